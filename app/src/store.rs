@@ -1,0 +1,193 @@
+//! The store keeps rows and knows nothing of their meaning. Two back ends, [`sqlite`] and [`postgres`], behave alike: one
+//! conformance suite and one differential test run over both. They are the only rooms with SQL.
+//!
+//! The calls block. The engine has a thread of its own for them; everybody else uses [`crate::engine::Handle`].
+
+pub mod migration;
+
+pub mod sqlite;
+
+use hatchery_core::EventId;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// One event as it is kept: its place, whose it is, and its JSON without the id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub id: EventId,
+    pub stream: String,
+    pub body: String,
+}
+
+/// Events that were decided together, and what the decision rested on.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// The last event that the decision knew of. The version of every stream is "as of this event".
+    pub seen: EventId,
+    /// The streams that the decision read: a later event in one of them by another writer is a conflict.
+    pub reads: &'a [String],
+    /// What to add, numbered from `seen + 1`. Renumbered when other writers came in between without a conflict.
+    pub rows: &'a [Row],
+}
+
+/// A folded world, encoded. A cache: the log can always make it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The last event folded into it.
+    pub at: EventId,
+    /// How the body is encoded; a program that does not know the format folds the log instead.
+    pub format: u32,
+    pub checksum: u32,
+    pub body: Vec<u8>,
+}
+
+/// Called when another writer may have appended something. A hint to read the log, and nothing else.
+pub type Hint = Arc<dyn Fn() + Send + Sync>;
+
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Brings the schema up to date. A schema newer than this program is refused, untouched.
+    fn migrate(&self) -> Result<(), StoreError>;
+
+    /// The last event of the log.
+    fn head(&self) -> Result<EventId, StoreError>;
+
+    /// Adds all rows of a batch, or none; durable when it returns. Gives the id of the first row.
+    fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError>;
+
+    /// Shows up to `limit` rows after a place in the log, in order.
+    fn read_after(&self, after: EventId, limit: usize, visit: &mut dyn FnMut(EventId, &str)) -> Result<(), StoreError>;
+
+    /// The kept snapshots, the newest first.
+    fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError>;
+
+    /// Keeps a snapshot and drops all but the newest [`SNAPSHOTS_KEPT`].
+    fn save_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError>;
+
+    /// Forgets all snapshots, for a repair.
+    fn drop_snapshots(&self) -> Result<(), StoreError>;
+
+    /// Looks for damage below the log: broken pages, a broken schema. Gives what it found, in words.
+    fn check(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Registers whom to tell of other writers' appends. A store with one writer never calls it.
+    fn on_foreign_append(&self, hint: Hint);
+}
+
+/// The last good snapshot and the one before, in case the last is damaged.
+pub const SNAPSHOTS_KEPT: usize = 2;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another writer changed what the decision rested on: decide again.
+    #[error("another writer changed what this rested on")]
+    Conflict,
+    /// Nothing was written, and a later try may succeed.
+    #[error("the store cannot be reached: {0}")]
+    Unavailable(String),
+    /// Nothing was written: no room is left.
+    #[error("no space is left for the store: {0}")]
+    Full(String),
+    /// Nothing was written: the store may not be written to.
+    #[error("the store cannot be written: {0}")]
+    ReadOnly(String),
+    /// It is not known whether the rows were written. Read the log before doing anything else.
+    #[error("it is not known whether this was recorded: {0}")]
+    Unknown(String),
+    #[error("the store was written by a newer Hatchery (schema `{found}`); this one knows up to `{known}`")]
+    NewerSchema { found: String, known: &'static str },
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    #[error("the store failed: {0}")]
+    Broken(String),
+}
+
+/// Where the log is kept: `sqlite:PATH`, a bare path, or `postgres://…`.
+#[derive(Clone, PartialEq, Eq)]
+pub enum StoreUrl {
+    Sqlite(PathBuf),
+    Postgres(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a store: use sqlite:PATH or postgres://USER@HOST/DATABASE")]
+pub struct NotAStore(String);
+
+impl FromStr for StoreUrl {
+    type Err = NotAStore;
+
+    fn from_str(text: &str) -> Result<Self, NotAStore> {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return match text.parse::<tokio_postgres::Config>() {
+                Ok(_) => Ok(Self::Postgres(text.to_owned())),
+                Err(_) => Err(NotAStore(Self::Postgres(text.to_owned()).to_string())),
+            };
+        }
+        let path = text.strip_prefix("sqlite:").unwrap_or(text);
+        match path {
+            "" => Err(NotAStore(text.to_owned())),
+            _ if path.contains("://") => Err(NotAStore(text.to_owned())),
+            _ => Ok(Self::Sqlite(PathBuf::from(path))),
+        }
+    }
+}
+
+/// Never shows a password: this is printed by `status` and written to logs.
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(url) => {
+                let bare = url.split_once('?').map_or(url.as_str(), |(bare, _)| bare);
+                match (bare.split_once("://"), bare.rsplit_once('@')) {
+                    (Some((scheme, _)), Some((user, host))) => {
+                        let user = user.split_once("://").map_or(user, |(_, rest)| rest);
+                        let user = user.split_once(':').map_or(user, |(name, _)| name);
+                        write!(f, "{scheme}://{user}@{host}")
+                    }
+                    _ => f.write_str(bare),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Opens a store and brings its schema up to date. `runtime` carries the connections of the shared store.
+pub fn open(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn Store>, StoreError> {
+    let store: Arc<dyn Store> = match url {
+        StoreUrl::Sqlite(path) => Arc::new(sqlite::Sqlite::open(path)?),
+        StoreUrl::Postgres(_) => {
+            return Err(StoreError::Broken(format!("{url}: the shared store comes next ({runtime:?})")));
+        }
+    };
+    store.migrate()?;
+    Ok(store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for url in ["postgres://ann:secret@host:5/db?password=secret", "postgresql://ann:secret@host:5/db"] {
+            let shown = url.parse::<StoreUrl>().unwrap().to_string();
+            assert!(!shown.contains("secret"), "{shown}");
+            assert!(shown.ends_with("://ann@host:5/db"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_store_is_refused() {
+        for url in ["", "sqlite:", "mysql://x", "postgres://a b@/:x"] {
+            assert!(url.parse::<StoreUrl>().is_err(), "{url}");
+        }
+    }
+}

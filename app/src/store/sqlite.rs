@@ -1,0 +1,226 @@
+//! The embedded store. WAL with `synchronous=FULL`: a commit that returned survives the loss of power. One connection
+//! writes, and the engine groups what it appends; reads have connections of their own and never wait for a commit.
+
+use super::migration::{self, Migration};
+use super::{Batch, Hint, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
+use hatchery_core::EventId;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a commit waits for another process on the same file. Only tools look at the file beside the daemon.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Idle read connections that are kept for the next reader; each holds a page cache.
+const READERS_KEPT: usize = 2;
+/// Page cache of a reader, in KiB: readers scan, they do not come back to a page.
+const READER_CACHE_KIB: i64 = 256;
+
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    writer: Mutex<Connection>,
+    readers: Mutex<Vec<Connection>>,
+}
+
+impl Sqlite {
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let writer = Connection::open(path).map_err(|error| explain(path, error))?;
+        prepare(&writer).map_err(|error| explain(path, error))?;
+        Ok(Self { path: path.to_owned(), writer: Mutex::new(writer), readers: Mutex::default() })
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Connection> {
+        // A panic while writing leaves a transaction that rolled back when it was dropped.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reading<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match kept {
+            Some(connection) => connection,
+            None => open_reader(&self.path).map_err(|error| explain(&self.path, error))?,
+        };
+        let result = read(&connection).map_err(|error| explain(&self.path, error));
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if result.is_ok() && readers.len() < READERS_KEPT {
+            readers.push(connection);
+        }
+        result
+    }
+
+    fn writing<T>(
+        &self,
+        write: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, Problem>,
+    ) -> Result<T, StoreError> {
+        let mut writer = self.writer();
+        let before = head_of(&writer).map_err(|error| explain(&self.path, error))?;
+        let transaction = writer
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| explain(&self.path, error))?;
+        let done = match write(&transaction) {
+            Ok(done) => done,
+            Err(Problem::Known(error)) => return Err(error),
+            Err(Problem::Sql(error)) => return Err(explain(&self.path, error)),
+        };
+        match transaction.commit() {
+            Ok(()) => Ok(done),
+            // A commit that fails half-way is rolled back; ask the file whether that is so before saying it.
+            Err(error) => match head_of(&writer) {
+                Ok(head) if head == before => Err(explain(&self.path, error)),
+                _ => Err(StoreError::Unknown(error.to_string())),
+            },
+        }
+    }
+}
+
+impl Store for Sqlite {
+    fn migrate(&self) -> Result<(), StoreError> {
+        let applied = {
+            let writer = self.writer();
+            applied(&writer).map_err(|error| explain(&self.path, error))?
+        };
+        for Migration { name, sqlite, .. } in migration::pending(&applied)? {
+            self.writing(|transaction| {
+                transaction.execute_batch(sqlite)?;
+                transaction.execute("INSERT INTO migrations (name) VALUES (?1)", [name])?;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn head(&self) -> Result<EventId, StoreError> {
+        self.reading(head_of)
+    }
+
+    fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
+        self.writing(|transaction| {
+            let head = head_of(transaction)?;
+            if head != batch.seen && touched_since(transaction, batch)? {
+                return Err(Problem::Known(StoreError::Conflict));
+            }
+            let mut insert = transaction.prepare_cached("INSERT INTO events (id, stream, body) VALUES (?1, ?2, ?3)")?;
+            for (id, row) in (head.0 + 1..).zip(batch.rows) {
+                insert.execute(params![id, row.stream, row.body])?;
+            }
+            Ok(head.next())
+        })
+    }
+
+    fn read_after(&self, after: EventId, limit: usize, visit: &mut dyn FnMut(EventId, &str)) -> Result<(), StoreError> {
+        self.reading(|connection| {
+            let mut select =
+                connection.prepare_cached("SELECT id, body FROM events WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+            let mut rows = select.query(params![after.0, limit])?;
+            while let Some(row) = rows.next()? {
+                visit(EventId(row.get(0)?), row.get_ref(1)?.as_str()?);
+            }
+            Ok(())
+        })
+    }
+
+    fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError> {
+        self.reading(|connection| {
+            let mut select = connection.prepare("SELECT at, format, checksum, body FROM snapshots ORDER BY at DESC")?;
+            let rows = select.query_map([], |row| {
+                Ok(Snapshot { at: EventId(row.get(0)?), format: row.get(1)?, checksum: row.get(2)?, body: row.get(3)? })
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn save_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.writing(|transaction| {
+            transaction.execute(
+                "INSERT OR REPLACE INTO snapshots (at, format, checksum, body) VALUES (?1, ?2, ?3, ?4)",
+                params![snapshot.at.0, snapshot.format, snapshot.checksum, snapshot.body],
+            )?;
+            transaction.execute(
+                "DELETE FROM snapshots WHERE at NOT IN (SELECT at FROM snapshots ORDER BY at DESC LIMIT ?1)",
+                [SNAPSHOTS_KEPT],
+            )?;
+            Ok(())
+        })
+    }
+
+    fn drop_snapshots(&self) -> Result<(), StoreError> {
+        self.writing(|transaction| {
+            transaction.execute("DELETE FROM snapshots", [])?;
+            Ok(())
+        })
+    }
+
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.reading(|connection| {
+            let mut select = connection.prepare("PRAGMA integrity_check")?;
+            let lines: Vec<String> = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        })
+    }
+
+    /// Nobody else writes to this file: the daemon's lock sees to it.
+    fn on_foreign_append(&self, _hint: Hint) {}
+}
+
+/// Either our own verdict or SQLite's.
+enum Problem {
+    Known(StoreError),
+    Sql(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Problem {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+fn prepare(writer: &Connection) -> rusqlite::Result<()> {
+    writer.busy_timeout(BUSY_TIMEOUT)?;
+    writer.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    writer.pragma_update(None, "synchronous", "FULL")?;
+    writer.execute_batch("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY) STRICT")
+}
+
+fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    reader.busy_timeout(BUSY_TIMEOUT)?;
+    reader.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+    Ok(reader)
+}
+
+fn applied(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut select = connection.prepare("SELECT name FROM migrations ORDER BY name")?;
+    let names = select.query_map([], |row| row.get(0))?;
+    names.collect()
+}
+
+/// A log that has not been laid yet ends before its first event.
+fn head_of(connection: &Connection) -> rusqlite::Result<EventId> {
+    match connection.prepare_cached("SELECT max(id) FROM events") {
+        Ok(mut select) => select.query_row([], |row| row.get::<_, Option<u64>>(0)).map(|id| EventId(id.unwrap_or(0))),
+        Err(error) if error.to_string().contains("no such table") => Ok(EventId::START),
+        Err(error) => Err(error),
+    }
+}
+
+fn touched_since(connection: &Connection, batch: Batch<'_>) -> rusqlite::Result<bool> {
+    let mut select = connection.prepare_cached("SELECT 1 FROM events WHERE id > ?1 AND stream = ?2 LIMIT 1")?;
+    for stream in batch.reads {
+        if select.query_row(params![batch.seen.0, stream], |_| Ok(())).optional()?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
+    let text = format!("{}: {error}", path.display());
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Full(text),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly(text),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(text),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(text),
+        _ => StoreError::Broken(text),
+    }
+}

@@ -1,0 +1,171 @@
+//! What can have happened, in the past tense, and how it is written down.
+//!
+//! A [`Record`] is an event with its envelope: `id`, `ts`, `sessionId`. Written, it is one JSON object; the store keeps the
+//! object without the id, because the id is the row's key. Events are for good: a variant may gain optional fields, but none
+//! is renamed or removed, and `tests/golden` holds every line that was ever released.
+
+use crate::agent::MessageKind;
+use crate::session::EndReason;
+use crate::{AgentId, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io::Write as _;
+
+/// The place of an event in the log: 1, 2, 3, … without a gap. 0 is the place before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(transparent)]
+pub struct EventId(pub u64);
+
+impl EventId {
+    /// Before the first event.
+    pub const START: Self = Self(0);
+
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Something that has happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    SessionStarted {
+        session: SessionId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        idle_ms: Option<u64>,
+    },
+    /// The intent, recorded before the act.
+    SessionEnding {
+        session: SessionId,
+        reason: EndReason,
+    },
+    SessionEnded {
+        session: SessionId,
+        reason: EndReason,
+    },
+    AgentCreated {
+        agent: AgentId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<AgentId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<SessionId>,
+    },
+    AgentRenamed {
+        agent: AgentId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// Its session ended; its history stays.
+    AgentSlept {
+        agent: AgentId,
+    },
+    AgentWoken {
+        agent: AgentId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<SessionId>,
+    },
+    AgentEnded {
+        agent: AgentId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remark: Option<String>,
+    },
+    MessageAdded {
+        agent: AgentId,
+        kind: MessageKind,
+        content: String,
+    },
+}
+
+/// Whose history an event belongs to: the unit of "did anybody else change this meanwhile".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stream {
+    Session(SessionId),
+    Agent(AgentId),
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(id) => write!(f, "session:{id}"),
+            Self::Agent(id) => write!(f, "agent:{id}"),
+        }
+    }
+}
+
+impl Event {
+    pub fn stream(&self) -> Stream {
+        match *self {
+            Self::SessionStarted { session, .. }
+            | Self::SessionEnding { session, .. }
+            | Self::SessionEnded { session, .. } => Stream::Session(session),
+            Self::AgentCreated { agent, .. }
+            | Self::AgentRenamed { agent, .. }
+            | Self::AgentSlept { agent }
+            | Self::AgentWoken { agent, .. }
+            | Self::AgentEnded { agent, .. }
+            | Self::MessageAdded { agent, .. } => Stream::Agent(agent),
+        }
+    }
+}
+
+/// An event and its envelope: one entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub id: EventId,
+    pub ts: Timestamp,
+    /// The session in which it happened, if any.
+    pub session: Option<SessionId>,
+    pub event: Event,
+}
+
+/// A line of the log that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("event {id} cannot be read: {source}")]
+pub struct Unreadable {
+    pub id: EventId,
+    #[source]
+    pub source: serde_json::Error,
+}
+
+impl Record {
+    /// The object as the store keeps it: everything but the id.
+    pub fn body(&self) -> String {
+        let body = Body { ts: self.ts, session: self.session, event: std::borrow::Cow::Borrowed(&self.event) };
+        serde_json::to_string(&body).expect("an event is plain data")
+    }
+
+    pub fn read(id: EventId, body: &str) -> Result<Self, Unreadable> {
+        match serde_json::from_str::<Body<'_>>(body) {
+            Ok(read) => Ok(Self { id, ts: read.ts, session: read.session, event: read.event.into_owned() }),
+            Err(source) => Err(Unreadable { id, source }),
+        }
+    }
+}
+
+/// Writes the whole object, as clients see it, from an id and a stored body.
+pub fn write_wire(out: &mut Vec<u8>, id: EventId, body: &str) {
+    write!(out, "{{\"id\":{id},").expect("a vector takes what it is given");
+    out.extend_from_slice(body.strip_prefix('{').unwrap_or(body).as_bytes());
+}
+
+#[derive(Serialize, Deserialize)]
+struct Body<'a> {
+    ts: Timestamp,
+    #[serde(rename = "sessionId")]
+    session: Option<SessionId>,
+    #[serde(flatten)]
+    event: std::borrow::Cow<'a, Event>,
+}

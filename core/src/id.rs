@@ -1,0 +1,137 @@
+//! Identities: 128 random bits, written as 22 characters of base64url. The bits are drawn by the shell, never here.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// How many characters an id has when written.
+pub const ID_CHARS: usize = 22;
+
+/// A text that is no id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an id: an id is {ID_CHARS} characters of A-Z, a-z, 0-9, - and _")]
+pub struct NotAnId(pub String);
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; 16]);
+
+        impl $name {
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(bytes)
+            }
+
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut text = [0; ID_CHARS];
+                f.write_str(written(&self.0, &mut text))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({self})", stringify!($name))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAnId;
+
+            fn from_str(text: &str) -> Result<Self, NotAnId> {
+                parsed(text).map(Self).ok_or_else(|| NotAnId(text.chars().take(64).collect()))
+            }
+        }
+
+        /// Text where a person may read it (JSON), bare bytes where only the program does (snapshots).
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                if serializer.is_human_readable() {
+                    let mut text = [0; ID_CHARS];
+                    serializer.serialize_str(written(&self.0, &mut text))
+                } else {
+                    self.0.serialize(serializer)
+                }
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                if deserializer.is_human_readable() {
+                    let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                    text.parse().map_err(serde::de::Error::custom)
+                } else {
+                    <[u8; 16]>::deserialize(deserializer).map(Self)
+                }
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                utoipa::openapi::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
+                    .min_length(Some(ID_CHARS))
+                    .max_length(Some(ID_CHARS))
+                    .pattern(Some("^[A-Za-z0-9_-]{21}[AQgw]$"))
+                    .into()
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {}
+    };
+}
+
+id!(
+    /// Who an agent is, for good: names may repeat, ids do not.
+    AgentId
+);
+id!(
+    /// One sitting of work, from its start to its end.
+    SessionId
+);
+
+fn written<'a>(bytes: &[u8; 16], text: &'a mut [u8; ID_CHARS]) -> &'a str {
+    URL_SAFE_NO_PAD.encode_slice(bytes, text).expect("16 bytes take exactly 22 characters");
+    std::str::from_utf8(text).expect("base64url is ASCII")
+}
+
+fn parsed(text: &str) -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    if text.len() != ID_CHARS {
+        return None;
+    }
+    let count = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
+    (count == bytes.len()).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_22_characters_and_comes_back_unchanged() {
+        for bytes in [[0; 16], [0xff; 16], *b"0123456789abcdef"] {
+            let id = AgentId::from_bytes(bytes);
+            assert_eq!(id.to_string().len(), ID_CHARS);
+            assert_eq!(id.to_string().parse(), Ok(id));
+            assert_eq!(serde_json::from_str::<AgentId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_id_is_refused() {
+        for text in ["", "short", "AAAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAA/A", "AAAAAAAAAAAAAAAAAAAAAB", "é"] {
+            assert!(text.parse::<AgentId>().is_err(), "{text}");
+        }
+    }
+}

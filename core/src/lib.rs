@@ -1,0 +1,42 @@
+//! The pure heart of Hatchery: commands in, events out.
+//!
+//! ```text
+//! Command ──► decide(world, command, now) ──► events | Refusal
+//!             apply(world, event)
+//!             settle(world, now) ──► what follows by itself, until quiet
+//!             plan(world) ──► what should be happening now, and when to look again
+//! ```
+//!
+//! Nothing here reads a clock, a file, the network, the environment or a source of randomness. Time and ids come in as
+//! arguments, so the same inputs give the same log, and folding the log gives the same world.
+//!
+//! | Room | Owns |
+//! |---|---|
+//! | [`command`] | what can be asked |
+//! | [`event`] | what can have happened, and how it is written down |
+//! | [`refusal`] | every "no", with its reason and what to do next |
+//! | [`session`], [`agent`] | the nouns: their states |
+//! | [`world`] | everything that is true now, folded from the log |
+//! | [`step`](mod@step) | deciding, applying, settling |
+//! | [`plan`](mod@plan) | what the shell should bring about |
+//! | [`id`], [`time`] | identities and instants |
+
+pub mod agent;
+pub mod command;
+pub mod event;
+pub mod id;
+pub mod plan;
+pub mod refusal;
+pub mod session;
+pub mod step;
+pub mod time;
+pub mod world;
+
+pub use command::Command;
+pub use event::{Event, EventId, Record, Stream};
+pub use id::{AgentId, SessionId};
+pub use plan::{Plan, plan};
+pub use refusal::Refusal;
+pub use step::{decide, settle, step};
+pub use time::Timestamp;
+pub use world::World;

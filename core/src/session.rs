@@ -1,0 +1,64 @@
+//! A session: one sitting of work. It is opened, it is asked to end for a reason, and then it has ended for that reason.
+//! The reason is on the log before anything is stopped, so that a stop is never mistaken for a failure afterwards.
+
+use crate::{AgentId, Timestamp};
+use imbl::OrdSet;
+use serde::{Deserialize, Serialize};
+
+/// The longest label, in bytes: a title, not a document.
+pub const MAX_LABEL_BYTES: usize = 256;
+/// The shortest idle limit: anything less would end sessions between two keystrokes.
+pub const MIN_IDLE_MS: u64 = 1_000;
+/// The longest idle limit: a year.
+pub const MAX_IDLE_MS: u64 = 365 * 24 * 3_600 * 1_000;
+
+/// Why a session ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// Its work is done.
+    Completed,
+    /// A person ended it.
+    User,
+    /// Nothing happened in it for longer than its idle limit.
+    Inactive,
+    /// It could not go on.
+    Failed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    pub label: Option<String>,
+    pub state: SessionState,
+    pub started: Timestamp,
+    pub last_active: Timestamp,
+    /// Ends by itself after this much silence.
+    pub idle_ms: Option<u64>,
+    /// The agents that are awake in it.
+    pub awake: OrdSet<AgentId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SessionState {
+    Open,
+    /// The end is decided and recorded; the shell has yet to bring it about.
+    Ending {
+        reason: EndReason,
+        since: Timestamp,
+    },
+    Ended {
+        reason: EndReason,
+        at: Timestamp,
+    },
+}
+
+impl Session {
+    /// When it will end by itself, if nothing happens until then.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match self.state {
+            SessionState::Open => self.idle_ms.map(|ms| self.last_active.plus_ms(ms)),
+            SessionState::Ending { .. } | SessionState::Ended { .. } => None,
+        }
+    }
+}
