@@ -1,3 +1,15 @@
-//! Hatchery's shell around the pure core: the store, the engine, the daemon and its doors.
+//! Hatchery's shell around the pure core. Direction: core ← store ← engine ← {runner, http} ← {daemon, client} ← cli.
 
+pub mod cli;
+pub mod client;
+pub mod clock;
+pub mod config;
+pub mod daemon;
+pub mod engine;
+pub mod fsck;
+pub mod http;
+pub mod project;
+pub mod report;
+pub mod runner;
 pub mod store;
+pub mod transfer;

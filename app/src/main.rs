@@ -1,1 +1,5 @@
-fn main() {}
+//! The `hatchery` program.
+
+fn main() -> std::process::ExitCode {
+    hatchery::cli::main()
+}

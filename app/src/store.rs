@@ -9,6 +9,7 @@ pub mod sqlite;
 
 use hatchery_core::EventId;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -46,6 +47,9 @@ pub struct Snapshot {
 /// Called when another writer may have appended something. A hint to read the log, and nothing else.
 pub type Hint = Arc<dyn Fn() + Send + Sync>;
 
+/// Looks at one row, its id and body, and says whether to go on.
+pub type Visit<'a> = &'a mut dyn FnMut(EventId, &str) -> ControlFlow<()>;
+
 pub trait Store: Send + Sync + fmt::Debug {
     /// Brings the schema up to date. A schema newer than this program is refused, untouched.
     fn migrate(&self) -> Result<(), StoreError>;
@@ -56,8 +60,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Adds all rows of a batch, or none; durable when it returns. Gives the id of the first row.
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError>;
 
-    /// Shows up to `limit` rows after a place in the log, in order.
-    fn read_after(&self, after: EventId, limit: usize, visit: &mut dyn FnMut(EventId, &str)) -> Result<(), StoreError>;
+    /// Shows up to `limit` rows after a place in the log, in order, until told to stop.
+    fn read_after(&self, after: EventId, limit: usize, visit: Visit<'_>) -> Result<(), StoreError>;
 
     /// The kept snapshots, the newest first.
     fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError>;

@@ -2,7 +2,7 @@
 //! writes, and the engine groups what it appends; reads have connections of their own and never wait for a commit.
 
 use super::migration::{self, Migration};
-use super::{Batch, Hint, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
+use super::{Batch, Hint, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, Visit};
 use hatchery_core::EventId;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
@@ -108,13 +108,15 @@ impl Store for Sqlite {
         })
     }
 
-    fn read_after(&self, after: EventId, limit: usize, visit: &mut dyn FnMut(EventId, &str)) -> Result<(), StoreError> {
+    fn read_after(&self, after: EventId, limit: usize, visit: Visit<'_>) -> Result<(), StoreError> {
         self.reading(|connection| {
             let mut select =
                 connection.prepare_cached("SELECT id, body FROM events WHERE id > ?1 ORDER BY id LIMIT ?2")?;
             let mut rows = select.query(params![after.0, limit])?;
             while let Some(row) = rows.next()? {
-                visit(EventId(row.get(0)?), row.get_ref(1)?.as_str()?);
+                if visit(EventId(row.get(0)?), row.get_ref(1)?.as_str()?).is_break() {
+                    break;
+                }
             }
             Ok(())
         })

@@ -1,0 +1,151 @@
+//! The command line. One file a subcommand: its help text, its arguments and what it does sit together.
+
+mod completions;
+mod demo;
+mod doctor;
+mod down;
+mod events;
+mod export;
+mod fsck;
+mod import;
+mod paint;
+mod ps;
+mod session;
+mod status;
+mod up;
+
+use crate::config::{Config, Flags};
+use crate::project::Project;
+use crate::report::{Context as _, Report};
+use clap::{Parser, Subcommand};
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Run coding agents the way an operating system runs processes.
+///
+/// Every project has one daemon, and the daemon keeps one durable log of everything that happens. Commands that need it
+/// start it by themselves.
+#[derive(Debug, Parser)]
+#[command(name = "hatchery", version, propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Work on the project that this folder belongs to.
+    ///
+    /// The project is the nearest folder, from here upwards, that has .hatchery/ or .git; else the folder itself.
+    #[arg(long, global = true, value_name = "FOLDER", env = "HATCHERY_PROJECT")]
+    project: Option<PathBuf>,
+
+    /// Print data as JSON, for programs.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 it worked · 1 it did not · 2 the command line or the configuration is wrong
+            3 the daemon or its store cannot be reached · 4 a check found something wrong
+
+Try `hatchery demo` first: it needs no account and leaves nothing behind.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Up(up::Args),
+    Down(down::Args),
+    Status(status::Args),
+    Demo(demo::Args),
+    Events(events::Args),
+    Session(session::Args),
+    Ps(ps::Args),
+    Export(export::Args),
+    Import(import::Args),
+    Fsck(fsck::Args),
+    Doctor(doctor::Args),
+    Completions(completions::Args),
+}
+
+/// Where a command works, and how it speaks.
+#[derive(Clone, Debug)]
+struct Context {
+    project: Project,
+    json: bool,
+}
+
+/// Runs the program. Data goes to standard output, words to standard error.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        Err(report) => {
+            anstream::eprintln!("{}error:{:#} {report}", paint::BAD, paint::BAD);
+            ExitCode::from(report.code as u8)
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode, Report> {
+    let start = match cli.project {
+        Some(folder) => folder,
+        None => std::env::current_dir().context("the current folder cannot be used")?,
+    };
+    let context = Context { project: Project::find(&start)?, json: cli.json };
+    match cli.command {
+        Command::Up(args) => up::run(&context, &args),
+        Command::Down(args) => down::run(&context, &args),
+        Command::Status(args) => status::run(&context, &args),
+        Command::Demo(args) => demo::run(&context, &args),
+        Command::Events(args) => events::run(&context, &args),
+        Command::Session(args) => session::run(&context, &args),
+        Command::Ps(args) => ps::run(&context, &args),
+        Command::Export(args) => export::run(&context, &args),
+        Command::Import(args) => import::run(&context, &args),
+        Command::Fsck(args) => fsck::run(&context, &args),
+        Command::Doctor(args) => doctor::run(&context, &args),
+        Command::Completions(args) => completions::run(&args),
+    }
+}
+
+impl Context {
+    fn config(&self) -> Result<Config, Report> {
+        Config::resolve(&self.project, &Flags::default())
+    }
+}
+
+/// A small runtime for a command that asks the daemon.
+fn asking<T>(task: impl Future<Output = Result<T, Report>>) -> Result<T, Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("no runtime")?.block_on(task)
+}
+
+/// One JSON document on standard output.
+fn print_json(value: &impl serde::Serialize) -> Result<(), Report> {
+    let text = serde_json::to_string_pretty(value).context("the answer cannot be written")?;
+    print_line(&text)
+}
+
+/// One line of data. A reader that has gone away (`| head`) is no error worth words.
+fn print_line(line: &str) -> Result<(), Report> {
+    use std::io::Write as _;
+    match writeln!(anstream::stdout(), "{line}") {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Report::failed(format_args!("the output cannot be written: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_formed_and_every_command_says_what_it_does() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        command.build();
+        for sub in command.get_subcommands() {
+            assert!(sub.get_about().is_some(), "{} has no help text", sub.get_name());
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `hatchery doctor`
+
+use super::paint::{BAD, DIM, GOOD, WARN, paint};
+use super::{Context, print_json, print_line};
+use crate::config::Config;
+use crate::report::{Code, Context as _, Report};
+use crate::store;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Look at everything that Hatchery needs here, and say what to do about what is missing.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+#[derive(Debug, serde::Serialize)]
+struct Finding {
+    about: &'static str,
+    verdict: Verdict,
+    what: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Good,
+    /// Works, but something is missing that one may want.
+    Note,
+    Bad,
+}
+
+/// Below this the log may soon have no room.
+const LOW_DISK_BYTES: u64 = 1 << 30;
+/// The agent programs that can be driven, and git for work in separate trees.
+const PROGRAMS: [&str; 4] = ["claude", "codex", "opencode", "git"];
+
+pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
+    let mut findings =
+        vec![Finding { about: "project", verdict: Verdict::Good, what: context.project.root().display().to_string() }];
+    match context.config() {
+        Ok(config) => {
+            findings.push(Finding { about: "settings", verdict: Verdict::Good, what: settings(context) });
+            findings.extend([
+                daemon(context),
+                folder(context),
+                store(context, &config)?,
+                port(context, &config),
+                disk(context),
+            ]);
+        }
+        Err(report) => findings.push(Finding { about: "settings", verdict: Verdict::Bad, what: report.to_string() }),
+    }
+    findings.extend(PROGRAMS.map(program));
+    if context.json {
+        print_json(&findings)?;
+    } else {
+        for Finding { about, verdict, what } in &findings {
+            let mark = match verdict {
+                Verdict::Good => paint(GOOD, "ok  "),
+                Verdict::Note => paint(WARN, "note"),
+                Verdict::Bad => paint(BAD, "bad "),
+            };
+            print_line(&format!("{mark} {} {what}", paint(DIM, format_args!("{about:<9}"))))?;
+        }
+    }
+    let bad = findings.iter().any(|finding| finding.verdict == Verdict::Bad);
+    Ok(if bad { ExitCode::from(Code::Found as u8) } else { ExitCode::SUCCESS })
+}
+
+fn settings(context: &Context) -> String {
+    let file = context.project.config_file();
+    match file.exists() {
+        true => file.display().to_string(),
+        false => format!("defaults ({} is not there, and need not be)", file.display()),
+    }
+}
+
+fn daemon(context: &Context) -> Finding {
+    match (context.project.is_served(), context.project.daemon()) {
+        (true, Some(daemon)) => Finding {
+            about: "daemon",
+            verdict: Verdict::Good,
+            what: format!("runs: pid {}, {}", daemon.pid, daemon.url),
+        },
+        (true, None) => Finding { about: "daemon", verdict: Verdict::Note, what: "is starting".into() },
+        (false, _) => Finding { about: "daemon", verdict: Verdict::Good, what: "none runs; commands start it".into() },
+    }
+}
+
+fn folder(context: &Context) -> Finding {
+    let data = context.project.data();
+    let place: &Path = if data.is_dir() { &data } else { context.project.root() };
+    let (verdict, what) = match (tempfile::tempfile_in(place), context.project.existing_token()) {
+        (Err(error), _) => (Verdict::Bad, format!("{} cannot be written: {error}", place.display())),
+        (Ok(_), Err(report)) => (Verdict::Bad, report.to_string()),
+        (Ok(_), Ok(_)) => (Verdict::Good, format!("{} is writable, the token is private", place.display())),
+    };
+    Finding { about: "folder", verdict, what }
+}
+
+/// Looks without changing anything: a store that is not there yet stays so.
+fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
+    let url = &config.store;
+    if let store::StoreUrl::Sqlite(path) = url
+        && !path.exists()
+    {
+        return Ok(Finding {
+            about: "store",
+            verdict: Verdict::Good,
+            what: format!("{url} will be made at the first start"),
+        });
+    }
+    if context.project.is_served() {
+        return Ok(Finding {
+            about: "store",
+            verdict: Verdict::Good,
+            what: format!("{url} is in use by the daemon; `hatchery fsck` reads all of it"),
+        });
+    }
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
+    let opened = store::open(url, runtime.handle()).and_then(|store| store.head());
+    Ok(match opened {
+        Ok(head) => Finding { about: "store", verdict: Verdict::Good, what: format!("{url} has {head} events") },
+        Err(error) => Finding { about: "store", verdict: Verdict::Bad, what: format!("{url}: {error}") },
+    })
+}
+
+fn port(context: &Context, config: &Config) -> Finding {
+    let address = config.listen;
+    if context.project.is_served() && address.port() != 0 {
+        return Finding { about: "port", verdict: Verdict::Good, what: format!("{address} is the daemon's") };
+    }
+    match TcpListener::bind(address) {
+        Ok(_) if address.port() == 0 => {
+            Finding { about: "port", verdict: Verdict::Good, what: format!("any free one on {}", address.ip()) }
+        }
+        Ok(_) => Finding { about: "port", verdict: Verdict::Good, what: format!("{address} is free") },
+        Err(error) => Finding {
+            about: "port",
+            verdict: Verdict::Bad,
+            what: format!("{address} cannot be used: {error}; choose another with --port"),
+        },
+    }
+}
+
+fn disk(context: &Context) -> Finding {
+    match rustix::fs::statvfs(context.project.root()) {
+        Ok(space) => {
+            let free = space.f_bavail.saturating_mul(space.f_frsize);
+            let verdict = if free < LOW_DISK_BYTES { Verdict::Bad } else { Verdict::Good };
+            Finding { about: "disk", verdict, what: format!("{} MiB free", free >> 20) }
+        }
+        Err(error) => Finding { about: "disk", verdict: Verdict::Note, what: format!("cannot be asked: {error}") },
+    }
+}
+
+fn program(name: &'static str) -> Finding {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found: Option<PathBuf> =
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    match found {
+        Some(file) => Finding { about: name, verdict: Verdict::Good, what: file.display().to_string() },
+        None => Finding { about: name, verdict: Verdict::Note, what: "not found on PATH".into() },
+    }
+}

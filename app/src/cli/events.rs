@@ -1,0 +1,169 @@
+//! `hatchery events`
+
+use super::paint::{DIM, STRONG, paint};
+use super::{Context, asking, print_line};
+use crate::client::Client;
+use crate::clock;
+use crate::report::{Code, Context as _, Report};
+use hatchery_core::Timestamp;
+use http_body_util::BodyExt as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Show what has happened, one event a line; with --follow also what happens next.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Go on showing events as they happen, until Ctrl-C. Waits out a restart of the daemon.
+    #[arg(long, short)]
+    follow: bool,
+
+    /// Only events after this id.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    after: u64,
+}
+
+/// How long to wait before asking a daemon that went away again.
+const COME_BACK: Duration = Duration::from_millis(200);
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    asking(async {
+        let mut client = Client::reach(&context.project).await?;
+        let mut cursor = show_pages(context, &client, args.after).await?;
+        while args.follow {
+            follow(context, &client, &mut cursor).await?;
+            tokio::time::sleep(COME_BACK).await;
+            if let Some(running) = Client::running(&context.project).await? {
+                client = running;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Everything that is there. Gives the last id.
+async fn show_pages(context: &Context, client: &Client, after: u64) -> Result<u64, Report> {
+    #[derive(serde::Deserialize)]
+    struct Page {
+        events: Vec<Box<serde_json::value::RawValue>>,
+        head: u64,
+    }
+    let mut cursor = after;
+    loop {
+        let page: Page = client.get(&format!("/api/events.json?after={cursor}&limit=1000")).await?;
+        for event in &page.events {
+            cursor = show(context, event.get())?;
+        }
+        if page.events.is_empty() || cursor >= page.head {
+            return Ok(cursor);
+        }
+    }
+}
+
+/// Shows the stream until it breaks off. A daemon that is away is no error: it comes back, and so do we.
+async fn follow(context: &Context, client: &Client, cursor: &mut u64) -> Result<(), Report> {
+    let mut body = match client.stream(&format!("/api/events?after={cursor}")).await {
+        Ok(body) => body,
+        Err(report) if report.code == Code::Unreachable => return Ok(()),
+        Err(report) => return Err(report),
+    };
+    let mut lines = EventLines::default();
+    while let Some(Ok(frame)) = body.frame().await {
+        let Ok(bytes) = frame.into_data() else { continue };
+        for event in lines.take(&bytes) {
+            *cursor = show(context, &event)?;
+        }
+    }
+    Ok(())
+}
+
+fn show(context: &Context, event: &str) -> Result<u64, Report> {
+    let line = Line::read(event)?;
+    match context.json {
+        true => print_line(event)?,
+        false => print_line(&line.to_string())?,
+    }
+    Ok(line.id)
+}
+
+/// Cuts the data lines out of an event stream that arrives in pieces.
+#[derive(Debug, Default)]
+pub struct EventLines {
+    rest: Vec<u8>,
+}
+
+impl EventLines {
+    pub fn take(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.rest.extend_from_slice(bytes);
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
+        let whole: Vec<u8> = self.rest.drain(..=end).collect();
+        let text = String::from_utf8_lossy(&whole);
+        text.lines().filter_map(|line| line.strip_prefix("data:").map(str::to_owned)).collect()
+    }
+}
+
+/// An event for people: when, what, and its own fields.
+#[derive(Debug)]
+pub struct Line {
+    pub id: u64,
+    pub kind: String,
+    ts: Timestamp,
+    rest: Vec<(String, serde_json::Value)>,
+}
+
+impl Line {
+    pub fn read(event: &str) -> Result<Self, Report> {
+        let fields: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(event).context("an event cannot be read")?;
+        let number = |name: &str| fields.get(name).and_then(serde_json::Value::as_i64).unwrap_or_default();
+        Ok(Self {
+            id: u64::try_from(number("id")).unwrap_or_default(),
+            ts: Timestamp(number("ts")),
+            kind: fields.get("type").and_then(serde_json::Value::as_str).unwrap_or("?").to_owned(),
+            rest: fields
+                .into_iter()
+                .filter(|(name, _)| !["id", "ts", "type", "sessionId"].contains(&name.as_str()))
+                .collect(),
+        })
+    }
+}
+
+/// Long texts are cut: the whole is in `--json`.
+const SHOWN_CHARS: usize = 100;
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:>6} {} {}", self.id, paint(DIM, clock::written(self.ts)), paint(STRONG, &self.kind))?;
+        for (name, value) in &self.rest {
+            let text = match value {
+                serde_json::Value::String(text) => text.chars().flat_map(char::escape_debug).collect(),
+                other => other.to_string(),
+            };
+            let cut = if text.chars().count() > SHOWN_CHARS { "…" } else { "" };
+            let text: String = text.chars().take(SHOWN_CHARS).collect();
+            write!(f, " {}{text}{cut}", paint(DIM, format_args!("{name}=")))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_may_be_cut_anywhere() {
+        let stream = "retry:1000\n\n:\n\nid:1\ndata:{\"ü\":1}\n\nid:2\ndata:{}\n\n".as_bytes();
+        for cut in 0..stream.len() {
+            let mut lines = EventLines::default();
+            let mut seen = lines.take(&stream[..cut]);
+            seen.extend(lines.take(&stream[cut..]));
+            assert_eq!(seen, ["{\"ü\":1}", "{}"], "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let line = Line::read(r#"{"id":1,"ts":0,"type":"x","content":"\u001b[2J\n"}"#).unwrap().to_string();
+        assert!(!line.contains("\x1b[2J") && !line.contains('\n'), "{line:?}");
+    }
+}

@@ -1,0 +1,49 @@
+//! `hatchery export`
+
+use super::{Context, asking};
+use crate::client::Client;
+use crate::report::{Context as _, Report};
+use http_body_util::BodyExt as _;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Write the whole log as JSON lines, one event a line, for a backup or a move.
+///
+/// The export ends with the last event that there was when it began. `hatchery import` makes the same log of it again.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to write it [default: standard output]. The file appears when it is whole.
+    file: Option<PathBuf>,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let count = match &args.file {
+        None => asking(copy(context, &mut std::io::stdout().lock()))?,
+        Some(path) => {
+            let folder =
+                path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
+            let mut file = tempfile::NamedTempFile::new_in(folder)
+                .context(format_args!("{} cannot be written", path.display()))?;
+            let count = asking(copy(context, &mut file))?;
+            file.as_file().sync_all().context("the export cannot be made durable")?;
+            file.persist(path).context(format_args!("{} cannot be written", path.display()))?;
+            count
+        }
+    };
+    anstream::eprintln!("{count} events exported");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn copy(context: &Context, out: &mut dyn Write) -> Result<u64, Report> {
+    let client = Client::reach(&context.project).await?;
+    let mut body = client.stream("/api/export").await?;
+    let mut count = 0;
+    while let Some(frame) = body.frame().await {
+        let bytes = frame.context("the export broke off; it is not whole")?.into_data().unwrap_or_default();
+        count += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        out.write_all(&bytes).context("the export cannot be written")?;
+    }
+    out.flush().context("the export cannot be written")?;
+    Ok(count)
+}

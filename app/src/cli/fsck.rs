@@ -1,0 +1,61 @@
+//! `hatchery fsck`
+
+use super::paint::{BAD, GOOD, paint};
+use super::{Context, asking, print_json, print_line};
+use crate::client::Client;
+use crate::daemon;
+use crate::fsck::{self, Findings};
+use crate::report::{Code, Context as _, Report};
+use crate::store;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+/// Fold the whole log again, and compare it with everything that was derived from it.
+///
+/// Works with and without a running daemon. The log itself is never changed.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Make what is derived from the log anew where it is wrong.
+    #[arg(long)]
+    repair: bool,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let running = asking(Client::running(&context.project))?;
+    let findings = match running {
+        Some(client) => asking(client.post("/api/fsck", &serde_json::json!({ "repair": args.repair })))?,
+        None => check_here(context, args.repair)?,
+    };
+    if context.json {
+        print_json(&findings)?;
+    } else {
+        for problem in &findings.problems {
+            print_line(&format!("{} {:?}: {}", paint(BAD, "wrong"), problem.about, problem.what))?;
+        }
+        for repaired in &findings.repaired {
+            print_line(&format!("{} {repaired}", paint(GOOD, "mended")))?;
+        }
+        let verdict = if findings.is_clean() { paint(GOOD, "clean") } else { paint(BAD, "not clean") };
+        print_line(&format!("{verdict}: {} events, {} snapshots", findings.events, findings.snapshots))?;
+    }
+    Ok(if findings.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(Code::Found as u8) })
+}
+
+fn check_here(context: &Context, repair: bool) -> Result<Findings, Report> {
+    let config = context.config()?;
+    context.project.prepare()?;
+    let _lock = context.project.lock()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
+    let store = store::open(&config.store, runtime.handle()).map_err(|error| daemon::explain(error.into()))?;
+    let live = std::io::stderr().is_terminal();
+    let findings = fsck::check(store.as_ref(), repair, &mut |count| {
+        if live {
+            anstream::eprint!("\r{count} events");
+        }
+    });
+    if live {
+        anstream::eprint!("\r");
+    }
+    findings.map_err(daemon::explain)
+}

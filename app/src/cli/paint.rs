@@ -1,0 +1,14 @@
+//! Colours. `anstream` leaves them out for pipes and under `NO_COLOR`.
+
+use anstyle::{AnsiColor, Style};
+
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+pub const GOOD: Style = AnsiColor::Green.on_default();
+pub const WARN: Style = AnsiColor::Yellow.on_default();
+pub const DIM: Style = Style::new().dimmed();
+pub const STRONG: Style = Style::new().bold();
+
+/// A text in a style.
+pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}

@@ -1,0 +1,32 @@
+//! `hatchery ps`
+
+use super::paint::{DIM, paint};
+use super::{Context, asking, print_json, print_line};
+use crate::client::Client;
+use crate::clock;
+use crate::http::AgentList;
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// List the agents that are not dead.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The dead as well.
+    #[arg(long, short)]
+    all: bool,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let mut list: AgentList = asking(async { Client::reach(&context.project).await?.get("/api/agents").await })?;
+    list.agents.retain(|agent| args.all || agent.state != "dead");
+    if context.json {
+        print_json(&list)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for agent in &list.agents {
+        let name = agent.name.as_deref().unwrap_or("-");
+        let active = paint(DIM, clock::written(agent.last_active));
+        print_line(&format!("{}  {:<8}  {active}  {:>6} messages  {name}", agent.id, agent.state, agent.messages))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,95 @@
+//! `hatchery session`
+
+use super::paint::{DIM, paint};
+use super::{Context, asking, print_json, print_line};
+use crate::client::Client;
+use crate::clock;
+use crate::http::SessionList;
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// Start, end and list sessions: sittings of work that agents take part in.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Start a session and print its id.
+    Start {
+        /// What it is about.
+        label: Option<String>,
+        /// End it by itself after this many seconds of silence.
+        #[arg(long, value_name = "SECONDS")]
+        idle: Option<u64>,
+    },
+    /// End a session. The reason is recorded before anything is stopped.
+    End {
+        /// The session's id.
+        id: String,
+        #[arg(long, value_enum, default_value_t = Reason::User)]
+        reason: Reason,
+    },
+    /// List the sessions, the newest last.
+    List,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Reason {
+    User,
+    Completed,
+    Failed,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    asking(async {
+        let client = Client::reach(&context.project).await?;
+        match &args.command {
+            Command::Start { label, idle } => {
+                let body =
+                    serde_json::json!({ "label": label, "idle_ms": idle.map(|seconds| seconds.saturating_mul(1_000)) });
+                let accepted: serde_json::Value = client.post("/api/sessions", &body).await?;
+                show(context, &accepted, accepted["id"].as_str().unwrap_or_default())
+            }
+            Command::End { id, reason } => {
+                let accepted: serde_json::Value = client
+                    .post(&format!("/api/sessions/{}/end", path_part(id)?), &serde_json::json!({ "reason": reason }))
+                    .await?;
+                show(context, &accepted, &format!("session {id} is ending"))
+            }
+            Command::List => list(context, &client).await,
+        }
+    })
+}
+
+fn show(context: &Context, accepted: &serde_json::Value, words: &str) -> Result<ExitCode, Report> {
+    match context.json {
+        true => print_json(accepted)?,
+        false => print_line(words)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(context: &Context, client: &Client) -> Result<ExitCode, Report> {
+    let list: SessionList = client.get("/api/sessions").await?;
+    if context.json {
+        print_json(&list)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for session in &list.sessions {
+        let reason = session.reason.as_ref().map(|reason| format!(" ({reason:?})").to_lowercase()).unwrap_or_default();
+        let label = session.label.as_deref().unwrap_or_default();
+        let started = paint(DIM, clock::written(session.started));
+        print_line(&format!("{}  {started}  {}{reason}  {label}", session.id, session.state))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An id becomes part of a path: nothing but an id may.
+fn path_part(id: &str) -> Result<hatchery_core::SessionId, Report> {
+    id.parse().map_err(|error| Report::failed(error).hint("`hatchery session list` shows the ids"))
+}

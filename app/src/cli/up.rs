@@ -1,0 +1,80 @@
+//! `hatchery up`
+
+use super::{Context, paint, print_line};
+use crate::config::{Config, Flags};
+use crate::daemon::Daemon;
+use crate::report::{Context as _, Report};
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+/// Run the project's daemon in the foreground, until Ctrl-C or `hatchery down`.
+///
+/// Its data is kept in .hatchery/ in the project's root. It listens on this machine only, on any free port, and asks for
+/// the token in .hatchery/token; the printed link carries it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Listen on this port [default: any free one].
+    #[arg(long, value_name = "N")]
+    port: Option<u16>,
+
+    /// Listen on this address [default: 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+
+    /// Keep the log here: sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite:.hatchery/hatchery.db].
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+
+    /// Do not open the page in a browser.
+    #[arg(long)]
+    no_open: bool,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let flags = Flags {
+        listen: args.listen.clone(),
+        port: args.port,
+        store: args.store.clone(),
+        no_open: args.no_open || context.json,
+    };
+    let config = Config::resolve(&context.project, &flags)?;
+    start_logging(&config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)))
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    let served = runtime.block_on(async {
+        let (auth, open) = (config.auth, config.open);
+        let daemon = Daemon::prepare(context.project.clone(), config).await?;
+        let link = daemon.link(auth);
+        if context.json {
+            let ready = serde_json::json!({ "url": daemon.url, "token": daemon.token, "pid": std::process::id() });
+            print_line(&ready.to_string())?;
+        } else {
+            print_line(&format!("Hatchery serves {}", context.project.root().display()))?;
+            print_line(&format!("  {}", paint::paint(paint::STRONG, &link)))?;
+            print_line(&paint::paint(paint::DIM, "  Ctrl-C stops it; nothing is lost by stopping."))?;
+            if open && std::io::stdout().is_terminal() && open::that_detached(&link).is_err() {
+                tracing::info!("no browser could be opened");
+            }
+        }
+        daemon.serve().await
+    });
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+fn start_logging(level: &str) -> Result<(), Report> {
+    let filter = tracing_subscriber::EnvFilter::try_new(level).map_err(|error| {
+        Report::new(crate::report::Code::Usage, format_args!("log = \"{level}\" cannot be used: {error}"))
+    })?;
+    let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(ansi)
+        .with_target(false)
+        .init();
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! How the commands speak to the daemon: they find it by `.hatchery/daemon.json`, start one in the background when none
+//! runs, and carry the project's token.
+
+use crate::http::{ErrorBody, ErrorDetail};
+use crate::project::{DaemonFile, Project};
+use crate::report::{Code, Context as _, Report};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, header};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::OpenOptions;
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::TcpStream;
+
+/// How long a daemon may take to be ready. Folding a long log without a snapshot takes its time.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often a daemon that somebody else is starting is looked for.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Above the daemon's own time limit, so that its answer arrives.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
+
+#[derive(Clone, Debug)]
+pub struct Client {
+    authority: String,
+    token: String,
+}
+
+impl Client {
+    pub fn new(url: &str, token: String) -> Self {
+        Self { authority: url.trim_start_matches("http://").trim_end_matches('/').to_owned(), token }
+    }
+
+    /// The project's daemon, started in the background when none runs.
+    pub async fn reach(project: &Project) -> Result<Self, Report> {
+        match Self::running(project).await? {
+            Some(client) => Ok(client),
+            None => start_daemon(project).await,
+        }
+    }
+
+    /// The project's daemon, if one runs.
+    pub async fn running(project: &Project) -> Result<Option<Self>, Report> {
+        let deadline = tokio::time::Instant::now() + START_TIMEOUT;
+        loop {
+            if !project.is_served() {
+                return Ok(None);
+            }
+            // The lock comes first and the announcement last: in between a daemon is starting.
+            if let (Some(DaemonFile { url, .. }), Some(token)) = (project.daemon(), project.existing_token()?) {
+                let client = Self::new(&url, token);
+                if client.get::<serde_json::Value>("/api/health").await.is_ok() {
+                    return Ok(Some(client));
+                }
+            }
+            if tokio::time::Instant::now() > deadline {
+                return Err(Report::new(Code::Unreachable, "a daemon holds the project's lock but does not answer")
+                    .hint(format_args!("look into {}; `hatchery down` stops it", project.daemon_log().display())));
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Report> {
+        let response = self.send(Method::GET, path, Bytes::new()).await?;
+        read(response).await
+    }
+
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Report> {
+        let body = serde_json::to_vec(body).context("the request cannot be written")?;
+        let response = self.send(Method::POST, path, body.into()).await?;
+        read(response).await
+    }
+
+    /// A body that arrives bit by bit, as long as it lasts.
+    pub async fn stream(&self, path: &str) -> Result<Incoming, Report> {
+        let response = self.send(Method::GET, path, Bytes::new()).await?;
+        match response.status().is_success() {
+            true => Ok(response.into_body()),
+            false => Err(refused(response).await),
+        }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Report> {
+        let away = |why: String| {
+            Report::new(Code::Unreachable, format_args!("the daemon at {} does not answer: {why}", self.authority))
+                .hint("`hatchery status` shows whether one runs")
+        };
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.authority)).await;
+        let stream = connected.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| away(error.to_string()))?;
+        // Ends with the last body that is read from it.
+        tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, &self.authority)
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .context("the request cannot be written")?;
+        let limit = if path.starts_with("/api/fsck") { Duration::MAX } else { ANSWER_TIMEOUT };
+        let answered = tokio::time::timeout(limit, sender.send_request(request)).await;
+        answered.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))
+    }
+}
+
+async fn read<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, Report> {
+    if !response.status().is_success() {
+        return Err(refused(response).await);
+    }
+    let body = response.into_body().collect().await.context("the answer broke off")?.to_bytes();
+    serde_json::from_slice(&body).context("the answer cannot be read")
+}
+
+async fn refused(response: Response<Incoming>) -> Report {
+    let status = response.status();
+    let body = response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    match serde_json::from_slice::<ErrorBody>(&body) {
+        Ok(ErrorBody { error: ErrorDetail { message, hint, .. } }) => {
+            let code = if status.is_server_error() { Code::Unreachable } else { Code::Failed };
+            Report::new(code, message).hint(hint)
+        }
+        Err(_) => Report::failed(format_args!("the daemon answered {status}")),
+    }
+}
+
+/// Starts `hatchery up` in a session of its own and waits for the line that says it is ready.
+async fn start_daemon(project: &Project) -> Result<Client, Report> {
+    project.prepare()?;
+    let log = project.daemon_log();
+    let errors = OpenOptions::new().create(true).append(true).open(&log);
+    let errors = errors.context(format_args!("{} cannot be written", log.display()))?;
+    let program = std::env::current_exe().context("this program cannot be found again")?;
+    let mut command = std::process::Command::new(program);
+    command
+        .args(["up", "--no-open", "--json", "--project"])
+        .arg(project.root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(errors)
+        .process_group(0);
+    let mut child = tokio::process::Command::from(command).spawn().context("the daemon cannot be started")?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        let ready = tokio::time::timeout(START_TIMEOUT, BufReader::new(output).read_line(&mut line)).await;
+        ready.context("the daemon did not get ready in time")?.context("the daemon cannot be heard")?;
+    }
+    #[derive(serde::Deserialize)]
+    struct Ready {
+        url: String,
+        token: String,
+    }
+    match serde_json::from_str::<Ready>(&line) {
+        Ok(Ready { url, token }) => Ok(Client::new(&url, token)),
+        // Somebody else was faster: theirs is as good.
+        Err(_) => match Client::running(project).await? {
+            Some(client) => Ok(client),
+            None => {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                let last =
+                    said.lines().rev().take(4).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n  ");
+                Err(Report::new(Code::Unreachable, format_args!("the daemon did not start:\n  {last}"))
+                    .hint(format_args!("run `hatchery up` to see why; the log is {}", log.display())))
+            }
+        },
+    }
+}

@@ -1,0 +1,43 @@
+//! The one place that reads the clock and draws ids.
+
+use hatchery_core::{AgentId, SessionId, Timestamp};
+use std::fmt;
+use std::time::SystemTime;
+
+/// Tells the time. Tests have one that they set by hand.
+pub trait Clock: Send + Sync + fmt::Debug {
+    fn now(&self) -> Timestamp;
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+pub fn new_agent_id() -> AgentId {
+    AgentId::from_bytes(random())
+}
+
+pub fn new_session_id() -> SessionId {
+    SessionId::from_bytes(random())
+}
+
+/// Bits from the operating system: ids and tokens must not repeat or be guessed.
+pub fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system has randomness");
+    bytes
+}
+
+/// A moment as people write it, in UTC.
+pub fn written(at: Timestamp) -> String {
+    match jiff::Timestamp::from_millisecond(at.0) {
+        Ok(moment) => format!("{moment:.3}"),
+        Err(_) => format!("{} ms", at.0),
+    }
+}

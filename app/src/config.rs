@@ -1,0 +1,243 @@
+//! Configuration, resolved once: defaults, then `hatchery.toml`, then `HATCHERY_*`, then flags. A key that nobody knows is
+//! an error that names the nearest known one.
+
+use crate::project::Project;
+use crate::report::{Code, Report};
+use crate::store::StoreUrl;
+use config::{Environment, File, FileFormat, Source as _};
+use serde::Deserialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// Environment variables with our prefix that are not settings.
+const NOT_SETTINGS: [&str; 2] = ["project", "seed"];
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub listen: SocketAddr,
+    pub store: StoreUrl,
+    pub auth: Auth,
+    /// Host names, besides loopback and bare addresses, under which the daemon may be asked.
+    pub allowed_hosts: Vec<String>,
+    pub open: bool,
+    pub log: String,
+    pub heartbeat: Duration,
+    pub request_timeout: Duration,
+    pub max_connections: usize,
+    pub max_body_bytes: usize,
+    pub snapshot_every: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Auth {
+    Token,
+    /// Whoever reaches the port may do everything. On loopback only.
+    None,
+}
+
+/// What the command line says. It wins.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    pub listen: Option<String>,
+    pub port: Option<u16>,
+    pub store: Option<String>,
+    pub no_open: bool,
+}
+
+/// The settings as people write them.
+#[derive(Debug, Default, Deserialize)]
+struct Settings {
+    listen: Option<String>,
+    port: Option<u16>,
+    store: Option<String>,
+    auth: Option<Auth>,
+    allowed_hosts: Option<Vec<String>>,
+    open: Option<bool>,
+    log: Option<String>,
+    heartbeat_ms: Option<u64>,
+    request_timeout_ms: Option<u64>,
+    max_connections: Option<usize>,
+    max_body_bytes: Option<usize>,
+    snapshot_every: Option<u64>,
+}
+
+const KNOWN: [&str; 12] = [
+    "listen",
+    "port",
+    "store",
+    "auth",
+    "allowed_hosts",
+    "open",
+    "log",
+    "heartbeat_ms",
+    "request_timeout_ms",
+    "max_connections",
+    "max_body_bytes",
+    "snapshot_every",
+];
+
+impl Config {
+    pub fn resolve(project: &Project, flags: &Flags) -> Result<Self, Report> {
+        let environment = std::env::vars().collect();
+        Self::resolve_in(project, flags, environment)
+    }
+
+    fn resolve_in(
+        project: &Project,
+        flags: &Flags,
+        environment: std::collections::HashMap<String, String>,
+    ) -> Result<Self, Report> {
+        let path = project.config_file();
+        let file = File::from(path.clone()).format(FileFormat::Toml).required(false);
+        let environment = Environment::with_prefix("HATCHERY")
+            .try_parsing(true)
+            .list_separator(",")
+            .with_list_parse_key("allowed_hosts")
+            .source(Some(environment.into_iter().collect()));
+        let wrong =
+            |error: config::ConfigError| Report::new(Code::Usage, format_args!("the configuration is wrong: {error}"));
+        for key in file.collect().map_err(wrong)?.keys() {
+            check_known(key, &path.display().to_string(), key)?;
+        }
+        for key in environment.collect().map_err(wrong)?.keys().filter(|key| !NOT_SETTINGS.contains(&key.as_str())) {
+            check_known(key, "the environment", &format!("HATCHERY_{}", key.to_uppercase()))?;
+        }
+        let merged = config::Config::builder().add_source(file).add_source(environment).build().map_err(wrong)?;
+        let settings: Settings = merged.try_deserialize().map_err(wrong)?;
+        settings.over_defaults(project, flags)
+    }
+}
+
+impl Settings {
+    fn over_defaults(self, project: &Project, flags: &Flags) -> Result<Config, Report> {
+        let usage = |message: String| Report::new(Code::Usage, message);
+        let listen = flags.listen.clone().or(self.listen);
+        let mut listen = match listen.as_deref() {
+            None => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            Some(text) => parse_listen(text).ok_or_else(|| {
+                usage(format!("`{text}` is not an address to listen on"))
+                    .hint("use an IP address, for example 127.0.0.1 or 127.0.0.1:8080")
+            })?,
+        };
+        if let Some(port) = flags.port.or(self.port) {
+            listen.set_port(port);
+        }
+        let store = match flags.store.clone().or(self.store) {
+            None => StoreUrl::Sqlite(project.data().join("hatchery.db")),
+            Some(text) => match text.parse().map_err(|error| usage(format!("{error}")))? {
+                StoreUrl::Sqlite(path) => StoreUrl::Sqlite(project.root().join(path)),
+                shared @ StoreUrl::Postgres(_) => shared,
+            },
+        };
+        let auth = self.auth.unwrap_or(Auth::Token);
+        if auth == Auth::None && !listen.ip().is_loopback() {
+            return Err(usage(format!("without a token the daemon may not listen on {}", listen.ip()))
+                .hint("remove auth = \"none\", or listen on 127.0.0.1"));
+        }
+        let in_range =
+            |name: &str, value: u64, low: u64, high: u64| match (low..=high).contains(&value) {
+                true => Ok(value),
+                false => Err(usage(format!("{name} = {value} is out of range"))
+                    .hint(format_args!("choose from {low} to {high}"))),
+            };
+        let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        let heartbeat = in_range("heartbeat_ms", self.heartbeat_ms.unwrap_or(15_000), 100, 300_000)?;
+        let timeout = in_range("request_timeout_ms", self.request_timeout_ms.unwrap_or(30_000), 1_000, 600_000)?;
+        let connections = in_range("max_connections", self.max_connections.unwrap_or(4_096) as u64, 8, 1_000_000)?;
+        let body = in_range("max_body_bytes", self.max_body_bytes.unwrap_or(8 << 20) as u64, 4_096, 64 << 20)?;
+        let snapshot_every = in_range("snapshot_every", self.snapshot_every.unwrap_or(10_000), 100, 10_000_000)?;
+        Ok(Config {
+            listen,
+            store,
+            auth,
+            allowed_hosts: self.allowed_hosts.unwrap_or_default(),
+            open: self.open.unwrap_or(true) && !flags.no_open,
+            log: self.log.unwrap_or_else(|| "info".into()),
+            heartbeat: Duration::from_millis(heartbeat),
+            request_timeout: Duration::from_millis(timeout),
+            max_connections: count(connections),
+            max_body_bytes: count(body),
+            snapshot_every,
+        })
+    }
+}
+
+fn parse_listen(text: &str) -> Option<SocketAddr> {
+    text.parse().ok().or_else(|| text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, 0)))
+}
+
+fn check_known(key: &str, place: &str, written: &str) -> Result<(), Report> {
+    if KNOWN.contains(&key) {
+        return Ok(());
+    }
+    let nearest = KNOWN.iter().max_by(|a, b| strsim::jaro_winkler(key, a).total_cmp(&strsim::jaro_winkler(key, b)));
+    let report = Report::new(Code::Usage, format_args!("{place}: `{written}` is not a setting"));
+    Err(match nearest {
+        Some(nearest) => report.hint(format_args!("did you mean `{nearest}`? The settings are: {}", KNOWN.join(", "))),
+        None => report,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(toml: &str, environment: &[(&str, &str)], flags: &Flags) -> Result<Config, Report> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("hatchery.toml"), toml).unwrap();
+        let project = Project::find(folder.path()).unwrap();
+        let environment = environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Config::resolve_in(&project, flags, environment)
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_the_file() {
+        let toml = "port = 1\nmax_connections = 100\nstore = 'sqlite:a.db'";
+        let flags = Flags { port: Some(3), ..Flags::default() };
+        let config = resolve(toml, &[("HATCHERY_PORT", "2"), ("HATCHERY_MAX_CONNECTIONS", "200")], &flags).unwrap();
+        assert_eq!((config.listen.port(), config.max_connections), (3, 200));
+        assert!(config.store.to_string().ends_with("/a.db"));
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        let error = resolve("prot = 1", &[], &Flags::default()).unwrap_err();
+        assert_eq!(error.code, Code::Usage);
+        assert!(error.to_string().contains("did you mean `port`?"), "{error}");
+        let error = resolve("", &[("HATCHERY_STORES", "x")], &Flags::default()).unwrap_err();
+        assert!(error.to_string().contains("`HATCHERY_STORES` is not a setting"), "{error}");
+        assert!(error.to_string().contains("`store`"), "{error}");
+    }
+
+    #[test]
+    fn without_a_token_only_loopback_is_possible() {
+        assert!(resolve("auth = 'none'", &[], &Flags::default()).is_ok());
+        let error = resolve("auth = 'none'\nlisten = '0.0.0.0'", &[], &Flags::default()).unwrap_err();
+        assert!(error.to_string().contains("may not listen on 0.0.0.0"), "{error}");
+    }
+
+    #[test]
+    fn nonsense_is_an_error_that_says_where() {
+        for toml in [
+            "port = 'x'",
+            "port = 70000",
+            "auth = 'maybe'",
+            "listen = 'nowhere'",
+            "max_connections = 1",
+            "port =",
+            "store = 'mysql://x'",
+        ] {
+            let error = resolve(toml, &[], &Flags::default()).unwrap_err();
+            assert_eq!(error.code, Code::Usage, "{toml}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_setting_is_known_by_its_name() {
+        let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
+                    heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100";
+        assert_eq!(toml.lines().count(), KNOWN.len());
+        resolve(toml, &[], &Flags::default()).unwrap();
+    }
+}

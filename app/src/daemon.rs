@@ -1,0 +1,131 @@
+//! The daemon: one for each project, from the lock to the last farewell.
+
+use crate::clock::SystemClock;
+use crate::config::{Auth, Config};
+use crate::engine::{self, Engine, EngineError};
+use crate::http::{self, Api, Guard, Limits};
+use crate::project::{DaemonFile, Lock, Project};
+use crate::report::{Code, Context as _, Report};
+use crate::runner;
+use crate::store::{self, StoreError};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// A daemon that is ready to serve.
+#[derive(Debug)]
+pub struct Daemon {
+    pub url: String,
+    pub token: String,
+    project: Project,
+    engine: Engine,
+    listener: TcpListener,
+    api: Api,
+    closing: watch::Sender<bool>,
+    limits: Limits,
+    _lock: Lock,
+}
+
+impl Daemon {
+    /// Takes the lock, opens the store, restores the world and binds the port.
+    pub async fn prepare(project: Project, config: Config) -> Result<Self, Report> {
+        let started = Instant::now();
+        project.prepare()?;
+        let lock = project.lock()?;
+        let token = project.token()?;
+        let listener = TcpListener::bind(config.listen)
+            .await
+            .context(format_args!("the daemon cannot listen on {}", config.listen))
+            .map_err(|report| {
+                report.hint("another program may have this port: choose one with --port, or leave it out")
+            })?;
+        let address = listener.local_addr().context("the port is not known")?;
+        let engine = start_engine(&config).await?;
+        let (closing, on_closing) = watch::channel(false);
+        let api = Api {
+            handle: engine.handle.clone(),
+            guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
+            project: project.root().display().to_string(),
+            store: config.store.to_string(),
+            started,
+            heartbeat: config.heartbeat,
+            request_timeout: config.request_timeout,
+            max_body_bytes: config.max_body_bytes,
+            closing: on_closing,
+        };
+        let url = format!("http://{address}");
+        project.announce(&DaemonFile {
+            pid: std::process::id(),
+            url: url.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        })?;
+        tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
+        let limits = Limits { connections: config.max_connections };
+        Ok(Self { url, token, project, engine, listener, api, closing, limits, _lock: lock })
+    }
+
+    /// What to open in a browser.
+    pub fn link(&self, auth: Auth) -> String {
+        match auth {
+            Auth::Token => format!("{}/?token={}", self.url, self.token),
+            Auth::None => format!("{}/", self.url),
+        }
+    }
+
+    /// Serves until a signal asks for the end, then ends in order: no new requests, the open ones finished, the log closed.
+    pub async fn serve(self) -> Result<(), Report> {
+        let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be heard")?;
+        let mut terminate = signal(SignalKind::terminate()).context("signals cannot be heard")?;
+        let handle = self.engine.handle.clone();
+        let runner = tokio::spawn(runner::run(handle.clone(), handle.plan()));
+        let closing = self.closing.subscribe();
+        let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));
+        let mut engine = tokio::task::spawn_blocking(|| self.engine.join());
+        let ended = tokio::select! {
+            _ = interrupt.recv() => None,
+            _ = terminate.recv() => None,
+            ended = &mut engine => Some(ended),
+        };
+        tracing::info!("shutting down");
+        self.closing.send_replace(true);
+        server.await.context("the server did not end well")?;
+        runner.abort();
+        handle.stop();
+        let ended = match ended {
+            Some(ended) => ended,
+            None => engine.await,
+        };
+        self.project.retract();
+        ended.context("the engine did not end well")?.context("the engine stopped")
+    }
+}
+
+async fn start_engine(config: &Config) -> Result<Engine, Report> {
+    let runtime = tokio::runtime::Handle::current();
+    let url = config.store.clone();
+    let options = engine::Options { snapshot_every: config.snapshot_every };
+    let start = tokio::task::spawn_blocking(move || {
+        let store = store::open(&url, &runtime)?;
+        Engine::start(store, Arc::new(SystemClock), options, runtime)
+    });
+    start.await.context("the engine did not start")?.map_err(explain)
+}
+
+/// What to do about a store that does not open.
+pub fn explain(error: EngineError) -> Report {
+    let hint = match &error {
+        EngineError::Store(StoreError::Unavailable(_)) => "is the database running, and may it be reached from here?",
+        EngineError::Store(StoreError::Full(_)) => "free some space and start again; nothing is lost",
+        EngineError::Store(StoreError::ReadOnly(_)) => "make the folder and the files in it writable",
+        EngineError::Store(StoreError::NewerSchema { .. }) => {
+            "install the newer Hatchery; this one has changed nothing"
+        }
+        EngineError::Store(StoreError::Damaged(_)) | EngineError::Unreadable(_) | EngineError::Impossible(_) => {
+            "`hatchery fsck` says more; keep a copy of the files, then import an export or restore a backup"
+        }
+        EngineError::Store(_) | EngineError::Thread(_) => "`hatchery doctor` looks at what is needed",
+    };
+    Report::new(Code::Unreachable, error).hint(hint)
+}

@@ -1,0 +1,454 @@
+//! The engine: one thread owns the world, decides, appends, and only then tells anybody.
+//!
+//! ```text
+//! Handle::submit ──► inbox ──► decide all that waits ──► append once ──► publish ──► answer
+//!                                     ▲                      │
+//!                                     └── catch up, decide ◄─┘ conflict: another writer was first
+//! ```
+//!
+//! Commands that wait are decided one after the other on a tentative world and appended together: that is the group
+//! commit. Until the append returns, nothing is visible; if it fails, the tentative world is dropped. The thread does the
+//! commit itself: handing it to another one would cost every single append two more wake-ups.
+
+mod handle;
+mod page;
+pub mod snapshot;
+
+pub use handle::{FollowError, Follower, Handle};
+pub use page::{PAGE_ROWS, Page};
+
+use crate::clock::Clock;
+use crate::store::{Batch, Row, Snapshot, Store, StoreError};
+use handle::Shared;
+use hatchery_core::event::Unreadable;
+use hatchery_core::world::Impossible;
+use hatchery_core::{Command, EventId, Record, Refusal, Stream, Timestamp, World, plan, step};
+use page::PageWriter;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+
+/// Commands that may wait. Beyond it `submit` waits for room, which slows the sender down.
+const INBOX: usize = 1_024;
+/// Commands decided and appended together.
+const BATCH: usize = 512;
+/// Pages that a live follower may be behind before it has to read the log.
+const LIVE_PAGES: usize = 256;
+/// How long a store may be away before the waiting commands are told so. Shorter than the HTTP timeout.
+const STORE_PATIENCE: Duration = Duration::from_secs(20);
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Events between two snapshots.
+    pub snapshot_every: u64,
+}
+
+impl Default for Options {
+    /// At 10,000 events the tail is read in a few hundredths of a second, and a snapshot costs far less than the events did.
+    fn default() -> Self {
+        Self { snapshot_every: 10_000 }
+    }
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SubmitError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Store(Arc<StoreError>),
+    #[error("the daemon is shutting down")]
+    Stopped,
+}
+
+/// Why an engine could not start, or not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    #[error("the log contradicts itself: {0}")]
+    Impossible(#[from] Impossible),
+    #[error("the engine's thread could not be started: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+#[derive(Debug)]
+struct Job {
+    command: Command,
+    reply: oneshot::Sender<Result<Vec<Record>, SubmitError>>,
+}
+
+/// Everything that can wake the engine.
+#[derive(Debug)]
+enum Wake {
+    Jobs,
+    Due,
+    Foreign,
+    Snapshot(Snapshot),
+    Stop,
+}
+
+/// A running engine. Ends with its thread: see [`Engine::join`].
+#[derive(Debug)]
+pub struct Engine {
+    pub handle: Handle,
+    thread: std::thread::JoinHandle<Result<(), EngineError>>,
+}
+
+impl Engine {
+    /// Restores the world (snapshot plus tail) and starts. Blocks while it reads.
+    pub fn start(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+        runtime: tokio::runtime::Handle,
+    ) -> Result<Self, EngineError> {
+        let mut world = snapshot::restore(store.as_ref())?;
+        let snapshot_at = world.head();
+        snapshot::fold(store.as_ref(), &mut world, |_, _| {})?;
+        let (inbox, jobs) = mpsc::channel(INBOX);
+        let (encoded, snapshots) = mpsc::channel(1);
+        let foreign = Arc::new(Notify::new());
+        let told = Arc::clone(&foreign);
+        store.on_foreign_append(Arc::new(move || told.notify_one()));
+        let shared = Arc::new(Shared {
+            store: Arc::clone(&store),
+            plan: watch::Sender::new(plan(&world)),
+            world: RwLock::new(world.clone()),
+            pages: broadcast::Sender::new(LIVE_PAGES),
+            trouble: watch::Sender::new(None),
+            stop: Notify::new(),
+        });
+        let handle = Handle { inbox, shared: Arc::clone(&shared) };
+        let mut owner = Owner {
+            store,
+            clock,
+            options,
+            runtime,
+            world,
+            shared,
+            jobs,
+            waiting: Vec::with_capacity(BATCH),
+            foreign,
+            snapshot_at,
+            encoded,
+            snapshots,
+        };
+        let thread = std::thread::Builder::new().name("engine".into()).spawn(move || owner.run())?;
+        Ok(Self { handle, thread })
+    }
+
+    /// Waits for the engine to have stopped.
+    pub fn join(self) -> Result<(), EngineError> {
+        match self.thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// The state of the engine's thread.
+struct Owner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    runtime: tokio::runtime::Handle,
+    /// As of the last durable event.
+    world: World,
+    shared: Arc<Shared>,
+    jobs: mpsc::Receiver<Job>,
+    waiting: Vec<Job>,
+    foreign: Arc<Notify>,
+    snapshot_at: EventId,
+    encoded: mpsc::Sender<Snapshot>,
+    snapshots: mpsc::Receiver<Snapshot>,
+}
+
+enum Appended {
+    At(EventId),
+    NothingToAdd,
+    /// Another writer was first; its events are in the world now.
+    DecideAgain,
+}
+
+/// What became of the waiting commands on a tentative world.
+struct Decided {
+    world: World,
+    records: Vec<Record>,
+    rows: Vec<Row>,
+    reads: BTreeSet<Stream>,
+    /// For each command, in order: its part of `records`, or the refusal.
+    outcomes: Vec<Result<Range<usize>, Refusal>>,
+}
+
+impl Owner {
+    fn run(&mut self) -> Result<(), EngineError> {
+        // What was due while nobody looked, before the first command.
+        self.commit(Vec::new(), true)?;
+        loop {
+            match self.next_wake() {
+                Wake::Jobs => {
+                    let jobs = std::mem::take(&mut self.waiting);
+                    self.commit(jobs, false)?;
+                }
+                Wake::Due => self.commit(Vec::new(), true)?,
+                Wake::Foreign => self.catch_up_soon()?,
+                Wake::Snapshot(snapshot) => self.keep(&snapshot),
+                Wake::Stop => break,
+            }
+        }
+        self.jobs.close();
+        while let Ok(job) = self.jobs.try_recv() {
+            self.commit(vec![job], false)?;
+        }
+        if self.world.head() != self.snapshot_at {
+            self.keep(&snapshot::encode(&self.world));
+        }
+        Ok(())
+    }
+
+    fn next_wake(&mut self) -> Wake {
+        let due = plan(&self.world).wake_at.map(|at| Duration::from_millis(at.ms_since(self.clock.now())));
+        let (jobs, waiting, snapshots) = (&mut self.jobs, &mut self.waiting, &mut self.snapshots);
+        let (stop, foreign) = (&self.shared.stop, &self.foreign);
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = stop.notified() => Wake::Stop,
+                count = jobs.recv_many(waiting, BATCH) => if count == 0 { Wake::Stop } else { Wake::Jobs },
+                Some(snapshot) = snapshots.recv() => Wake::Snapshot(snapshot),
+                () = foreign.notified() => Wake::Foreign,
+                () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => Wake::Due,
+            }
+        })
+    }
+
+    /// Carries out the commands, and what follows by itself. Answers every one of them.
+    fn commit(&mut self, jobs: Vec<Job>, tick: bool) -> Result<(), EngineError> {
+        let started = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let decided = self.decide(&jobs, tick);
+            if decided.rows.is_empty() && decided.outcomes.is_empty() {
+                return Ok(());
+            }
+            match self.append(&decided) {
+                Ok(Appended::At(first)) => {
+                    self.say_trouble(None);
+                    return self.accept(jobs, decided, first);
+                }
+                Ok(Appended::NothingToAdd) => {
+                    answer_all(jobs, decided);
+                    return Ok(());
+                }
+                Ok(Appended::DecideAgain) => {}
+                Err(EngineError::Store(StoreError::Unavailable(why))) if started.elapsed() < STORE_PATIENCE => {
+                    self.say_trouble(Some(why));
+                    if !self.pause(pause) {
+                        refuse_all(jobs, &SubmitError::Stopped);
+                        return Ok(());
+                    }
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Err(EngineError::Store(error)) => {
+                    self.say_trouble(Some(error.to_string()));
+                    refuse_all(jobs, &SubmitError::Store(Arc::new(error)));
+                    // What was due stays due: do not ask a full disk again at once.
+                    if tick {
+                        self.pause(LONGEST_PAUSE);
+                    }
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn decide(&self, jobs: &[Job], tick: bool) -> Decided {
+        let now = self.clock.now();
+        let mut decided = Decided {
+            world: self.world.clone(),
+            records: Vec::with_capacity(jobs.len()),
+            rows: Vec::with_capacity(jobs.len()),
+            reads: BTreeSet::new(),
+            outcomes: Vec::with_capacity(jobs.len()),
+        };
+        for job in jobs {
+            let outcome = decided.take(&job.command, now);
+            decided.outcomes.push(outcome);
+        }
+        if tick {
+            decided.take(&Command::Tick, now).expect("time passing is never refused");
+        }
+        decided
+    }
+
+    /// Makes a decision durable.
+    fn append(&mut self, decided: &Decided) -> Result<Appended, EngineError> {
+        let seen = self.world.head();
+        if decided.rows.is_empty() {
+            // Only refusals. They hold if nobody else has written meanwhile.
+            self.catch_up()?;
+            return Ok(if self.world.head() == seen { Appended::NothingToAdd } else { Appended::DecideAgain });
+        }
+        let reads: Vec<String> = decided.reads.iter().map(Stream::to_string).collect();
+        match self.store.append(Batch { seen, reads: &reads, rows: &decided.rows }) {
+            Ok(first) => Ok(Appended::At(first)),
+            Err(StoreError::Conflict) => {
+                self.catch_up()?;
+                Ok(Appended::DecideAgain)
+            }
+            Err(StoreError::Unknown(why)) => {
+                // Whatever the truth is, the log has it.
+                self.catch_up()?;
+                Err(StoreError::Unknown(why).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The events are durable: now they may be seen.
+    fn accept(&mut self, jobs: Vec<Job>, mut decided: Decided, first: EventId) -> Result<(), EngineError> {
+        let expected = self.world.head().next();
+        if first == expected {
+            self.world = std::mem::take(&mut decided.world);
+            self.publish(|page| decided.rows.iter().for_each(|row| page.push(row.id, &row.body)));
+        } else {
+            // Other writers came in between: the log has their events and ours, in the order that counts.
+            for record in &mut decided.records {
+                record.id = EventId(record.id.0 + (first.0 - expected.0));
+            }
+            self.catch_up_soon()?;
+        }
+        answer_all(jobs, decided);
+        self.snapshot_when_due();
+        Ok(())
+    }
+
+    /// Takes in what other writers appended.
+    fn catch_up(&mut self) -> Result<(), EngineError> {
+        let mut world = self.world.clone();
+        let mut page = PageWriter::default();
+        snapshot::fold(self.store.as_ref(), &mut world, |record, body| page.push(record.id, body))?;
+        if world.head() != self.world.head() {
+            self.world = world;
+            self.publish(|empty| *empty = page);
+        }
+        Ok(())
+    }
+
+    /// The same where a store that is away is no reason to fail: the next append finds out.
+    fn catch_up_soon(&mut self) -> Result<(), EngineError> {
+        match self.catch_up() {
+            Err(EngineError::Store(error)) => {
+                self.say_trouble(Some(error.to_string()));
+                Ok(())
+            }
+            caught_up => caught_up,
+        }
+    }
+
+    /// Shows the new world, the new events and the new plan, in this order.
+    fn publish(&self, fill: impl FnOnce(&mut PageWriter)) {
+        *self.shared.world.write().unwrap_or_else(PoisonError::into_inner) = self.world.clone();
+        if self.shared.pages.receiver_count() > 0 {
+            let mut page = PageWriter::default();
+            fill(&mut page);
+            // A page too large to hand around is replaced by an empty one: "read the log".
+            let page = if page.is_full() { Page::default() } else { page.finish() };
+            // Fails only when the last follower has just left.
+            drop(self.shared.pages.send(Arc::new(page)));
+        }
+        self.shared.plan.send_if_modified(|shown| {
+            let wanted = plan(&self.world);
+            let changed = *shown != wanted;
+            *shown = wanted;
+            changed
+        });
+    }
+
+    /// Encoding happens beside the engine; keeping it comes back as a wake-up, because one thread writes.
+    fn snapshot_when_due(&mut self) {
+        if self.world.head().0 - self.snapshot_at.0 < self.options.snapshot_every {
+            return;
+        }
+        if let Ok(place) = self.encoded.clone().try_reserve_owned() {
+            self.snapshot_at = self.world.head();
+            let world = self.world.clone();
+            self.runtime.spawn_blocking(move || place.send(snapshot::encode(&world)));
+        }
+    }
+
+    fn keep(&self, snapshot: &Snapshot) {
+        if let Err(error) = self.store.save_snapshot(snapshot) {
+            tracing::warn!(%error, at = snapshot.at.0, "a snapshot could not be kept; the next start reads more of the log");
+        }
+    }
+
+    fn say_trouble(&self, trouble: Option<String>) {
+        self.shared.trouble.send_if_modified(|shown| {
+            let changed = *shown != trouble;
+            match &trouble {
+                Some(what) if changed => tracing::warn!(what, "the store is in trouble"),
+                None if changed => tracing::info!("the store works again"),
+                _ => {}
+            }
+            *shown = trouble;
+            changed
+        });
+    }
+
+    /// Waits a little. False when the engine is to stop.
+    fn pause(&self, length: Duration) -> bool {
+        let stop = &self.shared.stop;
+        let stopped = self.runtime.block_on(async { tokio::time::timeout(length, stop.notified()).await.is_ok() });
+        if stopped {
+            // For the main loop, which looks for it as well.
+            stop.notify_one();
+        }
+        !stopped
+    }
+}
+
+impl Decided {
+    fn take(&mut self, command: &Command, now: Timestamp) -> Result<Range<usize>, Refusal> {
+        self.reads.extend(command.reads());
+        let records = step(&mut self.world, command, now)?;
+        let start = self.records.len();
+        for record in &records {
+            let stream = record.event.stream();
+            self.reads.insert(stream);
+            self.rows.push(Row { id: record.id, stream: stream.to_string(), body: record.body() });
+        }
+        self.records.extend(records);
+        Ok(start..self.records.len())
+    }
+}
+
+fn answer_all(jobs: Vec<Job>, decided: Decided) {
+    let mut records = decided.records.into_iter();
+    for (job, outcome) in jobs.into_iter().zip(decided.outcomes) {
+        let result = match outcome {
+            Ok(part) => Ok(records.by_ref().take(part.len()).collect()),
+            Err(refusal) => Err(SubmitError::Refused(refusal)),
+        };
+        answer(job, result);
+    }
+}
+
+fn refuse_all(jobs: Vec<Job>, error: &SubmitError) {
+    for job in jobs {
+        answer(job, Err(error.clone()));
+    }
+}
+
+fn answer(job: Job, result: Result<Vec<Record>, SubmitError>) {
+    // Whoever asked may have gone away; what was decided stands all the same.
+    drop(job.reply.send(result));
+}

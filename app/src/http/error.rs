@@ -1,0 +1,198 @@
+//! Errors as the API tells them: always JSON, always with a code for programs and a hint for people.
+
+use crate::engine::SubmitError;
+use crate::store::StoreError;
+use axum::Json;
+use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hatchery_core::Refusal;
+use hatchery_core::refusal::Sort;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiError {
+    pub status: StatusCode,
+    pub code: &'static str,
+    pub message: String,
+    pub hint: String,
+}
+
+/// The body of every answer that is not a success.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ErrorBody {
+    pub error: ErrorDetail,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ErrorDetail {
+    /// A stable word for programs.
+    pub code: String,
+    /// What happened, to which id.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl ApiError {
+    pub fn new(status: StatusCode, code: &'static str, message: impl ToString, hint: impl ToString) -> Self {
+        Self { status, code, message: message.to_string(), hint: hint.to_string() }
+    }
+
+    pub fn bad(code: &'static str, message: impl ToString, hint: impl ToString) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message, hint)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let retry = self.status == StatusCode::SERVICE_UNAVAILABLE;
+        let error = ErrorDetail { code: self.code.into(), message: self.message, hint: self.hint };
+        let mut response = (self.status, Json(ErrorBody { error })).into_response();
+        if retry {
+            response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal.sort() {
+            Sort::Missing => StatusCode::NOT_FOUND,
+            Sort::Untimely => StatusCode::CONFLICT,
+            Sort::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        Self::new(status, refusal.code(), &refusal, refusal.hint())
+    }
+}
+
+impl From<SubmitError> for ApiError {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Refused(refusal) => refusal.into(),
+            SubmitError::Store(error) => Self::from(error.as_ref()),
+            SubmitError::Stopped => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "stopping",
+                error,
+                "start the daemon again, then repeat this",
+            ),
+        }
+    }
+}
+
+/// A store that fails is the server's trouble: 503 or 507, never the caller's fault, and never silence.
+impl From<&StoreError> for ApiError {
+    fn from(error: &StoreError) -> Self {
+        let (status, code, hint) = match error {
+            StoreError::Full(_) => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                "store_full",
+                "nothing was recorded; free some space and repeat this",
+            ),
+            StoreError::ReadOnly(_) => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                "store_read_only",
+                "nothing was recorded; make the store writable and repeat this",
+            ),
+            StoreError::Unavailable(_) | StoreError::Conflict => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "store_unavailable",
+                "nothing was recorded; repeat this when the store is back",
+            ),
+            StoreError::Unknown(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "outcome_unknown",
+                "read the events to see whether it was recorded before you repeat it",
+            ),
+            StoreError::NewerSchema { .. } => {
+                (StatusCode::SERVICE_UNAVAILABLE, "newer_schema", "install the newer Hatchery")
+            }
+            StoreError::Damaged(_) | StoreError::Broken(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "store_broken",
+                "run `hatchery fsck` and look into .hatchery/daemon.log",
+            ),
+        };
+        Self::new(status, code, error, hint)
+    }
+}
+
+/// Query parameters, refused in JSON.
+#[derive(Debug)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match axum::extract::Query::from_request_parts(parts, state).await {
+            Ok(axum::extract::Query(query)) => Ok(Self(query)),
+            Err(error) => {
+                let error: QueryRejection = error;
+                Err(ApiError::bad("bad_query", error.body_text(), "/api/openapi.json lists the parameters"))
+            }
+        }
+    }
+}
+
+/// Parts of the path, refused in JSON.
+#[derive(Debug)]
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match axum::extract::Path::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(path)) => Ok(Self(path)),
+            Err(error) => {
+                let error: PathRejection = error;
+                Err(ApiError::bad("bad_id", error.body_text(), "an id is 22 characters of A-Z, a-z, 0-9, - and _"))
+            }
+        }
+    }
+}
+
+/// A JSON body, refused in JSON. The content type is asked for because a form on a foreign page cannot set it.
+#[derive(Debug)]
+pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/json") {
+            let message = format!("the body is `{essence}`, not JSON");
+            return Err(ApiError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "not_json",
+                message,
+                "send Content-Type: application/json",
+            ));
+        }
+        let bytes = match bytes::Bytes::from_request(request, state).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let error: BytesRejection = error;
+                let (code, hint) = match error.status() {
+                    StatusCode::PAYLOAD_TOO_LARGE => {
+                        ("body_too_large", "send less; max_body_bytes in hatchery.toml is the limit")
+                    }
+                    _ => ("bad_body", "send the body whole"),
+                };
+                return Err(ApiError::new(error.status(), code, error.body_text(), hint));
+            }
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(body) => Ok(Self(body)),
+            Err(error) => Err(ApiError::bad("bad_json", error, "/api/openapi.json shows the shape of the body")),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The log over HTTP: as a live stream, and as pages.
+
+use super::Api;
+use super::error::{ApiError, ErrorBody, Query};
+use crate::engine::{Follower, PAGE_ROWS};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hatchery_core::{Event, EventId, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior};
+
+/// An entry of the log, as clients see it.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct EventObject {
+    pub id: EventId,
+    /// Milliseconds since 1970.
+    pub ts: Timestamp,
+    #[serde(rename = "sessionId")]
+    pub session_id: Option<SessionId>,
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Cursor {
+    /// Events after this id; 0 or -1 means from the beginning. Wins over `Last-Event-ID`.
+    after: Option<i64>,
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PageQuery {
+    /// Events after this id; 0 or -1 means from the beginning.
+    after: Option<i64>,
+    /// At most this many, from 1 to 1000; 100 if not given. Fewer may come when they are long.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Some events of the log.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[expect(dead_code, reason = "only its schema is used: the body is put together from encoded events")]
+pub struct EventPage {
+    events: Vec<EventObject>,
+    /// The last event of the log.
+    head: EventId,
+}
+
+const MAX_LIMIT: u32 = 1_000;
+const DEFAULT_LIMIT: u32 = 100;
+/// A comment line: keeps proxies and clients awake, and is not an event.
+const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
+/// How soon a browser comes back after the daemon went away.
+const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
+
+/// Follow the log: everything after the cursor, then what happens, as server-sent events.
+#[utoipa::path(get, path = "/api/events", tag = "events", params(Cursor, ("Last-Event-ID" = Option<i64>, Header, description = "Sent by browsers when they come back")),
+    responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON. Comment lines are heartbeats.", content_type = "text/event-stream", body = String),
+              (status = "4XX", description = "A bad cursor, or no token", body = ErrorBody), (status = 503, description = "The store cannot be read", body = ErrorBody)))]
+pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let last_seen = headers.get("last-event-id").filter(|value| !value.is_empty());
+    let after = match (query.0.after, last_seen) {
+        (Some(after), _) => after,
+        (None, None) => 0,
+        (None, Some(value)) => value.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
+            ApiError::bad(
+                "bad_cursor",
+                "Last-Event-ID is not a number",
+                "send the id of the last event that you have seen",
+            )
+        })?,
+    };
+    let after = cursor(&api, after).await?;
+    let mut heartbeat = tokio::time::interval(api.heartbeat);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeat.reset();
+    let connection =
+        Live { opening: Some(OPENING), follower: api.handle.follow(after), heartbeat, closing: api.closing.clone() };
+    let frames = futures_util::stream::unfold(connection, |mut live| async move {
+        let bytes = live.next().await?;
+        Some((Ok::<_, Infallible>(bytes), live))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, Body::from_stream(frames)).into_response())
+}
+
+/// Some events after a cursor, and where the log ends.
+#[utoipa::path(get, path = "/api/events.json", tag = "events", params(PageQuery),
+    responses((status = 200, body = EventPage), (status = "4XX", description = "A bad cursor or limit, or no token", body = ErrorBody),
+              (status = 503, description = "The store cannot be read", body = ErrorBody)))]
+pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Response, ApiError> {
+    let limit = query.0.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(ApiError::bad(
+            "bad_limit",
+            format!("a limit of {limit} is out of range"),
+            format!("choose from 1 to {MAX_LIMIT}"),
+        ));
+    }
+    let after = cursor(&api, query.0.after.unwrap_or(0)).await?;
+    let page = api.handle.read(after, limit as usize).await.map_err(|error| ApiError::from(&error))?;
+    let mut body = Vec::with_capacity(page.frames().len() + 32);
+    body.extend_from_slice(b"{\"events\":[");
+    for (at, (_, event)) in page.events().enumerate() {
+        body.extend_from_slice(if at == 0 { b"" } else { b"," });
+        body.extend_from_slice(&event);
+    }
+    let head = page.last().unwrap_or(after).max(api.handle.head());
+    body.extend_from_slice(format!("],\"head\":{head}}}").as_bytes());
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// The whole log as JSON lines, for a backup or a move.
+#[utoipa::path(get, path = "/api/export", tag = "events",
+    responses((status = 200, description = "One event a line, to the last one there was when the export began", content_type = "application/x-ndjson", body = String),
+              (status = 401, description = "No token", body = ErrorBody)))]
+pub async fn export(State(api): State<Api>) -> Response {
+    let end = api.handle.head();
+    let lines = futures_util::stream::try_unfold(EventId::START, move |after| {
+        let handle = api.handle.clone();
+        async move {
+            if after >= end {
+                return Ok(None);
+            }
+            let page = handle.read(after, PAGE_ROWS).await?;
+            let mut lines = Vec::with_capacity(page.frames().len());
+            for (_, event) in page.events().take_while(|(id, _)| *id <= end) {
+                lines.extend_from_slice(&event);
+                lines.push(b'\n');
+            }
+            let last = page.last().unwrap_or(end);
+            Ok::<_, crate::store::StoreError>(Some((Bytes::from(lines), last)))
+        }
+    });
+    ([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response()
+}
+
+/// One client of the stream.
+struct Live {
+    opening: Option<Bytes>,
+    follower: Follower,
+    heartbeat: Interval,
+    closing: watch::Receiver<bool>,
+}
+
+impl Live {
+    /// What to send next. Nothing when the stream ends; the client comes back with its last id.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(opening) = self.opening.take() {
+            return Some(opening);
+        }
+        tokio::select! {
+            biased;
+            frames = self.follower.next_frames() => match frames {
+                Ok(frames) => {
+                    self.heartbeat.reset();
+                    Some(frames)
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "an event stream ends");
+                    None
+                }
+            },
+            _ = self.closing.wait_for(|closing| *closing) => None,
+            _ = self.heartbeat.tick() => Some(HEARTBEAT),
+        }
+    }
+}
+
+/// A cursor beyond the log belongs to another log: waiting there would be waiting for nothing.
+async fn cursor(api: &Api, after: i64) -> Result<EventId, ApiError> {
+    let after = match u64::try_from(after) {
+        Ok(after) => EventId(after),
+        Err(_) if after == -1 => EventId::START,
+        Err(_) => {
+            return Err(ApiError::bad(
+                "bad_cursor",
+                format!("{after} is not a place in the log"),
+                "use 0 for the beginning",
+            ));
+        }
+    };
+    if after > api.handle.head() {
+        let store = std::sync::Arc::clone(api.handle.store());
+        let head = tokio::task::spawn_blocking(move || store.head()).await;
+        let head = head.ok().and_then(Result::ok).unwrap_or(EventId::START).max(api.handle.head());
+        if after > head {
+            return Err(ApiError::bad(
+                "cursor_beyond_log",
+                format!("the log ends at event {head}, before {after}"),
+                "start again with after=0",
+            ));
+        }
+    }
+    Ok(after)
+}

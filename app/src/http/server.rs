@@ -1,0 +1,116 @@
+//! Accepting connections, within bounds: how many, how large a head, how slow a client.
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub connections: usize,
+}
+
+/// A head that is not complete by then belongs to nobody who means well.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Room for one head; also the unit in which bodies are read.
+const HEAD_BYTES: usize = 16 * 1024;
+const MAX_HEADERS: usize = 64;
+/// A peer that takes no bytes for this long is gone. Its stream starts again from its last id when it is back.
+const PEER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long open connections may take to finish when the daemon shuts down.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// After an error of accept (out of descriptors) trying at once would only spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves until `closing` becomes true, then lets the open connections finish.
+pub async fn serve(listener: TcpListener, router: Router, limits: Limits, closing: watch::Receiver<bool>) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    let mut stop = closing.clone();
+    let mut stopped = pin!(closed(&mut stop));
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            },
+            Some(_) = connections.join_next() => continue,
+            () = &mut stopped => break,
+        };
+        match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => {
+                let served = connection(stream, router.clone(), closing.clone());
+                connections.spawn(async move {
+                    served.await;
+                    drop(place);
+                });
+            }
+            Err(_) => {
+                connections.spawn(turn_away(stream));
+            }
+        }
+    }
+    drop(listener);
+    let farewell = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
+        tracing::warn!("some connections did not finish in time");
+        connections.shutdown().await;
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
+    if let Err(error) = tune(&stream) {
+        tracing::debug!(%error, "a socket could not be tuned");
+    }
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut served = pin!(served);
+    let result = tokio::select! {
+        result = &mut served => result,
+        () = closed(&mut closing) => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Returns when the daemon shuts down, or is gone.
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    drop(closing.wait_for(|closing| *closing).await);
+}
+
+fn tune(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(PEER_TIMEOUT))?;
+    socket2::SockRef::from(stream).set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(PEER_TIMEOUT))
+}
+
+/// Full houses say so instead of letting people wait.
+async fn turn_away(mut stream: TcpStream) {
+    const BODY: &str = r#"{"error":{"code":"too_many_connections","message":"the daemon serves as many connections as it may","hint":"close some, or raise max_connections in hatchery.toml"}}"#;
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{BODY}",
+        BODY.len()
+    );
+    let told = tokio::time::timeout(FAREWELL, stream.write_all(answer.as_bytes())).await;
+    tracing::debug!(?told, "a connection was turned away");
+}

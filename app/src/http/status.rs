@@ -1,0 +1,82 @@
+//! How the daemon is doing.
+
+use super::Api;
+use super::error::{ApiError, Body, ErrorBody};
+use crate::fsck::{self, Findings};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use hatchery_core::EventId;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Health {
+    /// `ok`, or `store_trouble` while nothing can be recorded.
+    pub status: &'static str,
+    pub version: &'static str,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Status {
+    pub version: String,
+    pub pid: u32,
+    pub project: String,
+    pub store: String,
+    /// What is wrong with the store at the moment.
+    pub trouble: Option<String>,
+    /// The last event.
+    pub head: EventId,
+    pub sessions: usize,
+    pub agents: usize,
+    #[serde(rename = "uptimeMs")]
+    pub uptime_ms: u64,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FsckRequest {
+    /// Make what is derived from the log anew if it is wrong.
+    #[serde(default)]
+    repair: bool,
+}
+
+/// Whether the daemon is alive. Needs no token.
+#[utoipa::path(get, path = "/api/health", tag = "daemon", security(()), responses((status = 200, body = Health), (status = "4XX", description = "A foreign host or origin", body = ErrorBody)))]
+pub async fn health(State(api): State<Api>) -> Json<Health> {
+    let status = if api.handle.trouble().is_some() { "store_trouble" } else { "ok" };
+    Json(Health { status, version: env!("CARGO_PKG_VERSION") })
+}
+
+/// What the daemon serves, and how it is doing.
+#[utoipa::path(get, path = "/api/status", tag = "daemon", responses((status = 200, body = Status), (status = 401, description = "No token", body = ErrorBody)))]
+pub async fn status(State(api): State<Api>) -> Json<Status> {
+    let world = api.handle.view();
+    Json(Status {
+        version: env!("CARGO_PKG_VERSION").into(),
+        pid: std::process::id(),
+        project: api.project.clone(),
+        store: api.store.clone(),
+        trouble: api.handle.trouble(),
+        head: world.head(),
+        sessions: world.session_count(),
+        agents: world.agent_count(),
+        uptime_ms: u64::try_from(api.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+/// Fold the whole log again and compare. Reads everything, so it may take long.
+#[utoipa::path(post, path = "/api/fsck", tag = "daemon", request_body = FsckRequest,
+    responses((status = 200, body = Findings), (status = "4XX", description = "A bad body, or no token", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn fsck(State(api): State<Api>, body: Body<FsckRequest>) -> Result<Json<Findings>, ApiError> {
+    let store = std::sync::Arc::clone(api.handle.store());
+    let check = tokio::task::spawn_blocking(move || fsck::check(store.as_ref(), body.0.repair, &mut |_| {}));
+    match check.await {
+        Ok(Ok(findings)) => Ok(Json(findings)),
+        Ok(Err(error)) => {
+            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "check_failed", error, "look into .hatchery/daemon.log"))
+        }
+        Err(error) => {
+            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "check_failed", error, "look into .hatchery/daemon.log"))
+        }
+    }
+}

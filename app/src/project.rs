@@ -1,0 +1,219 @@
+//! A project on disk: where its root is, and what `.hatchery/` holds. Nothing here knows what is in the log.
+
+use crate::clock;
+use crate::report::{Code, Context as _, Report};
+use base64::Engine as _;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    root: PathBuf,
+}
+
+/// What a running daemon says of itself, for the commands that look for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonFile {
+    pub pid: u32,
+    pub url: String,
+    pub version: String,
+}
+
+/// Held by the daemon for as long as it lives. The kernel frees it with the process, however that ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Project {
+    /// The nearest folder at or above `start` that has `.hatchery/` or `.git`, else `start` itself.
+    pub fn find(start: &Path) -> Result<Self, Report> {
+        let start = start.canonicalize().context(format_args!("the folder {} cannot be used", start.display()))?;
+        let marked = |folder: &&Path| folder.join(".hatchery").is_dir() || folder.join(".git").exists();
+        let root = start.ancestors().find(marked).unwrap_or(&start).to_owned();
+        Ok(Self { root })
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.root.join(".hatchery")
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.root.join("hatchery.toml")
+    }
+
+    pub fn daemon_log(&self) -> PathBuf {
+        self.data().join("daemon.log")
+    }
+
+    /// Makes the data folder, invisible to git and closed to others.
+    pub fn prepare(&self) -> Result<(), Report> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let data = self.data();
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
+        made.context(format_args!("the folder {} cannot be made", data.display()))
+            .map_err(|report| report.hint("choose another folder with --project, or make this one writable"))?;
+        let ignore = data.join(".gitignore");
+        if !ignore.exists() {
+            std::fs::write(&ignore, "*\n")
+                .context(format_args!("{} cannot be written", ignore.display()))
+                .map_err(|report| report.hint("make the folder writable, or free some space"))?;
+        }
+        Ok(())
+    }
+
+    /// Makes this process the only daemon of the project, or says which one is.
+    pub fn lock(&self) -> Result<Lock, Report> {
+        match self.try_lock()? {
+            Some(lock) => Ok(lock),
+            None => {
+                let who = self.daemon().map(|it| format!(" (pid {}, {})", it.pid, it.url)).unwrap_or_default();
+                Err(Report::failed(format_args!("a daemon runs already for {}{who}", self.root.display()))
+                    .hint("`hatchery status` shows it, `hatchery down` stops it"))
+            }
+        }
+    }
+
+    /// The lock, unless somebody else holds it.
+    pub fn try_lock(&self) -> Result<Option<Lock>, Report> {
+        let path = self.data().join("daemon.lock");
+        let doing = format!("{} cannot be locked", path.display());
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let file = file.context(&doing)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(Report::failed(format_args!("{doing}: {error}"))),
+        }
+    }
+
+    /// True while a daemon holds the lock. A file alone proves nothing: its writer may have been killed.
+    pub fn is_served(&self) -> bool {
+        self.data().is_dir() && matches!(self.try_lock(), Ok(None))
+    }
+
+    /// What the last daemon said of itself, whether or not it still runs.
+    pub fn daemon(&self) -> Option<DaemonFile> {
+        let text = std::fs::read_to_string(self.daemon_file()).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    pub fn announce(&self, daemon: &DaemonFile) -> Result<(), Report> {
+        let text = serde_json::to_string_pretty(daemon).context("the daemon cannot be described")?;
+        write_whole(&self.daemon_file(), text.as_bytes(), 0o600).context("the daemon cannot be announced")
+    }
+
+    pub fn retract(&self) {
+        match std::fs::remove_file(self.daemon_file()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => tracing::warn!(%error, "daemon.json stays behind"),
+            _ => {}
+        }
+    }
+
+    /// The secret that opens the API, made at the first start. Only its owner may read it.
+    pub fn token(&self) -> Result<String, Report> {
+        match self.existing_token()? {
+            Some(token) => Ok(token),
+            None => {
+                let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(clock::random::<32>());
+                let path = self.token_file();
+                write_whole(&path, token.as_bytes(), 0o600)
+                    .context(format_args!("{} cannot be written", path.display()))?;
+                Ok(token)
+            }
+        }
+    }
+
+    pub fn existing_token(&self) -> Result<Option<String>, Report> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.token_file();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Report::failed(format_args!("{} cannot be read: {error}", path.display()))),
+        };
+        let mode = std::fs::metadata(&path).map(|meta| meta.permissions().mode() & 0o777).unwrap_or(0o600);
+        if mode & 0o077 != 0 {
+            return Err(Report::new(Code::Failed, format_args!("{} can be read by others", path.display()))
+                .hint(format_args!("chmod 600 {0}, or delete it to have a new one made", path.display())));
+        }
+        match text.trim() {
+            token if token.len() >= MIN_TOKEN_CHARS && token.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Ok(Some(token.to_owned()))
+            }
+            _ => Err(Report::failed(format_args!("{} holds no usable token", path.display()))
+                .hint("delete it: the next start makes a new one")),
+        }
+    }
+
+    pub fn token_file(&self) -> PathBuf {
+        self.data().join("token")
+    }
+
+    fn daemon_file(&self) -> PathBuf {
+        self.data().join("daemon.json")
+    }
+}
+
+/// Shorter secrets can be guessed.
+const MIN_TOKEN_CHARS: usize = 16;
+
+/// Writes a file so that readers see the old content or the new, and never half of it.
+pub fn write_whole(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(mode)).tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_the_nearest_marked_parent() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b/c");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::create_dir(folder.path().join("a/.git")).unwrap();
+        let root = Project::find(&deep).unwrap().root().to_owned();
+        assert_eq!(root, folder.path().canonicalize().unwrap().join("a"));
+        std::fs::create_dir(folder.path().join("a/b/.hatchery")).unwrap();
+        assert!(Project::find(&deep).unwrap().root().ends_with("a/b"));
+    }
+
+    #[test]
+    fn one_daemon_a_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::find(folder.path()).unwrap();
+        project.prepare().unwrap();
+        let lock = project.lock().unwrap();
+        assert!(project.is_served());
+        assert!(project.lock().is_err());
+        drop(lock);
+        assert!(!project.is_served());
+    }
+
+    #[test]
+    fn a_token_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::find(folder.path()).unwrap();
+        project.prepare().unwrap();
+        let token = project.token().unwrap();
+        assert_eq!(project.token().unwrap(), token);
+        std::fs::set_permissions(project.token_file(), std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(project.token().unwrap_err().to_string().contains("can be read by others"));
+    }
+}

@@ -1,0 +1,119 @@
+//! The whole log as JSON lines, out and in. What was exported and imported again is the same log: same ids, same times,
+//! same world. An import that was cut short goes on where it stopped.
+
+use crate::report::{Context as _, Report};
+use crate::store::{Batch, Row, Store, StoreError};
+use hatchery_core::{EventId, Record, World};
+use std::io::BufRead;
+use std::ops::ControlFlow;
+
+/// Events written in one transaction.
+const IMPORT_ROWS: usize = 2_000;
+/// A line longer than this is not one of ours: a message has at most 1 MiB, six times that with every byte escaped.
+const MAX_LINE_BYTES: u64 = 8 << 20;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Imported {
+    /// Events that were there already and are the same.
+    pub known: u64,
+    pub added: u64,
+}
+
+/// Takes in an export. The store must be empty, or hold the beginning of the same log.
+pub fn import(store: &dyn Store, input: &mut dyn BufRead, progress: &mut dyn FnMut(u64)) -> Result<Imported, Report> {
+    let mut imported = Imported::default();
+    let head = store.head().context("the log cannot be read")?;
+    let mut world = World::default();
+    let mut rows = Vec::with_capacity(IMPORT_ROWS);
+    let mut line = String::new();
+    for number in 1.. {
+        let more = read_line(input, &mut line).context(format_args!("line {number} cannot be read"))?;
+        if !more {
+            break;
+        }
+        if line.trim().is_empty() {
+            continue;
+        }
+        let row = take_line(&line, &mut world).map_err(|why| {
+            Report::failed(format_args!("line {number}: {why}")).hint(format_args!(
+                "{} events before it are in; mend the line and import the file again",
+                imported.added + imported.known
+            ))
+        })?;
+        if row.id <= head {
+            same_as_kept(store, &row)?;
+            imported.known += 1;
+            continue;
+        }
+        rows.push(row);
+        if rows.len() == IMPORT_ROWS {
+            imported.added += append(store, &mut rows)?;
+            progress(imported.added + imported.known);
+        }
+    }
+    if imported.known < head.0 {
+        return Err(Report::failed(format_args!("the log here has {head} events, the file only {}", imported.known))
+            .hint("an import goes into an empty project, or continues an import of the same file"));
+    }
+    imported.added += append(store, &mut rows)?;
+    Ok(imported)
+}
+
+fn read_line(input: &mut dyn BufRead, line: &mut String) -> std::io::Result<bool> {
+    use std::io::Read as _;
+    line.clear();
+    let count = input.take(MAX_LINE_BYTES).read_line(line)?;
+    if count as u64 == MAX_LINE_BYTES {
+        return Err(std::io::Error::other("it is longer than any event can be"));
+    }
+    Ok(count > 0)
+}
+
+/// Reads one exported event, and makes sure that it can have happened after those before it.
+fn take_line(line: &str, world: &mut World) -> Result<Row, String> {
+    #[derive(serde::Deserialize)]
+    struct Numbered {
+        id: EventId,
+    }
+    let Numbered { id } = serde_json::from_str(line).map_err(|error| format!("it is not an event: {error}"))?;
+    let record = Record::read(id, line).map_err(|error| error.to_string())?;
+    world.apply(&record).map_err(|error| error.to_string())?;
+    // As it stands, so that a field which this version does not know is kept.
+    let body = match line.trim_end().strip_prefix(&format!("{{\"id\":{id},")) {
+        Some(rest) => format!("{{{rest}"),
+        None => record.body(),
+    };
+    Ok(Row { id, stream: record.event.stream().to_string(), body })
+}
+
+fn same_as_kept(store: &dyn Store, row: &Row) -> Result<(), Report> {
+    let mut same = false;
+    store
+        .read_after(EventId(row.id.0 - 1), 1, &mut |id, body| {
+            same = id == row.id && body == row.body;
+            ControlFlow::Break(())
+        })
+        .context("the log cannot be read")?;
+    match same {
+        true => Ok(()),
+        false => Err(Report::failed(format_args!("event {} here is not the one in the file", row.id))
+            .hint("an import goes into an empty project, or continues an import of the same file")),
+    }
+}
+
+fn append(store: &dyn Store, rows: &mut Vec<Row>) -> Result<u64, Report> {
+    let Some(first) = rows.first() else { return Ok(0) };
+    let seen = EventId(first.id.0 - 1);
+    let reads: Vec<String> = rows.iter().map(|row| row.stream.clone()).collect();
+    match store.append(Batch { seen, reads: &reads, rows }) {
+        Ok(at) if at == seen.next() => {
+            let count = rows.len() as u64;
+            rows.clear();
+            Ok(count)
+        }
+        Ok(_) | Err(StoreError::Conflict) => {
+            Err(Report::failed("something else writes to this store").hint("stop it and import again"))
+        }
+        Err(error) => Err(Report::failed(error)),
+    }
+}
