@@ -48,7 +48,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The streams whose state decides the answer. Another writer's event in one of them means deciding again.
+    /// The streams that the command itself names. An answer rests on more than these: see [`crate::step::rests_on`].
     pub fn reads(&self) -> impl Iterator<Item = Stream> {
         let (session, agent, parent) = match *self {
             Self::StartSession { session, .. } | Self::EndSession { session, .. } | Self::CloseSession { session } => {

@@ -2,7 +2,8 @@
 
 use crate::agent::{Life, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_REMARK_BYTES};
 use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS, Session, SessionState};
-use crate::{Command, Event, Record, Refusal, SessionId, Timestamp, World};
+use crate::{Command, Event, Record, Refusal, SessionId, Stream, Timestamp, World};
+use std::collections::BTreeSet;
 
 /// Decides, applies and settles: the one way in which a world moves forward. A refusal leaves it untouched.
 pub fn step(world: &mut World, command: &Command, now: Timestamp) -> Result<Vec<Record>, Refusal> {
@@ -79,6 +80,13 @@ pub fn decide(world: &World, command: &Command) -> Result<Vec<Event>, Refusal> {
 pub fn settle(world: &World, now: Timestamp) -> Option<Event> {
     let (deadline, session) = world.next_deadline()?;
     (deadline <= now).then_some(Event::SessionEnding { session, reason: EndReason::Inactive })
+}
+
+/// The streams that must not have changed meanwhile for these records to stand: what the command read, and whatever they
+/// change. The second matters because much follows from a command that does not name it: a closing session puts agents to
+/// sleep, and any command may find that a session is overdue.
+pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
+    command.reads().chain(records.iter().map(|record| record.event.stream())).collect()
 }
 
 fn one(event: Event) -> Result<Vec<Event>, Refusal> {

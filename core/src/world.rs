@@ -111,20 +111,34 @@ impl World {
                 self.sessions.insert(*session, started);
             }
             Event::SessionEnding { session, reason } => {
-                self.change_session(at, *session, |it| {
-                    it.state = SessionState::Ending { reason: reason.clone(), since: record.ts };
+                self.change_session(at, *session, |it| match it.state {
+                    SessionState::Open => {
+                        it.state = SessionState::Ending { reason: reason.clone(), since: record.ts };
+                        Ok(())
+                    }
+                    SessionState::Ending { .. } | SessionState::Ended { .. } => Err("was asked to end before"),
                 })?;
                 self.ending.insert(*session);
             }
             Event::SessionEnded { session, reason } => {
-                self.change_session(at, *session, |it| {
-                    it.state = SessionState::Ended { reason: reason.clone(), at: record.ts };
+                self.change_session(at, *session, |it| match &it.state {
+                    SessionState::Ending { .. } if !it.awake.is_empty() => Err("has agents that are awake"),
+                    SessionState::Ending { reason: asked, .. } if asked == reason => {
+                        it.state = SessionState::Ended { reason: reason.clone(), at: record.ts };
+                        Ok(())
+                    }
+                    SessionState::Open | SessionState::Ending { .. } | SessionState::Ended { .. } => {
+                        Err("was not asked to end for this reason")
+                    }
                 })?;
                 self.ending.remove(session);
             }
             Event::AgentCreated { agent, parent, name, session } => {
                 if self.agents.contains_key(agent) {
                     return Err(Impossible::Agent { at, agent: *agent, why: "had been created before" });
+                }
+                if let Some(parent) = parent.filter(|parent| !self.agents.contains_key(parent)) {
+                    return Err(Impossible::Agent { at, agent: parent, why: "was never created" });
                 }
                 self.enter(at, *agent, *session)?;
                 let created = Agent {
@@ -138,48 +152,83 @@ impl World {
                 };
                 self.agents.insert(*agent, created);
             }
-            Event::AgentRenamed { agent, name } => self.change_agent(at, *agent, |it| it.name = name.clone())?,
+            Event::AgentRenamed { agent, name } => self.change_living(at, *agent, |it| it.name = name.clone())?,
             Event::AgentSlept { agent } => {
                 self.leave(at, *agent)?;
-                self.change_agent(at, *agent, |it| it.life = Life::Sleeping)?;
+                self.change_agent(at, *agent, |it| match it.life {
+                    Life::Alive { .. } => {
+                        it.life = Life::Sleeping;
+                        Ok(())
+                    }
+                    Life::Sleeping | Life::Dead { .. } => Err("was not awake"),
+                })?;
             }
             Event::AgentWoken { agent, session } => {
-                self.change_agent(at, *agent, |it| it.life = Life::Alive { session: *session })?;
+                self.change_agent(at, *agent, |it| match it.life {
+                    Life::Sleeping => {
+                        it.life = Life::Alive { session: *session };
+                        Ok(())
+                    }
+                    Life::Alive { .. } | Life::Dead { .. } => Err("was not asleep"),
+                })?;
                 self.enter(at, *agent, *session)?;
             }
             Event::AgentEnded { agent, .. } => {
                 self.leave(at, *agent)?;
-                self.change_agent(at, *agent, |it| it.life = Life::Dead { at: record.ts })?;
+                self.change_living(at, *agent, |it| it.life = Life::Dead { at: record.ts })?;
             }
-            Event::MessageAdded { agent, .. } => self.change_agent(at, *agent, |it| {
+            Event::MessageAdded { agent, .. } => self.change_living(at, *agent, |it| {
                 it.last_message = Some(at);
                 it.messages += 1;
                 it.last_active = it.last_active.max(record.ts);
             })?,
         }
         if let Some(session) = record.session {
-            self.change_session(at, session, |it| it.last_active = it.last_active.max(record.ts))?;
+            self.change_session(at, session, |it| {
+                it.last_active = it.last_active.max(record.ts);
+                Ok(())
+            })?;
         }
         self.head = at;
         Ok(())
     }
 
-    fn change_agent(&mut self, at: EventId, agent: AgentId, change: impl FnOnce(&mut Agent)) -> Result<(), Impossible> {
+    /// Changes an agent, or says why it cannot have been changed so.
+    fn change_agent(
+        &mut self,
+        at: EventId,
+        agent: AgentId,
+        change: impl FnOnce(&mut Agent) -> Result<(), &'static str>,
+    ) -> Result<(), Impossible> {
         let it = self.agents.get_mut(&agent).ok_or(Impossible::Agent { at, agent, why: "was never created" })?;
-        change(it);
-        Ok(())
+        change(it).map_err(|why| Impossible::Agent { at, agent, why })
     }
 
-    /// Changes a session and keeps its place among the deadlines.
+    fn change_living(
+        &mut self,
+        at: EventId,
+        agent: AgentId,
+        change: impl FnOnce(&mut Agent),
+    ) -> Result<(), Impossible> {
+        self.change_agent(at, agent, |it| match it.life {
+            Life::Alive { .. } | Life::Sleeping => {
+                change(it);
+                Ok(())
+            }
+            Life::Dead { .. } => Err("was dead"),
+        })
+    }
+
+    /// Changes a session and keeps its place among the deadlines, or says why it cannot have been changed so.
     fn change_session(
         &mut self,
         at: EventId,
         session: SessionId,
-        change: impl FnOnce(&mut Session),
+        change: impl FnOnce(&mut Session) -> Result<(), &'static str>,
     ) -> Result<(), Impossible> {
         let it = self.sessions.get_mut(&session).ok_or(Impossible::Session { at, session, why: "never started" })?;
         let before = it.deadline();
-        change(it);
+        change(it).map_err(|why| Impossible::Session { at, session, why })?;
         let after = it.deadline();
         if before != after {
             before.and_then(|due| self.deadlines.remove(&(due, session)));
@@ -190,8 +239,12 @@ impl World {
 
     fn enter(&mut self, at: EventId, agent: AgentId, session: Option<SessionId>) -> Result<(), Impossible> {
         match session {
-            Some(session) => self.change_session(at, session, |it| {
-                it.awake.insert(agent);
+            Some(session) => self.change_session(at, session, |it| match it.state {
+                SessionState::Open => {
+                    it.awake.insert(agent);
+                    Ok(())
+                }
+                SessionState::Ending { .. } | SessionState::Ended { .. } => Err("is not open"),
             }),
             None => Ok(()),
         }
@@ -201,6 +254,7 @@ impl World {
         match self.agent(agent).and_then(Agent::session) {
             Some(session) => self.change_session(at, session, |it| {
                 it.awake.remove(&agent);
+                Ok(())
             }),
             None => Ok(()),
         }

@@ -1,0 +1,80 @@
+//! Every line that was ever released can still be read, and is still written in the same way.
+//!
+//! A change here that is not an addition means that logs in the field no longer say what they said.
+
+use hatchery_core::event::write_wire;
+use hatchery_core::{Event, EventId, Record, World};
+use std::collections::BTreeSet;
+
+const EVENTS_V1: &str = include_str!("golden/events-v1.jsonl");
+
+/// Names all variants and tells one from another, so that a new one does not compile until it is listed, and listed does
+/// not pass until the golden file has it. The optional fields are those of which the file has a line with and one without.
+macro_rules! variants {
+    ($($variant:ident { $($optional:ident)* })+) => {
+        const VARIANTS: &[&str] = &[$(stringify!($variant)),+];
+        const OPTIONAL: &[(&str, &[&str])] = &[$((stringify!($variant), &[$(stringify!($optional)),*])),+];
+
+        fn variant(event: &Event) -> &'static str {
+            match event {
+                $(Event::$variant { .. } => stringify!($variant),)+
+            }
+        }
+    };
+}
+
+variants! {
+    SessionStarted { label idle_ms }
+    SessionEnding {}
+    SessionEnded {}
+    AgentCreated { parent name session }
+    AgentRenamed { name }
+    AgentSlept {}
+    AgentWoken { session }
+    AgentEnded { remark }
+    MessageAdded {}
+}
+
+/// The lines, and what they say.
+fn lines() -> impl Iterator<Item = (&'static str, Record)> {
+    (1..).map(EventId).zip(EVENTS_V1.lines()).map(|(id, line)| {
+        let record = Record::read(id, line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        (line, record)
+    })
+}
+
+#[test]
+fn every_released_line_is_still_written_as_it_was() {
+    for (line, record) in lines() {
+        let mut wire = Vec::new();
+        write_wire(&mut wire, record.id, &record.body());
+        assert_eq!(String::from_utf8(wire).unwrap(), line);
+    }
+}
+
+#[test]
+fn every_variant_has_its_line() {
+    let found: BTreeSet<&str> = lines().map(|(_, record)| variant(&record.event)).collect();
+    assert_eq!(found, VARIANTS.iter().copied().collect());
+}
+
+#[test]
+fn every_optional_field_is_there_once_and_missing_once() {
+    for (name, fields) in OPTIONAL {
+        for field in *fields {
+            let key = format!("\"{field}\":");
+            let of_variant = || lines().filter(|(_, record)| variant(&record.event) == *name);
+            assert!(of_variant().any(|(line, _)| line.contains(&key)), "{name} with {field}");
+            assert!(of_variant().any(|(line, _)| !line.contains(&key)), "{name} without {field}");
+        }
+    }
+}
+
+#[test]
+fn the_released_lines_are_a_log_that_can_be_lived_through() {
+    let mut world = World::default();
+    for (line, record) in lines() {
+        world.apply(&record).unwrap_or_else(|impossible| panic!("{impossible}: {line}"));
+    }
+    assert_eq!(world.head().0, EVENTS_V1.lines().count() as u64);
+}

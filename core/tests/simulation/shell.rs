@@ -1,0 +1,294 @@
+//! A shell around the core, with everything real taken out: two writers on one log, each with a runner, and a client that
+//! asks again when it got no answer. Any writer may crash after any step; what it held in memory is gone then.
+
+use crate::chance::Chance;
+use crate::follower::Follower;
+use crate::log::Log;
+use crate::witness::Witness;
+use hatchery_core::session::EndReason;
+use hatchery_core::step::rests_on;
+use hatchery_core::{Command, Event, EventId, Record, Timestamp, World, plan, settle, step};
+use std::collections::{BTreeSet, VecDeque};
+
+/// The places between which a step is torn apart by a crash.
+#[derive(Clone, Copy, Debug)]
+enum Boundary {
+    Decided,
+    Appended,
+    Published,
+    Planned,
+    Acted,
+}
+
+struct Crash;
+
+#[derive(Clone, Default)]
+struct Writer {
+    world: World,
+    witness: Witness,
+}
+
+pub struct Shell {
+    /// Which of [`crate::MARKS`] this history met.
+    pub met: BTreeSet<&'static str>,
+    chance: Chance,
+    now: Timestamp,
+    log: Log,
+    writers: [Writer; 2],
+    /// Kept by the store, so they outlive crashes.
+    snapshots: Vec<Vec<u8>>,
+    /// On its way to the follower, and lost in a crash.
+    published: VecDeque<Vec<Record>>,
+    follower: Follower,
+    answered: Vec<Record>,
+    /// Commands whose fate the client does not know.
+    unanswered: Vec<Command>,
+    calm: bool,
+}
+
+impl Shell {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            met: BTreeSet::new(),
+            chance: Chance::new(seed),
+            now: Timestamp(1_000_000),
+            log: Log::default(),
+            writers: Default::default(),
+            snapshots: Vec::new(),
+            published: VecDeque::new(),
+            follower: Follower::default(),
+            answered: Vec::new(),
+            unanswered: Vec::new(),
+            calm: false,
+        }
+    }
+
+    pub fn turn(&mut self) {
+        self.move_clock();
+        let who = self.chance.index(self.writers.len());
+        match self.chance.below(12) {
+            0 => self.catch_up(who),
+            1 => self.take_snapshot(who),
+            2 => self.follow(),
+            3..=4 => {
+                if let Err(Crash) = self.reconcile(who) {
+                    self.restart(who);
+                }
+            }
+            5 if !self.unanswered.is_empty() => {
+                let late = self.chance.index(self.unanswered.len());
+                let command = self.unanswered.swap_remove(late);
+                self.ask(who, command);
+            }
+            _ => {
+                let command = self.chance.command();
+                self.ask(who, command);
+            }
+        }
+    }
+
+    /// No more crashes and no more wishes: what was asked for comes about, and then nothing is left to do.
+    pub fn run_to_quiet(&mut self) {
+        self.calm = true;
+        // Each round ends at least one session for good, if any is left to end.
+        let rounds = 2 * self.writers.iter().map(|writer| writer.world.session_count()).sum::<usize>() + 2;
+        for _ in 0..rounds {
+            for who in 0..self.writers.len() {
+                self.catch_up(who);
+                let wake_at = plan(&self.writers[who].world).wake_at;
+                self.now = wake_at.map_or(self.now, |at| self.now.max(at));
+                self.ask(who, Command::Tick);
+                assert!(self.reconcile(who).is_ok(), "nothing crashes in the calm");
+            }
+        }
+        for who in 0..self.writers.len() {
+            self.restart(who);
+            let wanted = plan(&self.writers[who].world);
+            assert_eq!((wanted.close, wanted.wake_at), (vec![], None), "quiet");
+            assert_eq!(self.writers[who].witness.unfinished(), []);
+        }
+        self.follow();
+        self.follower.read(&self.log);
+        let log: Vec<Record> = self.log.read_after(EventId::START).collect();
+        assert_eq!(self.follower.seen(), log, "a follower sees each event once, in order");
+        for record in &self.answered {
+            let place = usize::try_from(record.id.0 - 1).expect("a short log");
+            assert_eq!(log.get(place), Some(record), "what was answered is on the log");
+        }
+    }
+
+    fn move_clock(&mut self) {
+        let ms = self.chance.tick_ms();
+        if ms < 0 {
+            self.met.insert("clock ran backwards");
+        }
+        self.now = Timestamp(self.now.0 + ms);
+    }
+
+    fn ask(&mut self, who: usize, command: Command) {
+        if let Err(Crash) = self.submit(who, &command) {
+            self.unanswered.push(command);
+            self.restart(who);
+        }
+    }
+
+    fn submit(&mut self, who: usize, command: &Command) -> Result<(), Crash> {
+        let before = self.writers[who].clone();
+        assert_settling_ends(before.world.clone(), self.now);
+        let mut tentative = before.world.clone();
+        let records = match step(&mut tentative, command, self.now) {
+            Ok(records) => records,
+            Err(refusal) => {
+                assert_eq!(tentative, before.world, "a refusal leaves no trace");
+                self.met.insert(refusal.code());
+                return Ok(());
+            }
+        };
+        self.assert_as_it_should(before.witness, &records, &tentative);
+        self.reach(Boundary::Decided)?;
+
+        let seen = before.world.head();
+        let alone = seen == self.log.head();
+        let Ok(records) = self.log.append(seen, &rests_on(command, &records), records) else {
+            self.met.insert("conflict");
+            assert!(!alone, "nobody conflicts with itself");
+            self.catch_up(who);
+            return self.submit(who, command);
+        };
+        self.reach(Boundary::Appended)?;
+
+        self.catch_up(who);
+        if alone {
+            assert_eq!(self.writers[who].world, tentative, "what was decided is what was written");
+        } else if !records.is_empty() {
+            self.met.insert("renumbered");
+        }
+        self.published.push_back(records.clone());
+        self.reach(Boundary::Published)?;
+
+        if let Command::EndSession { session, reason } = command {
+            assert_eq!(self.writers[who].witness.asked(*session), Some(reason), "the answer was yes");
+        }
+        self.answered.extend(records);
+        Ok(())
+    }
+
+    /// One look at what should be happening. Nothing is remembered from one look to the next.
+    fn reconcile(&mut self, who: usize) -> Result<(), Crash> {
+        let wanted = plan(&self.writers[who].world);
+        self.reach(Boundary::Planned)?;
+        for session in wanted.close {
+            // Stopping takes its time: some are still at it when the next look comes.
+            if !self.calm && self.chance.one_in(2) {
+                continue;
+            }
+            self.reach(Boundary::Acted)?;
+            self.submit(who, &Command::CloseSession { session })?;
+        }
+        Ok(())
+    }
+
+    fn reach(&mut self, boundary: Boundary) -> Result<(), Crash> {
+        if self.calm || !self.chance.one_in(25) {
+            return Ok(());
+        }
+        self.met.insert(match boundary {
+            Boundary::Decided => "crash after Decided",
+            Boundary::Appended => "crash after Appended",
+            Boundary::Published => "crash after Published",
+            Boundary::Planned => "crash after Planned",
+            Boundary::Acted => "crash after Acted",
+        });
+        Err(Crash)
+    }
+
+    /// Forgets everything in memory and begins again from the log, with a snapshot if there is one.
+    fn restart(&mut self, who: usize) {
+        let lost = std::mem::take(&mut self.writers[who]).world;
+        self.published.clear();
+        let mut replayed = Writer::default();
+        for record in self.log.read_after(EventId::START) {
+            replayed.take_in(&record);
+            if replayed.world.head() == lost.head() {
+                assert_eq!(replayed.world, lost, "replay gives the world that was lived in");
+            }
+        }
+        replayed.witness.agrees_with(&replayed.world);
+        if !self.snapshots.is_empty() {
+            let snapshot = self.chance.index(self.snapshots.len());
+            let mut recovered: World = postcard::from_bytes(&self.snapshots[snapshot]).expect("what was saved loads");
+            for record in self.log.read_after(recovered.head()) {
+                recovered.apply(&record).expect("the tail fits the snapshot");
+            }
+            assert_eq!(recovered, replayed.world, "snapshot and tail give what replay gives");
+            self.met.insert("recovered from a snapshot");
+            replayed.world = recovered;
+        }
+        self.writers[who] = replayed;
+    }
+
+    fn catch_up(&mut self, who: usize) {
+        let writer = &mut self.writers[who];
+        for record in self.log.read_after(writer.world.head()) {
+            writer.take_in(&record);
+        }
+        writer.witness.agrees_with(&writer.world);
+    }
+
+    fn take_snapshot(&mut self, who: usize) {
+        self.snapshots.push(postcard::to_stdvec(&self.writers[who].world).expect("a world is plain data"));
+    }
+
+    /// The follower hears what was published since, or loses patience and reads the log before it is told.
+    fn follow(&mut self) {
+        if self.chance.one_in(3) {
+            self.follower.read(&self.log);
+        }
+        for records in self.published.drain(..) {
+            if self.follower.hear(&records, &self.log) {
+                self.met.insert("follower read the log");
+            }
+        }
+    }
+
+    /// What was decided may happen in the order given, nothing ends before its time, and nothing is left overdue.
+    fn assert_as_it_should(&mut self, mut witness: Witness, records: &[Record], after: &World) {
+        for record in records {
+            assert_eq!(record.ts, self.now);
+            if let Event::SessionEnding { session, reason: EndReason::Inactive } = &record.event {
+                let due = witness.deadline(*session).expect("only a session with a limit is inactive");
+                assert!(due <= self.now.0, "{session} has until {due}, and it is {:?}", self.now);
+                self.met.insert("inactive");
+                if records.len() > 1 {
+                    self.met.insert("settled beside another event");
+                }
+            }
+            witness.fold(record);
+        }
+        witness.agrees_with(after);
+        assert!(witness.next_deadline().is_none_or(|due| due > self.now.0), "nothing is overdue after a step");
+        assert_eq!(settle(after, self.now), None, "it is quiet after a step");
+    }
+}
+
+impl Writer {
+    fn take_in(&mut self, record: &Record) {
+        self.world.apply(record).expect("what was written is possible");
+        self.witness.fold(record);
+    }
+}
+
+/// A session ends by itself once at most, so there can be no more to settle than there are sessions. Looked at before the
+/// core does it, because a step that never returns cannot name its seed.
+fn assert_settling_ends(mut world: World, now: Timestamp) {
+    let mut left = world.session_count();
+    while let Some(event) = settle(&world, now) {
+        assert!(left > 0, "settling goes on and on: {event:?}");
+        left -= 1;
+        let Event::SessionEnding { session, .. } = event else {
+            panic!("settling ends sessions and does nothing else: {event:?}");
+        };
+        let record = Record { id: world.head().next(), ts: now, session: Some(session), event };
+        world.apply(&record).expect("what settles is possible");
+    }
+}
