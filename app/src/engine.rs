@@ -22,7 +22,7 @@ use crate::store::{Batch, Row, Snapshot, Store, StoreError};
 use handle::Shared;
 use hatchery_core::event::Unreadable;
 use hatchery_core::world::Impossible;
-use hatchery_core::{Command, EventId, Record, Refusal, Stream, Timestamp, World, plan, step};
+use hatchery_core::{Command, EventId, Record, Refusal, Stream, Timestamp, World, plan, rests_on, step};
 use page::PageWriter;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -418,12 +418,17 @@ impl Owner {
 
 impl Decided {
     fn take(&mut self, command: &Command, now: Timestamp) -> Result<Range<usize>, Refusal> {
-        self.reads.extend(command.reads());
-        let records = step(&mut self.world, command, now)?;
+        let records = match step(&mut self.world, command, now) {
+            Ok(records) => records,
+            Err(refusal) => {
+                self.reads.extend(command.reads());
+                return Err(refusal);
+            }
+        };
+        self.reads.extend(rests_on(command, &records));
         let start = self.records.len();
         for record in &records {
             let stream = record.event.stream();
-            self.reads.insert(stream);
             self.rows.push(Row { id: record.id, stream: stream.to_string(), body: record.body() });
         }
         self.records.extend(records);

@@ -57,7 +57,6 @@ struct Document;
 
 /// The events that a command led to. They are durable.
 #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
-#[expect(dead_code, reason = "only its schema is used: the body is put together from encoded events")]
 pub struct AcceptedBody {
     /// Whom the command was about.
     id: String,

@@ -1,7 +1,7 @@
 //! The pure heart of Hatchery: commands in, events out.
 //!
 //! ```text
-//! Command ──► decide(world, command, now) ──► events | Refusal
+//! Command ──► decide(world, command) ──► events | Refusal
 //!             apply(world, event)
 //!             settle(world, now) ──► what follows by itself, until quiet
 //!             plan(world) ──► what should be happening now, and when to look again
@@ -37,6 +37,6 @@ pub use event::{Event, EventId, Record, Stream};
 pub use id::{AgentId, SessionId};
 pub use plan::{Plan, plan};
 pub use refusal::Refusal;
-pub use step::{decide, settle, step};
+pub use step::{decide, rests_on, settle, step};
 pub use time::Timestamp;
 pub use world::World;

@@ -29,14 +29,16 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
         let mut client = Client::reach(&context.project).await?;
         let mut cursor = show_pages(context, &client, args.after).await?;
-        while args.follow {
+        if !args.follow {
+            return Ok(ExitCode::SUCCESS);
+        }
+        loop {
             follow(context, &client, &mut cursor).await?;
             tokio::time::sleep(COME_BACK).await;
             if let Some(running) = Client::running(&context.project).await? {
                 client = running;
             }
         }
-        Ok(ExitCode::SUCCESS)
     })
 }
 
@@ -134,9 +136,9 @@ impl std::fmt::Display for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:>6} {} {}", self.id, paint(DIM, clock::written(self.ts)), paint(STRONG, &self.kind))?;
         for (name, value) in &self.rest {
-            let text = match value {
-                serde_json::Value::String(text) => text.chars().flat_map(char::escape_debug).collect(),
-                other => other.to_string(),
+            let text = match value.as_str() {
+                Some(text) => text.chars().flat_map(char::escape_debug).collect(),
+                None => value.to_string(),
             };
             let cut = if text.chars().count() > SHOWN_CHARS { "…" } else { "" };
             let text: String = text.chars().take(SHOWN_CHARS).collect();

@@ -47,7 +47,6 @@ pub struct PageQuery {
 
 /// Some events of the log.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-#[expect(dead_code, reason = "only its schema is used: the body is put together from encoded events")]
 pub struct EventPage {
     events: Vec<EventObject>,
     /// The last event of the log.
