@@ -1,55 +1,291 @@
-//! An agent: an identity that outlives its processes. Bodies of its messages are in the log; the world keeps where they are.
+//! An agent: an identity that outlives its processes. It is made by forking another one, it has a parent, and it ends by
+//! being killed. What it said is in the log; the world keeps where to look.
 
-use crate::{AgentId, EventId, SessionId, Timestamp};
+use crate::history::Cut;
+use crate::{AgentId, Event, EventId, Refusal, SessionId, Timestamp, World};
+use imbl::{OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 
-/// The longest name, in bytes.
+/// The longest name, provider or model, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
-/// The longest message, in bytes of UTF-8. The HTTP body limit is above it with room for JSON's escapes.
-pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
-/// The longest remark on why an agent ended.
+/// The longest remark on why an agent was killed.
 pub const MAX_REMARK_BYTES: usize = 1_024;
+/// The longest time an egg may take to hatch: a day.
+pub const MAX_HATCH_MS: u64 = 24 * 3_600 * 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
+    /// Who is above it now: when a parent is killed its children move up.
     pub parent: Option<AgentId>,
+    /// Where its history comes from, for good: moving up does not change what was inherited.
+    pub origin: Option<Origin>,
+    /// Those below it that are not dead.
+    pub children: OrdSet<AgentId>,
     pub name: Option<String>,
+    pub provider: Option<String>,
+    pub model: Option<String>,
     pub life: Life,
     pub created: Timestamp,
     pub last_active: Timestamp,
     pub last_message: Option<EventId>,
     pub messages: u64,
+    /// Tools that were called and have not answered: a fork waits for them.
+    pub open_tools: u32,
+    pub pending_fork: Option<Box<Birth>>,
+    /// Where its own history was cut, in order.
+    pub cuts: Vector<Cut>,
+    /// Its marks, in order.
+    pub marks: Vector<(EventId, String)>,
+}
+
+/// Up to where an agent inherits the history of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Origin {
+    pub agent: AgentId,
+    /// The last of that agent's own messages that is inherited. Nothing when it had none: not a limit of 0, which would let
+    /// later ones in.
+    #[serde(default)]
+    pub upto: Option<EventId>,
+}
+
+/// Everything that is decided when an agent is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Birth {
+    /// The new agent.
+    pub agent: AgentId,
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub provider: Option<String>,
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Its first message.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    /// The session in which it is awake.
+    #[serde(default)]
+    pub session: Option<SessionId>,
+    /// When given, it is an egg that expires unless it speaks within this time.
+    #[serde(default)]
+    pub hatch_ms: Option<u64>,
+}
+
+impl Birth {
+    /// Nothing but an identity.
+    pub fn of(agent: AgentId) -> Self {
+        Self { agent, name: None, provider: None, model: None, prompt: None, session: None, hatch_ms: None }
+    }
 }
 
 /// What an agent can be. Nothing is deleted: an end is a state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Life {
+    /// Made, but has not spoken yet.
+    Hatching { until: Timestamp, session: Option<SessionId> },
     /// Takes part, perhaps in a session.
     Alive { session: Option<SessionId> },
     /// Its session ended; it can be woken.
     Sleeping,
-    /// Ended for good.
+    /// An egg that never hatched.
+    Expired { at: Timestamp },
+    /// Killed, for good.
     Dead { at: Timestamp },
-}
-
-/// Who speaks, or what kind of line it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum MessageKind {
-    System,
-    User,
-    Assistant,
-    ToolCall,
-    ToolResult,
 }
 
 impl Agent {
     /// The session that it is awake in.
     pub fn session(&self) -> Option<SessionId> {
         match self.life {
-            Life::Alive { session } => session,
-            Life::Sleeping | Life::Dead { .. } => None,
+            Life::Hatching { session, .. } | Life::Alive { session } => session,
+            Life::Sleeping | Life::Expired { .. } | Life::Dead { .. } => None,
         }
+    }
+
+    /// False when nothing can happen to it any more.
+    pub fn is_living(&self) -> bool {
+        match self.life {
+            Life::Hatching { .. } | Life::Alive { .. } | Life::Sleeping => true,
+            Life::Expired { .. } | Life::Dead { .. } => false,
+        }
+    }
+}
+
+impl Life {
+    /// The word for it, the same everywhere.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Hatching { .. } => "hatching",
+            Self::Alive { .. } => "alive",
+            Self::Sleeping => "sleeping",
+            Self::Expired { .. } => "expired",
+            Self::Dead { .. } => "dead",
+        }
+    }
+}
+
+/// An agent that something can still happen to.
+pub(crate) fn living(world: &World, id: AgentId) -> Result<&Agent, Refusal> {
+    let agent = world.agent(id).ok_or(Refusal::UnknownAgent(id))?;
+    match agent.life {
+        Life::Dead { .. } => Err(Refusal::AgentDead(id)),
+        Life::Expired { .. } => Err(Refusal::AgentExpired(id)),
+        Life::Hatching { .. } | Life::Alive { .. } | Life::Sleeping => Ok(agent),
+    }
+}
+
+/// Agent 0: the one that all others descend from.
+pub(crate) fn found(world: &World, agent: AgentId, name: Option<&str>) -> Result<Vec<Event>, Refusal> {
+    check_name(name)?;
+    match world.root() {
+        Some(root) => Err(Refusal::RootExists(root)),
+        None => Ok(vec![Event::AgentCreated {
+            agent,
+            parent: None,
+            origin: None,
+            name: name.map(str::to_owned),
+            provider: None,
+            model: None,
+            session: None,
+            hatch_by: None,
+        }]),
+    }
+}
+
+/// The only way to make another agent. Costs the same however long the history is: the child points at it.
+pub(crate) fn fork(
+    world: &World,
+    parent: AgentId,
+    at: Option<EventId>,
+    birth: &Birth,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    for name in [&birth.name, &birth.provider, &birth.model] {
+        check_name(name.as_deref())?;
+    }
+    if let Some(ms) = birth.hatch_ms.filter(|ms| !(1..=MAX_HATCH_MS).contains(ms)) {
+        return Err(Refusal::HatchOutOfRange { ms });
+    }
+    if let Some(prompt) = &birth.prompt {
+        crate::history::check_content(prompt)?;
+    }
+    if let Some(session) = birth.session {
+        crate::session::open(world, session)?;
+    }
+    if world.agent(birth.agent).is_some() {
+        return Err(Refusal::AgentExists(birth.agent));
+    }
+    let forked = living(world, parent)?;
+    if let Some(pending) = &forked.pending_fork {
+        return Err(Refusal::ForkPending { parent, child: pending.agent });
+    }
+    match at {
+        Some(at) => {
+            let origin = crate::history::origin_at(world, parent, at)?;
+            Ok(born(parent, origin, birth, now))
+        }
+        None if forked.open_tools > 0 => Ok(vec![Event::ForkRequested { agent: parent, birth: birth.clone() }]),
+        None => Ok(born(parent, Origin { agent: parent, upto: forked.last_message }, birth, now)),
+    }
+}
+
+/// The events of a birth.
+pub(crate) fn born(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Vec<Event> {
+    let created = Event::AgentCreated {
+        agent: birth.agent,
+        parent: Some(parent),
+        origin: Some(origin),
+        name: birth.name.clone(),
+        provider: birth.provider.clone(),
+        model: birth.model.clone(),
+        session: birth.session,
+        hatch_by: birth.hatch_ms.map(|ms| now.plus_ms(ms)),
+    };
+    let prompt = birth.prompt.clone().map(|prompt| crate::history::said(birth.agent, crate::MessageKind::User, prompt));
+    [created].into_iter().chain(prompt).collect()
+}
+
+/// Kills one agent, or it and everybody below it. Without cascade its children move up to the nearest living ancestor.
+pub(crate) fn kill(
+    world: &World,
+    agent: AgentId,
+    cascade: bool,
+    by: Option<AgentId>,
+    remark: Option<&str>,
+) -> Result<Vec<Event>, Refusal> {
+    if let Some(text) = remark.filter(|text| text.len() > MAX_REMARK_BYTES) {
+        return Err(Refusal::RemarkTooLong { bytes: text.len() });
+    }
+    let victim = living(world, agent)?;
+    if world.root() == Some(agent) {
+        return Err(Refusal::RootIsImmortal(agent));
+    }
+    if let Some(by) = by {
+        living(world, by)?;
+        if ancestors(world, by).any(|ancestor| ancestor == agent) {
+            return Err(Refusal::KillsAncestor { by, ancestor: agent });
+        }
+    }
+    let killed = |id| {
+        let cancelled = world.agent(id).and_then(|it| it.pending_fork.as_ref());
+        let cancelled = cancelled.map(|birth| Event::ForkCancelled { agent: id, child: birth.agent });
+        let killed = Event::AgentKilled { agent: id, by, remark: remark.map(str::to_owned) };
+        cancelled.into_iter().chain([killed])
+    };
+    if cascade {
+        // Leaves first, so that no living agent ever has a dead parent.
+        return Ok(below(world, agent).into_iter().rev().flat_map(killed).collect());
+    }
+    let heir = ancestors(world, agent).find(|id| world.agent(*id).is_some_and(Agent::is_living));
+    let heir = heir.ok_or(Refusal::RootIsImmortal(agent))?;
+    let moved = victim.children.iter().map(|child| Event::AgentReparented { agent: *child, parent: heir });
+    Ok(moved.chain(killed(agent)).collect())
+}
+
+/// Those above an agent, the nearest first.
+pub fn ancestors(world: &World, agent: AgentId) -> impl Iterator<Item = AgentId> {
+    std::iter::successors(world.agent(agent).and_then(|it| it.parent), |id| world.agent(*id).and_then(|it| it.parent))
+}
+
+/// An agent and all living ones below it, parents before their children.
+pub fn below(world: &World, agent: AgentId) -> Vec<AgentId> {
+    let mut found = vec![agent];
+    let mut next = 0;
+    while let Some(id) = found.get(next).copied() {
+        found.extend(world.agent(id).into_iter().flat_map(|it| it.children.iter().copied()));
+        next += 1;
+    }
+    found
+}
+
+/// Who is meant: an id, the beginning of one, or a name that only one living agent has.
+pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
+    if let Ok(id) = reference.parse() {
+        return world.agent(id).map(|_| id).ok_or(Refusal::UnknownAgent(id));
+    }
+    let named = world.agents().filter(|(_, agent)| agent.is_living() && agent.name.as_deref() == Some(reference));
+    let mut candidates: Vec<AgentId> = named.map(|(id, _)| id).collect();
+    if candidates.is_empty() && !reference.is_empty() {
+        candidates = world.agents().map(|(id, _)| id).filter(|id| id.to_string().starts_with(reference)).collect();
+    }
+    match candidates[..] {
+        [one] => Ok(one),
+        [] => Err(Refusal::NobodyCalled(reference.chars().take(MAX_NAME_BYTES).collect())),
+        _ => Err(Refusal::Ambiguous { reference: reference.chars().take(MAX_NAME_BYTES).collect(), candidates }),
+    }
+}
+
+pub(crate) fn check_name(name: Option<&str>) -> Result<(), Refusal> {
+    match name {
+        Some(name)
+            if name.is_empty()
+                || name.len() > MAX_NAME_BYTES
+                || name.trim() != name
+                || name.contains(char::is_control) =>
+        {
+            Err(Refusal::BadName { name: name.chars().take(MAX_NAME_BYTES).collect() })
+        }
+        _ => Ok(()),
     }
 }

@@ -1,8 +1,10 @@
 //! Everything that can be asked of the world, in the imperative. Ids are drawn by whoever asks.
 
-use crate::agent::MessageKind;
+use crate::agent::Birth;
+use crate::history::{Imported, MessageKind, RewindTo};
+use crate::mail::Address;
 use crate::session::EndReason;
-use crate::{AgentId, SessionId, Stream};
+use crate::{AgentId, EventId, SessionId, Stream};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -20,11 +22,16 @@ pub enum Command {
     CloseSession {
         session: SessionId,
     },
-    CreateAgent {
+    /// Registers agent 0.
+    FoundRegistry {
         agent: AgentId,
-        parent: Option<AgentId>,
         name: Option<String>,
-        session: Option<SessionId>,
+    },
+    /// Makes an agent that inherits the history of another, up to now or up to an earlier message.
+    Fork {
+        parent: AgentId,
+        at: Option<EventId>,
+        birth: Birth,
     },
     RenameAgent {
         agent: AgentId,
@@ -34,8 +41,11 @@ pub enum Command {
         agent: AgentId,
         session: Option<SessionId>,
     },
-    EndAgent {
+    Kill {
         agent: AgentId,
+        cascade: bool,
+        /// The agent that asks; nobody when a person does.
+        by: Option<AgentId>,
         remark: Option<String>,
     },
     AddMessage {
@@ -43,24 +53,66 @@ pub enum Command {
         kind: MessageKind,
         content: String,
     },
+    Rewind {
+        agent: AgentId,
+        to: RewindTo,
+    },
+    ImportHistory {
+        items: Vec<Imported>,
+    },
+    SendMail {
+        from: Address,
+        to: Address,
+        body: String,
+    },
+    /// Claims the oldest queued mail, perhaps of one sender.
+    TakeMail {
+        to: Address,
+        from: Option<Address>,
+    },
+    /// Reads the oldest unread mail, or a certain one.
+    ReadMail {
+        to: Address,
+        mail: Option<EventId>,
+    },
     /// Time has passed: nothing is asked, but something may follow by itself.
     Tick,
 }
 
 impl Command {
-    /// The streams that the command itself names. An answer rests on more than these: see [`crate::step::rests_on`].
-    pub fn reads(&self) -> impl Iterator<Item = Stream> {
-        let (session, agent, parent) = match *self {
-            Self::StartSession { session, .. } | Self::EndSession { session, .. } | Self::CloseSession { session } => {
-                (Some(session), None, None)
-            }
-            Self::CreateAgent { agent, parent, session, .. } => (session, Some(agent), parent),
-            Self::WakeAgent { agent, session } => (session, Some(agent), None),
-            Self::RenameAgent { agent, .. } | Self::EndAgent { agent, .. } | Self::AddMessage { agent, .. } => {
-                (None, Some(agent), None)
-            }
-            Self::Tick => (None, None, None),
+    /// The streams that it names and whose state decides the answer. What its events change besides is in
+    /// [`crate::rests_on`].
+    pub fn reads(&self) -> Vec<Stream> {
+        let mailbox = |address: &Address| match address {
+            Address::Human => vec![Stream::Mail(Address::Human)],
+            Address::Agent(agent) => vec![Stream::Mail(*address), Stream::Agent(*agent)],
         };
-        (session.map(Stream::Session).into_iter()).chain(agent.map(Stream::Agent)).chain(parent.map(Stream::Agent))
+        match self {
+            Self::StartSession { session, .. } | Self::EndSession { session, .. } | Self::CloseSession { session } => {
+                vec![Stream::Session(*session)]
+            }
+            Self::FoundRegistry { .. } => vec![Stream::Registry],
+            Self::Fork { parent, birth, .. } => {
+                let session = birth.session.map(Stream::Session);
+                [Stream::Agent(*parent), Stream::Agent(birth.agent)].into_iter().chain(session).collect()
+            }
+            Self::WakeAgent { agent, session } => {
+                [Stream::Agent(*agent)].into_iter().chain(session.map(Stream::Session)).collect()
+            }
+            Self::Kill { agent, by, .. } => [Stream::Agent(*agent)].into_iter().chain(by.map(Stream::Agent)).collect(),
+            Self::RenameAgent { agent, .. } | Self::AddMessage { agent, .. } | Self::Rewind { agent, .. } => {
+                vec![Stream::Agent(*agent)]
+            }
+            Self::ImportHistory { items } => items
+                .iter()
+                .flat_map(|item| match item {
+                    Imported::Agent { agent, parent, .. } => vec![Stream::Agent(*agent), Stream::Agent(*parent)],
+                    Imported::Message { agent, .. } => vec![Stream::Agent(*agent)],
+                })
+                .collect(),
+            Self::SendMail { from, to, .. } => [mailbox(from), mailbox(to)].concat(),
+            Self::TakeMail { to, .. } | Self::ReadMail { to, .. } => vec![Stream::Mail(*to)],
+            Self::Tick => Vec::new(),
+        }
     }
 }

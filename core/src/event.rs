@@ -4,7 +4,9 @@
 //! object without the id, because the id is the row's key. Events are for good: a variant may gain optional fields, but none
 //! is renamed or removed, and `tests/golden` holds every line that was ever released.
 
-use crate::agent::MessageKind;
+use crate::agent::{Birth, Origin};
+use crate::history::{MessageKind, SourceId};
+use crate::mail::Address;
 use crate::session::EndReason;
 use crate::{AgentId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,12 @@ impl EventId {
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
+    }
+
+    /// The place before this one.
+    #[must_use]
+    pub fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
     }
 }
 
@@ -54,14 +62,42 @@ pub enum Event {
         session: SessionId,
         reason: EndReason,
     },
+    /// Agent 0, or one that was forked.
     AgentCreated {
         agent: AgentId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<AgentId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<SessionId>,
+        /// Set for an egg: it expires then, unless it has spoken.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hatch_by: Option<Timestamp>,
+    },
+    /// A fork that waits for the tools that run in the parent.
+    ForkRequested {
+        agent: AgentId,
+        birth: Birth,
+    },
+    /// The parent was killed before its tools were done.
+    ForkCancelled {
+        agent: AgentId,
+        child: AgentId,
+    },
+    /// An egg has spoken for the first time.
+    AgentHatched {
+        agent: AgentId,
+    },
+    /// An egg has not spoken in time.
+    AgentExpired {
+        agent: AgentId,
     },
     AgentRenamed {
         agent: AgentId,
@@ -77,15 +113,43 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<SessionId>,
     },
-    AgentEnded {
+    AgentKilled {
         agent: AgentId,
+        /// Who killed it, when it was another agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<AgentId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remark: Option<String>,
+    },
+    /// Its parent was killed; it has another one now, and keeps what it inherited.
+    AgentReparented {
+        agent: AgentId,
+        parent: AgentId,
     },
     MessageAdded {
         agent: AgentId,
         kind: MessageKind,
         content: String,
+        /// For a rewind: the message to which it goes back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<EventId>,
+        /// For an imported message: its id there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source_id: Option<SourceId>,
+    },
+    MailSent {
+        from: Address,
+        to: Address,
+        body: String,
+    },
+    /// Given to one who waited for it.
+    MailDelivered {
+        to: Address,
+        mail: EventId,
+    },
+    MailRead {
+        to: Address,
+        mail: EventId,
     },
 }
 
@@ -94,6 +158,9 @@ pub enum Event {
 pub enum Stream {
     Session(SessionId),
     Agent(AgentId),
+    Mail(Address),
+    /// Who is the root of all agents.
+    Registry,
 }
 
 impl fmt::Display for Stream {
@@ -101,6 +168,8 @@ impl fmt::Display for Stream {
         match self {
             Self::Session(id) => write!(f, "session:{id}"),
             Self::Agent(id) => write!(f, "agent:{id}"),
+            Self::Mail(address) => write!(f, "mail:{address}"),
+            Self::Registry => f.write_str("registry"),
         }
     }
 }
@@ -111,12 +180,41 @@ impl Event {
             Self::SessionStarted { session, .. }
             | Self::SessionEnding { session, .. }
             | Self::SessionEnded { session, .. } => Stream::Session(session),
-            Self::AgentCreated { agent, .. }
+            // In the parent's: killing the parent and forking from it must not happen side by side.
+            Self::AgentCreated { parent, .. } => parent.map_or(Stream::Registry, Stream::Agent),
+            Self::ForkRequested { agent, .. }
+            | Self::ForkCancelled { agent, .. }
+            | Self::AgentHatched { agent }
+            | Self::AgentExpired { agent }
             | Self::AgentRenamed { agent, .. }
             | Self::AgentSlept { agent }
             | Self::AgentWoken { agent, .. }
-            | Self::AgentEnded { agent, .. }
+            | Self::AgentKilled { agent, .. }
+            | Self::AgentReparented { agent, .. }
             | Self::MessageAdded { agent, .. } => Stream::Agent(agent),
+            Self::MailSent { to, .. } | Self::MailDelivered { to, .. } | Self::MailRead { to, .. } => Stream::Mail(to),
+        }
+    }
+
+    /// The event that this one speaks of by its id. A batch that speaks of itself cannot be renumbered.
+    pub fn refers_to(&self) -> Option<EventId> {
+        match *self {
+            Self::AgentCreated { origin, .. } => origin.and_then(|origin| origin.upto),
+            Self::MessageAdded { to, .. } => to,
+            Self::MailDelivered { mail, .. } | Self::MailRead { mail, .. } => Some(mail),
+            Self::SessionStarted { .. }
+            | Self::SessionEnding { .. }
+            | Self::SessionEnded { .. }
+            | Self::ForkRequested { .. }
+            | Self::ForkCancelled { .. }
+            | Self::AgentHatched { .. }
+            | Self::AgentExpired { .. }
+            | Self::AgentRenamed { .. }
+            | Self::AgentSlept { .. }
+            | Self::AgentWoken { .. }
+            | Self::AgentKilled { .. }
+            | Self::AgentReparented { .. }
+            | Self::MailSent { .. } => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The pure heart of Hatchery: commands in, events out.
 //!
 //! ```text
-//! Command ──► decide(world, command) ──► events | Refusal
+//! Command ──► decide(world, command, now) ──► events | Refusal
 //!             apply(world, event)
 //!             settle(world, now) ──► what follows by itself, until quiet
 //!             plan(world) ──► what should be happening now, and when to look again
@@ -15,7 +15,7 @@
 //! | [`command`] | what can be asked |
 //! | [`event`] | what can have happened, and how it is written down |
 //! | [`refusal`] | every "no", with its reason and what to do next |
-//! | [`session`], [`agent`] | the nouns: their states |
+//! | [`session`], [`agent`], [`history`], [`mail`] | the nouns: their states, and what can be decided about them |
 //! | [`world`] | everything that is true now, folded from the log |
 //! | [`step`](mod@step) | deciding, applying, settling |
 //! | [`plan`](mod@plan) | what the shell should bring about |
@@ -24,7 +24,9 @@
 pub mod agent;
 pub mod command;
 pub mod event;
+pub mod history;
 pub mod id;
+pub mod mail;
 pub mod plan;
 pub mod refusal;
 pub mod session;
@@ -34,7 +36,9 @@ pub mod world;
 
 pub use command::Command;
 pub use event::{Event, EventId, Record, Stream};
+pub use history::MessageKind;
 pub use id::{AgentId, SessionId};
+pub use mail::Address;
 pub use plan::{Plan, plan};
 pub use refusal::Refusal;
 pub use step::{decide, rests_on, settle, step};

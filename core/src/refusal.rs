@@ -1,8 +1,10 @@
 //! Every "no" of the core: what was refused, for which id, and what to do next. A refusal never leaves a trace on the log.
 
-use crate::agent::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_REMARK_BYTES};
+use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_REMARK_BYTES};
+use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};
+use crate::mail::MAX_MAIL_BYTES;
 use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
-use crate::{AgentId, SessionId};
+use crate::{Address, AgentId, EventId, SessionId};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -22,8 +24,30 @@ pub enum Refusal {
     AgentExists(AgentId),
     #[error("agent {0} is dead")]
     AgentDead(AgentId),
+    #[error("agent {0} has expired before it hatched")]
+    AgentExpired(AgentId),
     #[error("agent {0} is awake already")]
     AgentAwake(AgentId),
+    #[error("nobody alive is called `{0}`, and no id begins so")]
+    NobodyCalled(String),
+    #[error("`{reference}` may mean any of {}", candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Ambiguous { reference: String, candidates: Vec<AgentId> },
+    #[error("agent 0 is there already: {0}")]
+    RootExists(AgentId),
+    #[error("agent {0} is agent 0 and cannot be killed")]
+    RootIsImmortal(AgentId),
+    #[error("agent {by} descends from agent {ancestor} and may not kill it")]
+    KillsAncestor { by: AgentId, ancestor: AgentId },
+    #[error("a fork of agent {parent} waits for its tools already (child {child})")]
+    ForkPending { parent: AgentId, child: AgentId },
+    #[error("message {message} is not in the history of agent {agent}")]
+    NotInHistory { agent: AgentId, message: EventId },
+    #[error("agent {agent} has no mark{} to go back to", label.as_ref().map(|label| format!(" `{label}`")).unwrap_or_default())]
+    NoSuchMark { agent: AgentId, label: Option<String> },
+    #[error("there is no mail for {0}")]
+    NoMail(Address),
+    #[error("{to} has no unread mail {mail}")]
+    NotUnread { to: Address, mail: EventId },
     #[error("the label is {bytes} bytes long")]
     LabelTooLong { bytes: usize },
     #[error("an idle limit of {ms} ms is out of range")]
@@ -34,6 +58,12 @@ pub enum Refusal {
     MessageTooLong { bytes: usize },
     #[error("the remark is {bytes} bytes long")]
     RemarkTooLong { bytes: usize },
+    #[error("the mark's label is {bytes} bytes long")]
+    MarkTooLong { bytes: usize },
+    #[error("the mail is {bytes} bytes long")]
+    MailTooLong { bytes: usize },
+    #[error("an egg cannot take {ms} ms to hatch")]
+    HatchOutOfRange { ms: u64 },
 }
 
 /// What sort of "no" it is, for those who answer in codes.
@@ -50,18 +80,33 @@ pub enum Sort {
 impl Refusal {
     pub fn sort(&self) -> Sort {
         match self {
-            Self::UnknownSession(_) | Self::UnknownAgent(_) => Sort::Missing,
+            Self::UnknownSession(_)
+            | Self::UnknownAgent(_)
+            | Self::NobodyCalled(_)
+            | Self::NotInHistory { .. }
+            | Self::NoSuchMark { .. }
+            | Self::NoMail(_)
+            | Self::NotUnread { .. } => Sort::Missing,
             Self::SessionExists(_)
             | Self::SessionOver { .. }
             | Self::SessionEnding { .. }
             | Self::SessionNotEnding(_)
             | Self::AgentExists(_)
             | Self::AgentDead(_)
-            | Self::AgentAwake(_) => Sort::Untimely,
+            | Self::AgentExpired(_)
+            | Self::AgentAwake(_)
+            | Self::Ambiguous { .. }
+            | Self::RootExists(_)
+            | Self::RootIsImmortal(_)
+            | Self::KillsAncestor { .. }
+            | Self::ForkPending { .. } => Sort::Untimely,
             Self::LabelTooLong { .. }
             | Self::IdleOutOfRange { .. }
             | Self::BadName { .. }
             | Self::MessageTooLong { .. }
+            | Self::MarkTooLong { .. }
+            | Self::MailTooLong { .. }
+            | Self::HatchOutOfRange { .. }
             | Self::RemarkTooLong { .. } => Sort::Invalid,
         }
     }
@@ -77,7 +122,21 @@ impl Refusal {
             Self::UnknownAgent(_) => "unknown_agent",
             Self::AgentExists(_) => "agent_exists",
             Self::AgentDead(_) => "agent_dead",
+            Self::AgentExpired(_) => "agent_expired",
             Self::AgentAwake(_) => "agent_awake",
+            Self::NobodyCalled(_) => "nobody_called",
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::RootExists(_) => "root_exists",
+            Self::RootIsImmortal(_) => "root_is_immortal",
+            Self::KillsAncestor { .. } => "kills_ancestor",
+            Self::ForkPending { .. } => "fork_pending",
+            Self::NotInHistory { .. } => "not_in_history",
+            Self::NoSuchMark { .. } => "no_such_mark",
+            Self::NoMail(_) => "no_mail",
+            Self::NotUnread { .. } => "not_unread",
+            Self::MarkTooLong { .. } => "mark_too_long",
+            Self::MailTooLong { .. } => "mail_too_long",
+            Self::HatchOutOfRange { .. } => "hatch_out_of_range",
             Self::LabelTooLong { .. } => "label_too_long",
             Self::IdleOutOfRange { .. } => "idle_out_of_range",
             Self::BadName { .. } => "bad_name",
@@ -94,8 +153,20 @@ impl Refusal {
             Self::SessionOver { .. } => "start a new session".into(),
             Self::SessionEnding { .. } => "wait for its session_ended event".into(),
             Self::SessionNotEnding(_) => "ask for its end first".into(),
-            Self::UnknownAgent(_) => "`hatchery ps --all` shows the agents".into(),
-            Self::AgentDead(_) => "the dead stay dead; create another agent".into(),
+            Self::UnknownAgent(_) | Self::NobodyCalled(_) => "`hatchery ps --all` shows the agents".into(),
+            Self::Ambiguous { .. } => "write more of the id".into(),
+            Self::RootExists(_) => "nothing to do".into(),
+            Self::RootIsImmortal(_) => "kill its children, or stop the daemon".into(),
+            Self::KillsAncestor { .. } => "ask the human, or an agent above it".into(),
+            Self::ForkPending { .. } => "wait for its agent_created event, then fork again".into(),
+            Self::NotInHistory { .. } => "`hatchery history AGENT` shows the messages with their ids".into(),
+            Self::NoSuchMark { .. } => "set one with `hatchery mark`, or give the id of a message".into(),
+            Self::NoMail(_) => "`wait` waits for the next one".into(),
+            Self::NotUnread { .. } => "`check-mail` lists what is unread".into(),
+            Self::MarkTooLong { .. } => format!("a label has at most {MAX_MARK_BYTES} bytes"),
+            Self::MailTooLong { .. } => format!("a mail has at most {MAX_MAIL_BYTES} bytes; send it in parts"),
+            Self::HatchOutOfRange { .. } => format!("choose from 1 to {MAX_HATCH_MS}"),
+            Self::AgentDead(_) | Self::AgentExpired(_) => "the dead stay dead; fork another agent".into(),
             Self::AgentAwake(_) => "nothing to do".into(),
             Self::LabelTooLong { .. } => format!("a label has at most {MAX_LABEL_BYTES} bytes"),
             Self::IdleOutOfRange { .. } => format!("choose between {MIN_IDLE_MS} and {MAX_IDLE_MS}"),

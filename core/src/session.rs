@@ -1,7 +1,7 @@
 //! A session: one sitting of work. It is opened, it is asked to end for a reason, and then it has ended for that reason.
 //! The reason is on the log before anything is stopped, so that a stop is never mistaken for a failure afterwards.
 
-use crate::{AgentId, Timestamp};
+use crate::{AgentId, Event, Refusal, SessionId, Timestamp, World};
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
 
@@ -61,4 +61,54 @@ impl Session {
             SessionState::Ending { .. } | SessionState::Ended { .. } => None,
         }
     }
+}
+
+pub(crate) fn start(
+    world: &World,
+    session: SessionId,
+    label: Option<&str>,
+    idle_ms: Option<u64>,
+) -> Result<Vec<Event>, Refusal> {
+    if let Some(label) = label.filter(|label| label.len() > MAX_LABEL_BYTES) {
+        return Err(Refusal::LabelTooLong { bytes: label.len() });
+    }
+    if let Some(ms) = idle_ms.filter(|ms| !(MIN_IDLE_MS..=MAX_IDLE_MS).contains(ms)) {
+        return Err(Refusal::IdleOutOfRange { ms });
+    }
+    match world.session(session) {
+        None => Ok(vec![Event::SessionStarted { session, label: label.map(str::to_owned), idle_ms }]),
+        Some(_) => Err(Refusal::SessionExists(session)),
+    }
+}
+
+pub(crate) fn end(world: &World, session: SessionId, reason: &EndReason) -> Result<Vec<Event>, Refusal> {
+    open(world, session)?;
+    Ok(vec![Event::SessionEnding { session, reason: reason.clone() }])
+}
+
+/// An ended session's agents fall asleep in the same breath.
+pub(crate) fn close(world: &World, id: SessionId) -> Result<Vec<Event>, Refusal> {
+    let session = known(world, id)?;
+    match &session.state {
+        SessionState::Ending { reason, .. } => {
+            let asleep = session.awake.iter().map(|agent| Event::AgentSlept { agent: *agent });
+            Ok(asleep.chain([Event::SessionEnded { session: id, reason: reason.clone() }]).collect())
+        }
+        SessionState::Ended { reason, .. } => Err(Refusal::SessionOver { session: id, reason: reason.clone() }),
+        SessionState::Open => Err(Refusal::SessionNotEnding(id)),
+    }
+}
+
+/// A session that is open.
+pub(crate) fn open(world: &World, id: SessionId) -> Result<&Session, Refusal> {
+    let session = known(world, id)?;
+    match &session.state {
+        SessionState::Open => Ok(session),
+        SessionState::Ending { reason, .. } => Err(Refusal::SessionEnding { session: id, reason: reason.clone() }),
+        SessionState::Ended { reason, .. } => Err(Refusal::SessionOver { session: id, reason: reason.clone() }),
+    }
+}
+
+fn known(world: &World, id: SessionId) -> Result<&Session, Refusal> {
+    world.session(id).ok_or(Refusal::UnknownSession(id))
 }

@@ -1,155 +1,90 @@
-//! Deciding. One command against one world gives events or a refusal; then whatever follows by itself, until quiet.
+//! Deciding. One command against one world gives events or a refusal; then whatever follows by itself, until quiet. What
+//! can be decided about a noun stands with the noun; this room only says who decides what.
 
-use crate::agent::{Life, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_REMARK_BYTES};
-use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS, Session, SessionState};
-use crate::{Command, Event, Record, Refusal, SessionId, Stream, Timestamp, World};
+use crate::agent::{self, Life, Origin};
+use crate::session::{self, EndReason};
+use crate::world::Due;
+use crate::{AgentId, Command, Event, Record, Refusal, Stream, Timestamp, World, history, mail};
 use std::collections::BTreeSet;
 
 /// Decides, applies and settles: the one way in which a world moves forward. A refusal leaves it untouched.
 pub fn step(world: &mut World, command: &Command, now: Timestamp) -> Result<Vec<Record>, Refusal> {
-    let decided = decide(world, command)?;
-    let mut records: Vec<Record> = decided.into_iter().map(|event| world.record(event, now)).collect();
-    while let Some(event) = settle(world, now) {
-        records.push(world.record(event, now));
+    let mut events = decide(world, command, now)?;
+    let mut records = Vec::with_capacity(events.len());
+    loop {
+        records.extend(events.into_iter().map(|event| world.record(event, now)));
+        events = settle(world, now);
+        if events.is_empty() {
+            return Ok(records);
+        }
     }
-    Ok(records)
 }
 
 /// What a command means in this world: events, or a reason why not.
-pub fn decide(world: &World, command: &Command) -> Result<Vec<Event>, Refusal> {
+pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Event>, Refusal> {
     match command {
         Command::StartSession { session, label, idle_ms } => {
-            check_label(label.as_deref())?;
-            check_idle(*idle_ms)?;
-            match world.session(*session) {
-                None => one(Event::SessionStarted { session: *session, label: label.clone(), idle_ms: *idle_ms }),
-                Some(_) => Err(Refusal::SessionExists(*session)),
-            }
+            session::start(world, *session, label.as_deref(), *idle_ms)
         }
-        Command::EndSession { session, reason } => {
-            open_session(world, *session)?;
-            one(Event::SessionEnding { session: *session, reason: reason.clone() })
-        }
-        Command::CloseSession { session } => close(known_session(world, *session)?, *session),
-        Command::CreateAgent { agent, parent, name, session } => {
-            check_name(name.as_deref())?;
-            if world.agent(*agent).is_some() {
-                return Err(Refusal::AgentExists(*agent));
-            }
-            if let Some(parent) = parent {
-                world.agent(*parent).ok_or(Refusal::UnknownAgent(*parent))?;
-            }
-            if let Some(session) = session {
-                open_session(world, *session)?;
-            }
-            one(Event::AgentCreated { agent: *agent, parent: *parent, name: name.clone(), session: *session })
-        }
+        Command::EndSession { session, reason } => session::end(world, *session, reason),
+        Command::CloseSession { session } => session::close(world, *session),
+        Command::FoundRegistry { agent, name } => agent::found(world, *agent, name.as_deref()),
+        Command::Fork { parent, at, birth } => agent::fork(world, *parent, *at, birth, now),
         Command::RenameAgent { agent, name } => {
-            check_name(name.as_deref())?;
-            living(world, *agent)?;
-            one(Event::AgentRenamed { agent: *agent, name: name.clone() })
+            agent::check_name(name.as_deref())?;
+            agent::living(world, *agent)?;
+            Ok(vec![Event::AgentRenamed { agent: *agent, name: name.clone() }])
         }
         Command::WakeAgent { agent, session } => {
             if let Some(session) = session {
-                open_session(world, *session)?;
+                session::open(world, *session)?;
             }
-            match living(world, *agent)? {
-                Life::Sleeping => one(Event::AgentWoken { agent: *agent, session: *session }),
-                Life::Alive { .. } | Life::Dead { .. } => Err(Refusal::AgentAwake(*agent)),
-            }
-        }
-        Command::EndAgent { agent, remark } => {
-            living(world, *agent)?;
-            match remark {
-                Some(text) if text.len() > MAX_REMARK_BYTES => Err(Refusal::RemarkTooLong { bytes: text.len() }),
-                _ => one(Event::AgentEnded { agent: *agent, remark: remark.clone() }),
+            match agent::living(world, *agent)?.life {
+                Life::Sleeping => Ok(vec![Event::AgentWoken { agent: *agent, session: *session }]),
+                Life::Hatching { .. } | Life::Alive { .. } | Life::Expired { .. } | Life::Dead { .. } => {
+                    Err(Refusal::AgentAwake(*agent))
+                }
             }
         }
+        Command::Kill { agent, cascade, by, remark } => agent::kill(world, *agent, *cascade, *by, remark.as_deref()),
         Command::AddMessage { agent, kind, content } => {
-            living(world, *agent)?;
-            if content.len() > MAX_MESSAGE_BYTES {
-                return Err(Refusal::MessageTooLong { bytes: content.len() });
-            }
-            one(Event::MessageAdded { agent: *agent, kind: *kind, content: content.clone() })
+            history::add(world, *agent, *kind, content).map(|said| hatched(world, *agent, said))
         }
+        Command::Rewind { agent, to } => history::rewind(world, *agent, to),
+        Command::ImportHistory { items } => history::import(world, items),
+        Command::SendMail { from, to, body } => mail::send(world, *from, *to, body),
+        Command::TakeMail { to, from } => mail::take(world, *to, *from),
+        Command::ReadMail { to, mail } => mail::read(world, *to, *mail),
         Command::Tick => Ok(Vec::new()),
     }
 }
 
-/// The next thing that follows by itself, or nothing. Costs the same however large the world is.
-pub fn settle(world: &World, now: Timestamp) -> Option<Event> {
-    let (deadline, session) = world.next_deadline()?;
-    (deadline <= now).then_some(Event::SessionEnding { session, reason: EndReason::Inactive })
+/// What follows by itself, or nothing. Costs the same however large the world is.
+pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
+    if let Some((parent, birth)) = world.ready_fork() {
+        let origin = Origin { agent: parent, upto: world.agent(parent).and_then(|it| it.last_message) };
+        return agent::born(parent, origin, birth, now);
+    }
+    match world.next_deadline() {
+        Some((at, Due::Session(session))) if at <= now => {
+            vec![Event::SessionEnding { session, reason: EndReason::Inactive }]
+        }
+        Some((at, Due::Egg(agent))) if at <= now => vec![Event::AgentExpired { agent }],
+        _ => Vec::new(),
+    }
 }
 
 /// The streams that must not have changed meanwhile for these records to stand: what the command read, and whatever they
 /// change. The second matters because much follows from a command that does not name it: a closing session puts agents to
 /// sleep, and any command may find that a session is overdue.
 pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
-    command.reads().chain(records.iter().map(|record| record.event.stream())).collect()
+    command.reads().into_iter().chain(records.iter().map(|record| record.event.stream())).collect()
 }
 
-fn one(event: Event) -> Result<Vec<Event>, Refusal> {
-    Ok(vec![event])
-}
-
-/// An ended session's agents fall asleep in the same breath.
-fn close(session: &Session, id: SessionId) -> Result<Vec<Event>, Refusal> {
-    match &session.state {
-        SessionState::Ending { reason, .. } => {
-            let asleep = session.awake.iter().map(|agent| Event::AgentSlept { agent: *agent });
-            Ok(asleep.chain([Event::SessionEnded { session: id, reason: reason.clone() }]).collect())
-        }
-        SessionState::Ended { reason, .. } => Err(Refusal::SessionOver { session: id, reason: reason.clone() }),
-        SessionState::Open => Err(Refusal::SessionNotEnding(id)),
-    }
-}
-
-fn known_session(world: &World, id: SessionId) -> Result<&Session, Refusal> {
-    world.session(id).ok_or(Refusal::UnknownSession(id))
-}
-
-fn open_session(world: &World, id: SessionId) -> Result<&Session, Refusal> {
-    let session = known_session(world, id)?;
-    match &session.state {
-        SessionState::Open => Ok(session),
-        SessionState::Ending { reason, .. } => Err(Refusal::SessionEnding { session: id, reason: reason.clone() }),
-        SessionState::Ended { reason, .. } => Err(Refusal::SessionOver { session: id, reason: reason.clone() }),
-    }
-}
-
-/// The life of an agent that is not dead.
-fn living(world: &World, id: crate::AgentId) -> Result<&Life, Refusal> {
-    match &world.agent(id).ok_or(Refusal::UnknownAgent(id))?.life {
-        Life::Dead { .. } => Err(Refusal::AgentDead(id)),
-        life @ (Life::Alive { .. } | Life::Sleeping) => Ok(life),
-    }
-}
-
-fn check_name(name: Option<&str>) -> Result<(), Refusal> {
-    match name {
-        Some(name)
-            if name.is_empty()
-                || name.len() > MAX_NAME_BYTES
-                || name.trim() != name
-                || name.contains(char::is_control) =>
-        {
-            Err(Refusal::BadName { name: name.chars().take(MAX_NAME_BYTES).collect() })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_label(label: Option<&str>) -> Result<(), Refusal> {
-    match label {
-        Some(label) if label.len() > MAX_LABEL_BYTES => Err(Refusal::LabelTooLong { bytes: label.len() }),
-        _ => Ok(()),
-    }
-}
-
-fn check_idle(idle_ms: Option<u64>) -> Result<(), Refusal> {
-    match idle_ms {
-        Some(ms) if !(MIN_IDLE_MS..=MAX_IDLE_MS).contains(&ms) => Err(Refusal::IdleOutOfRange { ms }),
-        _ => Ok(()),
+/// The first word makes an egg an agent.
+fn hatched(world: &World, agent: AgentId, said: Vec<Event>) -> Vec<Event> {
+    match world.agent(agent).map(|it| it.life) {
+        Some(Life::Hatching { .. }) => [Event::AgentHatched { agent }].into_iter().chain(said).collect(),
+        _ => said,
     }
 }

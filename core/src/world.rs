@@ -1,11 +1,17 @@
-//! Everything that is true now, folded from the log. `apply` is the only place where a status is written.
+//! Everything that is true now, folded from the log. `apply` and the rooms below it are the only places where a status is
+//! written.
 //!
 //! The maps are persistent: a clone costs a few counters, so a tentative world can be thrown away when an append fails, and
 //! a reader can keep one as long as it likes.
 
-use crate::agent::{Agent, Life};
-use crate::session::{Session, SessionState};
-use crate::{AgentId, Event, EventId, Record, SessionId, Timestamp};
+mod agents;
+mod mailboxes;
+mod sessions;
+
+use crate::agent::{Agent, Birth};
+use crate::mail::Mailbox;
+use crate::session::Session;
+use crate::{Address, AgentId, Event, EventId, Record, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
@@ -13,11 +19,25 @@ use serde::{Deserialize, Serialize};
 pub struct World {
     head: EventId,
     sessions: OrdMap<SessionId, Session>,
+    /// Agent 0.
+    root: Option<AgentId>,
     agents: OrdMap<AgentId, Agent>,
+    mailboxes: OrdMap<Address, Mailbox>,
     /// Sessions in state `Ending`, so that the plan need not look through all.
     ending: OrdSet<SessionId>,
-    /// Open sessions with an idle limit, the next to end first.
-    deadlines: OrdSet<(Timestamp, SessionId)>,
+    /// What ends by itself, the next first.
+    deadlines: OrdSet<(Timestamp, Due)>,
+    /// Parents whose tools are done and whose fork waited for that.
+    ready_forks: OrdSet<AgentId>,
+}
+
+/// What ends by itself when its time is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Due {
+    /// An open session with an idle limit.
+    Session(SessionId),
+    /// An egg that has not hatched.
+    Egg(AgentId),
 }
 
 /// A record that cannot have happened in this world: the log is damaged, or written by something else.
@@ -29,6 +49,8 @@ pub enum Impossible {
     Session { at: EventId, session: SessionId, why: &'static str },
     #[error("event {at} speaks of agent {agent}, which {why}")]
     Agent { at: EventId, agent: AgentId, why: &'static str },
+    #[error("event {at} speaks of mail {mail} for {to}, which {why}")]
+    Mail { at: EventId, to: Address, mail: EventId, why: &'static str },
 }
 
 impl World {
@@ -37,12 +59,21 @@ impl World {
         self.head
     }
 
+    /// Agent 0.
+    pub fn root(&self) -> Option<AgentId> {
+        self.root
+    }
+
     pub fn session(&self, id: SessionId) -> Option<&Session> {
         self.sessions.get(&id)
     }
 
     pub fn agent(&self, id: AgentId) -> Option<&Agent> {
         self.agents.get(&id)
+    }
+
+    pub fn mailbox(&self, of: Address) -> Option<&Mailbox> {
+        self.mailboxes.get(&of)
     }
 
     pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &Session)> {
@@ -66,9 +97,16 @@ impl World {
         self.ending.iter().copied()
     }
 
-    /// The session that will end by itself first, and when.
-    pub fn next_deadline(&self) -> Option<(Timestamp, SessionId)> {
+    /// What will end by itself first, and when.
+    pub fn next_deadline(&self) -> Option<(Timestamp, Due)> {
         self.deadlines.get_min().copied()
+    }
+
+    /// A fork whose parent's tools are done.
+    pub fn ready_fork(&self) -> Option<(AgentId, &Birth)> {
+        let parent = self.ready_forks.get_min()?;
+        let birth = self.agent(*parent)?.pending_fork.as_deref()?;
+        Some((*parent, birth))
     }
 
     /// Gives an event its envelope and applies it.
@@ -78,10 +116,17 @@ impl World {
             | Event::SessionEnding { session, .. }
             | Event::SessionEnded { session, .. } => Some(*session),
             Event::AgentCreated { session, .. } | Event::AgentWoken { session, .. } => *session,
-            Event::AgentRenamed { agent, .. }
+            Event::ForkRequested { agent, .. }
+            | Event::ForkCancelled { agent, .. }
+            | Event::AgentHatched { agent }
+            | Event::AgentExpired { agent }
+            | Event::AgentRenamed { agent, .. }
             | Event::AgentSlept { agent }
-            | Event::AgentEnded { agent, .. }
-            | Event::MessageAdded { agent, .. } => self.agent(*agent).and_then(Agent::session),
+            | Event::AgentKilled { agent, .. }
+            | Event::AgentReparented { agent, .. }
+            | Event::MessageAdded { agent, .. }
+            | Event::MailSent { from: Address::Agent(agent), .. } => self.agent(*agent).and_then(Agent::session),
+            Event::MailSent { from: Address::Human, .. } | Event::MailDelivered { .. } | Event::MailRead { .. } => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
         self.apply(&record).expect("what was decided in this world is possible in it");
@@ -90,173 +135,40 @@ impl World {
 
     /// Takes in one record. After an error the world is of no further use.
     pub fn apply(&mut self, record: &Record) -> Result<(), Impossible> {
-        let at = record.id;
+        let Record { id: at, ts, ref event, session } = *record;
         if at != self.head.next() {
             return Err(Impossible::OutOfOrder { expected: self.head.next(), found: at });
         }
-        match &record.event {
+        match event {
             Event::SessionStarted { session, label, idle_ms } => {
-                if self.sessions.contains_key(session) {
-                    return Err(Impossible::Session { at, session: *session, why: "had started before" });
-                }
-                let started = Session {
-                    label: label.clone(),
-                    state: SessionState::Open,
-                    started: record.ts,
-                    last_active: record.ts,
-                    idle_ms: *idle_ms,
-                    awake: OrdSet::new(),
-                };
-                self.deadlines.extend(started.deadline().map(|due| (due, *session)));
-                self.sessions.insert(*session, started);
+                self.session_started(at, ts, *session, label, *idle_ms)?
             }
-            Event::SessionEnding { session, reason } => {
-                self.change_session(at, *session, |it| match it.state {
-                    SessionState::Open => {
-                        it.state = SessionState::Ending { reason: reason.clone(), since: record.ts };
-                        Ok(())
-                    }
-                    SessionState::Ending { .. } | SessionState::Ended { .. } => Err("was asked to end before"),
-                })?;
-                self.ending.insert(*session);
-            }
-            Event::SessionEnded { session, reason } => {
-                self.change_session(at, *session, |it| match &it.state {
-                    SessionState::Ending { .. } if !it.awake.is_empty() => Err("has agents that are awake"),
-                    SessionState::Ending { reason: asked, .. } if asked == reason => {
-                        it.state = SessionState::Ended { reason: reason.clone(), at: record.ts };
-                        Ok(())
-                    }
-                    SessionState::Open | SessionState::Ending { .. } | SessionState::Ended { .. } => {
-                        Err("was not asked to end for this reason")
-                    }
-                })?;
-                self.ending.remove(session);
-            }
-            Event::AgentCreated { agent, parent, name, session } => {
-                if self.agents.contains_key(agent) {
-                    return Err(Impossible::Agent { at, agent: *agent, why: "had been created before" });
-                }
-                if let Some(parent) = parent.filter(|parent| !self.agents.contains_key(parent)) {
-                    return Err(Impossible::Agent { at, agent: parent, why: "was never created" });
-                }
-                self.enter(at, *agent, *session)?;
-                let created = Agent {
-                    parent: *parent,
-                    name: name.clone(),
-                    life: Life::Alive { session: *session },
-                    created: record.ts,
-                    last_active: record.ts,
-                    last_message: None,
-                    messages: 0,
-                };
-                self.agents.insert(*agent, created);
-            }
+            Event::SessionEnding { session, reason } => self.session_ending(at, ts, *session, reason)?,
+            Event::SessionEnded { session, reason } => self.session_ended(at, ts, *session, reason)?,
+            Event::AgentCreated { .. } => self.agent_created(at, ts, event)?,
+            Event::ForkRequested { agent, birth } => self.fork_requested(at, *agent, birth)?,
+            Event::ForkCancelled { agent, child } => self.fork_cancelled(at, *agent, *child)?,
+            Event::AgentHatched { agent } => self.agent_hatched(at, *agent)?,
+            Event::AgentExpired { agent } => self.agent_expired(at, ts, *agent)?,
             Event::AgentRenamed { agent, name } => self.change_living(at, *agent, |it| it.name = name.clone())?,
-            Event::AgentSlept { agent } => {
-                self.leave(at, *agent)?;
-                self.change_agent(at, *agent, |it| match it.life {
-                    Life::Alive { .. } => {
-                        it.life = Life::Sleeping;
-                        Ok(())
-                    }
-                    Life::Sleeping | Life::Dead { .. } => Err("was not awake"),
-                })?;
+            Event::AgentSlept { agent } => self.agent_slept(at, *agent)?,
+            Event::AgentWoken { agent, session } => self.agent_woken(at, *agent, *session)?,
+            Event::AgentKilled { agent, .. } => self.agent_killed(at, ts, *agent)?,
+            Event::AgentReparented { agent, parent } => self.agent_reparented(at, *agent, *parent)?,
+            Event::MessageAdded { agent, kind, content, to, source_id } => {
+                self.message_added(at, ts, *agent, *kind, content, *to, source_id.is_some())?;
             }
-            Event::AgentWoken { agent, session } => {
-                self.change_agent(at, *agent, |it| match it.life {
-                    Life::Sleeping => {
-                        it.life = Life::Alive { session: *session };
-                        Ok(())
-                    }
-                    Life::Alive { .. } | Life::Dead { .. } => Err("was not asleep"),
-                })?;
-                self.enter(at, *agent, *session)?;
-            }
-            Event::AgentEnded { agent, .. } => {
-                self.leave(at, *agent)?;
-                self.change_living(at, *agent, |it| it.life = Life::Dead { at: record.ts })?;
-            }
-            Event::MessageAdded { agent, .. } => self.change_living(at, *agent, |it| {
-                it.last_message = Some(at);
-                it.messages += 1;
-                it.last_active = it.last_active.max(record.ts);
-            })?,
+            Event::MailSent { from, to, .. } => self.mail_sent(at, *from, *to),
+            Event::MailDelivered { to, mail } => self.mail_delivered(at, *to, *mail)?,
+            Event::MailRead { to, mail } => self.mail_read(at, *to, *mail)?,
         }
-        if let Some(session) = record.session {
+        if let Some(session) = session {
             self.change_session(at, session, |it| {
-                it.last_active = it.last_active.max(record.ts);
+                it.last_active = it.last_active.max(ts);
                 Ok(())
             })?;
         }
         self.head = at;
         Ok(())
-    }
-
-    /// Changes an agent, or says why it cannot have been changed so.
-    fn change_agent(
-        &mut self,
-        at: EventId,
-        agent: AgentId,
-        change: impl FnOnce(&mut Agent) -> Result<(), &'static str>,
-    ) -> Result<(), Impossible> {
-        let it = self.agents.get_mut(&agent).ok_or(Impossible::Agent { at, agent, why: "was never created" })?;
-        change(it).map_err(|why| Impossible::Agent { at, agent, why })
-    }
-
-    fn change_living(
-        &mut self,
-        at: EventId,
-        agent: AgentId,
-        change: impl FnOnce(&mut Agent),
-    ) -> Result<(), Impossible> {
-        self.change_agent(at, agent, |it| match it.life {
-            Life::Alive { .. } | Life::Sleeping => {
-                change(it);
-                Ok(())
-            }
-            Life::Dead { .. } => Err("was dead"),
-        })
-    }
-
-    /// Changes a session and keeps its place among the deadlines, or says why it cannot have been changed so.
-    fn change_session(
-        &mut self,
-        at: EventId,
-        session: SessionId,
-        change: impl FnOnce(&mut Session) -> Result<(), &'static str>,
-    ) -> Result<(), Impossible> {
-        let it = self.sessions.get_mut(&session).ok_or(Impossible::Session { at, session, why: "never started" })?;
-        let before = it.deadline();
-        change(it).map_err(|why| Impossible::Session { at, session, why })?;
-        let after = it.deadline();
-        if before != after {
-            before.and_then(|due| self.deadlines.remove(&(due, session)));
-            self.deadlines.extend(after.map(|due| (due, session)));
-        }
-        Ok(())
-    }
-
-    fn enter(&mut self, at: EventId, agent: AgentId, session: Option<SessionId>) -> Result<(), Impossible> {
-        match session {
-            Some(session) => self.change_session(at, session, |it| match it.state {
-                SessionState::Open => {
-                    it.awake.insert(agent);
-                    Ok(())
-                }
-                SessionState::Ending { .. } | SessionState::Ended { .. } => Err("is not open"),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    fn leave(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
-        match self.agent(agent).and_then(Agent::session) {
-            Some(session) => self.change_session(at, session, |it| {
-                it.awake.remove(&agent);
-                Ok(())
-            }),
-            None => Ok(()),
-        }
     }
 }

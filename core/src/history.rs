@@ -1,0 +1,310 @@
+//! History: what was said to an agent and by it, inherited by reference.
+//!
+//! A child stores only what came after its fork. To know the whole, walk from the child up to the nearest clear or the
+//! root, note which part of each agent's own messages counts ([`ranges`]), and read those parts forwards ([`replay`]).
+//! Order is by id: clocks may stand still or run backwards.
+
+use crate::agent::{Birth, Origin, born, living};
+use crate::{AgentId, Event, EventId, Refusal, Timestamp, World};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The longest message, in bytes of UTF-8. The HTTP body limit is above it with room for JSON's escapes.
+pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
+/// The longest label of a mark.
+pub const MAX_MARK_BYTES: usize = 256;
+
+/// Who speaks, or what kind of line it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// Nothing before it counts any more.
+    Clear,
+    System,
+    User,
+    Assistant,
+    ToolCall,
+    ToolResult,
+    /// A place to come back to.
+    Mark,
+    /// Takes back everything after a place.
+    Rewind,
+    AgentKilled,
+    Command,
+    Fork,
+    Usage,
+    /// The turn before it was broken off and does not reach a model.
+    Interrupted,
+}
+
+impl MessageKind {
+    /// Whether a model gets to see it.
+    pub fn reaches_model(self) -> bool {
+        match self {
+            Self::System | Self::User | Self::Assistant | Self::ToolCall | Self::ToolResult => true,
+            Self::Clear
+            | Self::Mark
+            | Self::Rewind
+            | Self::AgentKilled
+            | Self::Command
+            | Self::Fork
+            | Self::Usage
+            | Self::Interrupted => false,
+        }
+    }
+}
+
+/// The id that a message had where it was imported from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum SourceId {
+    Number(i64),
+    Text(String),
+}
+
+/// A place where an agent's own history was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    pub at: EventId,
+    pub how: CutHow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CutHow {
+    Clear,
+    /// Back to this message: what came after it, up to the cut, is taken back.
+    Rewind {
+        to: EventId,
+    },
+}
+
+/// A part of one agent's own messages: after one id, up to and including another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub agent: AgentId,
+    pub after: EventId,
+    pub upto: EventId,
+}
+
+/// Where a rewind goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RewindTo {
+    LastMark,
+    Mark(String),
+    Message(EventId),
+}
+
+/// The parts that make up an agent's history, in order. Walks backwards to the nearest clear or the root; needs nothing but
+/// the heads that the world keeps, and has no limit of depth.
+pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
+    let mut found = Vec::new();
+    let mut ceiling = EventId(u64::MAX);
+    let mut current = world.agent(leaf).map(|it| (leaf, it.last_message));
+    while let Some((agent, end)) = current {
+        let Some(it) = world.agent(agent) else { break };
+        let (kept, inherits) = own_parts(it.cuts.iter().take_while(|cut| Some(cut.at) <= end), end);
+        for (after, upto) in kept.into_iter().rev() {
+            let upto = upto.min(ceiling);
+            if after < upto {
+                found.push(Range { agent, after, upto });
+            }
+        }
+        match inherits {
+            None => break,
+            Some(limit) => ceiling = ceiling.min(limit),
+        }
+        current = it.origin.map(|origin| (origin.agent, origin.upto));
+    }
+    found.reverse();
+    found
+}
+
+/// Which of an agent's own messages counted when `end` was its last: pairs of (after, up to); and how far its inheritance
+/// counts, or that it does not.
+fn own_parts<'a>(
+    cuts: impl Iterator<Item = &'a Cut>,
+    end: Option<EventId>,
+) -> (Vec<(EventId, EventId)>, Option<EventId>) {
+    let mut kept: Vec<(EventId, EventId)> = Vec::new();
+    let mut open = EventId::START;
+    let mut inherits = Some(EventId(u64::MAX));
+    for cut in cuts {
+        match cut.how {
+            CutHow::Clear => {
+                kept.clear();
+                open = cut.at;
+                inherits = None;
+            }
+            CutHow::Rewind { to } => {
+                kept.push((open, cut.at.before()));
+                kept.retain_mut(|(after, upto)| {
+                    *upto = (*upto).min(to);
+                    after < upto
+                });
+                inherits = inherits.map(|limit| limit.min(to));
+                // The marker itself stays.
+                open = cut.at.before();
+            }
+        }
+    }
+    kept.extend(end.map(|end| (open, end)));
+    (kept, inherits)
+}
+
+/// One message of a replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub id: EventId,
+    pub agent: AgentId,
+    pub kind: MessageKind,
+    pub content: String,
+    pub source_id: Option<SourceId>,
+    /// Taken back by an interruption: part of the history, but not of what a model sees.
+    pub interrupted: bool,
+}
+
+impl Said {
+    pub fn reaches_model(&self) -> bool {
+        self.kind.reaches_model() && !self.interrupted
+    }
+}
+
+/// Marks what interruptions took back: from the last user's message before each marker, or from the start, to the marker.
+pub fn mark_interrupted(said: &mut [Said]) {
+    let mut turn = 0;
+    for at in 0..said.len() {
+        if said[at].kind == MessageKind::User {
+            turn = at;
+        }
+        if said[at].kind == MessageKind::Interrupted {
+            said[turn..=at].iter_mut().for_each(|it| it.interrupted = true);
+        }
+    }
+}
+
+/// Where a fork from an earlier message has its origin: the agent in whose part of the history the message stands.
+pub(crate) fn origin_at(world: &World, agent: AgentId, at: EventId) -> Result<Origin, Refusal> {
+    let parts = ranges(world, agent);
+    let part = parts.iter().rev().find(|part| part.after < at && at <= part.upto);
+    part.map(|part| Origin { agent: part.agent, upto: Some(at) }).ok_or(Refusal::NotInHistory { agent, message: at })
+}
+
+pub(crate) fn add(world: &World, agent: AgentId, kind: MessageKind, content: &str) -> Result<Vec<Event>, Refusal> {
+    living(world, agent)?;
+    check_content(content)?;
+    if kind == MessageKind::Rewind {
+        return rewind(world, agent, &target(content));
+    }
+    if kind == MessageKind::Mark && content.len() > MAX_MARK_BYTES {
+        return Err(Refusal::MarkTooLong { bytes: content.len() });
+    }
+    Ok(vec![said(agent, kind, content.to_owned())])
+}
+
+pub(crate) fn rewind(world: &World, agent: AgentId, to: &RewindTo) -> Result<Vec<Event>, Refusal> {
+    living(world, agent)?;
+    let to = match to {
+        RewindTo::Message(id) => origin_at(world, agent, *id)?.upto.unwrap_or(*id),
+        RewindTo::LastMark => find_mark(world, agent, None)?,
+        RewindTo::Mark(label) => find_mark(world, agent, Some(label))?,
+    };
+    Ok(vec![Event::MessageAdded {
+        agent,
+        kind: MessageKind::Rewind,
+        content: String::new(),
+        to: Some(to),
+        source_id: None,
+    }])
+}
+
+/// The last mark in what counts of the history.
+fn find_mark(world: &World, agent: AgentId, label: Option<&str>) -> Result<EventId, Refusal> {
+    let parts = ranges(world, agent);
+    let found = parts.iter().rev().find_map(|part| {
+        let marks = &world.agent(part.agent)?.marks;
+        let mut inside = marks.iter().rev().filter(|(id, _)| part.after < *id && *id <= part.upto);
+        inside.find(|(_, name)| label.is_none_or(|label| label == name)).map(|(id, _)| *id)
+    });
+    found.ok_or_else(|| Refusal::NoSuchMark {
+        agent,
+        label: label.map(|label| label.chars().take(MAX_MARK_BYTES).collect()),
+    })
+}
+
+/// Where a rewind that comes as a plain message goes: a label, a message's id, or the last mark.
+fn target(content: &str) -> RewindTo {
+    match (content, content.parse()) {
+        ("", _) => RewindTo::LastMark,
+        (_, Ok(id)) => RewindTo::Message(EventId(id)),
+        (label, Err(_)) => RewindTo::Mark(label.to_owned()),
+    }
+}
+
+pub(crate) fn said(agent: AgentId, kind: MessageKind, content: String) -> Event {
+    Event::MessageAdded { agent, kind, content, to: None, source_id: None }
+}
+
+pub(crate) fn check_content(content: &str) -> Result<(), Refusal> {
+    match content.len() {
+        bytes if bytes > MAX_MESSAGE_BYTES => Err(Refusal::MessageTooLong { bytes }),
+        _ => Ok(()),
+    }
+}
+
+/// One line of a history that comes from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Imported {
+    /// An agent, below `parent`, that inherits up to a message which is in already.
+    Agent {
+        agent: AgentId,
+        parent: AgentId,
+        upto: Option<EventId>,
+    },
+    Message {
+        agent: AgentId,
+        kind: MessageKind,
+        content: String,
+        to: Option<EventId>,
+        source_id: SourceId,
+    },
+}
+
+/// Takes in a part of somebody else's history: all of it, or nothing.
+pub(crate) fn import(world: &World, items: &[Imported]) -> Result<Vec<Event>, Refusal> {
+    let mut made = BTreeSet::new();
+    let mut events = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Imported::Agent { agent, parent, upto } => {
+                known(world, &made, *parent)?;
+                if world.agent(*agent).is_some() || !made.insert(*agent) {
+                    return Err(Refusal::AgentExists(*agent));
+                }
+                let origin = Origin { agent: *parent, upto: *upto };
+                events.extend(born(*parent, origin, &Birth::of(*agent), Timestamp::default()));
+            }
+            Imported::Message { agent, kind, content, to, source_id } => {
+                known(world, &made, *agent)?;
+                check_content(content)?;
+                let source_id = Some(source_id.clone());
+                events.push(Event::MessageAdded {
+                    agent: *agent,
+                    kind: *kind,
+                    content: content.clone(),
+                    to: *to,
+                    source_id,
+                });
+            }
+        }
+    }
+    Ok(events)
+}
+
+fn known(world: &World, made: &BTreeSet<AgentId>, agent: AgentId) -> Result<(), Refusal> {
+    match made.contains(&agent) {
+        true => Ok(()),
+        false => living(world, agent).map(|_| ()),
+    }
+}

@@ -1,0 +1,129 @@
+//! Mail: durable, first in first out, taken by exactly one. A mail's id is the id of the event by which it was sent; its body
+//! is read from the log.
+
+use crate::agent::living;
+use crate::{AgentId, Event, EventId, Refusal, World};
+use imbl::OrdMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// The longest body, in bytes of UTF-8.
+pub const MAX_MAIL_BYTES: usize = 1 << 20;
+
+/// Who can send and receive mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Address {
+    /// The person at the keyboard.
+    Human,
+    Agent(AgentId),
+}
+
+/// The mail of one recipient that was not read yet, the oldest first. Read mail is in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mailbox {
+    pub unread: OrdMap<EventId, Letter>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Letter {
+    pub from: Address,
+    pub state: LetterState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LetterState {
+    /// Nobody has it yet.
+    Queued,
+    /// Given to one who waited for it, and not yet confirmed as read.
+    Delivered,
+}
+
+pub(crate) fn send(world: &World, from: Address, to: Address, body: &str) -> Result<Vec<Event>, Refusal> {
+    if body.len() > MAX_MAIL_BYTES {
+        return Err(Refusal::MailTooLong { bytes: body.len() });
+    }
+    for party in [from, to] {
+        if let Address::Agent(agent) = party {
+            living(world, agent)?;
+        }
+    }
+    Ok(vec![Event::MailSent { from, to, body: body.to_owned() }])
+}
+
+/// Gives the oldest queued mail, perhaps of one sender, to whoever asks first.
+pub(crate) fn take(world: &World, to: Address, from: Option<Address>) -> Result<Vec<Event>, Refusal> {
+    let queued = |letter: &Letter| letter.state == LetterState::Queued && from.is_none_or(|from| letter.from == from);
+    let first = world.mailbox(to).and_then(|mailbox| mailbox.unread.iter().find(|(_, letter)| queued(letter)));
+    match first {
+        Some((mail, _)) => Ok(vec![Event::MailDelivered { to, mail: *mail }]),
+        None => Err(Refusal::NoMail(to)),
+    }
+}
+
+/// Reads the oldest unread mail, or a certain one.
+pub(crate) fn read(world: &World, to: Address, mail: Option<EventId>) -> Result<Vec<Event>, Refusal> {
+    let mailbox = world.mailbox(to);
+    let found = match mail {
+        Some(mail) => {
+            mailbox.filter(|it| it.unread.contains_key(&mail)).map(|_| mail).ok_or(Refusal::NotUnread { to, mail })?
+        }
+        None => mailbox.and_then(|it| it.unread.get_min()).map(|(mail, _)| *mail).ok_or(Refusal::NoMail(to))?,
+    };
+    Ok(vec![Event::MailRead { to, mail: found }])
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Human => f.write_str("human"),
+            Self::Agent(id) => id.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = crate::id::NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "human" => Ok(Self::Human),
+            id => id.parse().map(Self::Agent),
+        }
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => serializer.collect_str(self),
+            false => match self {
+                Self::Human => None::<AgentId>.serialize(serializer),
+                Self::Agent(id) => Some(id).serialize(serializer),
+            },
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match deserializer.is_human_readable() {
+            true => std::borrow::Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom),
+            false => Option::<AgentId>::deserialize(deserializer).map(|id| id.map_or(Self::Human, Self::Agent)),
+        }
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Address {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        utoipa::openapi::ObjectBuilder::new()
+            .schema_type(utoipa::openapi::schema::Type::String)
+            .description(Some("An agent's id, or `human`."))
+            .pattern(Some("^(human|[A-Za-z0-9_-]{21}[AQgw])$"))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Address {}

@@ -1,0 +1,258 @@
+//! How events change agents and where their histories are.
+
+use super::{Due, Impossible, World};
+use crate::agent::{Agent, Birth, Life};
+use crate::history::{Cut, CutHow, MessageKind};
+use crate::{AgentId, Event, EventId, SessionId, Timestamp};
+use imbl::{OrdSet, Vector};
+
+impl World {
+    pub(super) fn agent_created(&mut self, at: EventId, ts: Timestamp, event: &Event) -> Result<(), Impossible> {
+        let Event::AgentCreated { agent, parent, origin, name, provider, model, session, hatch_by } = event else {
+            return Ok(());
+        };
+        let agent = *agent;
+        if self.agents.contains_key(&agent) {
+            return Err(Impossible::Agent { at, agent, why: "had been created before" });
+        }
+        match *parent {
+            None if self.root.is_some() => return Err(Impossible::Agent { at, agent, why: "has no parent" }),
+            None => self.root = Some(agent),
+            Some(parent) => {
+                self.change_living(at, parent, |it| {
+                    it.children.insert(agent);
+                    if it.pending_fork.as_ref().is_some_and(|birth| birth.agent == agent) {
+                        it.pending_fork = None;
+                    }
+                })?;
+                if self.agent(parent).is_some_and(|it| it.pending_fork.is_none()) {
+                    self.ready_forks.remove(&parent);
+                }
+            }
+        }
+        if let Some(origin) = origin.filter(|origin| !self.agents.contains_key(&origin.agent)) {
+            return Err(Impossible::Agent { at, agent: origin.agent, why: "was never created" });
+        }
+        self.enter(at, agent, *session)?;
+        let life = match *hatch_by {
+            Some(until) => Life::Hatching { until, session: *session },
+            None => Life::Alive { session: *session },
+        };
+        self.deadlines.extend(hatch_by.map(|until| (until, Due::Egg(agent))));
+        let created = Agent {
+            parent: *parent,
+            origin: *origin,
+            children: OrdSet::new(),
+            name: name.clone(),
+            provider: provider.clone(),
+            model: model.clone(),
+            life,
+            created: ts,
+            last_active: ts,
+            last_message: None,
+            messages: 0,
+            open_tools: 0,
+            pending_fork: None,
+            cuts: Vector::new(),
+            marks: Vector::new(),
+        };
+        self.agents.insert(agent, created);
+        Ok(())
+    }
+
+    pub(super) fn fork_requested(&mut self, at: EventId, agent: AgentId, birth: &Birth) -> Result<(), Impossible> {
+        self.change_living(at, agent, |it| it.pending_fork = Some(Box::new(birth.clone())))?;
+        self.note_ready_fork(agent);
+        Ok(())
+    }
+
+    pub(super) fn fork_cancelled(&mut self, at: EventId, agent: AgentId, child: AgentId) -> Result<(), Impossible> {
+        self.change_agent(at, agent, |it| match it.pending_fork.take() {
+            Some(birth) if birth.agent == child => Ok(()),
+            _ => Err("had no such fork waiting"),
+        })?;
+        self.ready_forks.remove(&agent);
+        Ok(())
+    }
+
+    pub(super) fn agent_hatched(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
+        let mut due = None;
+        self.change_agent(at, agent, |it| match it.life {
+            Life::Hatching { until, session } => {
+                due = Some(until);
+                it.life = Life::Alive { session };
+                Ok(())
+            }
+            Life::Alive { .. } | Life::Sleeping | Life::Expired { .. } | Life::Dead { .. } => Err("was no egg"),
+        })?;
+        self.forget_egg(agent, due);
+        Ok(())
+    }
+
+    pub(super) fn agent_expired(&mut self, at: EventId, ts: Timestamp, agent: AgentId) -> Result<(), Impossible> {
+        self.leave(at, agent)?;
+        let mut due = None;
+        self.change_agent(at, agent, |it| match it.life {
+            Life::Hatching { until, .. } => {
+                due = Some(until);
+                it.life = Life::Expired { at: ts };
+                Ok(())
+            }
+            Life::Alive { .. } | Life::Sleeping | Life::Expired { .. } | Life::Dead { .. } => Err("was no egg"),
+        })?;
+        self.forget_egg(agent, due);
+        self.leave_parent(agent);
+        Ok(())
+    }
+
+    pub(super) fn agent_slept(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
+        self.leave(at, agent)?;
+        let mut due = None;
+        self.change_agent(at, agent, |it| match it.life {
+            Life::Hatching { until, .. } => {
+                // Eggs stay eggs: they hatch or expire, outside the session.
+                due = Some(until);
+                it.life = Life::Hatching { until, session: None };
+                Ok(())
+            }
+            Life::Alive { .. } => {
+                it.life = Life::Sleeping;
+                it.open_tools = 0;
+                Ok(())
+            }
+            Life::Sleeping | Life::Expired { .. } | Life::Dead { .. } => Err("was not awake"),
+        })?;
+        if due.is_none() {
+            self.note_ready_fork(agent);
+        }
+        Ok(())
+    }
+
+    pub(super) fn agent_woken(
+        &mut self,
+        at: EventId,
+        agent: AgentId,
+        session: Option<SessionId>,
+    ) -> Result<(), Impossible> {
+        self.change_agent(at, agent, |it| match it.life {
+            Life::Sleeping => {
+                it.life = Life::Alive { session };
+                Ok(())
+            }
+            Life::Hatching { .. } | Life::Alive { .. } | Life::Expired { .. } | Life::Dead { .. } => {
+                Err("was not asleep")
+            }
+        })?;
+        self.enter(at, agent, session)
+    }
+
+    pub(super) fn agent_killed(&mut self, at: EventId, ts: Timestamp, agent: AgentId) -> Result<(), Impossible> {
+        self.leave(at, agent)?;
+        let mut due = None;
+        self.change_living(at, agent, |it| {
+            if let Life::Hatching { until, .. } = it.life {
+                due = Some(until);
+            }
+            it.life = Life::Dead { at: ts };
+        })?;
+        self.forget_egg(agent, due);
+        self.leave_parent(agent);
+        Ok(())
+    }
+
+    pub(super) fn agent_reparented(&mut self, at: EventId, agent: AgentId, parent: AgentId) -> Result<(), Impossible> {
+        self.leave_parent(agent);
+        self.change_living(at, agent, |it| it.parent = Some(parent))?;
+        self.change_living(at, parent, |it| {
+            it.children.insert(agent);
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one event, each used once")]
+    pub(super) fn message_added(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        agent: AgentId,
+        kind: MessageKind,
+        content: &str,
+        to: Option<EventId>,
+        imported: bool,
+    ) -> Result<(), Impossible> {
+        self.change_living(at, agent, |it| {
+            it.last_message = Some(at);
+            it.messages += 1;
+            it.last_active = it.last_active.max(ts);
+            match kind {
+                MessageKind::Clear => it.cut(at, CutHow::Clear),
+                MessageKind::Rewind => it.cut(at, CutHow::Rewind { to: to.unwrap_or_default() }),
+                MessageKind::Interrupted => it.open_tools = 0,
+                MessageKind::Mark => it.marks.push_back((at, content.to_owned())),
+                // What was imported happened elsewhere: none of its tools runs here.
+                MessageKind::ToolCall => it.open_tools += u32::from(!imported),
+                MessageKind::ToolResult => it.open_tools = it.open_tools.saturating_sub(1),
+                MessageKind::System
+                | MessageKind::User
+                | MessageKind::Assistant
+                | MessageKind::AgentKilled
+                | MessageKind::Command
+                | MessageKind::Fork
+                | MessageKind::Usage => {}
+            }
+        })?;
+        self.note_ready_fork(agent);
+        Ok(())
+    }
+
+    pub(super) fn change_living(
+        &mut self,
+        at: EventId,
+        agent: AgentId,
+        change: impl FnOnce(&mut Agent),
+    ) -> Result<(), Impossible> {
+        self.change_agent(at, agent, |it| match it.is_living() {
+            true => {
+                change(it);
+                Ok(())
+            }
+            false => Err("was dead"),
+        })
+    }
+
+    /// Changes an agent, or says why it cannot have been changed so.
+    fn change_agent(
+        &mut self,
+        at: EventId,
+        agent: AgentId,
+        change: impl FnOnce(&mut Agent) -> Result<(), &'static str>,
+    ) -> Result<(), Impossible> {
+        let it = self.agents.get_mut(&agent).ok_or(Impossible::Agent { at, agent, why: "was never created" })?;
+        change(it).map_err(|why| Impossible::Agent { at, agent, why })
+    }
+
+    fn note_ready_fork(&mut self, agent: AgentId) {
+        let ready = |it: &Agent| it.pending_fork.is_some() && it.open_tools == 0;
+        if self.agent(agent).is_some_and(ready) {
+            self.ready_forks.insert(agent);
+        }
+    }
+
+    fn leave_parent(&mut self, agent: AgentId) {
+        let parent = self.agent(agent).and_then(|it| it.parent);
+        if let Some(parent) = parent.and_then(|parent| self.agents.get_mut(&parent)) {
+            parent.children.remove(&agent);
+        }
+    }
+
+    fn forget_egg(&mut self, agent: AgentId, due: Option<Timestamp>) {
+        due.and_then(|due| self.deadlines.remove(&(due, Due::Egg(agent))));
+    }
+}
+
+impl Agent {
+    /// Whatever ran before a cut has nobody to answer to.
+    fn cut(&mut self, at: EventId, how: CutHow) {
+        self.cuts.push_back(Cut { at, how });
+        self.open_tools = 0;
+    }
+}
