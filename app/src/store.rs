@@ -139,15 +139,18 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(url) => {
-                let bare = url.split_once('?').map_or(url.as_str(), |(bare, _)| bare);
-                match (bare.split_once("://"), bare.rsplit_once('@')) {
-                    (Some((scheme, _)), Some((user, host))) => {
-                        let user = user.split_once("://").map_or(user, |(_, rest)| rest);
-                        let user = user.split_once(':').map_or(user, |(name, _)| name);
-                        write!(f, "{scheme}://{user}@{host}")
-                    }
-                    _ => f.write_str(bare),
-                }
+                // The first `@` ends the user and password, as the connection reads it. Where a password or a parameter
+                // may hold a mark unescaped, what could be a part of it is left out.
+                let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
+                let (user, host) = match rest.split_once('@') {
+                    Some((user, host)) if user.contains('?') || host.contains('@') => (user, "…"),
+                    Some(both) => both,
+                    None => ("", rest),
+                };
+                let user = user.split([':', '/', '?']).next().unwrap_or_default();
+                let host = host.split('?').next().unwrap_or_default();
+                let at = if user.is_empty() { "" } else { "@" };
+                write!(f, "{scheme}://{user}{at}{host}")
             }
         }
     }
@@ -182,11 +185,22 @@ mod tests {
             assert!(!shown.contains("secret"), "{shown}");
             assert!(shown.ends_with("://ann@host:5/db"), "{shown}");
         }
+        for url in [
+            "postgres://ann:secret?secret@host/db",
+            "postgres://ann:secret@secret@host/db",
+            "postgres://ann:secret@secret?secret@host/db",
+            "postgres://ann:secret/secret@host/db?password=secret@secret",
+            "postgres://host/db?user=ann&password=secret@secret",
+            "postgres://host/db?password=secret",
+        ] {
+            let shown = StoreUrl::Postgres(url.to_owned()).to_string();
+            assert!(!shown.contains("secret"), "{shown}");
+        }
     }
 
     #[test]
     fn what_is_not_a_store_is_refused() {
-        for url in ["", "sqlite:", "mysql://x", "postgres://a b@/:x"] {
+        for url in ["", "sqlite:", "mysql://x", "postgres://ann@host:x/db"] {
             assert!(url.parse::<StoreUrl>().is_err(), "{url}");
         }
     }
