@@ -4,7 +4,7 @@
 //! The calls block. The engine has a thread of its own for them; everybody else uses [`crate::engine::Handle`].
 
 pub mod migration;
-
+pub mod postgres;
 pub mod sqlite;
 
 use hatchery_core::EventId;
@@ -43,7 +43,8 @@ pub struct Snapshot {
     pub body: Vec<u8>,
 }
 
-/// Called when another writer may have appended something. A hint to read the log, and nothing else.
+/// Called when another writer may have appended something. A hint to read the log, and nothing else. It comes on a thread
+/// that carries connections, so it must not block.
 pub type Hint = Arc<dyn Fn() + Send + Sync>;
 
 pub trait Store: Send + Sync + fmt::Debug {
@@ -166,9 +167,7 @@ impl fmt::Debug for StoreUrl {
 pub fn open(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn Store>, StoreError> {
     let store: Arc<dyn Store> = match url {
         StoreUrl::Sqlite(path) => Arc::new(sqlite::Sqlite::open(path)?),
-        StoreUrl::Postgres(_) => {
-            return Err(StoreError::Broken(format!("{url}: the shared store comes next ({runtime:?})")));
-        }
+        StoreUrl::Postgres(url) => Arc::new(postgres::Postgres::open(url, runtime.clone())?),
     };
     store.migrate()?;
     Ok(store)
