@@ -14,7 +14,7 @@ mod explain;
 mod listener;
 
 use super::migration::{self, Migration};
-use super::{Batch, Hint, Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl};
+use super::{Batch, Hint, Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl, Visit};
 use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use futures_util::{StreamExt as _, future};
 use hatchery_core::EventId;
@@ -299,7 +299,7 @@ impl Store for Postgres {
             .block_on(async { if batch.rows.is_empty() { self.follows(batch).await } else { self.add(batch).await } })
     }
 
-    fn read_after(&self, after: EventId, limit: usize, visit: &mut dyn FnMut(EventId, &str)) -> Result<(), StoreError> {
+    fn read_after(&self, after: EventId, limit: usize, visit: Visit<'_>) -> Result<(), StoreError> {
         let explain = |error| explain::error(&self.name, &error);
         let reader = self.runtime.block_on(self.connection(&self.side))?;
         let rows = self.runtime.block_on(self.answer(async {
@@ -311,7 +311,9 @@ impl Store for Postgres {
         while let Some(chunk) = self.runtime.block_on(self.answer(async { Ok(chunks.next().await) }))? {
             for row in chunk {
                 let row = row.map_err(explain)?;
-                visit(event_id(row.try_get(0).map_err(explain)?), row.try_get(1).map_err(explain)?);
+                if visit(event_id(row.try_get(0).map_err(explain)?), row.try_get(1).map_err(explain)?).is_break() {
+                    return Ok(());
+                }
             }
         }
         Ok(())

@@ -4,6 +4,7 @@ use crate::support::place::Place;
 use crate::support::rows::{append, read, row, rows};
 use hatchery::store::{Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
 use hatchery_core::EventId;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread;
 
@@ -148,7 +149,12 @@ fn reading_goes_by_cursor_and_limit(place: &Place) {
     append(&*store, 0, &[], &rows("a", 1000)).unwrap();
     let page = |after, limit| {
         let mut ids = Vec::new();
-        store.read_after(EventId(after), limit, &mut |id, _| ids.push(id.0)).unwrap();
+        store
+            .read_after(EventId(after), limit, &mut |id, _| {
+                ids.push(id.0);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
         ids
     };
     assert_eq!(page(0, usize::MAX), (1..=1000).collect::<Vec<_>>());
@@ -164,7 +170,12 @@ fn the_visitor_may_use_the_store(place: &Place) {
     let store = place.open();
     append(&*store, 0, &[], &rows("a", 2)).unwrap();
     let mut heads = Vec::new();
-    store.read_after(EventId::START, 10, &mut |_, _| heads.push(store.head().unwrap())).unwrap();
+    store
+        .read_after(EventId::START, 10, &mut |_, _| {
+            heads.push(store.head().unwrap());
+            ControlFlow::Continue(())
+        })
+        .unwrap();
     assert_eq!(heads, [EventId(2), EventId(2)]);
 }
 
@@ -248,7 +259,12 @@ fn concurrent_writers_make_one_log(place: &Place) {
             let mut followed = Vec::new();
             while followed.len() < total {
                 let cursor = EventId(u64::try_from(followed.len()).unwrap());
-                follower.read_after(cursor, 100, &mut |id, body| followed.push((id.0, body.to_owned()))).unwrap();
+                follower
+                    .read_after(cursor, 100, &mut |id, body| {
+                        followed.push((id.0, body.to_owned()));
+                        ControlFlow::Continue(())
+                    })
+                    .unwrap();
             }
             followed
         });

@@ -6,6 +6,7 @@ use crate::support::random::Random;
 use hatchery::store::{Batch, Row, Snapshot, Store, StoreError};
 use hatchery_core::EventId;
 use std::fmt::Debug;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::{env, panic};
 
@@ -105,7 +106,10 @@ fn take(step: &Step, place: &Place, store: &mut Arc<dyn Store>) -> String {
         Step::Append { seen, reads, rows } => answer(store.append(Batch { seen: *seen, reads, rows })),
         Step::Read { after, limit } => {
             let mut rows = Vec::new();
-            let result = store.read_after(*after, *limit, &mut |id, body| rows.push((id, body.to_owned())));
+            let result = store.read_after(*after, *limit, &mut |id, body| {
+                rows.push((id, body.to_owned()));
+                ControlFlow::Continue(())
+            });
             answer(result.map(|()| rows))
         }
         Step::Head => answer(store.head()),
@@ -134,6 +138,11 @@ fn answer<T: Debug>(result: Result<T, StoreError>) -> String {
 
 fn log_of(store: &dyn Store) -> Vec<(EventId, String)> {
     let mut rows = Vec::new();
-    store.read_after(EventId::START, usize::MAX, &mut |id, body| rows.push((id, body.to_owned()))).unwrap();
+    store
+        .read_after(EventId::START, usize::MAX, &mut |id, body| {
+            rows.push((id, body.to_owned()));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
     rows
 }

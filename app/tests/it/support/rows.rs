@@ -2,6 +2,7 @@
 
 use hatchery::store::{Batch, Row, Store, StoreError};
 use hatchery_core::EventId;
+use std::ops::ControlFlow;
 
 pub fn row(stream: &str, body: &str) -> Row {
     // Stores number the rows themselves when others came in between, so what stands here is only a proposal.
@@ -19,6 +20,11 @@ pub fn append(store: &dyn Store, seen: u64, reads: &[&str], rows: &[Row]) -> Res
 
 pub fn read(store: &dyn Store, after: u64) -> Vec<(u64, String)> {
     let mut rows = Vec::new();
-    store.read_after(EventId(after), usize::MAX, &mut |id, body| rows.push((id.0, body.to_owned()))).unwrap();
+    store
+        .read_after(EventId(after), usize::MAX, &mut |id, body| {
+            rows.push((id.0, body.to_owned()));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
     rows
 }
