@@ -7,7 +7,8 @@ pub mod migration;
 pub mod postgres;
 pub mod sqlite;
 
-use hatchery_core::EventId;
+use hatchery_core::history::Range;
+use hatchery_core::{AgentId, EventId};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -31,6 +32,23 @@ pub struct Batch<'a> {
     pub reads: &'a [String],
     /// What to add, numbered from `seen + 1`. Renumbered when other writers came in between without a conflict.
     pub rows: &'a [Row],
+    /// The rows speak of each other by their ids: they stand as they are numbered, or it is a conflict.
+    pub fixed: bool,
+}
+
+/// Consecutive events that are all messages of one agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub first: EventId,
+    pub last: EventId,
+}
+
+/// Where the messages of each agent are, for the events after one place up to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Runs {
+    pub after: EventId,
+    pub upto: EventId,
+    pub of: Vec<(AgentId, Vec<Run>)>,
 }
 
 /// A folded world, encoded. A cache: the log can always make it again.
@@ -67,11 +85,19 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The kept snapshots, the newest first.
     fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError>;
 
-    /// Keeps a snapshot and drops all but the newest [`SNAPSHOTS_KEPT`].
-    fn save_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError>;
+    /// Keeps a snapshot, drops all but the newest [`SNAPSHOTS_KEPT`], and adds runs to the index unless somebody else did.
+    /// Gives how far the index goes now.
+    fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError>;
 
-    /// Forgets all snapshots, for a repair.
-    fn drop_snapshots(&self) -> Result<(), StoreError>;
+    /// How far the index of runs goes.
+    fn indexed(&self) -> Result<EventId, StoreError>;
+
+    /// Shows all messages of the parts of a history, by one statement: those that the index knows, and the `recent` runs,
+    /// which the caller knows. Not in order, and perhaps twice where both know it.
+    fn read_parts(&self, parts: &[Range], recent: &[Run], visit: Visit<'_>) -> Result<(), StoreError>;
+
+    /// Forgets everything that was derived from the log, for a repair.
+    fn drop_derived(&self) -> Result<(), StoreError>;
 
     /// Looks for damage below the log: broken pages, a broken schema. Gives what it found, in words.
     fn check(&self) -> Result<Vec<String>, StoreError>;

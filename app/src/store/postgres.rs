@@ -14,10 +14,11 @@ mod explain;
 mod listener;
 
 use super::migration::{self, Migration};
-use super::{Batch, Hint, Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl, Visit};
+use super::{Batch, Hint, Row, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl, Visit};
 use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use futures_util::{StreamExt as _, future};
 use hatchery_core::EventId;
+use hatchery_core::history::Range;
 use listener::{CHANNEL, Listener};
 use std::fmt;
 use std::pin::pin;
@@ -62,11 +63,21 @@ const INSERT: &str = "
     SELECT log.head - cardinality($3::text[]) + row.place, row.stream, row.body
     FROM log, unnest($3::text[], $4::text[]) WITH ORDINALITY AS row (stream, body, place)
     WHERE NOT EXISTS (
-        SELECT FROM events WHERE id > $1 AND id <= (SELECT head FROM log) AND stream = ANY ($2::text[])
+        SELECT FROM events WHERE id > $1 AND id <= (SELECT head FROM log) AND (stream = ANY ($2::text[]) OR $5)
     )
     ORDER BY row.place";
 const FOLLOWS: &str = "
-    SELECT head, EXISTS (SELECT FROM events WHERE id > $1 AND id <= head AND stream = ANY ($2::text[])) FROM log";
+    SELECT head, EXISTS (SELECT FROM events WHERE id > $1 AND id <= head AND (stream = ANY ($2::text[]) OR $3)) FROM log";
+const READ_PARTS: &str = "
+    SELECT events.id, events.body
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS part (agent, after, upto)
+    JOIN runs ON runs.agent = part.agent AND runs.first <= part.upto AND runs.last > part.after
+    CROSS JOIN LATERAL unnest(runs.los, runs.his) AS run (first, last)
+    JOIN events ON events.id BETWEEN greatest(run.first, part.after + 1) AND least(run.last, part.upto)
+    UNION ALL
+    SELECT events.id, events.body
+    FROM unnest($4::bigint[], $5::bigint[]) AS run (first, last)
+    JOIN events ON events.id BETWEEN run.first AND run.last";
 const READ_AFTER: &str = "SELECT id, body FROM events WHERE id > $1 ORDER BY id LIMIT $2";
 /// Silent on a standby: it may lag, and then it knows nothing of our transaction yet.
 const STATUS: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_xact_status($1::text::xid8) END";
@@ -183,7 +194,7 @@ impl Postgres {
             let (begun, claimed, inserted) = future::join3(
                 writer.batch_execute(BEGIN),
                 writer.query_one(&claim, &[&count]),
-                writer.execute(&insert, &[&seen, &batch.reads, &streams, &bodies]),
+                writer.execute(&insert, &[&seen, &batch.reads, &streams, &bodies, &batch.fixed]),
             )
             .await;
             begun?;
@@ -248,7 +259,7 @@ impl Postgres {
         let reader = self.connection(&self.side).await?;
         let (head, moved) = self
             .answer(async {
-                let row = reader.query_one(FOLLOWS, &[&place(batch.seen), &batch.reads]).await?;
+                let row = reader.query_one(FOLLOWS, &[&place(batch.seen), &batch.reads, &batch.fixed]).await?;
                 Ok((event_id(row.try_get(0)?), row.try_get::<_, bool>(1)?))
             })
             .await?;
@@ -332,8 +343,8 @@ impl Store for Postgres {
             .map_err(|error| explain::error(&self.name, &error))
     }
 
-    /// A commit without an answer counts as failed: a snapshot is a cache, and keeping it twice does no harm.
-    fn save_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+    /// A commit without an answer counts as failed: all of this is derived, and keeping it twice does no harm.
+    fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError> {
         let Snapshot { at, format, checksum, body } = snapshot;
         self.beside(async |connection| {
             let transaction = connection.transaction().await?;
@@ -351,12 +362,51 @@ impl Store for Postgres {
                     &[&count(SNAPSHOTS_KEPT)],
                 )
                 .await?;
-            transaction.commit().await
+            let upto = transaction.query_one("SELECT upto FROM indexed FOR UPDATE", &[]).await?;
+            let mut upto = event_id(upto.try_get(0)?);
+            if upto == runs.after {
+                let insert = "INSERT INTO runs (agent, first, last, los, his) VALUES ($1, $2, $3, $4, $5)";
+                let insert = transaction.prepare_cached(insert).await?;
+                for (agent, of) in &runs.of {
+                    let (los, his) = bounds(of);
+                    let (first, last) = (los.first(), his.last());
+                    transaction.execute(&insert, &[&agent.to_string(), &first, &last, &los, &his]).await?;
+                }
+                upto = runs.upto;
+                transaction.execute("UPDATE indexed SET upto = $1", &[&place(upto)]).await?;
+            }
+            transaction.commit().await?;
+            Ok(upto)
         })
     }
 
-    fn drop_snapshots(&self) -> Result<(), StoreError> {
-        self.beside(async |connection| connection.batch_execute("DELETE FROM snapshots").await)
+    fn indexed(&self) -> Result<EventId, StoreError> {
+        self.beside(async |reader| Ok(event_id(reader.query_one("SELECT upto FROM indexed", &[]).await?.try_get(0)?)))
+    }
+
+    fn read_parts(&self, parts: &[Range], recent: &[Run], visit: Visit<'_>) -> Result<(), StoreError> {
+        let agents: Vec<String> = parts.iter().map(|part| part.agent.to_string()).collect();
+        let afters: Vec<i64> = parts.iter().map(|part| place(part.after)).collect();
+        let uptos: Vec<i64> = parts.iter().map(|part| place(part.upto)).collect();
+        let (los, his) = bounds(recent);
+        let rows = self.beside(async |reader| {
+            let select = reader.prepare_cached(READ_PARTS).await?;
+            reader.query(&select, &[&agents, &afters, &uptos, &los, &his]).await
+        })?;
+        let explain = |error| explain::error(&self.name, &error);
+        for row in rows {
+            if visit(event_id(row.try_get(0).map_err(explain)?), row.try_get(1).map_err(explain)?).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_derived(&self) -> Result<(), StoreError> {
+        self.beside(async |connection| {
+            let statements = "BEGIN; DELETE FROM snapshots; DELETE FROM runs; UPDATE indexed SET upto = 0; COMMIT";
+            connection.batch_execute(statements).await
+        })
     }
 
     /// Reads every row to its last byte, so that a page or a large value that cannot be read shows itself.
@@ -373,7 +423,7 @@ impl Store for Postgres {
             let invalid = reader
                 .query(
                     "SELECT indexrelid::regclass::text FROM pg_index
-                     WHERE indrelid IN ('log'::regclass, 'events'::regclass, 'snapshots'::regclass) AND NOT indisvalid",
+                     WHERE indrelid IN ('log'::regclass, 'events'::regclass, 'snapshots'::regclass, 'runs'::regclass) AND NOT indisvalid",
                     &[],
                 )
                 .await?;
@@ -401,6 +451,11 @@ impl Store for Postgres {
         let listener = Listener::start(&self.runtime, self.config.clone(), self.name.clone(), self.mark.clone(), hint);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
+}
+
+/// The two ends of each run, in two arrays.
+fn bounds(runs: &[Run]) -> (Vec<i64>, Vec<i64>) {
+    runs.iter().map(|run| (place(run.first), place(run.last))).unzip()
 }
 
 /// Never the configuration, which knows the password.

@@ -2,8 +2,9 @@
 //! writes, and the engine groups what it appends; reads have connections of their own and never wait for a commit.
 
 use super::migration::{self, Migration};
-use super::{Batch, Hint, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, Visit};
+use super::{Batch, Hint, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, Visit};
 use hatchery_core::EventId;
+use hatchery_core::history::Range;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -97,7 +98,7 @@ impl Store for Sqlite {
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
         self.writing(|transaction| {
             let head = head_of(transaction)?;
-            if head != batch.seen && touched_since(transaction, batch)? {
+            if head != batch.seen && (batch.fixed || touched_since(transaction, batch)?) {
                 return Err(Problem::Known(StoreError::Conflict));
             }
             let mut insert = transaction.prepare_cached("INSERT INTO events (id, stream, body) VALUES (?1, ?2, ?3)")?;
@@ -134,7 +135,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn save_snapshot(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+    fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError> {
         self.writing(|transaction| {
             transaction.execute(
                 "INSERT OR REPLACE INTO snapshots (at, format, checksum, body) VALUES (?1, ?2, ?3, ?4)",
@@ -144,13 +145,56 @@ impl Store for Sqlite {
                 "DELETE FROM snapshots WHERE at NOT IN (SELECT at FROM snapshots ORDER BY at DESC LIMIT ?1)",
                 [SNAPSHOTS_KEPT],
             )?;
+            let indexed = indexed_of(transaction)?;
+            if indexed != runs.after {
+                return Ok(indexed);
+            }
+            let mut insert =
+                transaction.prepare_cached("INSERT INTO runs (agent, first, last, ids) VALUES (?1, ?2, ?3, ?4)")?;
+            for (agent, of) in &runs.of {
+                if let (Some(first), Some(last)) = (of.first(), of.last()) {
+                    insert.execute(params![agent.to_string(), first.first.0, last.last.0, pairs(of)])?;
+                }
+            }
+            transaction.execute("UPDATE indexed SET upto = ?1", [runs.upto.0])?;
+            Ok(runs.upto)
+        })
+    }
+
+    fn indexed(&self) -> Result<EventId, StoreError> {
+        self.reading(indexed_of)
+    }
+
+    fn read_parts(&self, parts: &[Range], recent: &[Run], visit: Visit<'_>) -> Result<(), StoreError> {
+        // The joins are crossed, which fixes their order: parts, then their runs, then the rows of each run.
+        const READ_PARTS: &str = "
+            WITH part AS (SELECT value ->> 0 AS agent, value ->> 1 AS after, value ->> 2 AS upto FROM json_each(?1)),
+            run AS (
+                SELECT max(part.after + 1, pair.value ->> 0) AS first, min(part.upto, pair.value ->> 1) AS last
+                FROM part
+                CROSS JOIN runs ON runs.agent = part.agent AND runs.first <= part.upto AND runs.last > part.after
+                CROSS JOIN json_each(runs.ids) AS pair
+                UNION ALL
+                SELECT value ->> 0, value ->> 1 FROM json_each(?2)
+            )
+            SELECT events.id, events.body FROM run CROSS JOIN events ON events.id BETWEEN run.first AND run.last";
+        let parts: Vec<_> = parts.iter().map(|part| (part.agent, part.after.0, sql_id(part.upto))).collect();
+        let parts = serde_json::to_string(&parts).expect("parts are plain data");
+        self.reading(|connection| {
+            let mut select = connection.prepare_cached(READ_PARTS)?;
+            let mut rows = select.query(params![parts, pairs(recent)])?;
+            while let Some(row) = rows.next()? {
+                if visit(EventId(row.get(0)?), row.get_ref(1)?.as_str()?).is_break() {
+                    break;
+                }
+            }
             Ok(())
         })
     }
 
-    fn drop_snapshots(&self) -> Result<(), StoreError> {
+    fn drop_derived(&self) -> Result<(), StoreError> {
         self.writing(|transaction| {
-            transaction.execute("DELETE FROM snapshots", [])?;
+            transaction.execute_batch("DELETE FROM snapshots; DELETE FROM runs; UPDATE indexed SET upto = 0")?;
             Ok(())
         })
     }
@@ -206,6 +250,21 @@ fn head_of(connection: &Connection) -> rusqlite::Result<EventId> {
         Err(error) if error.to_string().contains("no such table") => Ok(EventId::START),
         Err(error) => Err(error),
     }
+}
+
+fn indexed_of(connection: &Connection) -> rusqlite::Result<EventId> {
+    connection.query_row("SELECT upto FROM indexed", [], |row| row.get(0)).map(EventId)
+}
+
+/// Runs as JSON pairs, the form in which a statement can take them apart.
+fn pairs(runs: &[Run]) -> String {
+    let pairs: Vec<_> = runs.iter().map(|run| (run.first.0, run.last.0)).collect();
+    serde_json::to_string(&pairs).expect("pairs are plain data")
+}
+
+/// SQLite counts in signed numbers.
+fn sql_id(id: EventId) -> u64 {
+    id.0.min(i64::MAX.unsigned_abs())
 }
 
 fn touched_since(connection: &Connection, batch: Batch<'_>) -> rusqlite::Result<bool> {

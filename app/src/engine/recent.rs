@@ -1,0 +1,114 @@
+//! Where the messages are that the store's index does not know yet: those since the last checkpoint.
+
+use crate::store::{Run, Runs};
+use hatchery_core::history::Range;
+use hatchery_core::{AgentId, Event, EventId, Record};
+use imbl::{OrdMap, Vector};
+
+/// Cheap to clone, like the world beside which it is kept.
+#[derive(Clone, Debug, Default)]
+pub struct Recent {
+    after: EventId,
+    upto: EventId,
+    of: OrdMap<AgentId, Vector<Run>>,
+}
+
+impl Recent {
+    pub fn since(indexed: EventId) -> Self {
+        Self { after: indexed, upto: indexed, of: OrdMap::new() }
+    }
+
+    /// Takes in the next event of the log. What is indexed already is passed over.
+    pub fn note(&mut self, record: &Record) {
+        if record.id <= self.upto {
+            return;
+        }
+        self.upto = record.id;
+        let Event::MessageAdded { agent, .. } = record.event else { return };
+        let runs = self.of.entry(agent).or_default();
+        match runs.back_mut() {
+            Some(run) if run.last.next() == record.id => run.last = record.id,
+            _ => runs.push_back(Run { first: record.id, last: record.id }),
+        }
+    }
+
+    /// The runs in the parts of a history.
+    pub fn within(&self, parts: &[Range]) -> Vec<Run> {
+        let mut found = Vec::new();
+        for part in parts {
+            for run in self.of.get(&part.agent).into_iter().flatten() {
+                let (first, last) = (run.first.max(part.after.next()), run.last.min(part.upto));
+                if first <= last {
+                    found.push(Run { first, last });
+                }
+            }
+        }
+        found
+    }
+
+    pub fn runs(&self) -> Runs {
+        let of = self.of.iter().map(|(agent, runs)| (*agent, runs.iter().copied().collect())).collect();
+        Runs { after: self.after, upto: self.upto, of }
+    }
+
+    /// The store's index goes this far now.
+    pub fn forget(&mut self, indexed: EventId) {
+        self.after = indexed;
+        self.upto = self.upto.max(indexed);
+        let kept = self.of.iter().filter_map(|(agent, runs)| {
+            let later = runs.iter().filter(|run| run.last > indexed);
+            let later: Vector<Run> = later.map(|run| Run { first: run.first.max(indexed.next()), ..*run }).collect();
+            (!later.is_empty()).then_some((*agent, later))
+        });
+        self.of = kept.collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hatchery_core::{MessageKind, Timestamp};
+
+    const A: AgentId = AgentId::from_bytes([1; 16]);
+    const B: AgentId = AgentId::from_bytes([2; 16]);
+
+    fn message(id: u64, agent: AgentId) -> Record {
+        let event = Event::MessageAdded { agent, kind: MessageKind::User, content: String::new(), to: None, source_id: None };
+        Record { id: EventId(id), ts: Timestamp(0), session: None, event }
+    }
+
+    fn run(first: u64, last: u64) -> Run {
+        Run { first: EventId(first), last: EventId(last) }
+    }
+
+    fn recent() -> Recent {
+        let mut recent = Recent::since(EventId(10));
+        for (id, agent) in [(9, B), (10, A), (11, A), (12, A), (13, B), (14, A)] {
+            recent.note(&message(id, agent));
+        }
+        recent
+    }
+
+    #[test]
+    fn consecutive_messages_are_one_run_and_indexed_ones_are_not_ours() {
+        let runs = recent().runs();
+        assert_eq!((runs.after, runs.upto), (EventId(10), EventId(14)));
+        assert_eq!(runs.of, [(A, vec![run(11, 12), run(14, 14)]), (B, vec![run(13, 13)])]);
+    }
+
+    #[test]
+    fn a_part_cuts_runs() {
+        let part = |agent, after, upto| Range { agent, after: EventId(after), upto: EventId(upto) };
+        assert_eq!(recent().within(&[part(A, 11, 14)]), [run(12, 12), run(14, 14)]);
+        assert_eq!(recent().within(&[part(B, 0, 12), part(A, 0, 11)]), [run(11, 11)]);
+    }
+
+    #[test]
+    fn what_the_index_knows_is_forgotten() {
+        let mut recent = recent();
+        recent.forget(EventId(11));
+        assert_eq!(recent.runs().of, [(A, vec![run(12, 12), run(14, 14)]), (B, vec![run(13, 13)])]);
+        recent.forget(EventId(14));
+        assert!(recent.runs().of.is_empty());
+    }
+}
