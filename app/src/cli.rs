@@ -1,17 +1,28 @@
 //! The command line. One file a subcommand: its help text, its arguments and what it does sit together.
 
+mod agent_ref;
+mod clear;
 mod completions;
 mod demo;
 mod doctor;
 mod down;
 mod events;
 mod export;
+mod fork;
 mod fsck;
+mod history;
 mod import;
+mod kill;
+mod mail;
+mod mark;
 mod paint;
 mod ps;
+mod rename;
+mod rewind;
+mod send;
 mod session;
 mod status;
+mod tree;
 mod up;
 
 use crate::config::{Config, Flags};
@@ -58,6 +69,16 @@ enum Command {
     Events(events::Args),
     Session(session::Args),
     Ps(ps::Args),
+    Tree(tree::Args),
+    Fork(fork::Args),
+    Kill(kill::Args),
+    Rename(rename::Args),
+    History(history::Args),
+    Clear(clear::Args),
+    Mark(mark::Args),
+    Rewind(rewind::Args),
+    Send(send::Args),
+    Mail(mail::Args),
     Export(export::Args),
     Import(import::Args),
     Fsck(fsck::Args),
@@ -98,6 +119,16 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Events(args) => events::run(&context, &args),
         Command::Session(args) => session::run(&context, &args),
         Command::Ps(args) => ps::run(&context, &args),
+        Command::Tree(args) => tree::run(&context, &args),
+        Command::Fork(args) => fork::run(&context, &args),
+        Command::Kill(args) => kill::run(&context, &args),
+        Command::Rename(args) => rename::run(&context, &args),
+        Command::History(args) => history::run(&context, &args),
+        Command::Clear(args) => clear::run(&context, &args),
+        Command::Mark(args) => mark::run(&context, &args),
+        Command::Rewind(args) => rewind::run(&context, &args),
+        Command::Send(args) => send::run(&context, &args),
+        Command::Mail(args) => mail::run(&context, &args),
         Command::Export(args) => export::run(&context, &args),
         Command::Import(args) => import::run(&context, &args),
         Command::Fsck(args) => fsck::run(&context, &args),
@@ -116,6 +147,20 @@ impl Context {
 fn asking<T>(task: impl Future<Output = Result<T, Report>>) -> Result<T, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("no runtime")?.block_on(task)
+}
+
+/// Asks the daemon for a change and shows the events that it led to.
+fn accepted(context: &Context, path: &str, body: &serde_json::Value) -> Result<ExitCode, Report> {
+    let accepted: serde_json::Value =
+        asking(async { crate::client::Client::reach(&context.project).await?.post(path, body).await })?;
+    if context.json {
+        print_json(&accepted)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for event in accepted["events"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        print_line(&events::Line::read(&event.to_string())?.to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// One JSON document on standard output.

@@ -78,6 +78,12 @@ impl Client {
         read(response).await
     }
 
+    /// Sends a text as it is.
+    pub async fn post_text<T: DeserializeOwned>(&self, path: &str, text: String) -> Result<T, Report> {
+        let response = self.send(Method::POST, path, text.into()).await?;
+        read(response).await
+    }
+
     /// A body that arrives bit by bit, as long as it lasts.
     pub async fn stream(&self, path: &str) -> Result<Incoming, Report> {
         let response = self.send(Method::GET, path, Bytes::new()).await?;

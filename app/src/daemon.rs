@@ -1,13 +1,14 @@
 //! The daemon: one for each project, from the lock to the last farewell.
 
-use crate::clock::SystemClock;
+use crate::clock::{self, SystemClock};
 use crate::config::{Auth, Config};
-use crate::engine::{self, Engine, EngineError};
+use crate::engine::{self, Engine, EngineError, SubmitError};
 use crate::http::{self, Api, Guard, Limits};
 use crate::project::{DaemonFile, Lock, Project};
 use crate::report::{Code, Context as _, Report};
 use crate::runner;
 use crate::store::{self, StoreError};
+use hatchery_core::{Command, Refusal};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::TcpListener;
@@ -43,6 +44,7 @@ impl Daemon {
             })?;
         let address = listener.local_addr().context("the port is not known")?;
         let engine = start_engine(&config).await?;
+        found_registry(&engine).await?;
         let (closing, on_closing) = watch::channel(false);
         let api = Api {
             handle: engine.handle.clone(),
@@ -111,6 +113,18 @@ async fn start_engine(config: &Config) -> Result<Engine, Report> {
         Engine::start(store, Arc::new(SystemClock), options, runtime)
     });
     start.await.context("the engine did not start")?.map_err(explain)
+}
+
+/// Agent 0 is there from the first start on.
+async fn found_registry(engine: &Engine) -> Result<(), Report> {
+    if engine.handle.view().root().is_some() {
+        return Ok(());
+    }
+    let root = Command::FoundRegistry { agent: clock::new_agent_id(), name: Some("root".into()) };
+    match engine.handle.submit(root).await {
+        Ok(_) | Err(SubmitError::Refused(Refusal::RootExists(_))) => Ok(()),
+        Err(error) => Err(Report::new(Code::Unreachable, error)),
+    }
 }
 
 /// What to do about a store that does not open.

@@ -12,18 +12,20 @@
 
 mod handle;
 mod page;
+pub mod recent;
 pub mod snapshot;
 
-pub use handle::{FollowError, Follower, Handle};
+pub use handle::{FollowError, Follower, Handle, HistoryError};
 pub use page::{PAGE_ROWS, Page};
 
 use crate::clock::Clock;
-use crate::store::{Batch, Row, Snapshot, Store, StoreError};
-use handle::Shared;
+use crate::store::{Batch, Row, Runs, Snapshot, Store, StoreError};
+use handle::{Shared, View};
 use hatchery_core::event::Unreadable;
 use hatchery_core::world::Impossible;
-use hatchery_core::{Command, EventId, Record, Refusal, Stream, Timestamp, World, plan, rests_on, step};
+use hatchery_core::{Command, Event, EventId, Record, Refusal, Stream, Timestamp, World, plan, rests_on, step};
 use page::PageWriter;
+use recent::Recent;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -81,6 +83,8 @@ pub enum EngineError {
 #[derive(Debug)]
 struct Job {
     command: Command,
+    /// Until when it may wait for what it asks for to exist. Only taking mail waits.
+    until: Option<Instant>,
     reply: oneshot::Sender<Result<Vec<Record>, SubmitError>>,
 }
 
@@ -90,7 +94,8 @@ enum Wake {
     Jobs,
     Due,
     Foreign,
-    Snapshot(Snapshot),
+    /// What is to be kept at a checkpoint was encoded.
+    Encoded(Box<(Snapshot, Runs)>),
     Stop,
 }
 
@@ -111,7 +116,9 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let mut world = snapshot::restore(store.as_ref())?;
         let snapshot_at = world.head();
-        snapshot::fold(store.as_ref(), &mut world, |_, _| {})?;
+        let mut recent = Recent::since(store.indexed()?);
+        snapshot::read_between(store.as_ref(), store.indexed()?, snapshot_at, |record| recent.note(record))?;
+        snapshot::fold(store.as_ref(), &mut world, |record, _| recent.note(record))?;
         let (inbox, jobs) = mpsc::channel(INBOX);
         let (encoded, snapshots) = mpsc::channel(1);
         let foreign = Arc::new(Notify::new());
@@ -120,7 +127,7 @@ impl Engine {
         let shared = Arc::new(Shared {
             store: Arc::clone(&store),
             plan: watch::Sender::new(plan(&world)),
-            world: RwLock::new(world.clone()),
+            view: RwLock::new(View { world: world.clone(), recent: recent.clone() }),
             pages: broadcast::Sender::new(LIVE_PAGES),
             trouble: watch::Sender::new(None),
             stop: Notify::new(),
@@ -132,8 +139,10 @@ impl Engine {
             options,
             runtime,
             world,
+            recent,
             shared,
             jobs,
+            parked: Vec::new(),
             waiting: Vec::with_capacity(BATCH),
             foreign,
             snapshot_at,
@@ -161,13 +170,16 @@ struct Owner {
     runtime: tokio::runtime::Handle,
     /// As of the last durable event.
     world: World,
+    recent: Recent,
     shared: Arc<Shared>,
     jobs: mpsc::Receiver<Job>,
+    /// Those that wait for mail, the first come first.
+    parked: Vec<Job>,
     waiting: Vec<Job>,
     foreign: Arc<Notify>,
     snapshot_at: EventId,
-    encoded: mpsc::Sender<Snapshot>,
-    snapshots: mpsc::Receiver<Snapshot>,
+    encoded: mpsc::Sender<Box<(Snapshot, Runs)>>,
+    snapshots: mpsc::Receiver<Box<(Snapshot, Runs)>>,
 }
 
 enum Appended {
@@ -185,6 +197,8 @@ struct Decided {
     reads: BTreeSet<Stream>,
     /// For each command, in order: its part of `records`, or the refusal.
     outcomes: Vec<Result<Range<usize>, Refusal>>,
+    /// Which of the parked got what they waited for, and their parts of `records`.
+    served: Vec<(usize, Range<usize>)>,
 }
 
 impl Owner {
@@ -197,9 +211,15 @@ impl Owner {
                     let jobs = std::mem::take(&mut self.waiting);
                     self.commit(jobs, false)?;
                 }
-                Wake::Due => self.commit(Vec::new(), true)?,
-                Wake::Foreign => self.catch_up_soon()?,
-                Wake::Snapshot(snapshot) => self.keep(&snapshot),
+                Wake::Due => {
+                    self.dismiss_overdue();
+                    self.commit(Vec::new(), true)?;
+                }
+                Wake::Foreign => {
+                    self.catch_up_soon()?;
+                    self.commit(Vec::new(), true)?;
+                }
+                Wake::Encoded(encoded) => self.keep(&encoded.0, &encoded.1),
                 Wake::Stop => break,
             }
         }
@@ -207,14 +227,18 @@ impl Owner {
         while let Ok(job) = self.jobs.try_recv() {
             self.commit(vec![job], false)?;
         }
+        refuse_all(std::mem::take(&mut self.parked), &SubmitError::Stopped);
         if self.world.head() != self.snapshot_at {
-            self.keep(&snapshot::encode(&self.world));
+            self.keep(&snapshot::encode(&self.world), &self.recent.runs());
         }
         Ok(())
     }
 
     fn next_wake(&mut self) -> Wake {
-        let due = plan(&self.world).wake_at.map(|at| Duration::from_millis(at.ms_since(self.clock.now())));
+        let planned = plan(&self.world).wake_at.map(|at| Duration::from_millis(at.ms_since(self.clock.now())));
+        let patience = self.parked.iter().filter_map(|job| job.until).min();
+        let patience = patience.map(|until| until.saturating_duration_since(Instant::now()));
+        let due = planned.into_iter().chain(patience).min();
         let (jobs, waiting, snapshots) = (&mut self.jobs, &mut self.waiting, &mut self.snapshots);
         let (stop, foreign) = (&self.shared.stop, &self.foreign);
         self.runtime.block_on(async {
@@ -222,7 +246,7 @@ impl Owner {
                 biased;
                 () = stop.notified() => Wake::Stop,
                 count = jobs.recv_many(waiting, BATCH) => if count == 0 { Wake::Stop } else { Wake::Jobs },
-                Some(snapshot) = snapshots.recv() => Wake::Snapshot(snapshot),
+                Some(encoded) = snapshots.recv() => Wake::Encoded(encoded),
                 () = foreign.notified() => Wake::Foreign,
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => Wake::Due,
             }
@@ -244,7 +268,7 @@ impl Owner {
                     return self.accept(jobs, decided, first);
                 }
                 Ok(Appended::NothingToAdd) => {
-                    answer_all(jobs, decided);
+                    self.answer_all(jobs, decided);
                     return Ok(());
                 }
                 Ok(Appended::DecideAgain) => {}
@@ -278,6 +302,7 @@ impl Owner {
             rows: Vec::with_capacity(jobs.len()),
             reads: BTreeSet::new(),
             outcomes: Vec::with_capacity(jobs.len()),
+            served: Vec::new(),
         };
         for job in jobs {
             let outcome = decided.take(&job.command, now);
@@ -285,6 +310,13 @@ impl Owner {
         }
         if tick {
             decided.take(&Command::Tick, now).expect("time passing is never refused");
+        }
+        // Mail and whoever waits for it meet in the same append: the wait costs no second one.
+        let mail = tick || decided.records.iter().any(|record| matches!(record.event, Event::MailSent { .. }));
+        for (place, job) in self.parked.iter().enumerate().filter(|(_, job)| mail && !job.reply.is_closed()) {
+            if let Ok(part) = decided.take(&job.command, now) {
+                decided.served.push((place, part));
+            }
         }
         decided
     }
@@ -298,7 +330,8 @@ impl Owner {
             return Ok(if self.world.head() == seen { Appended::NothingToAdd } else { Appended::DecideAgain });
         }
         let reads: Vec<String> = decided.reads.iter().map(Stream::to_string).collect();
-        match self.store.append(Batch { seen, reads: &reads, rows: &decided.rows }) {
+        let fixed = decided.records.iter().any(|record| record.event.refers_to().is_some_and(|id| id > seen));
+        match self.store.append(Batch { seen, reads: &reads, rows: &decided.rows, fixed }) {
             Ok(first) => Ok(Appended::At(first)),
             Err(StoreError::Conflict) => {
                 self.catch_up()?;
@@ -318,6 +351,7 @@ impl Owner {
         let expected = self.world.head().next();
         if first == expected {
             self.world = std::mem::take(&mut decided.world);
+            decided.records.iter().for_each(|record| self.recent.note(record));
             self.publish(|page| decided.rows.iter().for_each(|row| page.push(row.id, &row.body)));
         } else {
             // Other writers came in between: the log has their events and ours, in the order that counts.
@@ -326,18 +360,51 @@ impl Owner {
             }
             self.catch_up_soon()?;
         }
-        answer_all(jobs, decided);
+        self.answer_all(jobs, decided);
         self.snapshot_when_due();
         Ok(())
     }
 
+    fn answer_all(&mut self, jobs: Vec<Job>, decided: Decided) {
+        let Decided { records, outcomes, served, .. } = decided;
+        for (place, part) in served.into_iter().rev() {
+            answer(self.parked.remove(place), Ok(records[part].to_vec()));
+        }
+        self.parked.retain(|job| !job.reply.is_closed());
+        let mut records = records.into_iter();
+        for (job, outcome) in jobs.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(part) => answer(job, Ok(records.by_ref().take(part.len()).collect())),
+                Err(Refusal::NoMail(_)) if job.until.is_some_and(|until| until > Instant::now()) => {
+                    self.parked.push(job)
+                }
+                Err(refusal) => answer(job, Err(SubmitError::Refused(refusal))),
+            }
+        }
+    }
+
+    /// Those who have waited long enough are told that there is nothing.
+    fn dismiss_overdue(&mut self) {
+        let now = Instant::now();
+        for job in self.parked.extract_if(.., |job| job.until.is_none_or(|until| until <= now)) {
+            let nothing = match &job.command {
+                Command::TakeMail { to, .. } => SubmitError::Refused(Refusal::NoMail(*to)),
+                _ => SubmitError::Stopped,
+            };
+            answer(job, Err(nothing));
+        }
+    }
+
     /// Takes in what other writers appended.
     fn catch_up(&mut self) -> Result<(), EngineError> {
-        let mut world = self.world.clone();
+        let (mut world, mut recent) = (self.world.clone(), self.recent.clone());
         let mut page = PageWriter::default();
-        snapshot::fold(self.store.as_ref(), &mut world, |record, body| page.push(record.id, body))?;
+        snapshot::fold(self.store.as_ref(), &mut world, |record, body| {
+            page.push(record.id, body);
+            recent.note(record);
+        })?;
         if world.head() != self.world.head() {
-            self.world = world;
+            (self.world, self.recent) = (world, recent);
             self.publish(|empty| *empty = page);
         }
         Ok(())
@@ -356,7 +423,7 @@ impl Owner {
 
     /// Shows the new world, the new events and the new plan, in this order.
     fn publish(&self, fill: impl FnOnce(&mut PageWriter)) {
-        *self.shared.world.write().unwrap_or_else(PoisonError::into_inner) = self.world.clone();
+        self.show();
         if self.shared.pages.receiver_count() > 0 {
             let mut page = PageWriter::default();
             fill(&mut page);
@@ -373,6 +440,11 @@ impl Owner {
         });
     }
 
+    fn show(&self) {
+        let view = View { world: self.world.clone(), recent: self.recent.clone() };
+        *self.shared.view.write().unwrap_or_else(PoisonError::into_inner) = view;
+    }
+
     /// Encoding happens beside the engine; keeping it comes back as a wake-up, because one thread writes.
     fn snapshot_when_due(&mut self) {
         if self.world.head().0 - self.snapshot_at.0 < self.options.snapshot_every {
@@ -380,14 +452,21 @@ impl Owner {
         }
         if let Ok(place) = self.encoded.clone().try_reserve_owned() {
             self.snapshot_at = self.world.head();
-            let world = self.world.clone();
-            self.runtime.spawn_blocking(move || place.send(snapshot::encode(&world)));
+            let (world, recent) = (self.world.clone(), self.recent.clone());
+            let encode = move || place.send(Box::new((snapshot::encode(&world), recent.runs())));
+            self.runtime.spawn_blocking(encode);
         }
     }
 
-    fn keep(&self, snapshot: &Snapshot) {
-        if let Err(error) = self.store.save_snapshot(snapshot) {
-            tracing::warn!(%error, at = snapshot.at.0, "a snapshot could not be kept; the next start reads more of the log");
+    fn keep(&mut self, snapshot: &Snapshot, runs: &Runs) {
+        match self.store.checkpoint(snapshot, runs) {
+            Ok(indexed) => {
+                self.recent.forget(indexed);
+                self.show();
+            }
+            Err(error) => {
+                tracing::warn!(%error, at = snapshot.at.0, "no checkpoint; the next start reads more of the log");
+            }
         }
     }
 
@@ -433,17 +512,6 @@ impl Decided {
         }
         self.records.extend(records);
         Ok(start..self.records.len())
-    }
-}
-
-fn answer_all(jobs: Vec<Job>, decided: Decided) {
-    let mut records = decided.records.into_iter();
-    for (job, outcome) in jobs.into_iter().zip(decided.outcomes) {
-        let result = match outcome {
-            Ok(part) => Ok(records.by_ref().take(part.len()).collect()),
-            Err(refusal) => Err(SubmitError::Refused(refusal)),
-        };
-        answer(job, result);
     }
 }
 

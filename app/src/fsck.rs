@@ -1,9 +1,11 @@
 //! Checking: folds the log again from its first event and compares the result with everything that was derived from it.
 //! The log itself is never touched; derived things can be made anew.
 
+use crate::engine::recent::Recent;
 use crate::engine::{EngineError, snapshot};
 use crate::store::Store;
-use hatchery_core::{Record, World};
+use hatchery_core::history::Range;
+use hatchery_core::{EventId, Record, World};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -33,8 +35,10 @@ pub enum About {
     Store,
     /// The events themselves. Restore a backup or an export.
     Log,
-    /// Derived from the log. `--repair` makes it anew.
+    /// A folded world. `--repair` makes it anew.
     Snapshot,
+    /// Where each agent's messages are. `--repair` makes it anew.
+    Index,
 }
 
 /// How many rows are read at a time.
@@ -47,19 +51,21 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
     let mut snapshots = store.snapshots()?;
     findings.snapshots = snapshots.len() as u64;
     let mut world = World::default();
-    let mut bad_snapshots = Vec::new();
+    let mut runs = Recent::since(EventId::START);
+    let mut bad = Vec::new();
     loop {
         let before = world.head();
         let mut broken = None;
         store.read_after(before, READ_ROWS, &mut |id, body| {
             let applied = Record::read(id, body)
                 .map_err(|error| error.to_string())
-                .and_then(|record| world.apply(&record).map_err(|error| error.to_string()));
+                .and_then(|record| world.apply(&record).map(|()| record).map_err(|error| error.to_string()));
             match applied {
-                Ok(()) => {
+                Ok(record) => {
+                    runs.note(&record);
                     snapshots.retain(|snapshot| {
                         if snapshot.at == id {
-                            bad_snapshots.extend(differs(snapshot, &world));
+                            bad.extend(differs(snapshot, &world));
                         }
                         snapshot.at != id
                     });
@@ -83,14 +89,16 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
     findings.events = world.head().0;
     let beyond =
         snapshots.iter().map(|left| format!("the snapshot of event {} is beyond what can be read of the log", left.at));
-    bad_snapshots.extend(beyond);
+    bad.extend(beyond);
     let log_is_whole = findings.problems.is_empty();
-    let repair_snapshots = repair && log_is_whole && !bad_snapshots.is_empty();
-    findings.note(About::Snapshot, bad_snapshots);
-    if repair_snapshots {
-        store.drop_snapshots()?;
-        store.save_snapshot(&snapshot::encode(&world))?;
-        findings.repaired.push(format!("the snapshot of event {} was made anew", world.head()));
+    let bad_index = if log_is_whole { bad_index(store, &runs)? } else { Vec::new() };
+    let mend = repair && log_is_whole && !(bad.is_empty() && bad_index.is_empty());
+    findings.note(About::Snapshot, bad);
+    findings.note(About::Index, bad_index);
+    if mend {
+        store.drop_derived()?;
+        store.checkpoint(&snapshot::encode(&world), &runs.runs())?;
+        findings.repaired.push(format!("snapshot and index were made anew, as of event {}", world.head()));
     }
     Ok(findings)
 }
@@ -102,7 +110,7 @@ impl Findings {
 
     /// True when nothing is wrong, or all that was wrong has been made anew.
     pub fn is_clean(&self) -> bool {
-        let derived = self.problems.iter().all(|problem| problem.about == About::Snapshot);
+        let derived = self.problems.iter().all(|problem| matches!(problem.about, About::Snapshot | About::Index));
         self.problems.is_empty() || (derived && !self.repaired.is_empty())
     }
 }
@@ -113,4 +121,23 @@ fn differs(kept: &crate::store::Snapshot, world: &World) -> Option<String> {
         Ok(_) => Some(format!("the snapshot of event {} differs from what the log gives", kept.at)),
         Err(why) => Some(format!("the snapshot of event {} cannot be used: {why}", kept.at)),
     }
+}
+
+/// Reads every agent's messages by the index and counts whether they are those of the log.
+fn bad_index(store: &dyn Store, runs: &Recent) -> Result<Vec<String>, EngineError> {
+    let indexed = store.indexed()?;
+    let mut bad = Vec::new();
+    for (agent, of) in runs.runs().of {
+        let expected = of.iter().flat_map(|run| run.first.0..=run.last.0.min(indexed.0));
+        let mut found = Vec::new();
+        store.read_parts(&[Range { agent, after: EventId::START, upto: indexed }], &[], &mut |id, _| {
+            found.push(id.0);
+            ControlFlow::Continue(())
+        })?;
+        found.sort_unstable();
+        if !expected.eq(found.iter().copied()) {
+            bad.push(format!("the index of agent {agent} differs from what the log gives"));
+        }
+    }
+    Ok(bad)
 }

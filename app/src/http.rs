@@ -6,6 +6,8 @@ mod agents;
 mod error;
 mod events;
 mod guard;
+mod history;
+mod mail;
 mod server;
 mod sessions;
 mod status;
@@ -13,6 +15,8 @@ mod status;
 pub use agents::{AgentList, AgentView};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
+pub use history::{HistoryView, ImportView, MessageView};
+pub use mail::{MailList, Waited};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionView};
 pub use status::Status;
@@ -121,11 +125,21 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(events::export))
         .routes(routes!(sessions::list, sessions::start))
         .routes(routes!(sessions::end))
-        .routes(routes!(agents::list, agents::create))
+        .routes(routes!(agents::list, agents::fork))
+        .routes(routes!(agents::show))
         .routes(routes!(agents::rename))
         .routes(routes!(agents::wake))
-        .routes(routes!(agents::end))
-        .routes(routes!(agents::add_message))
+        .routes(routes!(agents::kill))
+        .routes(routes!(history::read))
+        .routes(routes!(history::add))
+        .routes(routes!(history::clear))
+        .routes(routes!(history::mark))
+        .routes(routes!(history::rewind))
+        .routes(routes!(history::import))
+        .routes(routes!(mail::send))
+        .routes(routes!(mail::check))
+        .routes(routes!(mail::read))
+        .routes(routes!(mail::wait))
 }
 
 /// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.

@@ -105,7 +105,7 @@ fn append(store: &dyn Store, rows: &mut Vec<Row>) -> Result<u64, Report> {
     let Some(first) = rows.first() else { return Ok(0) };
     let seen = EventId(first.id.0 - 1);
     let reads: Vec<String> = rows.iter().map(|row| row.stream.clone()).collect();
-    match store.append(Batch { seen, reads: &reads, rows }) {
+    match store.append(Batch { seen, reads: &reads, rows, fixed: true }) {
         Ok(at) if at == seen.next() => {
             let count = rows.len() as u64;
             rows.clear();

@@ -21,6 +21,9 @@
 //! | [`plan`](mod@plan) | what the shell should bring about |
 //! | [`id`], [`time`] | identities and instants |
 
+// A new variant must be thought of wherever it matters.
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod agent;
 pub mod command;
 pub mod event;

@@ -11,7 +11,7 @@ CREATE TABLE runs (
 );
 
 CREATE TABLE indexed (
-    only BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (only),
+    single BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (single),
     upto BIGINT NOT NULL
 );
 INSERT INTO indexed (upto) VALUES (0);

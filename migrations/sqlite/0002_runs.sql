@@ -10,7 +10,7 @@ CREATE TABLE runs (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE indexed (
-    only INTEGER PRIMARY KEY CHECK (only = 1),
+    single INTEGER PRIMARY KEY CHECK (single = 1),
     upto INTEGER NOT NULL
 ) STRICT;
 INSERT INTO indexed VALUES (1, 0);

@@ -8,17 +8,17 @@ use crate::http::AgentList;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// List the agents that are not dead.
+/// List the agents that something can still happen to.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The dead as well.
+    /// The dead and expired as well.
     #[arg(long, short)]
     all: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let mut list: AgentList = asking(async { Client::reach(&context.project).await?.get("/api/agents").await })?;
-    list.agents.retain(|agent| args.all || agent.state != "dead");
+    list.agents.retain(|agent| args.all || !["dead", "expired"].contains(&agent.state.as_str()));
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);

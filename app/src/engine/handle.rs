@@ -1,11 +1,15 @@
 //! The one door to the world: submit a command, view what is true, follow what happens.
 
 use super::page::{PAGE_ROWS, Page, PageWriter};
+use super::recent::Recent;
 use super::{Job, SubmitError};
 use crate::store::{Store, StoreError};
-use hatchery_core::{Command, EventId, Plan, Record, World};
+use hatchery_core::event::Unreadable;
+use hatchery_core::history::{self, Said};
+use hatchery_core::{AgentId, Command, Event, EventId, Plan, Record, World};
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
 /// Cheap to clone; all clones speak to the same engine.
@@ -15,11 +19,27 @@ pub struct Handle {
     pub(super) shared: Arc<Shared>,
 }
 
+/// What is true, and where the latest messages are: always of the same event.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub world: World,
+    pub recent: Recent,
+}
+
+/// Why a history cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
 /// What the engine shows to the outside. Only the engine writes here.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub store: Arc<dyn Store>,
-    pub world: RwLock<World>,
+    pub view: RwLock<View>,
     pub pages: broadcast::Sender<Arc<Page>>,
     pub plan: watch::Sender<Plan>,
     pub trouble: watch::Sender<Option<String>>,
@@ -29,18 +49,59 @@ pub(super) struct Shared {
 impl Handle {
     /// Asks for something. The answer comes when the events are durable, or when it is certain that there are none.
     pub async fn submit(&self, command: Command) -> Result<Vec<Record>, SubmitError> {
+        self.send(command, None).await
+    }
+
+    /// The same, but when there is no mail to take it waits for some. Dropping the future gives the place in the queue up.
+    pub async fn submit_within(&self, command: Command, patience: Duration) -> Result<Vec<Record>, SubmitError> {
+        self.send(command, Instant::now().checked_add(patience)).await
+    }
+
+    async fn send(&self, command: Command, until: Option<Instant>) -> Result<Vec<Record>, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        self.inbox.send(Job { command, reply }).await.map_err(|_| SubmitError::Stopped)?;
+        self.inbox.send(Job { command, until, reply }).await.map_err(|_| SubmitError::Stopped)?;
         answer.await.unwrap_or(Err(SubmitError::Stopped))
     }
 
     /// What is true, as of the last durable event. Costs a few counters, whatever the size of the world.
     pub fn view(&self) -> World {
-        self.shared.world.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.view.read().unwrap_or_else(PoisonError::into_inner).world.clone()
     }
 
     pub fn head(&self) -> EventId {
-        self.shared.world.read().unwrap_or_else(PoisonError::into_inner).head()
+        self.shared.view.read().unwrap_or_else(PoisonError::into_inner).world.head()
+    }
+
+    /// An agent's whole history, inherited parts first, with what was interrupted marked.
+    pub async fn history(&self, agent: AgentId) -> Result<Vec<Said>, HistoryError> {
+        let View { world, recent } = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let store = Arc::clone(&self.shared.store);
+        let read = move || {
+            let parts = history::ranges(&world, agent);
+            let mut found: Vec<Said> = Vec::new();
+            let mut problem = None;
+            store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match said(id, body) {
+                Ok(said) => {
+                    found.extend(said);
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    problem = Some(error);
+                    ControlFlow::Break(())
+                }
+            })?;
+            if let Some(error) = problem {
+                return Err(HistoryError::Unreadable(error));
+            }
+            found.sort_by_key(|said| said.id);
+            found.dedup_by_key(|said| said.id);
+            history::mark_interrupted(&mut found);
+            Ok(found)
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok(said) => said,
+            Err(error) => Err(StoreError::Broken(error.to_string()).into()),
+        }
     }
 
     /// Every event after a place in the log: first what is there, then what comes, each once, in order.
@@ -142,4 +203,14 @@ async fn read_page(store: Arc<dyn Store>, after: EventId, limit: usize) -> Resul
         Ok(page) => page,
         Err(error) => Err(StoreError::Broken(error.to_string())),
     }
+}
+
+fn said(id: EventId, body: &str) -> Result<Option<Said>, Unreadable> {
+    let record = Record::read(id, body)?;
+    Ok(match record.event {
+        Event::MessageAdded { agent, kind, content, source_id, .. } => {
+            Some(Said { id, agent, kind, content, source_id, interrupted: false })
+        }
+        _ => None,
+    })
 }

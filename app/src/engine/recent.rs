@@ -73,7 +73,8 @@ mod tests {
     const B: AgentId = AgentId::from_bytes([2; 16]);
 
     fn message(id: u64, agent: AgentId) -> Record {
-        let event = Event::MessageAdded { agent, kind: MessageKind::User, content: String::new(), to: None, source_id: None };
+        let event =
+            Event::MessageAdded { agent, kind: MessageKind::User, content: String::new(), to: None, source_id: None };
         Record { id: EventId(id), ts: Timestamp(0), session: None, event }
     }
 

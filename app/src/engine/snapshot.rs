@@ -7,7 +7,7 @@ use hatchery_core::{EventId, Record, World};
 use std::ops::ControlFlow;
 
 /// How a world is encoded. Raise it whenever the shape of `World` changes: a test holds the bytes of this format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// How many rows are folded between two looks at the store.
 const FOLD_ROWS: usize = 4_096;
@@ -76,4 +76,37 @@ pub fn fold(store: &dyn Store, world: &mut World, mut seen: impl FnMut(&Record, 
             None => {}
         }
     }
+}
+
+/// Shows the records after one place up to another.
+pub fn read_between(
+    store: &dyn Store,
+    after: EventId,
+    upto: EventId,
+    mut seen: impl FnMut(&Record),
+) -> Result<(), EngineError> {
+    let mut cursor = after;
+    while cursor < upto {
+        let before = cursor;
+        let mut problem = None;
+        store.read_after(cursor, FOLD_ROWS, &mut |id, body| match Record::read(id, body) {
+            Ok(record) if id <= upto => {
+                cursor = id;
+                seen(&record);
+                ControlFlow::Continue(())
+            }
+            Ok(_) => ControlFlow::Break(()),
+            Err(error) => {
+                problem = Some(error);
+                ControlFlow::Break(())
+            }
+        })?;
+        if let Some(error) = problem {
+            return Err(error.into());
+        }
+        if cursor == before {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Agents over HTTP.
+//! Agents over HTTP: the registry, fork and kill. An agent is named by its id, the beginning of it, or its name.
 
 use super::error::{ApiError, Body, ErrorBody, Path};
 use super::{Accepted, Api};
@@ -6,18 +6,30 @@ use crate::clock;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::agent::{Life, MessageKind};
-use hatchery_core::{AgentId, Command, EventId, SessionId, Timestamp};
+use hatchery_core::agent::{self, Agent, Birth};
+use hatchery_core::{AgentId, Command, Event, EventId, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CreateAgent {
+pub struct Fork {
+    /// Whom to fork; agent 0 if not given.
+    parent: Option<String>,
+    /// Fork from this earlier message of its history instead of from its end.
+    at: Option<EventId>,
+    /// The child's first message.
+    prompt: Option<String>,
     #[schema(min_length = 1, max_length = 64)]
     name: Option<String>,
-    parent: Option<AgentId>,
+    #[schema(min_length = 1, max_length = 64)]
+    provider: Option<String>,
+    #[schema(min_length = 1, max_length = 64)]
+    model: Option<String>,
     /// The session that it takes part in.
     session: Option<SessionId>,
+    /// Make an egg that expires unless it speaks within this time.
+    #[schema(minimum = 1)]
+    hatch_ms: Option<u64>,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -36,18 +48,15 @@ pub struct WakeAgent {
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct EndAgent {
+pub struct Kill {
+    /// Everybody below it as well. Otherwise its children move up.
+    #[serde(default)]
+    cascade: bool,
+    /// The agent that asks, if one does. It may not kill those above it.
+    by: Option<String>,
     /// Why, for people.
     #[schema(max_length = 1024)]
     remark: Option<String>,
-}
-
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AddMessage {
-    kind: MessageKind,
-    /// At most 1 MiB of UTF-8.
-    content: String,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -55,15 +64,26 @@ pub struct AgentView {
     pub id: AgentId,
     pub name: Option<String>,
     pub parent: Option<AgentId>,
+    /// `hatching`, `alive`, `sleeping`, `expired` or `dead`.
     pub state: String,
+    pub provider: Option<String>,
+    pub model: Option<String>,
     #[serde(rename = "sessionId")]
     pub session: Option<SessionId>,
     pub created: Timestamp,
     #[serde(rename = "lastActive")]
     pub last_active: Timestamp,
+    /// The agent whose history it inherits, and the last message of it that it inherits.
+    #[serde(rename = "forkedFrom")]
+    pub forked_from: Option<AgentId>,
+    #[serde(rename = "forkPoint")]
+    pub fork_point: Option<EventId>,
+    /// Its own messages.
     pub messages: u64,
     #[serde(rename = "lastMessage")]
     pub last_message: Option<EventId>,
+    #[serde(rename = "unreadMail")]
+    pub unread_mail: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -71,78 +91,104 @@ pub struct AgentList {
     pub agents: Vec<AgentView>,
 }
 
+impl AgentView {
+    fn new(world: &World, id: AgentId, agent: &Agent) -> Self {
+        Self {
+            id,
+            name: agent.name.clone(),
+            parent: agent.parent,
+            state: agent.life.word().into(),
+            provider: agent.provider.clone(),
+            model: agent.model.clone(),
+            session: agent.session(),
+            created: agent.created,
+            last_active: agent.last_active,
+            forked_from: agent.origin.map(|origin| origin.agent),
+            fork_point: agent.origin.and_then(|origin| origin.upto),
+            messages: agent.messages,
+            last_message: agent.last_message,
+            unread_mail: world.mailbox(hatchery_core::Address::Agent(id)).map_or(0, |mailbox| mailbox.unread.len()),
+        }
+    }
+}
+
+/// Who is meant by a reference in a path or a body.
+pub(super) fn find(api: &Api, reference: &str) -> Result<AgentId, ApiError> {
+    Ok(agent::resolve(&api.handle.view(), reference)?)
+}
+
 /// Every agent, the newest last.
 #[utoipa::path(get, path = "/api/agents", tag = "agents", responses((status = 200, body = AgentList), (status = 401, description = "No token", body = ErrorBody)))]
 pub async fn list(State(api): State<Api>) -> Json<AgentList> {
     let world = api.handle.view();
-    let mut agents: Vec<AgentView> = world
-        .agents()
-        .map(|(id, agent)| AgentView {
-            id,
-            name: agent.name.clone(),
-            parent: agent.parent,
-            state: match agent.life {
-                Life::Alive { .. } => "alive",
-                Life::Sleeping => "sleeping",
-                Life::Dead { .. } => "dead",
-            }
-            .into(),
-            session: agent.session(),
-            created: agent.created,
-            last_active: agent.last_active,
-            messages: agent.messages,
-            last_message: agent.last_message,
-        })
-        .collect();
+    let mut agents: Vec<AgentView> = world.agents().map(|(id, agent)| AgentView::new(&world, id, agent)).collect();
     agents.sort_by_key(|agent| (agent.created, agent.id));
     Json(AgentList { agents })
 }
 
-/// Create an agent.
-#[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = CreateAgent,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
-pub async fn create(State(api): State<Api>, body: Body<CreateAgent>) -> Result<(StatusCode, Accepted), ApiError> {
-    let CreateAgent { name, parent, session } = body.0;
+/// One agent.
+#[utoipa::path(get, path = "/api/agents/{agent}", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
+    responses((status = 200, body = AgentView), (status = "4XX", description = "Nobody, or several", body = ErrorBody)))]
+pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<AgentView>, ApiError> {
+    let world = api.handle.view();
+    let id = agent::resolve(&world, &reference.0)?;
+    let agent = world.agent(id).ok_or(hatchery_core::Refusal::UnknownAgent(id))?;
+    Ok(Json(AgentView::new(&world, id, agent)))
+}
+
+/// Fork an agent: the only way to make one. 202 means that it waits for tools that run in the parent.
+#[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = Fork,
+    responses((status = 201, body = super::AcceptedBody), (status = 202, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCode, Accepted), ApiError> {
+    let Fork { parent, at, prompt, name, provider, model, session, hatch_ms } = body.0;
+    let world = api.handle.view();
+    let parent = match (parent, world.root()) {
+        (Some(reference), _) => agent::resolve(&world, &reference)?,
+        (None, Some(root)) => root,
+        (None, None) => return Err(hatchery_core::Refusal::NobodyCalled("agent 0".into()).into()),
+    };
     let agent = clock::new_agent_id();
-    let records = api.handle.submit(Command::CreateAgent { agent, parent, name, session }).await?;
-    Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records)))
+    let birth = Birth { agent, name, provider, model, prompt, session, hatch_ms };
+    let records = api.handle.submit(Command::Fork { parent, at, birth }).await?;
+    let waits = records.iter().any(|record| matches!(record.event, Event::ForkRequested { .. }));
+    let status = if waits { StatusCode::ACCEPTED } else { StatusCode::CREATED };
+    Ok((status, Accepted::new(agent.to_string(), &records)))
 }
 
 /// Give an agent another name.
-#[utoipa::path(post, path = "/api/agents/{id}/rename", tag = "agents", params(("id" = AgentId, Path)), request_body = RenameAgent,
+#[utoipa::path(post, path = "/api/agents/{agent}/rename", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = RenameAgent,
     responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
-pub async fn rename(State(api): State<Api>, id: Path<AgentId>, body: Body<RenameAgent>) -> Result<Accepted, ApiError> {
-    tell(&api, id.0, Command::RenameAgent { agent: id.0, name: body.0.name }).await
+pub async fn rename(
+    State(api): State<Api>,
+    reference: Path<String>,
+    body: Body<RenameAgent>,
+) -> Result<Accepted, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    tell(&api, agent, Command::RenameAgent { agent, name: body.0.name }).await
 }
 
 /// Wake a sleeping agent.
-#[utoipa::path(post, path = "/api/agents/{id}/wake", tag = "agents", params(("id" = AgentId, Path)), request_body = WakeAgent,
+#[utoipa::path(post, path = "/api/agents/{agent}/wake", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = WakeAgent,
     responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
-pub async fn wake(State(api): State<Api>, id: Path<AgentId>, body: Body<WakeAgent>) -> Result<Accepted, ApiError> {
-    tell(&api, id.0, Command::WakeAgent { agent: id.0, session: body.0.session }).await
-}
-
-/// End an agent for good.
-#[utoipa::path(post, path = "/api/agents/{id}/end", tag = "agents", params(("id" = AgentId, Path)), request_body = EndAgent,
-    responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
-pub async fn end(State(api): State<Api>, id: Path<AgentId>, body: Body<EndAgent>) -> Result<Accepted, ApiError> {
-    tell(&api, id.0, Command::EndAgent { agent: id.0, remark: body.0.remark }).await
-}
-
-/// Add a message to an agent's history.
-#[utoipa::path(post, path = "/api/agents/{id}/messages", tag = "agents", params(("id" = AgentId, Path)), request_body = AddMessage,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
-pub async fn add_message(
+pub async fn wake(
     State(api): State<Api>,
-    id: Path<AgentId>,
-    body: Body<AddMessage>,
-) -> Result<(StatusCode, Accepted), ApiError> {
-    let AddMessage { kind, content } = body.0;
-    let accepted = tell(&api, id.0, Command::AddMessage { agent: id.0, kind, content }).await?;
-    Ok((StatusCode::CREATED, accepted))
+    reference: Path<String>,
+    body: Body<WakeAgent>,
+) -> Result<Accepted, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    tell(&api, agent, Command::WakeAgent { agent, session: body.0.session }).await
 }
 
-async fn tell(api: &Api, agent: AgentId, command: Command) -> Result<Accepted, ApiError> {
+/// Kill an agent for good, perhaps with everybody below it.
+#[utoipa::path(post, path = "/api/agents/{agent}/kill", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Kill,
+    responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn kill(State(api): State<Api>, reference: Path<String>, body: Body<Kill>) -> Result<Accepted, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    let by = body.0.by.map(|reference| find(&api, &reference)).transpose()?;
+    tell(&api, agent, Command::Kill { agent, cascade: body.0.cascade, by, remark: body.0.remark }).await
+}
+
+pub(super) async fn tell(api: &Api, agent: AgentId, command: Command) -> Result<Accepted, ApiError> {
     let records = api.handle.submit(command).await?;
     Ok(Accepted::new(agent.to_string(), &records))
 }

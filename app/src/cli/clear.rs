@@ -1,0 +1,17 @@
+//! `hatchery clear`
+
+use super::agent_ref::agent_path;
+use super::{Context, accepted};
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// Begin an agent's history anew. What came before stays in the log, and with the children that inherited it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// An id, the beginning of one, or a name.
+    agent: String,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    accepted(context, &agent_path(&args.agent, "/clear"), &serde_json::json!({}))
+}

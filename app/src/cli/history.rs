@@ -1,0 +1,102 @@
+//! `hatchery history`
+
+use super::agent_ref::agent_path;
+use super::paint::{DIM, STRONG, WARN, paint};
+use super::{Context, asking, print_json, print_line};
+use crate::client::Client;
+use crate::http::{HistoryView, ImportView};
+use crate::report::{Context as _, Report};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show an agent's history as it would reach a model: what it inherited, then its own.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// An id, the beginning of one, or a name.
+    agent: Option<String>,
+
+    /// Also what does not reach a model: marks, commands, interrupted turns; and whole messages.
+    #[arg(long)]
+    full: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Take in histories from a file of JSON lines.
+    ///
+    /// Each line is {"agent":{"id":…,"parent":…,"fork_message_id":…}} or
+    /// {"message":{"id":…,"agent":…,"kind":…,"content":…}}; the ids are the file's own. Prints which agent became which.
+    Import {
+        /// The file to read.
+        file: PathBuf,
+    },
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    match (&args.command, &args.agent) {
+        (Some(Command::Import { file }), _) => import(context, file),
+        (None, Some(agent)) => show(context, agent, args.full),
+        (None, None) => Err(Report::new(crate::report::Code::Usage, "whose history?").hint("hatchery history AGENT")),
+    }
+}
+
+fn show(context: &Context, agent: &str, full: bool) -> Result<ExitCode, Report> {
+    let path = agent_path(agent, if full { "/history?full=true" } else { "/history" });
+    let history: HistoryView = asking(async { Client::reach(&context.project).await?.get(&path).await })?;
+    if context.json {
+        print_json(&history)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for message in &history.messages {
+        let kind = serde_json::to_value(message.kind)
+            .ok()
+            .and_then(|kind| kind.as_str().map(str::to_owned))
+            .unwrap_or_default();
+        let inherited = if message.agent == history.agent { "" } else { " (inherited)" };
+        let lost = if message.interrupted { paint(WARN, " interrupted") } else { String::new() };
+        print_line(&format!(
+            "{} {}{}{lost}",
+            paint(DIM, format_args!("{:>6}", message.id)),
+            paint(STRONG, kind),
+            paint(DIM, inherited)
+        ))?;
+        for line in shown(&message.content, full) {
+            print_line(&format!("       {line}"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A long message is cut unless everything is asked for. Control characters do not reach the terminal.
+fn shown(content: &str, full: bool) -> Vec<String> {
+    const LINES: usize = 12;
+    const CHARS: usize = 200;
+    let limit = if full { usize::MAX } else { LINES };
+    let chars = if full { usize::MAX } else { CHARS };
+    let clean =
+        |line: &str| line.chars().take(chars).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>();
+    let mut lines: Vec<String> = content.lines().take(limit).map(clean).collect();
+    if content.lines().count() > limit {
+        lines.push("…".into());
+    }
+    lines
+}
+
+fn import(context: &Context, file: &PathBuf) -> Result<ExitCode, Report> {
+    let text = std::fs::read_to_string(file).context(format_args!("{} cannot be read", file.display()))?;
+    let imported: ImportView =
+        asking(async { Client::reach(&context.project).await?.post_text("/api/history/import", text).await })?;
+    if context.json {
+        print_json(&imported)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (theirs, ours) in &imported.agents {
+        print_line(&format!("{theirs} {ours}"))?;
+    }
+    anstream::eprintln!("{} agents and {} messages imported", imported.agents.len(), imported.messages);
+    Ok(ExitCode::SUCCESS)
+}

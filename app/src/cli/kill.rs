@@ -1,0 +1,37 @@
+//! `hatchery kill`
+
+use super::agent_ref::agent_path;
+use super::{Context, asking, print_json};
+use crate::client::Client;
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// Kill an agent for good. Its history stays; its children move up to the nearest living ancestor.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// An id, the beginning of one, or a name.
+    agent: String,
+
+    /// Kill everybody below it as well.
+    #[arg(long)]
+    cascade: bool,
+
+    /// Why, for the record.
+    #[arg(long)]
+    remark: Option<String>,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let body = serde_json::json!({ "cascade": args.cascade, "remark": args.remark });
+    let path = agent_path(&args.agent, "/kill");
+    let accepted: serde_json::Value =
+        asking(async { Client::reach(&context.project).await?.post(&path, &body).await })?;
+    if context.json {
+        print_json(&accepted)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let events = accepted["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    anstream::eprintln!("killed {}, moved up {}", count("agent_killed"), count("agent_reparented"));
+    Ok(ExitCode::SUCCESS)
+}

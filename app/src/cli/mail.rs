@@ -1,0 +1,133 @@
+//! `hatchery mail`
+
+use super::agent_ref::mail_path;
+use super::paint::{DIM, STRONG, paint};
+use super::{Context, asking, print_json, print_line};
+use crate::client::Client;
+use crate::clock;
+use crate::http::{MailList, Waited};
+use crate::postbox::Mail;
+use crate::report::Report;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Look at mail, read it, wait for it. Without --of it is the human's.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Whose mail: an agent's id, the beginning of one, a name, or `human`.
+    #[arg(long, default_value = "human", value_name = "ADDRESS", global = true)]
+    of: String,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List what is unread, the oldest first. Changes nothing.
+    Check,
+    /// Read the oldest unread mail, or a certain one.
+    Read {
+        /// The mail's id.
+        mail: Option<u64>,
+    },
+    /// Wait for the next mail, or until each of some agents has written or cannot any more.
+    Wait {
+        /// Wait for these agents.
+        agents: Vec<String>,
+        /// Give up after this many seconds; 0 looks once.
+        #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+        timeout: u64,
+    },
+}
+
+/// What the daemon waits at most in one request.
+const SLICE: Duration = Duration::from_secs(20);
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    asking(async {
+        let client = Client::reach(&context.project).await?;
+        match &args.command {
+            Command::Check => check(context, &client.get(&mail_path(&args.of, "")).await?),
+            Command::Read { mail } => {
+                let mail: Mail =
+                    client.post(&mail_path(&args.of, "/read"), &serde_json::json!({ "mail": mail })).await?;
+                show(context, &mail)
+            }
+            Command::Wait { agents, timeout } => {
+                wait(context, &client, &args.of, agents, Duration::from_secs(*timeout)).await
+            }
+        }
+    })
+}
+
+fn check(context: &Context, list: &MailList) -> Result<ExitCode, Report> {
+    if context.json {
+        print_json(list)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for mail in &list.mail {
+        print_line(&format!("{:>6}  {:<9}  from {}", mail.id, mail.state, mail.from))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(context: &Context, mail: &Mail) -> Result<ExitCode, Report> {
+    if context.json {
+        print_json(mail)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    anstream::eprintln!(
+        "{} {}",
+        paint(STRONG, format_args!("from {}", mail.from)),
+        paint(DIM, clock::written(mail.sent))
+    );
+    print_line(&mail.body)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// In slices that the daemon allows. An agent that has answered is not asked for again.
+async fn wait(
+    context: &Context,
+    client: &Client,
+    of: &str,
+    agents: &[String],
+    timeout: Duration,
+) -> Result<ExitCode, Report> {
+    let deadline = Instant::now() + timeout;
+    let mut open = agents.to_vec();
+    let mut settled = Vec::new();
+    let waited = loop {
+        let left = deadline.saturating_duration_since(Instant::now()).min(SLICE);
+        let body = serde_json::json!({ "from": open, "timeout_ms": u64::try_from(left.as_millis()).unwrap_or(0) });
+        let mut waited: Waited = client.post(&mail_path(of, "/wait"), &body).await?;
+        let over = Instant::now() >= deadline;
+        let (waiting, done): (Vec<_>, Vec<_>) = waited.agents.drain(..).partition(|one| one.state == "waiting");
+        settled.extend(done);
+        open = waiting.iter().map(|one| one.agent.clone()).collect();
+        let finished = if agents.is_empty() { waited.mail.is_some() } else { open.is_empty() };
+        if finished || over {
+            settled.extend(waiting);
+            break Waited { mail: waited.mail, agents: settled };
+        }
+    };
+    let nothing = waited.mail.is_none() && agents.is_empty();
+    if context.json {
+        print_json(&waited)?;
+    } else {
+        if let Some(mail) = &waited.mail {
+            show(context, mail)?;
+        }
+        for one in &waited.agents {
+            print_line(&format!("{:<9} {}", one.state, one.agent))?;
+            if let Some(mail) = &one.mail {
+                show(context, mail)?;
+            }
+        }
+        if nothing {
+            anstream::eprintln!("no mail came in time");
+        }
+    }
+    Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,20 @@
+//! `hatchery mark`
+
+use super::agent_ref::agent_path;
+use super::{Context, accepted};
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// Mark a place in an agent's history, to come back to with `hatchery rewind`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// An id, the beginning of one, or a name.
+    agent: String,
+    /// What to call the place.
+    #[arg(default_value = "")]
+    label: String,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    accepted(context, &agent_path(&args.agent, "/mark"), &serde_json::json!({ "label": args.label }))
+}

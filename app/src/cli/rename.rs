@@ -1,0 +1,19 @@
+//! `hatchery rename`
+
+use super::agent_ref::agent_path;
+use super::{Context, accepted};
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// Give an agent another name, or take its name away.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// An id, the beginning of one, or a name.
+    agent: String,
+    /// The new name; none takes the name away.
+    name: Option<String>,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    accepted(context, &agent_path(&args.agent, "/rename"), &serde_json::json!({ "name": args.name }))
+}

@@ -1,0 +1,23 @@
+//! `hatchery rewind`
+
+use super::agent_ref::agent_path;
+use super::{Context, accepted};
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// Take an agent's history back to a mark or a message. Children that were forked meanwhile keep what they inherited.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// An id, the beginning of one, or a name.
+    agent: String,
+    /// The mark's label [default: the last mark].
+    mark: Option<String>,
+    /// Go back to this message instead; `hatchery history AGENT` shows their ids.
+    #[arg(long, value_name = "MESSAGE", conflicts_with = "mark")]
+    to: Option<u64>,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let body = serde_json::json!({ "mark": args.mark, "message": args.to });
+    accepted(context, &agent_path(&args.agent, "/rewind"), &body)
+}

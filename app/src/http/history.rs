@@ -1,0 +1,187 @@
+//! Histories over HTTP: adding to them, cutting them, reading them, and taking them in from elsewhere.
+
+use super::agents::{find, tell};
+use super::error::{ApiError, Body, ErrorBody, Path, Query};
+use super::{Accepted, Api};
+use crate::engine::HistoryError;
+use crate::history_import;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use hatchery_core::history::{RewindTo, Said, SourceId};
+use hatchery_core::{AgentId, Command, EventId, MessageKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddMessage {
+    kind: MessageKind,
+    /// At most 1 MiB of UTF-8.
+    content: String,
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetMark {
+    /// What to call the place.
+    #[serde(default)]
+    #[schema(max_length = 256)]
+    label: String,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rewind {
+    /// Back to the last mark with this label.
+    mark: Option<String>,
+    /// Back to this message. Without either: to the last mark.
+    message: Option<EventId>,
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct HistoryQuery {
+    /// Also what does not reach a model: marks, commands, interrupted turns.
+    #[serde(default)]
+    full: bool,
+}
+
+/// The replayed context of an agent.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct HistoryView {
+    pub agent: AgentId,
+    pub messages: Vec<MessageView>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct MessageView {
+    pub id: EventId,
+    /// Whose message it is: the agent's own, or an ancestor's.
+    pub agent: AgentId,
+    pub kind: MessageKind,
+    pub content: String,
+    /// Its id in the file that it was imported from.
+    pub source_id: Option<SourceId>,
+    pub interrupted: bool,
+    /// Whether a model gets to see it.
+    pub reaches_model: bool,
+}
+
+/// What an import made.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ImportView {
+    /// The file's agent ids, and ours.
+    pub agents: BTreeMap<String, AgentId>,
+    pub messages: u64,
+}
+
+impl From<Said> for MessageView {
+    fn from(said: Said) -> Self {
+        let reaches_model = said.reaches_model();
+        let Said { id, agent, kind, content, source_id, interrupted } = said;
+        Self { id, agent, kind, content, source_id, interrupted, reaches_model }
+    }
+}
+
+impl From<HistoryError> for ApiError {
+    fn from(error: HistoryError) -> Self {
+        match error {
+            HistoryError::Store(error) => Self::from(&error),
+            HistoryError::Unreadable(error) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "unreadable", error, "run `hatchery fsck`")
+            }
+        }
+    }
+}
+
+/// An agent's history: what was inherited, then its own.
+#[utoipa::path(get, path = "/api/agents/{agent}/history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name"), HistoryQuery),
+    responses((status = 200, body = HistoryView), (status = "4XX", description = "Nobody, or several", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn read(
+    State(api): State<Api>,
+    reference: Path<String>,
+    query: Query<HistoryQuery>,
+) -> Result<Json<HistoryView>, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    let said = api.handle.history(agent).await?;
+    let messages =
+        said.into_iter().map(MessageView::from).filter(|message| query.0.full || message.reaches_model).collect();
+    Ok(Json(HistoryView { agent, messages }))
+}
+
+/// Add a message to an agent's history.
+#[utoipa::path(post, path = "/api/agents/{agent}/messages", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = AddMessage,
+    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn add(
+    State(api): State<Api>,
+    reference: Path<String>,
+    body: Body<AddMessage>,
+) -> Result<(StatusCode, Accepted), ApiError> {
+    let agent = find(&api, &reference.0)?;
+    let AddMessage { kind, content } = body.0;
+    created(tell(&api, agent, Command::AddMessage { agent, kind, content }).await)
+}
+
+/// Begin anew: nothing before it counts any more, and nothing is lost.
+#[utoipa::path(post, path = "/api/agents/{agent}/clear", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Nothing,
+    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn clear(
+    State(api): State<Api>,
+    reference: Path<String>,
+    _body: Body<Nothing>,
+) -> Result<(StatusCode, Accepted), ApiError> {
+    let agent = find(&api, &reference.0)?;
+    created(tell(&api, agent, Command::AddMessage { agent, kind: MessageKind::Clear, content: String::new() }).await)
+}
+
+/// Mark a place to come back to.
+#[utoipa::path(post, path = "/api/agents/{agent}/mark", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = SetMark,
+    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn mark(
+    State(api): State<Api>,
+    reference: Path<String>,
+    body: Body<SetMark>,
+) -> Result<(StatusCode, Accepted), ApiError> {
+    let agent = find(&api, &reference.0)?;
+    created(tell(&api, agent, Command::AddMessage { agent, kind: MessageKind::Mark, content: body.0.label }).await)
+}
+
+/// Go back to a mark or a message. Children that were forked meanwhile keep what they inherited.
+#[utoipa::path(post, path = "/api/agents/{agent}/rewind", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Rewind,
+    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn rewind(
+    State(api): State<Api>,
+    reference: Path<String>,
+    body: Body<Rewind>,
+) -> Result<(StatusCode, Accepted), ApiError> {
+    let agent = find(&api, &reference.0)?;
+    let to = match (body.0.mark, body.0.message) {
+        (None, None) => RewindTo::LastMark,
+        (Some(label), None) => RewindTo::Mark(label),
+        (None, Some(id)) => RewindTo::Message(id),
+        (Some(_), Some(_)) => {
+            return Err(ApiError::bad("two_targets", "a rewind goes to one place", "give a mark or a message"));
+        }
+    };
+    created(tell(&api, agent, Command::Rewind { agent, to }).await)
+}
+
+/// Take in histories as JSON lines: `{"agent":{"id","parent","fork_message_id"}}` and `{"message":{"id","agent","kind","content"}}`.
+#[utoipa::path(post, path = "/api/history/import", tag = "history", request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 201, body = ImportView), (status = "4XX", description = "A bad line, or no token", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn import(State(api): State<Api>, body: String) -> Result<(StatusCode, Json<ImportView>), ApiError> {
+    let file = history_import::parse(&body)
+        .map_err(|error| ApiError::bad("bad_line", error, "see `hatchery history import --help`"))?;
+    let imported = history_import::take_in(&api.handle, file).await?;
+    Ok((StatusCode::CREATED, Json(ImportView { agents: imported.agents, messages: imported.messages })))
+}
+
+fn created(accepted: Result<Accepted, ApiError>) -> Result<(StatusCode, Accepted), ApiError> {
+    accepted.map(|accepted| (StatusCode::CREATED, accepted))
+}

@@ -1,0 +1,112 @@
+//! Mail over HTTP. An address is `human`, or an agent by its id, the beginning of it, or its name.
+
+use super::Api;
+use super::agents::find;
+use super::error::{ApiError, Body, ErrorBody, Path};
+use crate::postbox::{self, Awaited, Mail};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use hatchery_core::{Address, EventId};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Send {
+    /// Who writes; the human if not given.
+    from: Option<String>,
+    to: String,
+    /// At most 1 MiB of UTF-8; comes out exactly as it went in.
+    body: String,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Read {
+    /// A certain mail; the oldest unread one if not given.
+    mail: Option<EventId>,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Wait {
+    /// Wait for each of these agents; for the next mail of anybody if empty.
+    #[serde(default)]
+    #[schema(max_items = 100)]
+    from: Vec<String>,
+    /// 0 looks once. At most 25,000: ask again to wait longer.
+    #[serde(default)]
+    #[schema(maximum = 25000)]
+    timeout_ms: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct MailList {
+    pub mail: Vec<postbox::Header>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Waited {
+    /// The next mail, when nobody was named.
+    pub mail: Option<Mail>,
+    /// One entry for each agent that was named, in the same order.
+    pub agents: Vec<Awaited>,
+}
+
+/// Below the request's own time limit, so that the answer is ours.
+const MAX_WAIT_MS: u64 = 25_000;
+const MAX_AWAITED: usize = 100;
+
+fn address(api: &Api, reference: &str) -> Result<Address, ApiError> {
+    match reference {
+        "human" => Ok(Address::Human),
+        agent => find(api, agent).map(Address::Agent),
+    }
+}
+
+/// Send a mail.
+#[utoipa::path(post, path = "/api/mail", tag = "mail", request_body = Send,
+    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCode, super::Accepted), ApiError> {
+    let from = address(&api, body.0.from.as_deref().unwrap_or("human"))?;
+    let to = address(&api, &body.0.to)?;
+    let records = api.handle.submit(hatchery_core::Command::SendMail { from, to, body: body.0.body }).await?;
+    Ok((StatusCode::CREATED, super::Accepted::new(to.to_string(), &records)))
+}
+
+/// What is unread, the oldest first. Changes nothing.
+#[utoipa::path(get, path = "/api/mail/{address}", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")),
+    responses((status = 200, body = MailList), (status = "4XX", description = "Nobody, or several", body = ErrorBody)))]
+pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<MailList>, ApiError> {
+    let of = address(&api, &of.0)?;
+    Ok(Json(MailList { mail: postbox::check(&api.handle, of) }))
+}
+
+/// Read the oldest unread mail, or a certain one.
+#[utoipa::path(post, path = "/api/mail/{address}/read", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Read,
+    responses((status = 200, body = Mail), (status = "4XX", description = "Nothing to read, or nobody", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn read(State(api): State<Api>, of: Path<String>, body: Body<Read>) -> Result<Json<Mail>, ApiError> {
+    let of = address(&api, &of.0)?;
+    Ok(Json(postbox::read(&api.handle, of, body.0.mail).await?))
+}
+
+/// Wait for the next mail, or for several agents. Each mail is given to exactly one who waits.
+#[utoipa::path(post, path = "/api/mail/{address}/wait", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Wait,
+    responses((status = 200, body = Waited), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+pub async fn wait(State(api): State<Api>, of: Path<String>, body: Body<Wait>) -> Result<Json<Waited>, ApiError> {
+    let of = address(&api, &of.0)?;
+    let Wait { from, timeout_ms } = body.0;
+    if timeout_ms > MAX_WAIT_MS || from.len() > MAX_AWAITED {
+        return Err(ApiError::bad(
+            "wait_too_much",
+            format!("waiting {timeout_ms} ms for {} agents is too much at once", from.len()),
+            format!("at most {MAX_WAIT_MS} ms and {MAX_AWAITED} agents; ask again to wait longer"),
+        ));
+    }
+    let patience = Duration::from_millis(timeout_ms);
+    Ok(Json(match from.is_empty() {
+        true => Waited { mail: postbox::next(&api.handle, of, patience).await?, agents: Vec::new() },
+        false => Waited { mail: None, agents: postbox::wait_for(&api.handle, of, from, patience).await? },
+    }))
+}
