@@ -6,8 +6,8 @@ use crate::table::{Goal, Table, Unit, in_turns};
 use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, Handle, Options};
 use hatchery::store::{self, StoreUrl};
-use hatchery_core::agent::MessageKind;
-use hatchery_core::{AgentId, Command};
+use hatchery_core::agent::Birth;
+use hatchery_core::{AgentId, Command, MessageKind};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
@@ -42,11 +42,13 @@ pub fn start(runtime: &Runtime, url: &StoreUrl) -> Engine {
 
 /// Each speaks for an agent of its own.
 pub fn producers(runtime: &Runtime, handle: &Handle, count: usize) -> Vec<Submitter> {
+    let root = new_agent_id();
+    runtime.block_on(handle.submit(Command::FoundRegistry { agent: root, name: None })).unwrap();
     (0..count)
         .map(|_| {
             let agent = new_agent_id();
-            let create = Command::CreateAgent { agent, parent: None, name: None, session: None };
-            runtime.block_on(handle.submit(create)).unwrap();
+            let fork = Command::Fork { parent: root, at: None, birth: Birth::of(agent) };
+            runtime.block_on(handle.submit(fork)).unwrap();
             Submitter { handle: handle.clone(), agent }
         })
         .collect()

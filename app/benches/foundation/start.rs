@@ -8,7 +8,8 @@ use crate::raw::{self, Producer as _};
 use crate::rival;
 use crate::table::{Goal, Table, Unit, in_turns};
 use hatchery::store::{self, Batch, Row, Store, StoreUrl};
-use hatchery_core::agent::MessageKind;
+use hatchery_core::MessageKind;
+use hatchery_core::agent::Origin;
 use hatchery_core::{AgentId, Event, EventId, Record, Timestamp};
 use rusqlite::Connection;
 use std::hint::black_box;
@@ -140,13 +141,19 @@ pub fn fill(file: &Path, agents: u64, messages: u64) -> u64 {
     let created = (0..agents).map(|at| Event::AgentCreated {
         agent: agent(at),
         parent: at.checked_sub(1).map(|parent| agent(parent / 2)),
+        origin: at.checked_sub(1).map(|parent| Origin { agent: agent(parent / 2), upto: None }),
         name: Some(format!("agent {at}")),
+        provider: None,
+        model: None,
         session: None,
+        hatch_by: None,
     });
     let said = (0..messages).map(|at| Event::MessageAdded {
         agent: agent(at % agents),
         kind: MessageKind::Assistant,
         content: raw::body(),
+        to: None,
+        source_id: None,
     });
     let mut rows = Vec::with_capacity(BULK);
     for (id, event) in (1..).map(EventId).zip(created.chain(said)) {
@@ -164,7 +171,7 @@ pub fn fill(file: &Path, agents: u64, messages: u64) -> u64 {
 fn append_all(store: &dyn Store, rows: &mut Vec<Row>) {
     if let Some(first) = rows.first() {
         let seen = EventId(first.id.0 - 1);
-        store.append(Batch { seen, reads: &[], rows }).unwrap();
+        store.append(Batch { seen, reads: &[], rows, fixed: false }).unwrap();
         rows.clear();
     }
 }
