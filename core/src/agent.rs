@@ -25,6 +25,8 @@ pub struct Agent {
     pub provider: Option<String>,
     pub model: Option<String>,
     pub life: Life,
+    /// The event by which it was made: all its own messages come after it, and all that it inherits comes before.
+    pub born: EventId,
     pub created: Timestamp,
     pub last_active: Timestamp,
     pub last_message: Option<EventId>,

@@ -104,7 +104,7 @@ pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
     let mut current = world.agent(leaf).map(|it| (leaf, it.last_message));
     while let Some((agent, end)) = current {
         let Some(it) = world.agent(agent) else { break };
-        let (kept, inherits) = own_parts(it.cuts.iter().take_while(|cut| Some(cut.at) <= end), end);
+        let (kept, inherits) = own_parts(it.born, it.cuts.iter().take_while(|cut| Some(cut.at) <= end), end);
         for (after, upto) in kept.into_iter().rev() {
             let upto = upto.min(ceiling);
             if after < upto {
@@ -121,14 +121,15 @@ pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
     found
 }
 
-/// Which of an agent's own messages counted when `end` was its last: pairs of (after, up to); and how far its inheritance
-/// counts, or that it does not.
+/// Which of an agent's own messages counted when `end` was its last: pairs of (after, up to), in order; and how far its
+/// inheritance counts, or that it does not.
 fn own_parts<'a>(
+    born: EventId,
     cuts: impl Iterator<Item = &'a Cut>,
     end: Option<EventId>,
 ) -> (Vec<(EventId, EventId)>, Option<EventId>) {
     let mut kept: Vec<(EventId, EventId)> = Vec::new();
-    let mut open = EventId::START;
+    let mut open = born;
     let mut inherits = Some(EventId(u64::MAX));
     for cut in cuts {
         match cut.how {

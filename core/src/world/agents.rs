@@ -47,6 +47,7 @@ impl World {
             provider: provider.clone(),
             model: model.clone(),
             life,
+            born: at,
             created: ts,
             last_active: ts,
             last_message: None,
