@@ -2,7 +2,7 @@
 //! being killed. What it said is in the log; the world keeps where to look.
 
 use crate::history::Cut;
-use crate::{AgentId, Event, EventId, Refusal, SessionId, Timestamp, World};
+use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, Timestamp, World};
 use imbl::{OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 
@@ -170,7 +170,7 @@ pub(crate) fn fork(
         return Err(Refusal::HatchOutOfRange { ms });
     }
     if let Some(prompt) = &birth.prompt {
-        crate::history::check_content(prompt)?;
+        crate::history::check_content(MessageKind::User, prompt)?;
     }
     if let Some(session) = birth.session {
         crate::session::open(world, session)?;
@@ -194,7 +194,12 @@ pub(crate) fn fork(
 
 /// The events of a birth.
 pub(crate) fn born(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Vec<Event> {
-    let created = Event::AgentCreated {
+    let prompt = birth.prompt.clone().map(|prompt| crate::history::said(birth.agent, MessageKind::User, prompt));
+    [created(parent, origin, birth, now)].into_iter().chain(prompt).collect()
+}
+
+pub(crate) fn created(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Event {
+    Event::AgentCreated {
         agent: birth.agent,
         parent: Some(parent),
         origin: Some(origin),
@@ -203,9 +208,7 @@ pub(crate) fn born(parent: AgentId, origin: Origin, birth: &Birth, now: Timestam
         model: birth.model.clone(),
         session: birth.session,
         hatch_by: birth.hatch_ms.map(|ms| now.plus_ms(ms)),
-    };
-    let prompt = birth.prompt.clone().map(|prompt| crate::history::said(birth.agent, crate::MessageKind::User, prompt));
-    [created].into_iter().chain(prompt).collect()
+    }
 }
 
 /// Kills one agent, or it and everybody below it. Without cascade its children move up to the nearest living ancestor.

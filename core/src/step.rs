@@ -51,7 +51,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
             history::add(world, *agent, *kind, content).map(|said| hatched(world, *agent, *kind, said))
         }
         Command::Rewind { agent, to } => history::rewind(world, *agent, to),
-        Command::ImportHistory { items } => history::import(world, items),
+        Command::ImportHistory { items } => history::import(world, items, now),
         Command::SendMail { from, to, body } => mail::send(world, *from, *to, body),
         Command::TakeMail { to, from } => mail::take(world, *to, *from),
         Command::ReadMail { to, mail } => mail::read(world, *to, *mail),

@@ -197,7 +197,7 @@ impl World {
                 MessageKind::Mark => it.marks.push_back((at, content.to_owned())),
                 // What was imported happened elsewhere: none of its tools runs here.
                 MessageKind::ToolCall => it.open_tools += u32::from(!imported),
-                MessageKind::ToolResult => it.open_tools = it.open_tools.saturating_sub(1),
+                MessageKind::ToolResult => it.open_tools = it.open_tools.saturating_sub(u32::from(!imported)),
                 MessageKind::System
                 | MessageKind::User
                 | MessageKind::Assistant
