@@ -47,6 +47,8 @@ pub enum Due {
 pub enum Impossible {
     #[error("event {found} stands where event {expected} should be")]
     OutOfOrder { expected: EventId, found: EventId },
+    #[error("event {at} refers to event {to}, which comes later")]
+    Forward { at: EventId, to: EventId },
     #[error("event {at} speaks of session {session}, which {why}")]
     Session { at: EventId, session: SessionId, why: &'static str },
     #[error("event {at} speaks of agent {agent}, which {why}")]
@@ -145,6 +147,9 @@ impl World {
         let Record { id: at, ts, ref event, session } = *record;
         if at != self.head.next() {
             return Err(Impossible::OutOfOrder { expected: self.head.next(), found: at });
+        }
+        if let Some(to) = event.refers_to().filter(|to| *to >= at) {
+            return Err(Impossible::Forward { at, to });
         }
         match event {
             Event::SessionStarted { session, label, idle_ms } => {
