@@ -92,12 +92,9 @@ impl Given {
 
     fn read(&self, of: AgentId, after: EventId, upto: EventId) -> impl Iterator<Item = Said> {
         self.log.iter().filter(move |record| after < record.id && record.id <= upto).filter_map(move |record| {
-            match record.event.clone() {
-                Event::MessageAdded { agent, kind, content, source_id, .. } if agent == of => {
-                    Some(Said { id: record.id, agent, kind, content, source_id, interrupted: false })
-                }
-                _ => None,
-            }
+            let Event::MessageAdded { agent, kind, content, source_id, .. } = record.event.clone() else { return None };
+            let said = Said { id: record.id, agent, kind, content, source_id, interrupted: false };
+            (agent == of).then_some(said)
         })
     }
 }

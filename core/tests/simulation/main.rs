@@ -11,30 +11,48 @@ mod witness;
 use shell::Shell;
 use std::collections::BTreeSet;
 
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_500;
 /// Enough for sessions to start, idle, end and be asked for again, and short enough to read when it fails.
-const TURNS: usize = 60;
+const TURNS: usize = 80;
 
 /// What all seeds together must have met: a simulation that meets no crash or conflict proves nothing about them.
-const MARKS: [&str; 25] = [
+const MARKS: [&str; 43] = [
     "agent_awake",
     "agent_dead",
     "agent_exists",
+    "agent_expired",
     "bad_name",
     "clock ran backwards",
     "conflict",
+    "conflict over ids alone",
     "crash after Acted",
     "crash after Appended",
     "crash after Decided",
     "crash after Planned",
     "crash after Published",
+    "expired",
     "follower read the log",
+    "fork cancelled",
+    "fork had waited",
+    "fork waits",
+    "fork_pending",
+    "hatch_out_of_range",
+    "hatched",
     "idle_out_of_range",
     "inactive",
+    "kills_ancestor",
     "label_too_long",
+    "mail read",
+    "moved up",
+    "no_mail",
+    "no_such_mark",
+    "not_in_history",
+    "not_unread",
     "recovered from a snapshot",
     "remark_too_long",
     "renumbered",
+    "root_exists",
+    "root_is_immortal",
     "session_ending",
     "session_exists",
     "session_not_ending",
