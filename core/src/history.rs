@@ -4,10 +4,9 @@
 //! root, note which part of each agent's own messages counts ([`ranges`]), and read those parts forwards ([`replay`]).
 //! Order is by id: clocks may stand still or run backwards.
 
-use crate::agent::{Birth, Origin, born, living};
+use crate::agent::{Birth, Origin, created, living};
 use crate::{AgentId, Event, EventId, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// The longest message, in bytes of UTF-8. The HTTP body limit is above it with room for JSON's escapes.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
@@ -44,6 +43,24 @@ impl MessageKind {
         match self {
             Self::System | Self::User | Self::Assistant | Self::ToolCall | Self::ToolResult => true,
             Self::Clear
+            | Self::Mark
+            | Self::Rewind
+            | Self::AgentKilled
+            | Self::Command
+            | Self::Fork
+            | Self::Usage
+            | Self::Interrupted => false,
+        }
+    }
+
+    /// Whether an agent says it itself.
+    pub fn is_spoken(self) -> bool {
+        match self {
+            Self::Assistant | Self::ToolCall => true,
+            Self::Clear
+            | Self::System
+            | Self::User
+            | Self::ToolResult
             | Self::Mark
             | Self::Rewind
             | Self::AgentKilled
@@ -104,7 +121,7 @@ pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
     let mut current = world.agent(leaf).map(|it| (leaf, it.last_message));
     while let Some((agent, end)) = current {
         let Some(it) = world.agent(agent) else { break };
-        let (kept, inherits) = own_parts(it.cuts.iter().take_while(|cut| Some(cut.at) <= end), end);
+        let (kept, inherits) = own_parts(it.born, it.cuts.iter().take_while(|cut| Some(cut.at) <= end), end);
         for (after, upto) in kept.into_iter().rev() {
             let upto = upto.min(ceiling);
             if after < upto {
@@ -121,14 +138,15 @@ pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
     found
 }
 
-/// Which of an agent's own messages counted when `end` was its last: pairs of (after, up to); and how far its inheritance
-/// counts, or that it does not.
+/// Which of an agent's own messages counted when `end` was its last: pairs of (after, up to), in order; and how far its
+/// inheritance counts, or that it does not.
 fn own_parts<'a>(
+    born: EventId,
     cuts: impl Iterator<Item = &'a Cut>,
     end: Option<EventId>,
 ) -> (Vec<(EventId, EventId)>, Option<EventId>) {
     let mut kept: Vec<(EventId, EventId)> = Vec::new();
-    let mut open = EventId::START;
+    let mut open = born;
     let mut inherits = Some(EventId(u64::MAX));
     for cut in cuts {
         match cut.how {
@@ -139,10 +157,11 @@ fn own_parts<'a>(
             }
             CutHow::Rewind { to } => {
                 kept.push((open, cut.at.before()));
-                kept.retain_mut(|(after, upto)| {
+                // From the end: so many rewinds cost no more than the parts that they take back.
+                while kept.pop_if(|(after, _)| *after >= to).is_some() {}
+                if let Some((_, upto)) = kept.last_mut() {
                     *upto = (*upto).min(to);
-                    after < upto
-                });
+                }
                 inherits = inherits.map(|limit| limit.min(to));
                 // The marker itself stays.
                 open = cut.at.before();
@@ -180,6 +199,8 @@ pub fn mark_interrupted(said: &mut [Said]) {
         }
         if said[at].kind == MessageKind::Interrupted {
             said[turn..=at].iter_mut().for_each(|it| it.interrupted = true);
+            // What is marked once need not be marked again by the next marker.
+            turn = at + 1;
         }
     }
 }
@@ -193,30 +214,27 @@ pub(crate) fn origin_at(world: &World, agent: AgentId, at: EventId) -> Result<Or
 
 pub(crate) fn add(world: &World, agent: AgentId, kind: MessageKind, content: &str) -> Result<Vec<Event>, Refusal> {
     living(world, agent)?;
-    check_content(content)?;
+    check_content(kind, content)?;
     if kind == MessageKind::Rewind {
         return rewind(world, agent, &target(content));
-    }
-    if kind == MessageKind::Mark && content.len() > MAX_MARK_BYTES {
-        return Err(Refusal::MarkTooLong { bytes: content.len() });
     }
     Ok(vec![said(agent, kind, content.to_owned())])
 }
 
 pub(crate) fn rewind(world: &World, agent: AgentId, to: &RewindTo) -> Result<Vec<Event>, Refusal> {
     living(world, agent)?;
-    let to = match to {
-        RewindTo::Message(id) => origin_at(world, agent, *id)?.upto.unwrap_or(*id),
-        RewindTo::LastMark => find_mark(world, agent, None)?,
-        RewindTo::Mark(label) => find_mark(world, agent, Some(label))?,
-    };
-    Ok(vec![Event::MessageAdded {
-        agent,
-        kind: MessageKind::Rewind,
-        content: String::new(),
-        to: Some(to),
-        source_id: None,
-    }])
+    let to = Some(place(world, agent, to)?);
+    let kind = MessageKind::Rewind;
+    Ok(vec![Event::MessageAdded { agent, kind, content: String::new(), to, source_id: None }])
+}
+
+/// The message to which a rewind goes back.
+fn place(world: &World, agent: AgentId, to: &RewindTo) -> Result<EventId, Refusal> {
+    match to {
+        RewindTo::Message(id) => origin_at(world, agent, *id).map(|_| *id),
+        RewindTo::LastMark => find_mark(world, agent, None),
+        RewindTo::Mark(label) => find_mark(world, agent, Some(label)),
+    }
 }
 
 /// The last mark in what counts of the history.
@@ -246,9 +264,11 @@ pub(crate) fn said(agent: AgentId, kind: MessageKind, content: String) -> Event 
     Event::MessageAdded { agent, kind, content, to: None, source_id: None }
 }
 
-pub(crate) fn check_content(content: &str) -> Result<(), Refusal> {
+pub(crate) fn check_content(kind: MessageKind, content: &str) -> Result<(), Refusal> {
     match content.len() {
         bytes if bytes > MAX_MESSAGE_BYTES => Err(Refusal::MessageTooLong { bytes }),
+        // Labels are kept in memory, unlike everything else that is said.
+        bytes if bytes > MAX_MARK_BYTES && kind == MessageKind::Mark => Err(Refusal::MarkTooLong { bytes }),
         _ => Ok(()),
     }
 }
@@ -256,55 +276,69 @@ pub(crate) fn check_content(content: &str) -> Result<(), Refusal> {
 /// One line of a history that comes from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Imported {
-    /// An agent, below `parent`, that inherits up to a message which is in already.
-    Agent {
-        agent: AgentId,
-        parent: AgentId,
-        upto: Option<EventId>,
-    },
+    /// An agent, below `parent`, that inherits up to a message which is in already: the last that the parent had then.
+    Agent { agent: AgentId, parent: AgentId, upto: Option<EventId> },
     Message {
         agent: AgentId,
         kind: MessageKind,
         content: String,
+        /// For a rewind: the message to which it goes back. Without it, its content is the label of a mark, or empty for
+        /// the last one.
         to: Option<EventId>,
         source_id: SourceId,
     },
 }
 
 /// Takes in a part of somebody else's history: all of it, or nothing.
-pub(crate) fn import(world: &World, items: &[Imported]) -> Result<Vec<Event>, Refusal> {
-    let mut made = BTreeSet::new();
-    let mut events = Vec::with_capacity(items.len());
-    for item in items {
-        match item {
-            Imported::Agent { agent, parent, upto } => {
-                known(world, &made, *parent)?;
-                if world.agent(*agent).is_some() || !made.insert(*agent) {
-                    return Err(Refusal::AgentExists(*agent));
-                }
-                let origin = Origin { agent: *parent, upto: *upto };
-                events.extend(born(*parent, origin, &Birth::of(*agent), Timestamp::default()));
-            }
-            Imported::Message { agent, kind, content, to, source_id } => {
-                known(world, &made, *agent)?;
-                check_content(content)?;
-                let source_id = Some(source_id.clone());
-                events.push(Event::MessageAdded {
-                    agent: *agent,
-                    kind: *kind,
-                    content: content.clone(),
-                    to: *to,
-                    source_id,
-                });
-            }
-        }
-    }
-    Ok(events)
+pub(crate) fn import(world: &World, items: &[Imported], now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    // Each line stands on those before it.
+    let mut so_far = world.clone();
+    let taken_in = items.iter().map(|item| {
+        let event = imported(&so_far, item)?;
+        Ok(so_far.record(event, now).event)
+    });
+    taken_in.collect()
 }
 
-fn known(world: &World, made: &BTreeSet<AgentId>, agent: AgentId) -> Result<(), Refusal> {
-    match made.contains(&agent) {
-        true => Ok(()),
-        false => living(world, agent).map(|_| ()),
+fn imported(world: &World, item: &Imported) -> Result<Event, Refusal> {
+    match item {
+        Imported::Agent { agent, parent, upto } => {
+            living(world, *parent)?;
+            if world.is_taken(*agent) {
+                return Err(Refusal::AgentExists(*agent));
+            }
+            let origin = match *upto {
+                Some(upto) => owner(world, *parent, upto)?,
+                None => Origin { agent: *parent, upto: None },
+            };
+            Ok(created(*parent, origin, &Birth::of(*agent), Timestamp::default()))
+        }
+        Imported::Message { agent, kind, content, to, source_id } => {
+            living(world, *agent)?;
+            check_content(*kind, content)?;
+            let to = match (kind, to) {
+                (MessageKind::Rewind, Some(to)) => Some(place(world, *agent, &RewindTo::Message(*to))?),
+                (MessageKind::Rewind, None) if content.is_empty() => Some(place(world, *agent, &RewindTo::LastMark)?),
+                (MessageKind::Rewind, None) => Some(place(world, *agent, &RewindTo::Mark(content.clone()))?),
+                _ => None,
+            };
+            let source_id = Some(source_id.clone());
+            Ok(Event::MessageAdded { agent: *agent, kind: *kind, content: content.clone(), to, source_id })
+        }
     }
+}
+
+/// The agent that has a message which another had in its history once. Unlike [`origin_at`] it does not ask what still
+/// counts: what was cleared or taken back since may have been there when a child forked, long before the import.
+fn owner(world: &World, agent: AgentId, message: EventId) -> Result<Origin, Refusal> {
+    let own_last = world.agent(agent).and_then(|it| it.last_message);
+    let mut current = Some(Origin { agent, upto: own_last });
+    while let Some(Origin { agent: holder, upto }) = current {
+        match world.agent(holder) {
+            Some(it) if message <= it.born => current = it.origin,
+            Some(_) if Some(message) <= upto => return Ok(Origin { agent: holder, upto: Some(message) }),
+            _ => break,
+        }
+    }
+    Err(Refusal::NotInHistory { agent, message })
 }

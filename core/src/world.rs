@@ -27,6 +27,8 @@ pub struct World {
     ending: OrdSet<SessionId>,
     /// What ends by itself, the next first.
     deadlines: OrdSet<(Timestamp, Due)>,
+    /// Children of forks that wait: their ids are given away.
+    promised: OrdSet<AgentId>,
     /// Parents whose tools are done and whose fork waited for that.
     ready_forks: OrdSet<AgentId>,
 }
@@ -45,6 +47,8 @@ pub enum Due {
 pub enum Impossible {
     #[error("event {found} stands where event {expected} should be")]
     OutOfOrder { expected: EventId, found: EventId },
+    #[error("event {at} refers to event {to}, which comes later")]
+    Forward { at: EventId, to: EventId },
     #[error("event {at} speaks of session {session}, which {why}")]
     Session { at: EventId, session: SessionId, why: &'static str },
     #[error("event {at} speaks of agent {agent}, which {why}")]
@@ -70,6 +74,11 @@ impl World {
 
     pub fn agent(&self, id: AgentId) -> Option<&Agent> {
         self.agents.get(&id)
+    }
+
+    /// Whether an id belongs to an agent, or to one that waits to be born.
+    pub fn is_taken(&self, id: AgentId) -> bool {
+        self.agents.contains_key(&id) || self.promised.contains(&id)
     }
 
     pub fn mailbox(&self, of: Address) -> Option<&Mailbox> {
@@ -138,6 +147,9 @@ impl World {
         let Record { id: at, ts, ref event, session } = *record;
         if at != self.head.next() {
             return Err(Impossible::OutOfOrder { expected: self.head.next(), found: at });
+        }
+        if let Some(to) = event.refers_to().filter(|to| *to >= at) {
+            return Err(Impossible::Forward { at, to });
         }
         match event {
             Event::SessionStarted { session, label, idle_ms } => {

@@ -1,9 +1,10 @@
 //! How records are written: whatever can be said comes back unchanged, and whatever is read does no harm.
 
-use hatchery_core::agent::MessageKind;
+use hatchery_core::agent::{Birth, Origin};
 use hatchery_core::event::write_wire;
+use hatchery_core::history::SourceId;
 use hatchery_core::session::EndReason;
-use hatchery_core::{AgentId, Event, EventId, Record, SessionId, Timestamp};
+use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -20,13 +21,53 @@ fn reason() -> impl Strategy<Value = EndReason> {
 }
 
 fn kind() -> impl Strategy<Value = MessageKind> {
-    prop_oneof![
-        Just(MessageKind::System),
-        Just(MessageKind::User),
-        Just(MessageKind::Assistant),
-        Just(MessageKind::ToolCall),
-        Just(MessageKind::ToolResult)
-    ]
+    use MessageKind::*;
+    prop::sample::select(vec![
+        Clear,
+        System,
+        User,
+        Assistant,
+        ToolCall,
+        ToolResult,
+        Mark,
+        Rewind,
+        AgentKilled,
+        Command,
+        Fork,
+        Usage,
+        Interrupted,
+    ])
+}
+
+fn event_id() -> impl Strategy<Value = EventId> {
+    any::<u64>().prop_map(EventId)
+}
+
+fn address() -> impl Strategy<Value = Address> {
+    prop_oneof![Just(Address::Human), agent().prop_map(Address::Agent)]
+}
+
+fn origin() -> impl Strategy<Value = Origin> {
+    (agent(), option::of(event_id())).prop_map(|(agent, upto)| Origin { agent, upto })
+}
+
+fn source_id() -> impl Strategy<Value = SourceId> {
+    prop_oneof![any::<i64>().prop_map(SourceId::Number), text().prop_map(SourceId::Text)]
+}
+
+fn birth() -> impl Strategy<Value = Birth> {
+    let words = [(); 4].map(|()| option::of(text()));
+    (agent(), words, option::of(session()), option::of(any::<u64>())).prop_map(
+        |(agent, [name, provider, model, prompt], session, hatch_ms)| Birth {
+            agent,
+            name,
+            provider,
+            model,
+            prompt,
+            session,
+            hatch_ms,
+        },
+    )
 }
 
 /// Any text at all, with what JSON must escape more often than chance would have it.
@@ -42,13 +83,37 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(session, label, idle_ms)| Event::SessionStarted { session, label, idle_ms }),
         (session(), reason()).prop_map(|(session, reason)| Event::SessionEnding { session, reason }),
         (session(), reason()).prop_map(|(session, reason)| Event::SessionEnded { session, reason }),
-        (agent(), option::of(agent()), option::of(text()), option::of(session()))
-            .prop_map(|(agent, parent, name, session)| Event::AgentCreated { agent, parent, name, session }),
+        (option::of(agent()), option::of(origin()), birth(), option::of(any::<i64>())).prop_map(
+            |(parent, origin, birth, hatch_by)| Event::AgentCreated {
+                agent: birth.agent,
+                parent,
+                origin,
+                name: birth.name,
+                provider: birth.provider,
+                model: birth.model,
+                session: birth.session,
+                hatch_by: hatch_by.map(Timestamp),
+            }
+        ),
+        (agent(), birth()).prop_map(|(agent, birth)| Event::ForkRequested { agent, birth }),
+        (agent(), agent()).prop_map(|(agent, child)| Event::ForkCancelled { agent, child }),
+        agent().prop_map(|agent| Event::AgentHatched { agent }),
+        agent().prop_map(|agent| Event::AgentExpired { agent }),
         (agent(), option::of(text())).prop_map(|(agent, name)| Event::AgentRenamed { agent, name }),
         agent().prop_map(|agent| Event::AgentSlept { agent }),
         (agent(), option::of(session())).prop_map(|(agent, session)| Event::AgentWoken { agent, session }),
-        (agent(), option::of(text())).prop_map(|(agent, remark)| Event::AgentEnded { agent, remark }),
-        (agent(), kind(), text()).prop_map(|(agent, kind, content)| Event::MessageAdded { agent, kind, content }),
+        (agent(), option::of(agent()), option::of(text())).prop_map(|(agent, by, remark)| Event::AgentKilled {
+            agent,
+            by,
+            remark
+        }),
+        (agent(), agent()).prop_map(|(agent, parent)| Event::AgentReparented { agent, parent }),
+        (agent(), kind(), text(), option::of(event_id()), option::of(source_id())).prop_map(
+            |(agent, kind, content, to, source_id)| Event::MessageAdded { agent, kind, content, to, source_id }
+        ),
+        (address(), address(), text()).prop_map(|(from, to, body)| Event::MailSent { from, to, body }),
+        (address(), event_id()).prop_map(|(to, mail)| Event::MailDelivered { to, mail }),
+        (address(), event_id()).prop_map(|(to, mail)| Event::MailRead { to, mail }),
     ]
 }
 

@@ -3,7 +3,7 @@
 //! A change here that is not an addition means that logs in the field no longer say what they said.
 
 use hatchery_core::event::write_wire;
-use hatchery_core::{Event, EventId, Record, World};
+use hatchery_core::{Event, EventId, MessageKind, Record, World};
 use std::collections::BTreeSet;
 
 const EVENTS_V1: &str = include_str!("golden/events-v1.jsonl");
@@ -27,12 +27,20 @@ variants! {
     SessionStarted { label idle_ms }
     SessionEnding {}
     SessionEnded {}
-    AgentCreated { parent name session }
+    AgentCreated { parent origin name provider model session hatch_by }
+    ForkRequested {}
+    ForkCancelled {}
+    AgentHatched {}
+    AgentExpired {}
     AgentRenamed { name }
     AgentSlept {}
     AgentWoken { session }
-    AgentEnded { remark }
-    MessageAdded {}
+    AgentKilled { by remark }
+    AgentReparented {}
+    MessageAdded { to source_id }
+    MailSent {}
+    MailDelivered {}
+    MailRead {}
 }
 
 /// The lines, and what they say.
@@ -67,6 +75,30 @@ fn every_optional_field_is_there_once_and_missing_once() {
             assert!(of_variant().any(|(line, _)| line.contains(&key)), "{name} with {field}");
             assert!(of_variant().any(|(line, _)| !line.contains(&key)), "{name} without {field}");
         }
+    }
+}
+
+#[test]
+fn every_kind_of_message_has_its_line() {
+    use MessageKind::*;
+    let kinds = [
+        Clear,
+        System,
+        User,
+        Assistant,
+        ToolCall,
+        ToolResult,
+        Mark,
+        Rewind,
+        AgentKilled,
+        Command,
+        Fork,
+        Usage,
+        Interrupted,
+    ];
+    for kind in kinds {
+        let is_said = |event: &Event| matches!(event, Event::MessageAdded { kind: said, .. } if *said == kind);
+        assert!(lines().any(|(_, record)| is_said(&record.event)), "{kind:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! How events change agents and where their histories are.
 
 use super::{Due, Impossible, World};
-use crate::agent::{Agent, Birth, Life};
+use crate::agent::{Agent, Birth, Life, ancestors};
 use crate::history::{Cut, CutHow, MessageKind};
 use crate::{AgentId, Event, EventId, SessionId, Timestamp};
 use imbl::{OrdSet, Vector};
@@ -19,13 +19,13 @@ impl World {
             None if self.root.is_some() => return Err(Impossible::Agent { at, agent, why: "has no parent" }),
             None => self.root = Some(agent),
             Some(parent) => {
+                let mut waited = false;
                 self.change_living(at, parent, |it| {
                     it.children.insert(agent);
-                    if it.pending_fork.as_ref().is_some_and(|birth| birth.agent == agent) {
-                        it.pending_fork = None;
-                    }
+                    waited = it.pending_fork.take_if(|birth| birth.agent == agent).is_some();
                 })?;
-                if self.agent(parent).is_some_and(|it| it.pending_fork.is_none()) {
+                if waited {
+                    self.promised.remove(&agent);
                     self.ready_forks.remove(&parent);
                 }
             }
@@ -47,6 +47,7 @@ impl World {
             provider: provider.clone(),
             model: model.clone(),
             life,
+            born: at,
             created: ts,
             last_active: ts,
             last_message: None,
@@ -61,7 +62,18 @@ impl World {
     }
 
     pub(super) fn fork_requested(&mut self, at: EventId, agent: AgentId, birth: &Birth) -> Result<(), Impossible> {
-        self.change_living(at, agent, |it| it.pending_fork = Some(Box::new(birth.clone())))?;
+        if self.is_taken(birth.agent) {
+            return Err(Impossible::Agent { at, agent: birth.agent, why: "had been created before" });
+        }
+        self.change_agent(at, agent, |it| match it.pending_fork {
+            _ if !it.is_living() => Err("was dead"),
+            Some(_) => Err("had a fork waiting"),
+            None => {
+                it.pending_fork = Some(Box::new(birth.clone()));
+                Ok(())
+            }
+        })?;
+        self.promised.insert(birth.agent);
         self.note_ready_fork(agent);
         Ok(())
     }
@@ -71,6 +83,7 @@ impl World {
             Some(birth) if birth.agent == child => Ok(()),
             _ => Err("had no such fork waiting"),
         })?;
+        self.promised.remove(&child);
         self.ready_forks.remove(&agent);
         Ok(())
     }
@@ -94,6 +107,7 @@ impl World {
         let mut due = None;
         self.change_agent(at, agent, |it| match it.life {
             Life::Hatching { until, .. } => {
+                it.leaves_nothing_behind()?;
                 due = Some(until);
                 it.life = Life::Expired { at: ts };
                 Ok(())
@@ -107,11 +121,9 @@ impl World {
 
     pub(super) fn agent_slept(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
         self.leave(at, agent)?;
-        let mut due = None;
         self.change_agent(at, agent, |it| match it.life {
             Life::Hatching { until, .. } => {
                 // Eggs stay eggs: they hatch or expire, outside the session.
-                due = Some(until);
                 it.life = Life::Hatching { until, session: None };
                 Ok(())
             }
@@ -122,9 +134,7 @@ impl World {
             }
             Life::Sleeping | Life::Expired { .. } | Life::Dead { .. } => Err("was not awake"),
         })?;
-        if due.is_none() {
-            self.note_ready_fork(agent);
-        }
+        self.note_ready_fork(agent);
         Ok(())
     }
 
@@ -147,13 +157,21 @@ impl World {
     }
 
     pub(super) fn agent_killed(&mut self, at: EventId, ts: Timestamp, agent: AgentId) -> Result<(), Impossible> {
+        if self.root == Some(agent) {
+            return Err(Impossible::Agent { at, agent, why: "is agent 0" });
+        }
         self.leave(at, agent)?;
         let mut due = None;
-        self.change_living(at, agent, |it| {
+        self.change_agent(at, agent, |it| {
+            if !it.is_living() {
+                return Err("was dead");
+            }
+            it.leaves_nothing_behind()?;
             if let Life::Hatching { until, .. } = it.life {
                 due = Some(until);
             }
             it.life = Life::Dead { at: ts };
+            Ok(())
         })?;
         self.forget_egg(agent, due);
         self.leave_parent(agent);
@@ -161,6 +179,9 @@ impl World {
     }
 
     pub(super) fn agent_reparented(&mut self, at: EventId, agent: AgentId, parent: AgentId) -> Result<(), Impossible> {
+        if !ancestors(self, agent).any(|ancestor| ancestor == parent) {
+            return Err(Impossible::Agent { at, agent: parent, why: "was not above" });
+        }
         self.leave_parent(agent);
         self.change_living(at, agent, |it| it.parent = Some(parent))?;
         self.change_living(at, parent, |it| {
@@ -190,7 +211,7 @@ impl World {
                 MessageKind::Mark => it.marks.push_back((at, content.to_owned())),
                 // What was imported happened elsewhere: none of its tools runs here.
                 MessageKind::ToolCall => it.open_tools += u32::from(!imported),
-                MessageKind::ToolResult => it.open_tools = it.open_tools.saturating_sub(1),
+                MessageKind::ToolResult => it.open_tools = it.open_tools.saturating_sub(u32::from(!imported)),
                 MessageKind::System
                 | MessageKind::User
                 | MessageKind::Assistant
@@ -250,6 +271,15 @@ impl World {
 }
 
 impl Agent {
+    /// Before an end children move up and forks are cancelled, so that no living agent ever has a dead parent.
+    fn leaves_nothing_behind(&self) -> Result<(), &'static str> {
+        match (self.children.is_empty(), &self.pending_fork) {
+            (true, None) => Ok(()),
+            (true, Some(_)) => Err("had a fork waiting"),
+            (false, _) => Err("leaves children behind"),
+        }
+    }
+
     /// Whatever ran before a cut has nobody to answer to.
     fn cut(&mut self, at: EventId, how: CutHow) {
         self.cuts.push_back(Cut { at, how });

@@ -1,12 +1,17 @@
 //! Everything random, from one seed. It knows nothing of the world, so much of what it asks for is wrong or late.
 
-use hatchery_core::agent::{MAX_NAME_BYTES, MAX_REMARK_BYTES, MessageKind};
+use hatchery_core::agent::{Birth, MAX_NAME_BYTES, MAX_REMARK_BYTES};
+use hatchery_core::history::{Imported, RewindTo, SourceId};
 use hatchery_core::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
-use hatchery_core::{AgentId, Command, SessionId};
+use hatchery_core::{Address, AgentId, Command, EventId, MessageKind, SessionId};
 
 /// Few enough ids that commands meet, and enough that some are unknown for long.
 const SESSIONS: u64 = 6;
-const AGENTS: u64 = 8;
+/// Agents are numbered as a tree of this many branches, from agent 0 down, because an id is drawn for one fork of one parent.
+const BRANCHES: u64 = 2;
+const ROOT: u64 = 1;
+/// About as many as a history has.
+const EVENTS: u64 = 60;
 
 /// SplitMix64: seeds that lie close together give histories that do not.
 pub struct Chance(u64);
@@ -43,21 +48,84 @@ impl Chance {
 
     pub fn command(&mut self) -> Command {
         let (session, agent) = (self.session(), self.agent());
-        match self.below(16) {
+        match self.below(40) {
             0..=2 => Command::StartSession { session, label: self.text(MAX_LABEL_BYTES), idle_ms: self.idle_ms() },
-            3 => Command::EndSession { session, reason: self.reason() },
-            4 => Command::CloseSession { session },
-            5..=7 => {
-                let parent = self.one_in(4).then(|| self.agent());
-                let session = self.maybe_session();
-                Command::CreateAgent { agent, parent, name: self.text(MAX_NAME_BYTES), session }
+            3..=4 => Command::EndSession { session, reason: self.reason() },
+            5 => Command::CloseSession { session },
+            6..=13 => Command::Fork { parent: agent, at: self.maybe_event(), birth: self.birth(agent) },
+            14 => Command::RenameAgent { agent, name: self.text(MAX_NAME_BYTES) },
+            15..=17 => Command::WakeAgent { agent, session: self.maybe_session() },
+            18..=19 => {
+                let by = match self.below(4) {
+                    0 => Some(self.agent()),
+                    1 => Some(self.child(agent)),
+                    _ => None,
+                };
+                Command::Kill { agent, cascade: self.one_in(2), by, remark: self.text(MAX_REMARK_BYTES) }
             }
-            8 => Command::RenameAgent { agent, name: self.text(MAX_NAME_BYTES) },
-            9..=10 => Command::WakeAgent { agent, session: self.maybe_session() },
-            11 => Command::EndAgent { agent, remark: self.text(MAX_REMARK_BYTES) },
-            12..=14 => Command::AddMessage { agent, kind: self.kind(), content: "\"why\"\n\0 é".to_owned() },
+            20..=29 => Command::AddMessage { agent, kind: self.kind(), content: self.content() },
+            30 => Command::Rewind { agent, to: self.rewind_to() },
+            31 => Command::ImportHistory { items: self.history() },
+            32..=34 => Command::SendMail { from: self.address(), to: self.address(), body: self.content() },
+            35..=36 => {
+                let from = self.one_in(3).then(|| self.address());
+                Command::TakeMail { to: self.address(), from }
+            }
+            37..=38 => Command::ReadMail { to: self.address(), mail: self.maybe_event() },
             _ => Command::Tick,
         }
+    }
+
+    /// Agent 0, as every daemon asks for it when it starts.
+    pub fn found(&mut self) -> Command {
+        Command::FoundRegistry { agent: numbered(ROOT), name: None }
+    }
+
+    fn birth(&mut self, parent: AgentId) -> Birth {
+        let prompt = self.one_in(3).then(|| self.content());
+        let session = self.one_in(2).then(|| self.session());
+        let hatch_ms = self.one_in(3).then(|| 10 * self.below(100));
+        Birth { name: self.text(MAX_NAME_BYTES), prompt, session, hatch_ms, ..Birth::of(self.child(parent)) }
+    }
+
+    /// A family of two and a word from each; the second may inherit from the first, in the same breath.
+    fn history(&mut self) -> Vec<Imported> {
+        let parent = self.agent();
+        let child = self.child(parent);
+        let upto = self.maybe_event();
+        let line = |agent, kind| {
+            let source_id = SourceId::Number(7);
+            Imported::Message { agent, kind, content: String::new(), to: None, source_id }
+        };
+        let kinds = [self.kind(), self.kind()];
+        vec![line(parent, kinds[0]), Imported::Agent { agent: child, parent, upto }, line(child, kinds[1])]
+    }
+
+    fn rewind_to(&mut self) -> RewindTo {
+        match self.below(3) {
+            0 => RewindTo::LastMark,
+            1 => RewindTo::Mark(self.content()),
+            _ => RewindTo::Message(self.event()),
+        }
+    }
+
+    fn event(&mut self) -> EventId {
+        EventId(self.below(EVENTS))
+    }
+
+    fn maybe_event(&mut self) -> Option<EventId> {
+        self.one_in(4).then(|| self.event())
+    }
+
+    fn address(&mut self) -> Address {
+        match self.below(3) {
+            0 => Address::Human,
+            _ => Address::Agent(self.agent()),
+        }
+    }
+
+    fn content(&mut self) -> String {
+        if self.one_in(4) { String::new() } else { "\"why\"\n\0 é".to_owned() }
     }
 
     fn session(&mut self) -> SessionId {
@@ -68,8 +136,19 @@ impl Chance {
         (!self.one_in(5)).then(|| self.session())
     }
 
+    /// Rather one near the root: the others may not be there yet.
     fn agent(&mut self) -> AgentId {
-        AgentId::from_bytes(u128::from(self.below(AGENTS)).to_be_bytes())
+        let mut agent = numbered(ROOT);
+        while self.below(5) < 3 {
+            agent = self.child(agent);
+        }
+        agent
+    }
+
+    fn child(&mut self, parent: AgentId) -> AgentId {
+        let number = u128::from_be_bytes(*parent.as_bytes());
+        let branch = u128::from(self.below(BRANCHES));
+        AgentId::from_bytes(number.wrapping_mul(BRANCHES.into()).wrapping_add(branch).to_be_bytes())
     }
 
     /// Inactivity is left out: only settling finds it, so every `Inactive` on the log is its work.
@@ -81,13 +160,14 @@ impl Chance {
         }
     }
 
+    /// Tools more often than the rest, because forks wait for them.
     fn kind(&mut self) -> MessageKind {
-        match self.below(5) {
-            0 => MessageKind::System,
-            1 => MessageKind::User,
-            2 => MessageKind::Assistant,
-            3 => MessageKind::ToolCall,
-            _ => MessageKind::ToolResult,
+        use MessageKind::*;
+        let rest = [Clear, System, User, Assistant, Mark, Rewind, AgentKilled, Command, Fork, Usage, Interrupted];
+        match self.below(4) {
+            0 => ToolCall,
+            1 => ToolResult,
+            _ => rest[self.index(rest.len())],
         }
     }
 
@@ -109,4 +189,8 @@ impl Chance {
             _ => None,
         }
     }
+}
+
+fn numbered(agent: u64) -> AgentId {
+    AgentId::from_bytes(u128::from(agent).to_be_bytes())
 }

@@ -1,5 +1,5 @@
 //! The durable log, as a store keeps it: ids and bodies. An append is all or nothing, and is refused when another writer
-//! touched what it rests on.
+//! touched what it rests on, or when it would have to be renumbered and cannot be.
 
 use hatchery_core::{EventId, Record, Stream};
 use std::collections::BTreeSet;
@@ -10,7 +10,12 @@ pub struct Log {
 }
 
 /// Another writer was faster.
-pub struct Conflict;
+pub enum Conflict {
+    /// It changed what this batch rests on.
+    Touched,
+    /// It took the ids to which this batch refers.
+    Renumbered,
+}
 
 impl Log {
     /// Gives the records under the ids that they got.
@@ -21,7 +26,12 @@ impl Log {
         mut records: Vec<Record>,
     ) -> Result<Vec<Record>, Conflict> {
         if self.rows_after(seen).iter().any(|(_, stream, _)| rests_on.contains(stream)) {
-            return Err(Conflict);
+            return Err(Conflict::Touched);
+        }
+        // What refers to an event of its own batch cannot be given other ids.
+        let refers_to_itself = |record: &Record| record.event.refers_to().is_some_and(|to| to > seen);
+        if seen != self.head() && records.iter().any(refers_to_itself) {
+            return Err(Conflict::Renumbered);
         }
         for record in &mut records {
             record.id = self.head().next();

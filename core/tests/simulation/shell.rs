@@ -3,11 +3,10 @@
 
 use crate::chance::Chance;
 use crate::follower::Follower;
-use crate::log::Log;
+use crate::log::{Conflict, Log};
 use crate::witness::Witness;
 use hatchery_core::session::EndReason;
-use hatchery_core::step::rests_on;
-use hatchery_core::{Command, Event, EventId, Record, Timestamp, World, plan, settle, step};
+use hatchery_core::{Command, Event, EventId, Record, Timestamp, World, plan, rests_on, settle, step};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The places between which a step is torn apart by a crash.
@@ -47,8 +46,9 @@ pub struct Shell {
 }
 
 impl Shell {
+    /// Agent 0 is asked for by both writers before anything else.
     pub fn new(seed: u64) -> Self {
-        Self {
+        let mut shell = Self {
             met: BTreeSet::new(),
             chance: Chance::new(seed),
             now: Timestamp(1_000_000),
@@ -60,7 +60,12 @@ impl Shell {
             answered: Vec::new(),
             unanswered: Vec::new(),
             calm: false,
+        };
+        for who in 0..shell.writers.len() {
+            let command = shell.chance.found();
+            shell.ask(who, command);
         }
+        shell
     }
 
     pub fn turn(&mut self) {
@@ -74,6 +79,10 @@ impl Shell {
                 if let Err(Crash) = self.reconcile(who) {
                     self.restart(who);
                 }
+            }
+            5 if self.chance.one_in(4) => {
+                let command = self.chance.found();
+                self.ask(who, command);
             }
             5 if !self.unanswered.is_empty() => {
                 let late = self.chance.index(self.unanswered.len());
@@ -90,8 +99,9 @@ impl Shell {
     /// No more crashes and no more wishes: what was asked for comes about, and then nothing is left to do.
     pub fn run_to_quiet(&mut self) {
         self.calm = true;
-        // Each round ends at least one session for good, if any is left to end.
-        let rounds = 2 * self.writers.iter().map(|writer| writer.world.session_count()).sum::<usize>() + 2;
+        // Each round ends at least one session or egg for good, if any is left to end.
+        let (sessions, agents) = (World::session_count, World::agent_count);
+        let rounds = 2 * self.writers.iter().map(|it| sessions(&it.world) + agents(&it.world)).sum::<usize>() + 2;
         for _ in 0..rounds {
             for who in 0..self.writers.len() {
                 self.catch_up(who);
@@ -134,7 +144,7 @@ impl Shell {
 
     fn submit(&mut self, who: usize, command: &Command) -> Result<(), Crash> {
         let before = self.writers[who].clone();
-        assert_settling_ends(before.world.clone(), self.now);
+        assert_settling_ends(before.world.clone(), before.witness.clone(), self.now);
         let mut tentative = before.world.clone();
         let records = match step(&mut tentative, command, self.now) {
             Ok(records) => records,
@@ -149,11 +159,17 @@ impl Shell {
 
         let seen = before.world.head();
         let alone = seen == self.log.head();
-        let Ok(records) = self.log.append(seen, &rests_on(command, &records), records) else {
-            self.met.insert("conflict");
-            assert!(!alone, "nobody conflicts with itself");
-            self.catch_up(who);
-            return self.submit(who, command);
+        let records = match self.log.append(seen, &rests_on(command, &records), records) {
+            Ok(records) => records,
+            Err(conflict) => {
+                self.met.insert(match conflict {
+                    Conflict::Touched => "conflict",
+                    Conflict::Renumbered => "conflict over ids alone",
+                });
+                assert!(!alone, "nobody conflicts with itself");
+                self.catch_up(who);
+                return self.submit(who, command);
+            }
         };
         self.reach(Boundary::Appended)?;
 
@@ -255,6 +271,7 @@ impl Shell {
     fn assert_as_it_should(&mut self, mut witness: Witness, records: &[Record], after: &World) {
         for record in records {
             assert_eq!(record.ts, self.now);
+            self.note(&record.event, &witness);
             if let Event::SessionEnding { session, reason: EndReason::Inactive } = &record.event {
                 let due = witness.deadline(*session).expect("only a session with a limit is inactive");
                 assert!(due <= self.now.0, "{session} has until {due}, and it is {:?}", self.now);
@@ -267,7 +284,34 @@ impl Shell {
         }
         witness.agrees_with(after);
         assert!(witness.next_deadline().is_none_or(|due| due > self.now.0), "nothing is overdue after a step");
-        assert_eq!(settle(after, self.now), None, "it is quiet after a step");
+        assert_eq!(settle(after, self.now), [], "it is quiet after a step");
+    }
+}
+
+impl Shell {
+    /// What a history must have met at least once, over all seeds, besides refusals.
+    fn note(&mut self, event: &Event, before: &Witness) {
+        let met = match event {
+            Event::AgentCreated { parent: Some(parent), .. } if before.waits(*parent) => "fork had waited",
+            Event::ForkRequested { .. } => "fork waits",
+            Event::ForkCancelled { .. } => "fork cancelled",
+            Event::AgentHatched { .. } => "hatched",
+            Event::AgentExpired { .. } => "expired",
+            Event::AgentReparented { .. } => "moved up",
+            Event::MailRead { .. } => "mail read",
+            Event::SessionStarted { .. }
+            | Event::SessionEnding { .. }
+            | Event::SessionEnded { .. }
+            | Event::AgentCreated { .. }
+            | Event::AgentRenamed { .. }
+            | Event::AgentSlept { .. }
+            | Event::AgentWoken { .. }
+            | Event::AgentKilled { .. }
+            | Event::MessageAdded { .. }
+            | Event::MailSent { .. }
+            | Event::MailDelivered { .. } => return,
+        };
+        self.met.insert(met);
     }
 }
 
@@ -278,17 +322,22 @@ impl Writer {
     }
 }
 
-/// A session ends by itself once at most, so there can be no more to settle than there are sessions. Looked at before the
-/// core does it, because a step that never returns cannot name its seed.
-fn assert_settling_ends(mut world: World, now: Timestamp) {
-    let mut left = world.session_count();
-    while let Some(event) = settle(&world, now) {
-        assert!(left > 0, "settling goes on and on: {event:?}");
+/// A session ends by itself once at most, an egg expires once, and no fork waits behind another: so there is a bound to what
+/// can settle. Looked at before the core does it, because a step that never returns cannot name its seed.
+fn assert_settling_ends(mut world: World, mut witness: Witness, now: Timestamp) {
+    let mut left = world.session_count() + 2 * world.agent_count();
+    loop {
+        let events = settle(&world, now);
+        if events.is_empty() {
+            return;
+        }
+        assert!(left > 0, "settling goes on and on: {events:?}");
         left -= 1;
-        let Event::SessionEnding { session, .. } = event else {
-            panic!("settling ends sessions and does nothing else: {event:?}");
-        };
-        let record = Record { id: world.head().next(), ts: now, session: Some(session), event };
-        world.apply(&record).expect("what settles is possible");
+        for event in events {
+            let session = witness.session_of(&event);
+            let record = Record { id: world.head().next(), ts: now, session, event };
+            world.apply(&record).expect("what settles is possible");
+            witness.fold(&record);
+        }
     }
 }

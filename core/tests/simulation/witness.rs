@@ -2,8 +2,9 @@
 //! each record may follow those before it; [`Witness::agrees_with`] asserts that the core tells the same story.
 
 use hatchery_core::agent::Life;
+use hatchery_core::mail::LetterState;
 use hatchery_core::session::{EndReason, SessionState};
-use hatchery_core::{AgentId, Event, EventId, Plan, Record, SessionId, Timestamp, World, plan};
+use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Plan, Record, SessionId, Timestamp, World, plan};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Default)]
@@ -11,6 +12,8 @@ pub struct Witness {
     head: u64,
     sessions: BTreeMap<SessionId, Sitting>,
     agents: BTreeMap<AgentId, Being>,
+    /// All mail that was ever sent.
+    mail: BTreeMap<EventId, Letter>,
 }
 
 #[derive(Clone)]
@@ -25,23 +28,42 @@ struct Sitting {
 #[derive(Clone)]
 struct Being {
     name: Option<String>,
+    parent: Option<AgentId>,
     place: Place,
     messages: u64,
     last_message: Option<EventId>,
+    tools: u32,
+    /// The child of a fork that waits.
+    waits_for: Option<AgentId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Place {
+    Egg { until: i64, session: Option<SessionId> },
     Awake(Option<SessionId>),
     Asleep,
+    Expired,
     Dead,
+}
+
+#[derive(Clone, Debug)]
+struct Letter {
+    from: Address,
+    to: Address,
+    delivered: bool,
+    read: bool,
 }
 
 impl Witness {
     pub fn fold(&mut self, record: &Record) {
         self.head += 1;
         assert_eq!(record.id.0, self.head, "ids have no gap");
-        let mut touched = record.session;
+        assert_eq!(
+            record.session,
+            self.session_of(&record.event),
+            "the envelope names the session in which it happened"
+        );
+        assert!(record.event.refers_to().is_none_or(|to| to < record.id), "nothing refers to what comes later");
         match &record.event {
             Event::SessionStarted { session, idle_ms, .. } => {
                 let sitting = Sitting { idle_ms: *idle_ms, last_active: record.ts.0, asked: None, over: false };
@@ -57,37 +79,141 @@ impl Witness {
                 assert!(!std::mem::replace(&mut sitting.over, true), "{session} ends once");
                 assert_eq!(self.awake_in(*session), [], "nobody is awake in {session}, which has ended");
             }
-            Event::AgentCreated { agent, name, session, .. } => {
+            Event::AgentCreated { agent, parent, name, session, hatch_by, .. } => {
                 self.assert_open(*session);
-                let being =
-                    Being { name: name.clone(), place: Place::Awake(*session), messages: 0, last_message: None };
+                match parent {
+                    None => assert_eq!(self.agents.len(), 0, "only agent 0 has no parent"),
+                    Some(parent) => {
+                        let above = self.living(*parent);
+                        let waited = above.waits_for.take_if(|child| child == agent).is_some();
+                        assert!(!waited || above.tools == 0, "{agent} has waited for all tools of {parent}");
+                    }
+                }
+                let place = match hatch_by {
+                    Some(until) => Place::Egg { until: until.0, session: *session },
+                    None => Place::Awake(*session),
+                };
+                let being = Being {
+                    name: name.clone(),
+                    parent: *parent,
+                    place,
+                    messages: 0,
+                    last_message: None,
+                    tools: 0,
+                    waits_for: None,
+                };
                 assert!(self.agents.insert(*agent, being).is_none(), "{agent} is created once");
+            }
+            Event::ForkRequested { agent, birth } => {
+                let above = self.living(*agent);
+                assert!(above.tools > 0, "a fork waits for tools and for nothing else");
+                assert_eq!(above.waits_for.replace(birth.agent), None, "one fork at a time");
+            }
+            Event::ForkCancelled { agent, child } => {
+                assert_eq!(self.living(*agent).waits_for.take(), Some(*child), "only a fork that waits is cancelled");
+            }
+            Event::AgentHatched { agent } => {
+                let being = self.living(*agent);
+                let Place::Egg { session, .. } = being.place else { panic!("{agent} is no egg") };
+                being.place = Place::Awake(session);
+            }
+            Event::AgentExpired { agent } => {
+                assert_eq!(self.children(*agent), [], "nobody is left below {agent}");
+                let being = self.living(*agent);
+                let Place::Egg { until, .. } = being.place else { panic!("{agent} is no egg") };
+                assert!(until <= record.ts.0, "{agent} has until {until}");
+                being.place = Place::Expired;
             }
             Event::AgentRenamed { agent, name } => self.living(*agent).name = name.clone(),
             Event::AgentSlept { agent } => {
-                let place = std::mem::replace(&mut self.living(*agent).place, Place::Asleep);
-                assert_eq!(place, Place::Awake(record.session), "{agent} falls asleep where it was awake");
+                let being = self.living(*agent);
+                being.place = match being.place {
+                    Place::Egg { until, .. } => Place::Egg { until, session: None },
+                    Place::Awake(_) => Place::Asleep,
+                    Place::Asleep | Place::Expired | Place::Dead => panic!("{agent} was not awake"),
+                };
+                being.tools = 0;
             }
             Event::AgentWoken { agent, session } => {
                 self.assert_open(*session);
                 let place = std::mem::replace(&mut self.living(*agent).place, Place::Awake(*session));
                 assert_eq!(place, Place::Asleep, "{agent} wakes from sleep");
             }
-            Event::AgentEnded { agent, .. } => {
-                touched = self.session_of(*agent);
-                self.living(*agent).place = Place::Dead;
+            Event::AgentKilled { agent, by, .. } => {
+                assert_eq!(self.children(*agent), [], "nobody is left below {agent}");
+                assert!(by.is_none_or(|by| !self.above(by).contains(agent)), "nobody kills an ancestor");
+                let being = self.living(*agent);
+                assert!(being.parent.is_some(), "agent 0 is immortal");
+                assert_eq!(being.waits_for, None, "no fork waits for the dead");
+                being.place = Place::Dead;
             }
-            Event::MessageAdded { agent, .. } => {
-                touched = self.session_of(*agent);
+            Event::AgentReparented { agent, parent } => {
+                assert_eq!(self.above(*agent).get(1), Some(parent), "{agent} moves up by one");
+                self.living(*parent);
+                self.living(*agent).parent = Some(*parent);
+            }
+            Event::MessageAdded { agent, kind, source_id, .. } => {
+                let here = source_id.is_none();
                 let being = self.living(*agent);
                 being.messages += 1;
                 being.last_message = Some(record.id);
+                match kind {
+                    MessageKind::ToolCall => being.tools += u32::from(here),
+                    MessageKind::ToolResult => being.tools = being.tools.saturating_sub(u32::from(here)),
+                    MessageKind::Clear | MessageKind::Rewind | MessageKind::Interrupted => being.tools = 0,
+                    MessageKind::System
+                    | MessageKind::User
+                    | MessageKind::Assistant
+                    | MessageKind::Mark
+                    | MessageKind::AgentKilled
+                    | MessageKind::Command
+                    | MessageKind::Fork
+                    | MessageKind::Usage => {}
+                }
+            }
+            Event::MailSent { from, to, .. } => {
+                for party in [from, to] {
+                    if let Address::Agent(agent) = party {
+                        self.living(*agent);
+                    }
+                }
+                self.mail.insert(record.id, Letter { from: *from, to: *to, delivered: false, read: false });
+            }
+            Event::MailDelivered { to, mail } => {
+                let letter = self.letter(*mail, *to);
+                assert!(!std::mem::replace(&mut letter.delivered, true), "{mail} is taken once");
+            }
+            Event::MailRead { to, mail } => {
+                self.letter(*mail, *to).read = true;
             }
         }
-        assert_eq!(record.session, touched, "the envelope names the session in which it happened");
         if let Some(session) = record.session {
             let sitting = self.sitting(session);
             sitting.last_active = sitting.last_active.max(record.ts.0);
+        }
+    }
+
+    /// The session in which an event happens: the one that it names, else the one that its agent is in.
+    pub fn session_of(&self, event: &Event) -> Option<SessionId> {
+        match event {
+            Event::SessionStarted { session, .. }
+            | Event::SessionEnding { session, .. }
+            | Event::SessionEnded { session, .. } => Some(*session),
+            Event::AgentCreated { session, .. } | Event::AgentWoken { session, .. } => *session,
+            Event::ForkRequested { agent, .. }
+            | Event::ForkCancelled { agent, .. }
+            | Event::AgentHatched { agent }
+            | Event::AgentExpired { agent }
+            | Event::AgentRenamed { agent, .. }
+            | Event::AgentSlept { agent }
+            | Event::AgentKilled { agent, .. }
+            | Event::AgentReparented { agent, .. }
+            | Event::MessageAdded { agent, .. }
+            | Event::MailSent { from: Address::Agent(agent), .. } => {
+                let being = self.agents.get(agent).unwrap_or_else(|| panic!("{agent} was never created"));
+                session_at(being.place)
+            }
+            Event::MailSent { from: Address::Human, .. } | Event::MailDelivered { .. } | Event::MailRead { .. } => None,
         }
     }
 
@@ -99,11 +225,20 @@ impl Witness {
     }
 
     pub fn next_deadline(&self) -> Option<i64> {
-        self.sessions.keys().filter_map(|id| self.deadline(*id)).min()
+        let eggs = self.agents.values().filter_map(|being| match being.place {
+            Place::Egg { until, .. } => Some(until),
+            Place::Awake(_) | Place::Asleep | Place::Expired | Place::Dead => None,
+        });
+        self.sessions.keys().filter_map(|id| self.deadline(*id)).chain(eggs).min()
     }
 
     pub fn asked(&self, session: SessionId) -> Option<&EndReason> {
         self.sessions[&session].asked.as_ref()
+    }
+
+    /// Whether a fork of this agent waits.
+    pub fn waits(&self, agent: AgentId) -> bool {
+        self.agents.get(&agent).is_some_and(|being| being.waits_for.is_some())
     }
 
     /// Sessions that were asked to end and have not.
@@ -129,16 +264,33 @@ impl Witness {
         for (id, agent) in world.agents() {
             let being = &self.agents[&id];
             let place = match agent.life {
+                Life::Hatching { until, session } => Place::Egg { until: until.0, session },
                 Life::Alive { session } => Place::Awake(session),
                 Life::Sleeping => Place::Asleep,
+                Life::Expired { .. } => Place::Expired,
                 Life::Dead { .. } => Place::Dead,
             };
             assert_eq!(place, being.place, "{id}");
             assert_eq!((&agent.name, agent.messages), (&being.name, being.messages), "{id}");
             assert_eq!(agent.last_message, being.last_message, "{id}");
+            assert_eq!(agent.parent, being.parent, "{id}");
+            assert_eq!(agent.children.iter().copied().collect::<Vec<_>>(), self.children(id), "below {id}");
+            assert_eq!(agent.open_tools, being.tools, "{id}");
+            assert_eq!(agent.pending_fork.as_ref().map(|birth| birth.agent), being.waits_for, "{id}");
+            self.agrees_on_mail(world, Address::Agent(id));
         }
+        self.agrees_on_mail(world, Address::Human);
         let wake_at = self.next_deadline().map(Timestamp);
         assert_eq!(plan(world), Plan { close: self.unfinished(), wake_at });
+    }
+
+    fn agrees_on_mail(&self, world: &World, of: Address) {
+        let unread = self.mail.iter().filter(|(_, letter)| letter.to == of && !letter.read);
+        let expected: Vec<_> = unread.map(|(id, letter)| (*id, letter.from, letter.delivered)).collect();
+        let found: Vec<_> = (world.mailbox(of).into_iter().flat_map(|mailbox| mailbox.unread.iter()))
+            .map(|(id, letter)| (*id, letter.from, letter.state == LetterState::Delivered))
+            .collect();
+        assert_eq!(found, expected, "the mail of {of}");
     }
 
     fn sitting(&mut self, id: SessionId) -> &mut Sitting {
@@ -147,8 +299,14 @@ impl Witness {
 
     fn living(&mut self, id: AgentId) -> &mut Being {
         let being = self.agents.get_mut(&id).unwrap_or_else(|| panic!("{id} was never created"));
-        assert_ne!(being.place, Place::Dead, "{id} stays dead");
+        assert!(is_living(being), "{id} stays dead");
         being
+    }
+
+    fn letter(&mut self, id: EventId, to: Address) -> &mut Letter {
+        let letter = self.mail.get_mut(&id).unwrap_or_else(|| panic!("{id} was never sent"));
+        assert!(letter.to == to && !letter.read, "{id} is unread, and for {to}: {letter:?}");
+        letter
     }
 
     fn assert_open(&self, session: Option<SessionId>) {
@@ -157,15 +315,30 @@ impl Witness {
         }
     }
 
-    fn session_of(&self, agent: AgentId) -> Option<SessionId> {
-        match self.agents[&agent].place {
-            Place::Awake(session) => session,
-            Place::Asleep | Place::Dead => None,
-        }
+    /// Those above an agent, the nearest first.
+    fn above(&self, agent: AgentId) -> Vec<AgentId> {
+        std::iter::successors(self.agents[&agent].parent, |id| self.agents[id].parent).collect()
+    }
+
+    /// Those right below an agent that live.
+    fn children(&self, of: AgentId) -> Vec<AgentId> {
+        let below = self.agents.iter().filter(|(_, being)| being.parent == Some(of) && is_living(being));
+        below.map(|(id, _)| *id).collect()
     }
 
     fn awake_in(&self, session: SessionId) -> Vec<AgentId> {
-        let awake = self.agents.iter().filter(|(_, being)| being.place == Place::Awake(Some(session)));
+        let awake = self.agents.iter().filter(|(_, being)| session_at(being.place) == Some(session));
         awake.map(|(id, _)| *id).collect()
+    }
+}
+
+fn is_living(being: &Being) -> bool {
+    !matches!(being.place, Place::Dead | Place::Expired)
+}
+
+fn session_at(place: Place) -> Option<SessionId> {
+    match place {
+        Place::Egg { session, .. } | Place::Awake(session) => session,
+        Place::Asleep | Place::Expired | Place::Dead => None,
     }
 }

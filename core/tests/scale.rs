@@ -1,0 +1,117 @@
+//! What must not grow: a fork does not walk a history, the world keeps places and no bodies, and no walk goes deeper into the
+//! stack than another.
+
+use hatchery_core::agent::{Birth, ancestors, below};
+use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
+use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Record, Timestamp, World, step};
+
+/// Far less than a test has: a walk that calls itself for each of ten thousand ancestors does not fit.
+const SMALL_STACK: usize = 256 * 1024;
+
+fn id(number: u128) -> AgentId {
+    AgentId::from_bytes(number.to_be_bytes())
+}
+
+fn live(world: &mut World, command: &Command) -> Vec<Record> {
+    step(world, command, Timestamp(0)).expect("it is possible")
+}
+
+fn founded() -> World {
+    let mut world = World::default();
+    live(&mut world, &Command::FoundRegistry { agent: id(0), name: None });
+    world
+}
+
+fn say(world: &mut World, agent: AgentId, kind: MessageKind) -> EventId {
+    let event = Event::MessageAdded { agent, kind, content: "x".repeat(200), to: None, source_id: None };
+    let record = Record { id: world.head().next(), ts: Timestamp(0), session: None, event };
+    world.apply(&record).expect("it is possible");
+    record.id
+}
+
+fn fork(parent: AgentId, child: AgentId) -> Command {
+    Command::Fork { parent, at: None, birth: Birth::of(child) }
+}
+
+#[test]
+fn a_fork_is_one_event_and_the_world_no_larger_however_much_was_said() {
+    let grown = |messages: u64| {
+        let mut world = founded();
+        for _ in 0..messages {
+            say(&mut world, id(0), MessageKind::User);
+        }
+        let before = postcard::to_stdvec(&world).expect("plain data").len();
+        let forked = live(&mut world, &fork(id(0), id(1)));
+        assert_eq!(ranges(&world, id(1)).len(), 1);
+        (forked.len(), before)
+    };
+    let (few, many) = (grown(1_000), grown(1_000_000));
+    assert_eq!((few.0, many.0), (1, 1));
+    // Numbers are written in fewer bytes when they are small.
+    assert!(many.1 <= few.1 + 8, "{} bytes after 1,000 messages, {} after 1,000,000", few.1, many.1);
+}
+
+/// What an agent costs that does nothing: its place in the maps is for the store's benchmark, this is what it carries.
+#[test]
+fn an_idle_agent_is_small() {
+    assert!(size_of::<hatchery_core::agent::Agent>() <= 512, "{}", size_of::<hatchery_core::agent::Agent>());
+}
+
+#[test]
+fn a_chain_of_ten_thousand_is_walked_without_a_deeper_stack() {
+    let walk = || {
+        let depth = 10_000;
+        let mut world = founded();
+        say(&mut world, id(0), MessageKind::Mark);
+        for child in 1..=depth {
+            live(&mut world, &fork(id(child - 1), id(child)));
+            say(&mut world, id(child), MessageKind::User);
+        }
+        let leaf = id(depth);
+        assert_eq!(ranges(&world, leaf).len(), 10_001);
+        assert_eq!(ancestors(&world, leaf).count(), 10_000);
+        assert_eq!(below(&world, id(0)).len(), 10_001);
+        let saved = postcard::to_stdvec(&world).expect("plain data");
+        assert_eq!(postcard::from_bytes::<World>(&saved).expect("what was saved loads"), world);
+
+        let back = live(&mut world, &Command::Rewind { agent: leaf, to: RewindTo::LastMark });
+        assert_eq!(back[0].event.refers_to(), Some(EventId(2)), "the mark of the first, seen by the last");
+        assert_eq!(ranges(&world, leaf).len(), 2);
+        let kill = Command::Kill { agent: id(1), cascade: true, by: None, remark: None };
+        assert_eq!(live(&mut world, &kill).len(), 10_000);
+        assert_eq!(below(&world, id(0)), [id(0)]);
+    };
+    let thread = std::thread::Builder::new().stack_size(SMALL_STACK).spawn(walk).expect("a thread");
+    thread.join().expect("it fits");
+}
+
+/// With a look at all earlier parts for each rewind, or at the whole turn for each interruption, this would not end.
+#[test]
+fn many_rewinds_and_interruptions_are_replayed_in_one_pass() {
+    let mut world = founded();
+    for _ in 0..100_000 {
+        let to = say(&mut world, id(0), MessageKind::User);
+        let event = Event::MessageAdded {
+            agent: id(0),
+            kind: MessageKind::Rewind,
+            content: String::new(),
+            to: Some(to),
+            source_id: None,
+        };
+        let record = Record { id: world.head().next(), ts: Timestamp(0), session: None, event };
+        world.apply(&record).expect("it is possible");
+    }
+    assert_eq!(ranges(&world, id(0)).len(), 100_001);
+
+    let marker = |id| Said {
+        id: EventId(id),
+        agent: AgentId::from_bytes([0; 16]),
+        kind: MessageKind::Interrupted,
+        content: String::new(),
+        source_id: None,
+        interrupted: false,
+    };
+    let mut said: Vec<Said> = (0..300_000).map(marker).collect();
+    mark_interrupted(&mut said);
+    assert!(said.iter().all(|said| said.interrupted));
+}
