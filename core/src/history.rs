@@ -140,10 +140,11 @@ fn own_parts<'a>(
             }
             CutHow::Rewind { to } => {
                 kept.push((open, cut.at.before()));
-                kept.retain_mut(|(after, upto)| {
+                // From the end: so many rewinds cost no more than the parts that they take back.
+                while kept.pop_if(|(after, _)| *after >= to).is_some() {}
+                if let Some((_, upto)) = kept.last_mut() {
                     *upto = (*upto).min(to);
-                    after < upto
-                });
+                }
                 inherits = inherits.map(|limit| limit.min(to));
                 // The marker itself stays.
                 open = cut.at.before();
@@ -181,6 +182,8 @@ pub fn mark_interrupted(said: &mut [Said]) {
         }
         if said[at].kind == MessageKind::Interrupted {
             said[turn..=at].iter_mut().for_each(|it| it.interrupted = true);
+            // What is marked once need not be marked again by the next marker.
+            turn = at + 1;
         }
     }
 }
