@@ -1,7 +1,7 @@
 //! Deciding. One command against one world gives events or a refusal; then whatever follows by itself, until quiet. What
 //! can be decided about a noun stands with the noun; this room only says who decides what.
 
-use crate::agent::{self, Life, Origin};
+use crate::agent::{self, Birth, Life, Origin};
 use crate::session::{self, EndReason};
 use crate::world::Due;
 use crate::{AgentId, Command, Event, Record, Refusal, Stream, Timestamp, World, history, mail};
@@ -62,8 +62,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
 /// What follows by itself, or nothing. Costs the same however large the world is.
 pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some((parent, birth)) = world.ready_fork() {
-        let origin = Origin { agent: parent, upto: world.agent(parent).and_then(|it| it.last_message) };
-        return agent::born(parent, origin, birth, now);
+        return late_birth(world, parent, birth, now);
     }
     match world.next_deadline() {
         Some((at, Due::Session(session))) if at <= now => {
@@ -74,11 +73,27 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     }
 }
 
+/// A birth that had to wait. Its session may have ended meanwhile; then the child sleeps, like everybody who was in it.
+fn late_birth(world: &World, parent: AgentId, birth: &Birth, now: Timestamp) -> Vec<Event> {
+    let origin = Origin { agent: parent, upto: world.agent(parent).and_then(|it| it.last_message) };
+    match birth.session {
+        Some(session) if session::open(world, session).is_err() => {
+            let outside = Birth { session: None, ..birth.clone() };
+            let asleep = Event::AgentSlept { agent: birth.agent };
+            agent::born(parent, origin, &outside, now).into_iter().chain([asleep]).collect()
+        }
+        _ => agent::born(parent, origin, birth, now),
+    }
+}
+
 /// The streams that must not have changed meanwhile for these records to stand: what the command read, and whatever they
 /// change. The second matters because much follows from a command that does not name it: a closing session puts agents to
-/// sleep, and any command may find that a session is overdue.
+/// sleep, any command may find that a session is overdue, and a child that waited is born into its session.
 pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
-    command.reads().into_iter().chain(records.iter().map(|record| record.event.stream())).collect()
+    let changed = records.iter().map(|record| record.event.stream());
+    let births = records.iter().filter(|record| matches!(record.event, Event::AgentCreated { .. }));
+    let entered = births.filter_map(|record| record.session.map(Stream::Session));
+    command.reads().into_iter().chain(changed).chain(entered).collect()
 }
 
 /// The first word makes an egg an agent.
