@@ -175,7 +175,7 @@ pub(crate) fn fork(
     if let Some(session) = birth.session {
         crate::session::open(world, session)?;
     }
-    if world.agent(birth.agent).is_some() {
+    if world.is_taken(birth.agent) {
         return Err(Refusal::AgentExists(birth.agent));
     }
     let forked = living(world, parent)?;

@@ -283,7 +283,7 @@ pub(crate) fn import(world: &World, items: &[Imported]) -> Result<Vec<Event>, Re
         match item {
             Imported::Agent { agent, parent, upto } => {
                 known(world, &made, *parent)?;
-                if world.agent(*agent).is_some() || !made.insert(*agent) {
+                if world.is_taken(*agent) || !made.insert(*agent) {
                     return Err(Refusal::AgentExists(*agent));
                 }
                 let origin = Origin { agent: *parent, upto: *upto };
