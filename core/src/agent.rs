@@ -239,10 +239,19 @@ pub(crate) fn kill(
         // Leaves first, so that no living agent ever has a dead parent.
         return Ok(below(world, agent).into_iter().rev().flat_map(killed).collect());
     }
-    let heir = ancestors(world, agent).find(|id| world.agent(*id).is_some_and(Agent::is_living));
-    let heir = heir.ok_or(Refusal::RootIsImmortal(agent))?;
-    let moved = victim.children.iter().map(|child| Event::AgentReparented { agent: *child, parent: heir });
-    Ok(moved.chain(killed(agent)).collect())
+    Ok(orphans(victim).chain(killed(agent)).collect())
+}
+
+/// An egg's time is up.
+pub(crate) fn expire(world: &World, agent: AgentId) -> Vec<Event> {
+    let moved = world.agent(agent).into_iter().flat_map(orphans);
+    moved.chain([Event::AgentExpired { agent }]).collect()
+}
+
+/// Those right below an agent that ends move up. Its parent lives: whoever was below one that ended has moved up too.
+fn orphans(ends: &Agent) -> impl Iterator<Item = Event> {
+    let moved = |parent| ends.children.iter().map(move |child| Event::AgentReparented { agent: *child, parent });
+    ends.parent.into_iter().flat_map(moved)
 }
 
 /// Those above an agent, the nearest first.

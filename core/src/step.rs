@@ -68,7 +68,7 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
         Some((at, Due::Session(session))) if at <= now => {
             vec![Event::SessionEnding { session, reason: EndReason::Inactive }]
         }
-        Some((at, Due::Egg(agent))) if at <= now => vec![Event::AgentExpired { agent }],
+        Some((at, Due::Egg(agent))) if at <= now => agent::expire(world, agent),
         _ => Vec::new(),
     }
 }

@@ -99,6 +99,7 @@ impl World {
         self.leave(at, agent)?;
         let mut due = None;
         self.change_agent(at, agent, |it| match it.life {
+            Life::Hatching { .. } if !it.children.is_empty() => Err("leaves children behind"),
             Life::Hatching { until, .. } => {
                 due = Some(until);
                 it.life = Life::Expired { at: ts };
