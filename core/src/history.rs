@@ -53,6 +53,24 @@ impl MessageKind {
             | Self::Interrupted => false,
         }
     }
+
+    /// Whether an agent says it itself.
+    pub fn is_spoken(self) -> bool {
+        match self {
+            Self::Assistant | Self::ToolCall => true,
+            Self::Clear
+            | Self::System
+            | Self::User
+            | Self::ToolResult
+            | Self::Mark
+            | Self::Rewind
+            | Self::AgentKilled
+            | Self::Command
+            | Self::Fork
+            | Self::Usage
+            | Self::Interrupted => false,
+        }
+    }
 }
 
 /// The id that a message had where it was imported from.

@@ -4,7 +4,7 @@
 use crate::agent::{self, Birth, Life, Origin};
 use crate::session::{self, EndReason};
 use crate::world::Due;
-use crate::{AgentId, Command, Event, Record, Refusal, Stream, Timestamp, World, history, mail};
+use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
 use std::collections::BTreeSet;
 
 /// Decides, applies and settles: the one way in which a world moves forward. A refusal leaves it untouched.
@@ -48,7 +48,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         }
         Command::Kill { agent, cascade, by, remark } => agent::kill(world, *agent, *cascade, *by, remark.as_deref()),
         Command::AddMessage { agent, kind, content } => {
-            history::add(world, *agent, *kind, content).map(|said| hatched(world, *agent, said))
+            history::add(world, *agent, *kind, content).map(|said| hatched(world, *agent, *kind, said))
         }
         Command::Rewind { agent, to } => history::rewind(world, *agent, to),
         Command::ImportHistory { items } => history::import(world, items),
@@ -96,10 +96,12 @@ pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
     command.reads().into_iter().chain(changed).chain(entered).collect()
 }
 
-/// The first word makes an egg an agent.
-fn hatched(world: &World, agent: AgentId, said: Vec<Event>) -> Vec<Event> {
+/// Its first word makes an egg an agent. What others say to it does not: it would never expire.
+fn hatched(world: &World, agent: AgentId, kind: MessageKind, said: Vec<Event>) -> Vec<Event> {
     match world.agent(agent).map(|it| it.life) {
-        Some(Life::Hatching { .. }) => [Event::AgentHatched { agent }].into_iter().chain(said).collect(),
+        Some(Life::Hatching { .. }) if kind.is_spoken() => {
+            [Event::AgentHatched { agent }].into_iter().chain(said).collect()
+        }
         _ => said,
     }
 }
