@@ -272,8 +272,9 @@ pub fn below(world: &World, agent: AgentId) -> Vec<AgentId> {
 
 /// Who is meant: an id, the beginning of one, or a name that only one living agent has.
 pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
-    if let Ok(id) = reference.parse() {
-        return world.agent(id).map(|_| id).ok_or(Refusal::UnknownAgent(id));
+    let whole = reference.parse().ok();
+    if let Some(id) = whole.filter(|id| world.agent(*id).is_some()) {
+        return Ok(id);
     }
     let named = world.agents().filter(|(_, agent)| agent.is_living() && agent.name.as_deref() == Some(reference));
     let mut candidates: Vec<AgentId> = named.map(|(id, _)| id).collect();
@@ -282,7 +283,10 @@ pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
     }
     match candidates[..] {
         [one] => Ok(one),
-        [] => Err(Refusal::NobodyCalled(reference.chars().take(MAX_NAME_BYTES).collect())),
+        [] => Err(whole.map_or_else(
+            || Refusal::NobodyCalled(reference.chars().take(MAX_NAME_BYTES).collect()),
+            Refusal::UnknownAgent,
+        )),
         _ => Err(Refusal::Ambiguous { reference: reference.chars().take(MAX_NAME_BYTES).collect(), candidates }),
     }
 }

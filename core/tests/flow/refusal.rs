@@ -72,12 +72,7 @@ fn cases() -> Vec<(Command, Refusal, Sort, &'static str)> {
         (kill(R), Refusal::RootIsImmortal(R), Untimely, "root_is_immortal"),
         (kill_by(D, A, false), Refusal::KillsAncestor { by: D, ancestor: A }, Untimely, "kills_ancestor"),
         (fork(A, NOBODY), Refusal::ForkPending { parent: A, child: PROMISED }, Untimely, "fork_pending"),
-        (
-            fork_at(R, NOBODY, 99),
-            Refusal::NotInHistory { agent: R, message: EventId(99) },
-            Missing,
-            "not_in_history",
-        ),
+        (fork_at(R, NOBODY, 99), Refusal::NotInHistory { agent: R, message: EventId(99) }, Missing, "not_in_history"),
         (rewind(R, RewindTo::LastMark), Refusal::NoSuchMark { agent: R, label: None }, Missing, "no_such_mark"),
         (take(human), Refusal::NoMail(human), Missing, "no_mail"),
         (read_this(human, 1), Refusal::NotUnread { to: human, mail: EventId(1) }, Missing, "not_unread"),
@@ -111,12 +106,7 @@ fn every_refusal_is_given_where_it_should_be() {
     }
     for (reference, refusal, sort, code) in [
         ("Zoë", Refusal::NobodyCalled("Zoë".into()), Missing, "nobody_called"),
-        (
-            "Cael",
-            Refusal::Ambiguous { reference: "Cael".into(), candidates: vec![A, D] },
-            Untimely,
-            "ambiguous",
-        ),
+        ("Cael", Refusal::Ambiguous { reference: "Cael".into(), candidates: vec![A, D] }, Untimely, "ambiguous"),
     ] {
         check_words(&refusal, sort, code);
         assert_eq!(resolve(&it.world, reference), Err(refusal));
