@@ -25,6 +25,8 @@ pub struct Agent {
     pub provider: Option<String>,
     pub model: Option<String>,
     pub life: Life,
+    /// The event by which it was made: all its own messages come after it, and all that it inherits comes before.
+    pub born: EventId,
     pub created: Timestamp,
     pub last_active: Timestamp,
     pub last_message: Option<EventId>,
@@ -173,7 +175,7 @@ pub(crate) fn fork(
     if let Some(session) = birth.session {
         crate::session::open(world, session)?;
     }
-    if world.agent(birth.agent).is_some() {
+    if world.is_taken(birth.agent) {
         return Err(Refusal::AgentExists(birth.agent));
     }
     let forked = living(world, parent)?;
@@ -237,10 +239,19 @@ pub(crate) fn kill(
         // Leaves first, so that no living agent ever has a dead parent.
         return Ok(below(world, agent).into_iter().rev().flat_map(killed).collect());
     }
-    let heir = ancestors(world, agent).find(|id| world.agent(*id).is_some_and(Agent::is_living));
-    let heir = heir.ok_or(Refusal::RootIsImmortal(agent))?;
-    let moved = victim.children.iter().map(|child| Event::AgentReparented { agent: *child, parent: heir });
-    Ok(moved.chain(killed(agent)).collect())
+    Ok(orphans(victim).chain(killed(agent)).collect())
+}
+
+/// An egg's time is up.
+pub(crate) fn expire(world: &World, agent: AgentId) -> Vec<Event> {
+    let moved = world.agent(agent).into_iter().flat_map(orphans);
+    moved.chain([Event::AgentExpired { agent }]).collect()
+}
+
+/// Those right below an agent that ends move up. Its parent lives: whoever was below one that ended has moved up too.
+fn orphans(ends: &Agent) -> impl Iterator<Item = Event> {
+    let moved = |parent| ends.children.iter().map(move |child| Event::AgentReparented { agent: *child, parent });
+    ends.parent.into_iter().flat_map(moved)
 }
 
 /// Those above an agent, the nearest first.
@@ -261,8 +272,9 @@ pub fn below(world: &World, agent: AgentId) -> Vec<AgentId> {
 
 /// Who is meant: an id, the beginning of one, or a name that only one living agent has.
 pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
-    if let Ok(id) = reference.parse() {
-        return world.agent(id).map(|_| id).ok_or(Refusal::UnknownAgent(id));
+    let whole = reference.parse().ok();
+    if let Some(id) = whole.filter(|id| world.agent(*id).is_some()) {
+        return Ok(id);
     }
     let named = world.agents().filter(|(_, agent)| agent.is_living() && agent.name.as_deref() == Some(reference));
     let mut candidates: Vec<AgentId> = named.map(|(id, _)| id).collect();
@@ -271,7 +283,10 @@ pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
     }
     match candidates[..] {
         [one] => Ok(one),
-        [] => Err(Refusal::NobodyCalled(reference.chars().take(MAX_NAME_BYTES).collect())),
+        [] => Err(whole.map_or_else(
+            || Refusal::NobodyCalled(reference.chars().take(MAX_NAME_BYTES).collect()),
+            Refusal::UnknownAgent,
+        )),
         _ => Err(Refusal::Ambiguous { reference: reference.chars().take(MAX_NAME_BYTES).collect(), candidates }),
     }
 }

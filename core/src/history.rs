@@ -53,6 +53,24 @@ impl MessageKind {
             | Self::Interrupted => false,
         }
     }
+
+    /// Whether an agent says it itself.
+    pub fn is_spoken(self) -> bool {
+        match self {
+            Self::Assistant | Self::ToolCall => true,
+            Self::Clear
+            | Self::System
+            | Self::User
+            | Self::ToolResult
+            | Self::Mark
+            | Self::Rewind
+            | Self::AgentKilled
+            | Self::Command
+            | Self::Fork
+            | Self::Usage
+            | Self::Interrupted => false,
+        }
+    }
 }
 
 /// The id that a message had where it was imported from.
@@ -104,7 +122,7 @@ pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
     let mut current = world.agent(leaf).map(|it| (leaf, it.last_message));
     while let Some((agent, end)) = current {
         let Some(it) = world.agent(agent) else { break };
-        let (kept, inherits) = own_parts(it.cuts.iter().take_while(|cut| Some(cut.at) <= end), end);
+        let (kept, inherits) = own_parts(it.born, it.cuts.iter().take_while(|cut| Some(cut.at) <= end), end);
         for (after, upto) in kept.into_iter().rev() {
             let upto = upto.min(ceiling);
             if after < upto {
@@ -121,14 +139,15 @@ pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
     found
 }
 
-/// Which of an agent's own messages counted when `end` was its last: pairs of (after, up to); and how far its inheritance
-/// counts, or that it does not.
+/// Which of an agent's own messages counted when `end` was its last: pairs of (after, up to), in order; and how far its
+/// inheritance counts, or that it does not.
 fn own_parts<'a>(
+    born: EventId,
     cuts: impl Iterator<Item = &'a Cut>,
     end: Option<EventId>,
 ) -> (Vec<(EventId, EventId)>, Option<EventId>) {
     let mut kept: Vec<(EventId, EventId)> = Vec::new();
-    let mut open = EventId::START;
+    let mut open = born;
     let mut inherits = Some(EventId(u64::MAX));
     for cut in cuts {
         match cut.how {
@@ -139,10 +158,11 @@ fn own_parts<'a>(
             }
             CutHow::Rewind { to } => {
                 kept.push((open, cut.at.before()));
-                kept.retain_mut(|(after, upto)| {
+                // From the end: so many rewinds cost no more than the parts that they take back.
+                while kept.pop_if(|(after, _)| *after >= to).is_some() {}
+                if let Some((_, upto)) = kept.last_mut() {
                     *upto = (*upto).min(to);
-                    after < upto
-                });
+                }
                 inherits = inherits.map(|limit| limit.min(to));
                 // The marker itself stays.
                 open = cut.at.before();
@@ -180,6 +200,8 @@ pub fn mark_interrupted(said: &mut [Said]) {
         }
         if said[at].kind == MessageKind::Interrupted {
             said[turn..=at].iter_mut().for_each(|it| it.interrupted = true);
+            // What is marked once need not be marked again by the next marker.
+            turn = at + 1;
         }
     }
 }
@@ -279,7 +301,7 @@ pub(crate) fn import(world: &World, items: &[Imported]) -> Result<Vec<Event>, Re
         match item {
             Imported::Agent { agent, parent, upto } => {
                 known(world, &made, *parent)?;
-                if world.agent(*agent).is_some() || !made.insert(*agent) {
+                if world.is_taken(*agent) || !made.insert(*agent) {
                     return Err(Refusal::AgentExists(*agent));
                 }
                 let origin = Origin { agent: *parent, upto: *upto };

@@ -43,11 +43,8 @@ pub(crate) fn send(world: &World, from: Address, to: Address, body: &str) -> Res
     if body.len() > MAX_MAIL_BYTES {
         return Err(Refusal::MailTooLong { bytes: body.len() });
     }
-    for party in [from, to] {
-        if let Address::Agent(agent) = party {
-            living(world, agent)?;
-        }
-    }
+    present(world, from)?;
+    present(world, to)?;
     Ok(vec![Event::MailSent { from, to, body: body.to_owned() }])
 }
 
@@ -57,7 +54,7 @@ pub(crate) fn take(world: &World, to: Address, from: Option<Address>) -> Result<
     let first = world.mailbox(to).and_then(|mailbox| mailbox.unread.iter().find(|(_, letter)| queued(letter)));
     match first {
         Some((mail, _)) => Ok(vec![Event::MailDelivered { to, mail: *mail }]),
-        None => Err(Refusal::NoMail(to)),
+        None => Err(none(world, to, from)),
     }
 }
 
@@ -68,9 +65,24 @@ pub(crate) fn read(world: &World, to: Address, mail: Option<EventId>) -> Result<
         Some(mail) => {
             mailbox.filter(|it| it.unread.contains_key(&mail)).map(|_| mail).ok_or(Refusal::NotUnread { to, mail })?
         }
-        None => mailbox.and_then(|it| it.unread.get_min()).map(|(mail, _)| *mail).ok_or(Refusal::NoMail(to))?,
+        None => {
+            mailbox.and_then(|it| it.unread.get_min()).map(|(mail, _)| *mail).ok_or_else(|| none(world, to, None))?
+        }
     };
     Ok(vec![Event::MailRead { to, mail: found }])
+}
+
+/// Why there is no mail: none yet, or none ever, so that nobody waits for the dead and the unknown.
+fn none(world: &World, to: Address, from: Option<Address>) -> Refusal {
+    let gone = from.into_iter().chain([to]).find_map(|party| present(world, party).err());
+    gone.unwrap_or(Refusal::NoMail(to))
+}
+
+fn present(world: &World, party: Address) -> Result<(), Refusal> {
+    match party {
+        Address::Human => Ok(()),
+        Address::Agent(agent) => living(world, agent).map(|_| ()),
+    }
 }
 
 impl fmt::Display for Address {

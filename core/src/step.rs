@@ -1,10 +1,10 @@
 //! Deciding. One command against one world gives events or a refusal; then whatever follows by itself, until quiet. What
 //! can be decided about a noun stands with the noun; this room only says who decides what.
 
-use crate::agent::{self, Life, Origin};
+use crate::agent::{self, Birth, Life, Origin};
 use crate::session::{self, EndReason};
 use crate::world::Due;
-use crate::{AgentId, Command, Event, Record, Refusal, Stream, Timestamp, World, history, mail};
+use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
 use std::collections::BTreeSet;
 
 /// Decides, applies and settles: the one way in which a world moves forward. A refusal leaves it untouched.
@@ -48,7 +48,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         }
         Command::Kill { agent, cascade, by, remark } => agent::kill(world, *agent, *cascade, *by, remark.as_deref()),
         Command::AddMessage { agent, kind, content } => {
-            history::add(world, *agent, *kind, content).map(|said| hatched(world, *agent, said))
+            history::add(world, *agent, *kind, content).map(|said| hatched(world, *agent, *kind, said))
         }
         Command::Rewind { agent, to } => history::rewind(world, *agent, to),
         Command::ImportHistory { items } => history::import(world, items),
@@ -62,29 +62,46 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
 /// What follows by itself, or nothing. Costs the same however large the world is.
 pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some((parent, birth)) = world.ready_fork() {
-        let origin = Origin { agent: parent, upto: world.agent(parent).and_then(|it| it.last_message) };
-        return agent::born(parent, origin, birth, now);
+        return late_birth(world, parent, birth, now);
     }
     match world.next_deadline() {
         Some((at, Due::Session(session))) if at <= now => {
             vec![Event::SessionEnding { session, reason: EndReason::Inactive }]
         }
-        Some((at, Due::Egg(agent))) if at <= now => vec![Event::AgentExpired { agent }],
+        Some((at, Due::Egg(agent))) if at <= now => agent::expire(world, agent),
         _ => Vec::new(),
+    }
+}
+
+/// A birth that had to wait. Its session may have ended meanwhile; then the child sleeps, like everybody who was in it.
+fn late_birth(world: &World, parent: AgentId, birth: &Birth, now: Timestamp) -> Vec<Event> {
+    let origin = Origin { agent: parent, upto: world.agent(parent).and_then(|it| it.last_message) };
+    match birth.session {
+        Some(session) if session::open(world, session).is_err() => {
+            let outside = Birth { session: None, ..birth.clone() };
+            let asleep = Event::AgentSlept { agent: birth.agent };
+            agent::born(parent, origin, &outside, now).into_iter().chain([asleep]).collect()
+        }
+        _ => agent::born(parent, origin, birth, now),
     }
 }
 
 /// The streams that must not have changed meanwhile for these records to stand: what the command read, and whatever they
 /// change. The second matters because much follows from a command that does not name it: a closing session puts agents to
-/// sleep, and any command may find that a session is overdue.
+/// sleep, any command may find that a session is overdue, and a child that waited is born into its session.
 pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
-    command.reads().into_iter().chain(records.iter().map(|record| record.event.stream())).collect()
+    let changed = records.iter().map(|record| record.event.stream());
+    let births = records.iter().filter(|record| matches!(record.event, Event::AgentCreated { .. }));
+    let entered = births.filter_map(|record| record.session.map(Stream::Session));
+    command.reads().into_iter().chain(changed).chain(entered).collect()
 }
 
-/// The first word makes an egg an agent.
-fn hatched(world: &World, agent: AgentId, said: Vec<Event>) -> Vec<Event> {
+/// Its first word makes an egg an agent. What others say to it does not: it would never expire.
+fn hatched(world: &World, agent: AgentId, kind: MessageKind, said: Vec<Event>) -> Vec<Event> {
     match world.agent(agent).map(|it| it.life) {
-        Some(Life::Hatching { .. }) => [Event::AgentHatched { agent }].into_iter().chain(said).collect(),
+        Some(Life::Hatching { .. }) if kind.is_spoken() => {
+            [Event::AgentHatched { agent }].into_iter().chain(said).collect()
+        }
         _ => said,
     }
 }

@@ -27,6 +27,8 @@ pub struct World {
     ending: OrdSet<SessionId>,
     /// What ends by itself, the next first.
     deadlines: OrdSet<(Timestamp, Due)>,
+    /// Children of forks that wait: their ids are given away.
+    promised: OrdSet<AgentId>,
     /// Parents whose tools are done and whose fork waited for that.
     ready_forks: OrdSet<AgentId>,
 }
@@ -70,6 +72,11 @@ impl World {
 
     pub fn agent(&self, id: AgentId) -> Option<&Agent> {
         self.agents.get(&id)
+    }
+
+    /// Whether an id belongs to an agent, or to one that waits to be born.
+    pub fn is_taken(&self, id: AgentId) -> bool {
+        self.agents.contains_key(&id) || self.promised.contains(&id)
     }
 
     pub fn mailbox(&self, of: Address) -> Option<&Mailbox> {

@@ -19,13 +19,13 @@ impl World {
             None if self.root.is_some() => return Err(Impossible::Agent { at, agent, why: "has no parent" }),
             None => self.root = Some(agent),
             Some(parent) => {
+                let mut waited = false;
                 self.change_living(at, parent, |it| {
                     it.children.insert(agent);
-                    if it.pending_fork.as_ref().is_some_and(|birth| birth.agent == agent) {
-                        it.pending_fork = None;
-                    }
+                    waited = it.pending_fork.take_if(|birth| birth.agent == agent).is_some();
                 })?;
-                if self.agent(parent).is_some_and(|it| it.pending_fork.is_none()) {
+                if waited {
+                    self.promised.remove(&agent);
                     self.ready_forks.remove(&parent);
                 }
             }
@@ -47,6 +47,7 @@ impl World {
             provider: provider.clone(),
             model: model.clone(),
             life,
+            born: at,
             created: ts,
             last_active: ts,
             last_message: None,
@@ -61,7 +62,11 @@ impl World {
     }
 
     pub(super) fn fork_requested(&mut self, at: EventId, agent: AgentId, birth: &Birth) -> Result<(), Impossible> {
+        if self.is_taken(birth.agent) {
+            return Err(Impossible::Agent { at, agent: birth.agent, why: "had been created before" });
+        }
         self.change_living(at, agent, |it| it.pending_fork = Some(Box::new(birth.clone())))?;
+        self.promised.insert(birth.agent);
         self.note_ready_fork(agent);
         Ok(())
     }
@@ -71,6 +76,7 @@ impl World {
             Some(birth) if birth.agent == child => Ok(()),
             _ => Err("had no such fork waiting"),
         })?;
+        self.promised.remove(&child);
         self.ready_forks.remove(&agent);
         Ok(())
     }
@@ -93,6 +99,7 @@ impl World {
         self.leave(at, agent)?;
         let mut due = None;
         self.change_agent(at, agent, |it| match it.life {
+            Life::Hatching { .. } if !it.children.is_empty() => Err("leaves children behind"),
             Life::Hatching { until, .. } => {
                 due = Some(until);
                 it.life = Life::Expired { at: ts };

@@ -1,12 +1,23 @@
-//! Agents: created, renamed, asleep, woken, ended; and what they say.
+//! Agents: agent 0, renamed, asleep, woken; and what they say.
 
 use crate::given::*;
-use hatchery_core::agent::{Life, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_REMARK_BYTES, MessageKind};
+use hatchery_core::agent::{Life, MAX_NAME_BYTES};
+use hatchery_core::history::MAX_MESSAGE_BYTES;
+use hatchery_core::mail::Address;
 use hatchery_core::session::EndReason::User;
-use hatchery_core::{Command, Event, EventId, Refusal, Timestamp};
+use hatchery_core::{Command, Event, EventId, MessageKind, Refusal, Timestamp};
 
-fn named(name: &str) -> Command {
-    Command::CreateAgent { agent: A, parent: None, name: Some(name.into()), session: None }
+#[test]
+fn agent_0_is_founded_once() {
+    let it = nothing().at(3).when(found(R)).then([founded(R)]);
+    assert_eq!((it.world.root(), it.world.agent_count()), (Some(R), 1));
+    let root = it.world.agent(R).unwrap();
+    assert_eq!((root.life, root.parent, root.created), (Life::Alive { session: None }, None, Timestamp(3)));
+    let it = it.when(found(R)).refused(Refusal::RootExists(R));
+    it.when(found(A)).refused(Refusal::RootExists(R));
+
+    let unnameable = Command::FoundRegistry { agent: R, name: Some(String::new()) };
+    nothing().when(unnameable).refused(Refusal::BadName { name: String::new() });
 }
 
 #[test]
@@ -17,15 +28,6 @@ fn an_agent_is_alive_from_the_start_in_its_session_or_in_none() {
 
     let it = given([]).when(create(A, None)).then([created(A, None)]);
     assert_eq!(it.world.agent(A).unwrap().life, Life::Alive { session: None });
-}
-
-#[test]
-fn an_agent_remembers_its_parent() {
-    let child = Command::CreateAgent { agent: B, parent: Some(A), name: None, session: None };
-    let event = Event::AgentCreated { agent: B, parent: Some(A), name: None, session: None };
-    let it = given([created(A, None)]).when(child.clone()).then([event]);
-    assert_eq!(it.world.agent(B).unwrap().parent, Some(A));
-    given([]).when(child).refused(Refusal::UnknownAgent(A));
 }
 
 #[test]
@@ -47,15 +49,12 @@ fn names_are_not_keys() {
 fn a_name_is_short_visible_and_not_empty() {
     let longest = "x".repeat(MAX_NAME_BYTES);
     for good in ["C", "Cael of the Attic", "Zoë", "名", longest.as_str()] {
-        let event = Event::AgentCreated { agent: A, parent: None, name: Some(good.into()), session: None };
-        given([]).when(named(good)).then([event]);
         given([created(A, None)]).when(rename(A, good)).then([renamed(A, good)]);
     }
     // 22 characters of three bytes each: the limit counts bytes.
     let (one_more, in_bytes) = ("x".repeat(MAX_NAME_BYTES + 1), "名".repeat(22));
     for bad in ["", " ", " Cael", "Cael\n", "Ca\tel", "Ca\u{7f}el", "Ca\0el", one_more.as_str(), in_bytes.as_str()] {
         let refusal = Refusal::BadName { name: bad.chars().take(MAX_NAME_BYTES).collect() };
-        given([]).when(named(bad)).refused(refusal.clone());
         given([created(A, None)]).when(rename(A, bad)).refused(refusal);
     }
 }
@@ -83,21 +82,24 @@ fn nobody_enters_a_session_that_is_not_open() {
 }
 
 #[test]
-fn the_dead_stay_dead() {
-    let it = given([started(S), created(A, Some(S))]).at(5).when(end_agent(A)).then([dead(A)]);
-    assert_eq!(it.world.agent(A).unwrap().life, Life::Dead { at: Timestamp(5) });
-    assert_eq!(it.world.session(S).unwrap().awake.len(), 0);
-    for command in [end_agent(A), wake(A, None), rename(A, "Cael"), say(A, "boo")] {
-        it.clone().when(command).refused(Refusal::AgentDead(A));
-    }
+fn a_sleeper_may_be_killed_renamed_spoken_to_forked_and_written_to() {
+    let asleep = given([started(S), created(A, Some(S)), slept(A)]);
+    asleep.clone().when(kill(A)).then([dead(A)]);
+    asleep.clone().when(rename(A, "Cael")).then([renamed(A, "Cael")]);
+    asleep.clone().when(say(A, "sleep well")).then([said(A, "sleep well")]);
+    asleep.clone().when(fork(A, B)).then([forked(A, B, None)]);
+    let (human, sleeper) = (Address::Human, Address::Agent(A));
+    asleep.when(send(human, sleeper, "later")).then([sent(human, sleeper, "later")]);
 }
 
 #[test]
-fn a_sleeper_may_be_ended_renamed_and_spoken_to() {
-    let asleep = given([started(S), created(A, Some(S)), slept(A)]);
-    asleep.clone().when(end_agent(A)).then([dead(A)]);
-    asleep.clone().when(rename(A, "Cael")).then([renamed(A, "Cael")]);
-    asleep.when(say(A, "sleep well")).then([said(A, "sleep well")]);
+fn each_state_has_its_word() {
+    let it = given([started(S), created(A, Some(S)), laid(B, 9), laid(C, 9), created(D, None), slept(A)]);
+    let it = it.and(expired(C)).and(dead(D));
+    let word = |agent| it.world.agent(agent).unwrap().life.word();
+    assert_eq!([R, A, B, C, D].map(word), ["alive", "sleeping", "hatching", "expired", "dead"]);
+    let living = |agent| it.world.agent(agent).unwrap().is_living();
+    assert_eq!([R, A, B, C, D].map(living), [true, true, true, false, false]);
 }
 
 #[test]
@@ -110,19 +112,20 @@ fn messages_are_counted_and_the_last_one_is_known_by_its_place() {
     let it = given([created(A, None)]).at(10).when(say(A, "one")).then([said(A, "one")]);
     let it = it.at(20).when(say(A, "one")).then([said(A, "one")]);
     let agent = it.world.agent(A).unwrap();
-    assert_eq!((agent.messages, agent.last_message), (2, Some(EventId(3))));
+    assert_eq!((agent.messages, agent.last_message), (2, Some(EventId(4))));
     assert_eq!((agent.created, agent.last_active), (Timestamp(0), Timestamp(20)));
+    assert_eq!(it.world.agent(R).unwrap().messages, 0, "what is said to one is not said to another");
 }
 
 #[test]
 fn a_message_keeps_its_kind_and_its_text_as_given() {
-    for kind in
-        [MessageKind::System, MessageKind::User, MessageKind::Assistant, MessageKind::ToolCall, MessageKind::ToolResult]
-    {
+    use MessageKind::*;
+    let plain = [System, User, Assistant, ToolCall, ToolResult, AgentKilled, Command, Fork, Usage, Interrupted, Clear];
+    for kind in plain.into_iter().chain([Mark]) {
         let content = "\"quoted\"\n\\ \0 é 🥚";
-        given([created(A, None)])
-            .when(Command::AddMessage { agent: A, kind, content: content.into() })
-            .then([Event::MessageAdded { agent: A, kind, content: content.into() }]);
+        let it = given([created(A, None)]).when(add(A, kind, content)).then([added(A, kind, content)]);
+        let reaches = matches!(kind, System | User | Assistant | ToolCall | ToolResult);
+        assert_eq!(it.heard(A), if reaches { vec![content] } else { vec![] }, "{kind:?}");
     }
 }
 
@@ -133,16 +136,4 @@ fn a_message_may_be_empty_or_as_long_as_the_limit_and_no_longer() {
     }
     let bytes = MAX_MESSAGE_BYTES + 1;
     given([created(A, None)]).when(say(A, &"x".repeat(bytes))).refused(Refusal::MessageTooLong { bytes });
-}
-
-#[test]
-fn a_remark_may_be_as_long_as_the_limit_and_no_longer() {
-    let remark = |bytes| Some("x".repeat(bytes));
-    given([created(A, None)])
-        .when(Command::EndAgent { agent: A, remark: remark(MAX_REMARK_BYTES) })
-        .then([Event::AgentEnded { agent: A, remark: remark(MAX_REMARK_BYTES) }]);
-    let bytes = MAX_REMARK_BYTES + 1;
-    given([created(A, None)])
-        .when(Command::EndAgent { agent: A, remark: remark(bytes) })
-        .refused(Refusal::RemarkTooLong { bytes });
 }

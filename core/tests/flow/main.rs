@@ -1,8 +1,15 @@
 //! Given events, when a command, then events or a refusal. One file a noun.
 
 mod agent;
+mod egg;
+mod fork;
 mod given;
+mod history;
+mod import;
+mod kill;
+mod mail;
 mod refusal;
+mod registry;
 mod session;
 mod settling;
 mod world;

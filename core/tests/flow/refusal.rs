@@ -1,11 +1,13 @@
 //! Every "no", at least once, and what programs and people are told about it.
 
 use crate::given::*;
-use hatchery_core::agent::{MAX_MESSAGE_BYTES, MAX_REMARK_BYTES};
+use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, resolve};
+use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo};
+use hatchery_core::mail::MAX_MAIL_BYTES;
 use hatchery_core::refusal::Sort::{self, Invalid, Missing, Untimely};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::session::MAX_LABEL_BYTES;
-use hatchery_core::{Command, Refusal};
+use hatchery_core::{Address, Command, EventId, MessageKind, Refusal};
 use std::collections::BTreeSet;
 
 /// Names all variants and tells one from another, so that a new one does not compile until it is listed, and listed does
@@ -24,71 +26,94 @@ macro_rules! variants {
 
 variants! {
     UnknownSession SessionExists SessionOver SessionEnding SessionNotEnding
-    UnknownAgent AgentExists AgentDead AgentAwake
-    LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong
+    UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous
+    RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
+    LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange
 }
 
-/// S is open, T has ended; A is alive, B is dead.
+/// S is open, T has ended; A is alive and a fork of it waits, B is dead, C has expired, D descends from A.
 fn cases() -> Vec<(Command, Refusal, Sort, &'static str)> {
     let is_over = || Refusal::SessionOver { session: T, reason: User };
     let label = Some("x".repeat(MAX_LABEL_BYTES + 1));
     let remark = Some("x".repeat(MAX_REMARK_BYTES + 1));
     let message = "x".repeat(MAX_MESSAGE_BYTES + 1);
-    let (nowhere, nobody) =
-        (hatchery_core::SessionId::from_bytes([9; 16]), hatchery_core::AgentId::from_bytes([9; 16]));
+    let mark = "x".repeat(MAX_MARK_BYTES + 1);
+    let mail = "x".repeat(MAX_MAIL_BYTES + 1);
+    let nowhere = hatchery_core::SessionId::from_bytes([9; 16]);
     let no_session = || Refusal::UnknownSession(nowhere);
-    let no_agent = || Refusal::UnknownAgent(nobody);
+    let no_agent = || Refusal::UnknownAgent(NOBODY);
     let too_short = Command::StartSession { session: nowhere, label: None, idle_ms: Some(1) };
     let labelled = Command::StartSession { session: nowhere, label, idle_ms: None };
-    let child = Command::CreateAgent { agent: nobody, parent: Some(nobody), name: None, session: None };
+    let remarked = Command::Kill { agent: D, cascade: false, by: None, remark };
+    let never = bear(R, Birth { hatch_ms: Some(0), ..Birth::of(NOBODY) });
+    let (human, expired) = (Address::Human, Address::Agent(C));
     vec![
         (end(nowhere, User), no_session(), Missing, "unknown_session"),
         (close(nowhere), no_session(), Missing, "unknown_session"),
-        (create(nobody, Some(nowhere)), no_session(), Missing, "unknown_session"),
+        (create(NOBODY, Some(nowhere)), no_session(), Missing, "unknown_session"),
         (wake(A, Some(nowhere)), no_session(), Missing, "unknown_session"),
         (start(S), Refusal::SessionExists(S), Untimely, "session_exists"),
         (start(T), Refusal::SessionExists(T), Untimely, "session_exists"),
         (end(T, User), is_over(), Untimely, "session_over"),
         (close(T), is_over(), Untimely, "session_over"),
         (close(S), Refusal::SessionNotEnding(S), Untimely, "session_not_ending"),
-        (child, no_agent(), Missing, "unknown_agent"),
-        (rename(nobody, "Cael"), no_agent(), Missing, "unknown_agent"),
-        (wake(nobody, None), no_agent(), Missing, "unknown_agent"),
-        (end_agent(nobody), no_agent(), Missing, "unknown_agent"),
-        (say(nobody, "hello"), no_agent(), Missing, "unknown_agent"),
+        (fork(NOBODY, NOBODY), no_agent(), Missing, "unknown_agent"),
+        (rename(NOBODY, "Cael"), no_agent(), Missing, "unknown_agent"),
+        (wake(NOBODY, None), no_agent(), Missing, "unknown_agent"),
+        (kill(NOBODY), no_agent(), Missing, "unknown_agent"),
+        (say(NOBODY, "hello"), no_agent(), Missing, "unknown_agent"),
+        (rewind(NOBODY, RewindTo::LastMark), no_agent(), Missing, "unknown_agent"),
         (create(A, None), Refusal::AgentExists(A), Untimely, "agent_exists"),
         (create(B, None), Refusal::AgentExists(B), Untimely, "agent_exists"),
         (say(B, "hello"), Refusal::AgentDead(B), Untimely, "agent_dead"),
+        (send(human, expired, "hello"), Refusal::AgentExpired(C), Untimely, "agent_expired"),
         (wake(A, Some(S)), Refusal::AgentAwake(A), Untimely, "agent_awake"),
+        (found(A), Refusal::RootExists(R), Untimely, "root_exists"),
+        (kill(R), Refusal::RootIsImmortal(R), Untimely, "root_is_immortal"),
+        (kill_by(D, A, false), Refusal::KillsAncestor { by: D, ancestor: A }, Untimely, "kills_ancestor"),
+        (fork(A, NOBODY), Refusal::ForkPending { parent: A, child: PROMISED }, Untimely, "fork_pending"),
+        (fork_at(R, NOBODY, 99), Refusal::NotInHistory { agent: R, message: EventId(99) }, Missing, "not_in_history"),
+        (rewind(R, RewindTo::LastMark), Refusal::NoSuchMark { agent: R, label: None }, Missing, "no_such_mark"),
+        (take(human), Refusal::NoMail(human), Missing, "no_mail"),
+        (read_this(human, 1), Refusal::NotUnread { to: human, mail: EventId(1) }, Missing, "not_unread"),
         (labelled, Refusal::LabelTooLong { bytes: MAX_LABEL_BYTES + 1 }, Invalid, "label_too_long"),
         (too_short, Refusal::IdleOutOfRange { ms: 1 }, Invalid, "idle_out_of_range"),
         (rename(A, ""), Refusal::BadName { name: String::new() }, Invalid, "bad_name"),
         (say(A, &message), Refusal::MessageTooLong { bytes: message.len() }, Invalid, "message_too_long"),
-        (
-            Command::EndAgent { agent: A, remark },
-            Refusal::RemarkTooLong { bytes: MAX_REMARK_BYTES + 1 },
-            Invalid,
-            "remark_too_long",
-        ),
+        (remarked, Refusal::RemarkTooLong { bytes: MAX_REMARK_BYTES + 1 }, Invalid, "remark_too_long"),
+        (add(A, MessageKind::Mark, &mark), Refusal::MarkTooLong { bytes: mark.len() }, Invalid, "mark_too_long"),
+        (send(human, human, &mail), Refusal::MailTooLong { bytes: mail.len() }, Invalid, "mail_too_long"),
+        (never, Refusal::HatchOutOfRange { ms: 0 }, Invalid, "hatch_out_of_range"),
     ]
 }
+
+const PROMISED: hatchery_core::AgentId = hatchery_core::AgentId::from_bytes([10; 16]);
 
 #[test]
 fn every_refusal_is_given_where_it_should_be() {
     let mut seen = BTreeSet::new();
-    let mut check = |it: Given, command, refusal: Refusal, sort, code| {
+    let mut check_words = |refusal: &Refusal, sort, code| {
         assert_eq!((refusal.sort(), refusal.code()), (sort, code));
         assert!(!refusal.to_string().is_empty() && !refusal.hint().is_empty(), "{code} says what and what next");
-        seen.insert(variant(&refusal));
-        it.when(command).refused(refusal);
+        seen.insert(variant(refusal));
     };
-    let it =
-        given([started(S), started(T), ending(T, User), ended(T, User), created(A, None), created(B, None), dead(B)]);
+    let it = given([started(S), started(T), ending(T, User), ended(T, User), created(A, None), created(B, None)]);
+    let it = it.and(dead(B)).and(laid(C, 9)).and(expired(C)).and(forked(A, D, None));
+    let it = it.and(called(A)).and(fork_requested(A, PROMISED)).and(renamed(A, "Cael")).and(renamed(D, "Cael"));
     for (command, refusal, sort, code) in cases() {
-        check(it.clone(), command, refusal, sort, code);
+        check_words(&refusal, sort, code);
+        it.clone().when(command).refused(refusal);
+    }
+    for (reference, refusal, sort, code) in [
+        ("Zoë", Refusal::NobodyCalled("Zoë".into()), Missing, "nobody_called"),
+        ("Cael", Refusal::Ambiguous { reference: "Cael".into(), candidates: vec![A, D] }, Untimely, "ambiguous"),
+    ] {
+        check_words(&refusal, sort, code);
+        assert_eq!(resolve(&it.world, reference), Err(refusal));
     }
     let refusal = Refusal::SessionEnding { session: S, reason: User };
-    check(it.and(ending(S, User)), end(S, User), refusal, Untimely, "session_ending");
+    check_words(&refusal, Untimely, "session_ending");
+    it.and(ending(S, User)).when(end(S, User)).refused(refusal);
     assert_eq!(seen, VARIANTS.iter().copied().collect());
 }
 

@@ -3,7 +3,7 @@
 use crate::given::*;
 use hatchery_core::session::EndReason::{Completed, Inactive, User};
 use hatchery_core::session::MAX_IDLE_MS;
-use hatchery_core::{Command, Event, Plan, Refusal, Timestamp, plan, settle};
+use hatchery_core::{Command, Plan, Refusal, Timestamp, plan, settle};
 
 /// A session with an idle limit of a second, and an agent in it.
 fn idle_after_a_second() -> Given {
@@ -54,7 +54,7 @@ fn whatever_happens_in_a_session_puts_its_deadline_off() {
     let activity = [
         (say(A, "still here"), said(A, "still here")),
         (rename(A, "Cael"), renamed(A, "Cael")),
-        (end_agent(A), dead(A)),
+        (kill(A), dead(A)),
         (create(B, Some(S)), created(B, Some(S))),
     ];
     for (command, event) in activity {
@@ -94,6 +94,9 @@ fn all_that_is_overdue_ends_in_one_step_the_oldest_deadline_first() {
     let it = given([started_idle(T, 1_000), started_idle(S, 2_000)]);
     assert_eq!(wake_at(&it), Some(1_000));
     it.at(9_000).when(Command::Tick).then([ending(T, Inactive), ending(S, Inactive)]);
+
+    let it = given([started_idle(S, 2_000), laid(A, 1_000), laid(B, 3_000)]).at(9_000);
+    it.when(Command::Tick).then([expired(A), ending(S, Inactive), expired(B)]);
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn a_deadline_beyond_the_end_of_time_is_the_end_of_time() {
 fn settling_says_nothing_more_once_it_was_heard() {
     let it = idle_after_a_second();
     let follows = settle(&it.world, Timestamp(1_000));
-    assert_eq!(follows, Some(Event::SessionEnding { session: S, reason: Inactive }));
+    assert_eq!(follows, [ending(S, Inactive)]);
     let it = it.at(1_000).and(ending(S, Inactive));
-    assert_eq!(settle(&it.world, Timestamp(1_000)), None);
+    assert_eq!(settle(&it.world, Timestamp(1_000)), []);
 }
