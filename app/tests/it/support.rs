@@ -3,7 +3,11 @@
 pub mod daemon;
 pub mod follower;
 pub mod http;
+pub mod place;
+pub mod postgres;
+pub mod proxy;
 pub mod random;
+pub mod rows;
 
 use std::sync::LazyLock;
 use tokio::runtime::{Builder, Handle, Runtime};

@@ -78,10 +78,7 @@ impl Door {
     }
 
     pub fn say(&self, agent: &str, content: &str) -> Answer {
-        self.post(
-            &format!("/api/agents/{agent}/messages"),
-            &serde_json::json!({ "kind": "user", "content": content }),
-        )
+        self.post(&format!("/api/agents/{agent}/messages"), &serde_json::json!({ "kind": "user", "content": content }))
     }
 }
 

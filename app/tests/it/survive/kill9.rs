@@ -102,14 +102,7 @@ struct Load {
 
 impl Load {
     fn new(number: usize, seed: u64) -> Self {
-        Self {
-            number,
-            round: 0,
-            random: Random::new(seed),
-            agents: Vec::new(),
-            sessions: Vec::new(),
-            sent: Vec::new(),
-        }
+        Self { number, round: 0, random: Random::new(seed), agents: Vec::new(), sessions: Vec::new(), sent: Vec::new() }
     }
 
     /// Gives the events of every answer, as they were written.
