@@ -4,6 +4,7 @@
 use crate::support::daemon::{Daemon, Grounds, PATIENCE};
 use crate::support::follower::Follower;
 use crate::support::http::{Http, Lost};
+use crate::support::postgres::Server;
 use crate::support::random::Random;
 use crate::support::runtime;
 use serde_json::json;
@@ -22,6 +23,12 @@ const STILLBORN: usize = 5;
 fn sqlite() {
     // Often enough that a kill falls into the keeping of a snapshot, too.
     survive("sqlite", &Grounds::with("snapshot_every = 100"));
+}
+
+#[test]
+fn postgres() {
+    let database = Server::shared().database();
+    survive("postgres", &Grounds::with(&format!("store = '{}'\nsnapshot_every = 100", database.url())));
 }
 
 fn survive(store: &str, grounds: &Grounds) {
