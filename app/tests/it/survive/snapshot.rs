@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 /// What a damaged snapshot may look like. Each in SQL, over all that are kept.
 const DAMAGES: [&str; 7] = [
-    "UPDATE snapshots SET body = substr(body, 1, length(body) / 2) || x'ff' || substr(body, length(body) / 2 + 2)",
+    "UPDATE snapshots SET body = CAST(substr(body, 1, length(body) / 2) || x'ff' || substr(body, length(body) / 2 + 2) AS BLOB)",
     "UPDATE snapshots SET body = x''",
     "UPDATE snapshots SET checksum = checksum + 1",
     "UPDATE snapshots SET checksum = -1",

@@ -41,7 +41,8 @@ fn a_flipped_byte_in_the_wal_leaves_a_prefix_of_the_log() {
 #[test]
 fn a_file_that_is_no_database_is_refused_and_left_alone() {
     let mut random = Random::new(4);
-    for size in [1, 15, 16, 100, 511, 512, 4_096, 100_000] {
+    // A file of one byte is an empty one to SQLite.
+    for size in [2, 15, 16, 100, 511, 512, 4_096, 100_000] {
         let grounds = Grounds::new();
         let garbage: Vec<u8> = (0..size).map(|_| random.next().to_le_bytes()[0]).collect();
         fs::write(grounds.database(), &garbage).unwrap();
@@ -55,6 +56,21 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
     }
 }
 
+/// SQLite would take it for a new database, and throw the WAL away.
+#[test]
+fn a_wal_without_its_database_is_refused_and_left_alone() {
+    let (grounds, _log) = killed_with_a_wal();
+    let before = fs::read(wal(&grounds.database())).unwrap();
+    fs::write(grounds.database(), "").unwrap();
+    for _ in ["empty", "gone"] {
+        let ran = grounds.refused(Scene::Plain);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(ran.stderr.contains("hatchery.db-wal still holds a part of it"), "{ran:?}");
+        assert_eq!(fs::read(wal(&grounds.database())).unwrap(), before);
+        fs::remove_file(grounds.database()).unwrap_or_default();
+    }
+}
+
 /// A database cut short lost pages that were safe: nothing can be promised but that it is said.
 #[test]
 fn a_cut_database_never_panics() {
@@ -63,6 +79,9 @@ fn a_cut_database_never_panics() {
     let log = fill(&daemon, 150);
     daemon.signal(rustix::process::Signal::TERM);
     assert_eq!(daemon.wait().code(), Some(0));
+    let connection = rusqlite::Connection::open(grounds.database()).unwrap();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(connection);
     let whole = fs::read(grounds.database()).unwrap();
     let mut refused = 0;
     for part in 1..8 {
@@ -122,7 +141,8 @@ fn check_damaged(grounds: &Grounds, log: &[String], number: usize, what: &str, d
         drop(daemon);
         copy.run(&["fsck"]).good();
     } else {
-        let store = store::open(&StoreUrl::Sqlite(copy.database()), runtime()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let store = store::open(&StoreUrl::Sqlite(copy.database()), runtime())
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
         let found = fsck::check(store.as_ref(), false, &mut |_| {}).unwrap();
         assert!(found.is_clean(), "{what}: {found:?}");
         assert!(found.events <= log.len() as u64, "{what}");
