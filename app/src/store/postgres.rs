@@ -370,8 +370,9 @@ impl Store for Postgres {
                 let insert = transaction.prepare_cached(insert).await?;
                 for (agent, of) in &runs.of {
                     let (los, his) = bounds(of);
-                    let (first, last) = (los.first(), his.last());
-                    transaction.execute(&insert, &[&agent.to_string(), &first, &last, &los, &his]).await?;
+                    if let (Some(first), Some(last)) = (los.first(), his.last()) {
+                        transaction.execute(&insert, &[&agent.to_string(), &first, &last, &los, &his]).await?;
+                    }
                 }
                 upto = runs.upto;
                 transaction.execute("UPDATE indexed SET upto = $1", &[&place(upto)]).await?;

@@ -112,7 +112,7 @@ fn exported(events: u64) -> (Grounds, PathBuf) {
     let agent = daemon.door.agent(Some(&session));
     let asleep = daemon.door.agent(Some(&over));
     let dead = daemon.door.agent(None);
-    assert_eq!(daemon.door.post(&format!("/api/agents/{dead}/end"), &json!({ "remark": "done" })).status, 200);
+    assert_eq!(daemon.door.post(&format!("/api/agents/{dead}/kill"), &json!({ "remark": "done" })).status, 200);
     assert_eq!(daemon.door.post(&format!("/api/agents/{asleep}/rename"), &json!({ "name": "Cael" })).status, 200);
     assert_eq!(daemon.door.post(&format!("/api/sessions/{over}/end"), &json!({})).status, 202);
     wait_for_the_end(&daemon);

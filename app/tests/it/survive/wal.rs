@@ -134,7 +134,9 @@ fn check_damaged(grounds: &Grounds, log: &[String], number: usize, what: &str, d
     if number % WITH_A_DAEMON == 0 {
         let daemon = copy.up();
         let kept = daemon.door.log();
-        assert_eq!(kept, log[..kept.len()], "{what}");
+        // Where nothing is left, the daemon begins anew with another agent 0.
+        let begun_anew = kept.len() == 1 && kept[0].contains("agent_created") && !kept[0].contains("parent");
+        assert!(begun_anew || kept == log[..kept.len()], "{what}: {kept:?}");
         let agent = daemon.door.agent(None);
         assert_eq!(daemon.door.say(&agent, "it goes on").status, 201, "{what}");
         assert_eq!(daemon.door.head(), kept.len() as u64 + 2, "{what}");
