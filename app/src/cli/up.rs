@@ -39,7 +39,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         no_open: args.no_open || context.json,
     };
     let config = Config::resolve(&context.project, &flags)?;
-    start_logging(&config.log)?;
+    super::start_logging(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)))
         .enable_all()
@@ -71,18 +71,4 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     served.map(|_lock| ExitCode::SUCCESS)
-}
-
-fn start_logging(level: &str) -> Result<(), Report> {
-    let filter = tracing_subscriber::EnvFilter::try_new(level).map_err(|error| {
-        Report::new(crate::report::Code::Usage, format_args!("log = \"{level}\" cannot be used: {error}"))
-    })?;
-    let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(ansi)
-        .with_target(false)
-        .init();
-    Ok(())
 }
