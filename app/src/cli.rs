@@ -1,6 +1,5 @@
 //! The command line. One file a subcommand: its help text, its arguments and what it does sit together.
 
-mod agent_ref;
 mod clear;
 mod completions;
 mod demo;
@@ -15,6 +14,7 @@ mod import;
 mod kill;
 mod mail;
 mod mark;
+mod mcp;
 mod paint;
 mod ps;
 mod rename;
@@ -27,9 +27,10 @@ mod up;
 
 use crate::config::{Config, Flags};
 use crate::project::Project;
-use crate::report::{Context as _, Report};
+use crate::report::{Code, Context as _, Report};
 use clap::{Parser, Subcommand};
 use std::future::Future;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -79,6 +80,7 @@ enum Command {
     Rewind(rewind::Args),
     Send(send::Args),
     Mail(mail::Args),
+    Mcp(mcp::Args),
     Export(export::Args),
     Import(import::Args),
     Fsck(fsck::Args),
@@ -129,6 +131,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Rewind(args) => rewind::run(&context, &args),
         Command::Send(args) => send::run(&context, &args),
         Command::Mail(args) => mail::run(&context, &args),
+        Command::Mcp(args) => mcp::run(&context, &args),
         Command::Export(args) => export::run(&context, &args),
         Command::Import(args) => import::run(&context, &args),
         Command::Fsck(args) => fsck::run(&context, &args),
@@ -161,6 +164,20 @@ fn accepted(context: &Context, path: &str, body: &serde_json::Value) -> Result<E
         print_line(&events::Line::read(&event.to_string())?.to_string())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Words for people and for logs go to standard error.
+fn start_logging(level: &str) -> Result<(), Report> {
+    let filter = tracing_subscriber::EnvFilter::try_new(level)
+        .map_err(|error| Report::new(Code::Usage, format_args!("log = \"{level}\" cannot be used: {error}")))?;
+    let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(ansi)
+        .with_target(false)
+        .init();
+    Ok(())
 }
 
 /// One JSON document on standard output.

@@ -1,6 +1,9 @@
 //! How the commands speak to the daemon: they find it by `.hatchery/daemon.json`, start one in the background when none
 //! runs, and carry the project's token.
 
+pub mod paths;
+pub mod patience;
+
 use crate::http::{ErrorBody, ErrorDetail};
 use crate::project::{DaemonFile, Project};
 use crate::report::{Code, Context as _, Report};
@@ -25,6 +28,32 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above the daemon's own time limit, so that its answer arrives.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Why there is no answer, or not the one that was asked for.
+#[derive(Debug)]
+pub enum Failure {
+    /// The daemon said no.
+    Refused { code: Code, detail: ErrorDetail },
+    /// It did not answer: whether it did what it was asked for is not known.
+    Away(Report),
+    /// It was not even asked, or its answer makes no sense.
+    Broken(Report),
+}
+
+impl From<Failure> for Report {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused { code, detail } => Report::new(code, detail.message).hint(detail.hint),
+            Failure::Away(report) | Failure::Broken(report) => report,
+        }
+    }
+}
+
+impl From<Report> for Failure {
+    fn from(report: Report) -> Self {
+        Self::Broken(report)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -69,10 +98,15 @@ impl Client {
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Report> {
         let response = self.send(Method::GET, path, Bytes::new()).await?;
-        read(response).await
+        Ok(read(response).await?)
     }
 
     pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Report> {
+        Ok(self.ask(path, body).await?)
+    }
+
+    /// The same, for those who do something about a failure.
+    pub async fn ask<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
         let body = serde_json::to_vec(body).context("the request cannot be written")?;
         let response = self.send(Method::POST, path, body.into()).await?;
         read(response).await
@@ -81,7 +115,7 @@ impl Client {
     /// Sends a text as it is.
     pub async fn post_text<T: DeserializeOwned>(&self, path: &str, text: String) -> Result<T, Report> {
         let response = self.send(Method::POST, path, text.into()).await?;
-        read(response).await
+        Ok(read(response).await?)
     }
 
     /// A body that arrives bit by bit, as long as it lasts.
@@ -89,14 +123,14 @@ impl Client {
         let response = self.send(Method::GET, path, Bytes::new()).await?;
         match response.status().is_success() {
             true => Ok(response.into_body()),
-            false => Err(refused(response).await),
+            false => Err(refused(response).await.into()),
         }
     }
 
-    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Report> {
+    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Failure> {
         let away = |why: String| {
-            Report::new(Code::Unreachable, format_args!("the daemon at {} does not answer: {why}", self.authority))
-                .hint("`hatchery status` shows whether one runs")
+            let message = format!("the daemon at {} does not answer: {why}", self.authority);
+            Failure::Away(Report::new(Code::Unreachable, message).hint("`hatchery status` shows whether one runs"))
         };
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.authority)).await;
         let stream = connected.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))?;
@@ -113,29 +147,30 @@ impl Client {
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(body))
             .context("the request cannot be written")?;
-        let limit = if path.starts_with("/api/fsck") { Duration::MAX } else { ANSWER_TIMEOUT };
+        let slow = ["/api/fsck", "/api/history/import"].iter().any(|slow| path.starts_with(slow));
+        let limit = if slow { Duration::MAX } else { ANSWER_TIMEOUT };
         let answered = tokio::time::timeout(limit, sender.send_request(request)).await;
         answered.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))
     }
 }
 
-async fn read<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, Report> {
+async fn read<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, Failure> {
     if !response.status().is_success() {
         return Err(refused(response).await);
     }
-    let body = response.into_body().collect().await.context("the answer broke off")?.to_bytes();
-    serde_json::from_slice(&body).context("the answer cannot be read")
+    let body = response.into_body().collect().await.context("the answer broke off").map_err(Failure::Away)?;
+    Ok(serde_json::from_slice(&body.to_bytes()).context("the answer cannot be read")?)
 }
 
-async fn refused(response: Response<Incoming>) -> Report {
+async fn refused(response: Response<Incoming>) -> Failure {
     let status = response.status();
     let body = response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     match serde_json::from_slice::<ErrorBody>(&body) {
-        Ok(ErrorBody { error: ErrorDetail { message, hint, .. } }) => {
+        Ok(ErrorBody { error }) => {
             let code = if status.is_server_error() { Code::Unreachable } else { Code::Failed };
-            Report::new(code, message).hint(hint)
+            Failure::Refused { code, detail: error }
         }
-        Err(_) => Report::failed(format_args!("the daemon answered {status}")),
+        Err(_) => Failure::Broken(Report::failed(format_args!("the daemon answered {status}"))),
     }
 }
 

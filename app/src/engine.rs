@@ -197,8 +197,8 @@ struct Decided {
     reads: BTreeSet<Stream>,
     /// For each command, in order: its part of `records`, or the refusal.
     outcomes: Vec<Result<Range<usize>, Refusal>>,
-    /// Which of the parked got what they waited for, and their parts of `records`.
-    served: Vec<(usize, Range<usize>)>,
+    /// Which of the parked need not wait any longer, in order: they got something, or nothing can come any more.
+    served: Vec<(usize, Result<Range<usize>, Refusal>)>,
 }
 
 impl Owner {
@@ -206,15 +206,13 @@ impl Owner {
         // What was due while nobody looked, before the first command.
         self.commit(Vec::new(), true)?;
         loop {
+            self.dismiss_overdue();
             match self.next_wake() {
                 Wake::Jobs => {
                     let jobs = std::mem::take(&mut self.waiting);
                     self.commit(jobs, false)?;
                 }
-                Wake::Due => {
-                    self.dismiss_overdue();
-                    self.commit(Vec::new(), true)?;
-                }
+                Wake::Due => self.commit(Vec::new(), true)?,
                 Wake::Foreign => {
                     self.catch_up_soon()?;
                     self.commit(Vec::new(), true)?;
@@ -259,7 +257,7 @@ impl Owner {
         let mut pause = FIRST_PAUSE;
         loop {
             let decided = self.decide(&jobs, tick);
-            if decided.rows.is_empty() && decided.outcomes.is_empty() {
+            if decided.rows.is_empty() && decided.outcomes.is_empty() && decided.served.is_empty() {
                 return Ok(());
             }
             match self.append(&decided) {
@@ -311,14 +309,30 @@ impl Owner {
         if tick {
             decided.take(&Command::Tick, now).expect("time passing is never refused");
         }
-        // Mail and whoever waits for it meet in the same append: the wait costs no second one.
-        let mail = tick || decided.records.iter().any(|record| matches!(record.event, Event::MailSent { .. }));
-        for (place, job) in self.parked.iter().enumerate().filter(|(_, job)| mail && !job.reply.is_closed()) {
-            if let Ok(part) = decided.take(&job.command, now) {
-                decided.served.push((place, part));
-            }
+        if tick || decided.records.iter().any(|record| ends_a_wait(&record.event)) {
+            self.serve_waiting(jobs, &mut decided, now);
+        }
+        // A refusal rests on what it read as much as a decision does.
+        for (job, _) in jobs.iter().zip(&decided.outcomes).filter(|(_, outcome)| outcome.is_err()) {
+            decided.reads.extend(job.command.reads());
         }
         decided
+    }
+
+    /// Mail and whoever waits for it meet in the same append: the wait costs no second one. Those who have waited longest
+    /// come first, then those who asked in this very batch, perhaps before the mail was sent.
+    fn serve_waiting(&self, jobs: &[Job], decided: &mut Decided, now: Timestamp) {
+        for (place, job) in self.parked.iter().enumerate().filter(|(_, job)| !job.reply.is_closed()) {
+            match decided.take(&job.command, now) {
+                Err(Refusal::NoMail(_)) => {}
+                settled => decided.served.push((place, settled)),
+            }
+        }
+        for (place, job) in jobs.iter().enumerate() {
+            if matches!(decided.outcomes[place], Err(Refusal::NoMail(_))) && job.until.is_some() {
+                decided.outcomes[place] = decided.take(&job.command, now);
+            }
+        }
     }
 
     /// Makes a decision durable.
@@ -338,8 +352,9 @@ impl Owner {
                 Ok(Appended::DecideAgain)
             }
             Err(StoreError::Unknown(why)) => {
-                // Whatever the truth is, the log has it.
-                self.catch_up()?;
+                // Whatever the truth is, the log has it. If that cannot be read now, the answer must not become "nothing
+                // was written": the same commands would be decided, and perhaps recorded, a second time.
+                self.catch_up_soon()?;
                 Err(StoreError::Unknown(why).into())
             }
             Err(error) => Err(error.into()),
@@ -367,14 +382,15 @@ impl Owner {
 
     fn answer_all(&mut self, jobs: Vec<Job>, decided: Decided) {
         let Decided { records, outcomes, served, .. } = decided;
-        for (place, part) in served.into_iter().rev() {
-            answer(self.parked.remove(place), Ok(records[part].to_vec()));
+        let mut records: Vec<Option<Record>> = records.into_iter().map(Some).collect();
+        let mut taken = |part: Range<usize>| records[part].iter_mut().filter_map(Option::take).collect();
+        for (place, settled) in served.into_iter().rev() {
+            answer(self.parked.remove(place), settled.map(&mut taken).map_err(SubmitError::Refused));
         }
         self.parked.retain(|job| !job.reply.is_closed());
-        let mut records = records.into_iter();
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             match outcome {
-                Ok(part) => answer(job, Ok(records.by_ref().take(part.len()).collect())),
+                Ok(part) => answer(job, Ok(taken(part))),
                 Err(Refusal::NoMail(_)) if job.until.is_some_and(|until| until > Instant::now()) => {
                     self.parked.push(job)
                 }
@@ -417,7 +433,11 @@ impl Owner {
                 self.say_trouble(Some(error.to_string()));
                 Ok(())
             }
-            caught_up => caught_up,
+            caught_up => {
+                caught_up?;
+                self.say_trouble(None);
+                Ok(())
+            }
         }
     }
 
@@ -497,13 +517,7 @@ impl Owner {
 
 impl Decided {
     fn take(&mut self, command: &Command, now: Timestamp) -> Result<Range<usize>, Refusal> {
-        let records = match step(&mut self.world, command, now) {
-            Ok(records) => records,
-            Err(refusal) => {
-                self.reads.extend(command.reads());
-                return Err(refusal);
-            }
-        };
+        let records = step(&mut self.world, command, now)?;
         self.reads.extend(rests_on(command, &records));
         let start = self.records.len();
         for record in &records {
@@ -513,6 +527,11 @@ impl Decided {
         self.records.extend(records);
         Ok(start..self.records.len())
     }
+}
+
+/// Whether somebody who waits for mail may have to be told something.
+fn ends_a_wait(event: &Event) -> bool {
+    matches!(event, Event::MailSent { .. } | Event::AgentKilled { .. } | Event::AgentExpired { .. })
 }
 
 fn refuse_all(jobs: Vec<Job>, error: &SubmitError) {

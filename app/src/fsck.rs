@@ -3,7 +3,7 @@
 
 use crate::engine::recent::Recent;
 use crate::engine::{EngineError, snapshot};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use hatchery_core::history::Range;
 use hatchery_core::{EventId, Record, World};
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,13 @@ const READ_ROWS: usize = 4_096;
 pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> Result<Findings, EngineError> {
     let mut findings = Findings { events: 0, snapshots: 0, problems: Vec::new(), repaired: Vec::new() };
     findings.note(About::Store, store.check()?);
-    let mut snapshots = store.snapshots()?;
+    let mut snapshots = match store.snapshots() {
+        Err(StoreError::Damaged(why)) => {
+            findings.note(About::Store, [format!("the snapshots cannot be read: {why}")]);
+            Vec::new()
+        }
+        read => read?,
+    };
     findings.snapshots = snapshots.len() as u64;
     let mut world = World::default();
     let mut runs = Recent::since(EventId::START);
@@ -56,7 +62,7 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
     loop {
         let before = world.head();
         let mut broken = None;
-        store.read_after(before, READ_ROWS, &mut |id, body| {
+        let read = store.read_after(before, READ_ROWS, &mut |id, body| {
             let applied = Record::read(id, body)
                 .map_err(|error| error.to_string())
                 .and_then(|record| world.apply(&record).map(|()| record).map_err(|error| error.to_string()));
@@ -76,7 +82,11 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
                     ControlFlow::Break(())
                 }
             }
-        })?;
+        });
+        match read {
+            Err(StoreError::Damaged(why)) => broken = Some(format!("after event {}: {why}", world.head())),
+            read => read?,
+        }
         if let Some(why) = broken {
             findings.note(About::Log, [why]);
             break;

@@ -1,22 +1,28 @@
 //! Taking in histories from elsewhere: JSON lines of agents and messages, with ids of their own.
 //!
-//! The file's order does not matter. Messages are taken in by their ids, and an agent appears as soon as the message that
-//! it was forked from is there, so that every line falls into a world in which it is possible.
+//! Messages come in the order of their ids where all of these are numbers, else in the order of the file; where the lines
+//! of agents stand does not matter. An agent appears as soon as the message that it was forked from is there, so that every
+//! line falls into a world in which it is possible. All that can be wrong is found before anything is taken in.
+
+mod order;
 
 use crate::clock;
 use crate::engine::{Handle, SubmitError};
-use hatchery_core::history::{Imported, SourceId};
+use hatchery_core::history::{Imported, MAX_MESSAGE_BYTES, SourceId};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal};
+use order::{Step, in_order};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Lines taken in by one command, which is one transaction.
-const CHUNK: usize = 500;
+const CHUNK_LINES: usize = 500;
+/// And the bytes of their contents: a transaction of long messages is no larger than one of many.
+const CHUNK_BYTES: usize = 4 << 20;
 
-#[derive(Debug, Default)]
+/// The lines of a file, each after those that it rests on.
+#[derive(Debug)]
 pub struct File {
-    agents: BTreeMap<SourceId, AgentLine>,
-    messages: BTreeMap<SourceId, MessageLine>,
+    steps: Vec<Step>,
 }
 
 #[derive(Debug)]
@@ -45,8 +51,8 @@ struct MessageLine {
     id: SourceId,
     agent: SourceId,
     kind: MessageKind,
-    #[serde(default)]
-    content: Option<serde_json::Value>,
+    #[serde(default, deserialize_with = "as_text")]
+    content: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -57,79 +63,32 @@ pub enum ImportError {
     Whole(String),
 }
 
-/// Reads the lines and checks that they fit together, before anything is taken in.
+/// Reads the lines and checks that they fit together.
 pub fn parse(text: &str) -> Result<File, ImportError> {
-    let mut file = File::default();
+    let (mut agents, mut messages) = (Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let wrong = |what: String| ImportError::Line { line: number + 1, what };
         match serde_json::from_str(line).map_err(|error| wrong(error.to_string()))? {
-            Line::Agent(agent) => {
-                if let Some(twice) = file.agents.insert(agent.id.clone(), agent) {
-                    return Err(wrong(format!("agent {} is there twice", written(&twice.id))));
-                }
+            Line::Agent(agent) => agents.push(agent),
+            Line::Message(message) if message.content.len() > MAX_MESSAGE_BYTES => {
+                let bytes = message.content.len();
+                return Err(wrong(format!(
+                    "the message is {bytes} bytes long; at most {MAX_MESSAGE_BYTES} are possible"
+                )));
             }
-            Line::Message(message) => {
-                if let Some(twice) = file.messages.insert(message.id.clone(), message) {
-                    return Err(wrong(format!("message {} is there twice", written(&twice.id))));
-                }
-            }
+            Line::Message(message) => messages.push(message),
         }
     }
-    file.check()?;
-    Ok(file)
-}
-
-impl File {
-    fn check(&self) -> Result<(), ImportError> {
-        let whole = |what: String| Err(ImportError::Whole(what));
-        for agent in self.agents.values() {
-            if let Some(parent) = agent.parent.as_ref().filter(|parent| !self.agents.contains_key(parent)) {
-                return whole(format!(
-                    "agent {} has the parent {}, which is not in the file",
-                    written(&agent.id),
-                    written(parent)
-                ));
-            }
-            match (&agent.fork_message_id, &agent.parent) {
-                (Some(at), Some(parent)) if self.messages.get(at).is_none_or(|message| message.agent != *parent) => {
-                    return whole(format!(
-                        "agent {} is forked at {}, which is no message of its parent",
-                        written(&agent.id),
-                        written(at)
-                    ));
-                }
-                (Some(at), None) => {
-                    return whole(format!(
-                        "agent {} is forked at {}, but has no parent",
-                        written(&agent.id),
-                        written(at)
-                    ));
-                }
-                _ => {}
-            }
-        }
-        match self.messages.values().find(|message| !self.agents.contains_key(&message.agent)) {
-            Some(message) => whole(format!(
-                "message {} is of agent {}, which is not in the file",
-                written(&message.id),
-                written(&message.agent)
-            )),
-            None => Ok(()),
-        }
-    }
+    in_order(agents, messages).map(|steps| File { steps }).map_err(ImportError::Whole)
 }
 
 /// Takes a file in. Its agents without parents come below agent 0, from which they inherit nothing.
 pub async fn take_in(handle: &Handle, file: File) -> Result<Done, SubmitError> {
     let root = handle.view().root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into()))?;
     let mut intake =
-        Intake { handle, root, file: &file, agents: BTreeMap::new(), messages: BTreeMap::new(), chunk: Vec::new() };
-    for message in file.messages.values() {
-        intake.agent(&message.agent).await?;
-        intake.message(message).await?;
-    }
-    for agent in file.agents.keys() {
-        intake.agent(agent).await?;
+        Intake { handle, root, agents: BTreeMap::new(), messages: BTreeMap::new(), chunk: Vec::new(), chunk_bytes: 0 };
+    for step in file.steps {
+        intake.step(step).await?;
     }
     intake.flush().await?;
     let agents = intake.agents.iter().map(|(id, agent)| (written(id), *agent)).collect();
@@ -139,89 +98,52 @@ pub async fn take_in(handle: &Handle, file: File) -> Result<Done, SubmitError> {
 struct Intake<'a> {
     handle: &'a Handle,
     root: AgentId,
-    file: &'a File,
     agents: BTreeMap<SourceId, AgentId>,
     /// The file's messages, and ours.
     messages: BTreeMap<SourceId, EventId>,
     chunk: Vec<Imported>,
+    chunk_bytes: usize,
 }
 
 impl Intake<'_> {
-    /// Makes an agent, and those above it, unless they are there.
-    async fn agent(&mut self, id: &SourceId) -> Result<(), SubmitError> {
-        let mut missing = Vec::new();
-        let mut next = Some(id);
-        while let Some(id) = next.filter(|id| !self.agents.contains_key(id) && !missing.contains(id)) {
-            missing.push(id);
-            next = self.file.agents.get(id).and_then(|agent| agent.parent.as_ref());
+    async fn step(&mut self, step: Step) -> Result<(), SubmitError> {
+        match step {
+            Step::Agent(line) => {
+                let upto = self.place(line.fork_message_id.as_ref()).await?;
+                let parent = line.parent.as_ref().and_then(|parent| self.agents.get(parent)).copied();
+                let agent = clock::new_agent_id();
+                self.agents.insert(line.id, agent);
+                self.chunk.push(Imported::Agent { agent, parent: parent.unwrap_or(self.root), upto });
+            }
+            Step::Message(line, back_to) => {
+                let to = self.place(back_to.as_ref()).await?;
+                let agent = self.agents.get(&line.agent).copied().unwrap_or(self.root);
+                self.chunk_bytes += line.content.len();
+                let MessageLine { id: source_id, kind, content, .. } = line;
+                self.chunk.push(Imported::Message { agent, kind, content, to, source_id });
+            }
         }
-        for id in missing.into_iter().rev() {
-            let Some(line) = self.file.agents.get(id) else { continue };
-            let upto = match &line.fork_message_id {
-                Some(at) => Some(self.place(at).await?),
-                None => None,
-            };
-            let parent = line.parent.as_ref().and_then(|parent| self.agents.get(parent)).copied().unwrap_or(self.root);
-            let agent = clock::new_agent_id();
-            self.agents.insert(id.clone(), agent);
-            self.push(Imported::Agent { agent, parent, upto }).await?;
-        }
-        Ok(())
-    }
-
-    async fn message(&mut self, line: &MessageLine) -> Result<(), SubmitError> {
-        let content = match &line.content {
-            None | Some(serde_json::Value::Null) => String::new(),
-            Some(serde_json::Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-        };
-        let to = match line.kind {
-            MessageKind::Rewind => self.rewind_target(line, &content).await?,
-            _ => None,
-        };
-        let agent = self.agents.get(&line.agent).copied().unwrap_or(self.root);
-        let source_id = line.id.clone();
-        self.push(Imported::Message { agent, kind: line.kind, content, to, source_id }).await
-    }
-
-    /// A rewind names a message of the file, or the label of a mark, or nothing, which means the last mark.
-    async fn rewind_target(&mut self, line: &MessageLine, content: &str) -> Result<Option<EventId>, SubmitError> {
-        let named = SourceId::Text(content.to_owned());
-        let number = content.parse().map(SourceId::Number);
-        let known = number.ok().into_iter().chain([named]).find(|id| self.file.messages.contains_key(id));
-        let target = known.or_else(|| {
-            let marks = self.file.messages.values().filter(|it| it.kind == MessageKind::Mark && it.id < line.id);
-            let label = |it: &&MessageLine| {
-                content.is_empty() || it.content.as_ref().and_then(|text| text.as_str()) == Some(content)
-            };
-            marks.filter(|it| it.agent == line.agent).filter(label).map(|it| it.id.clone()).next_back()
-        });
-        match target {
-            Some(target) => self.place(&target).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// Where a message of the file stands in our log.
-    async fn place(&mut self, id: &SourceId) -> Result<EventId, SubmitError> {
-        if !self.messages.contains_key(id) {
-            self.flush().await?;
-        }
-        self.messages.get(id).copied().ok_or_else(|| Refusal::NobodyCalled(format!("message {}", written(id))).into())
-    }
-
-    async fn push(&mut self, item: Imported) -> Result<(), SubmitError> {
-        self.chunk.push(item);
-        match self.chunk.len() >= CHUNK {
+        match self.chunk.len() >= CHUNK_LINES || self.chunk_bytes >= CHUNK_BYTES {
             true => self.flush().await,
             false => Ok(()),
         }
+    }
+
+    /// Where a message of the file stands in our log. It was taken in before, if perhaps not yet written.
+    async fn place(&mut self, id: Option<&SourceId>) -> Result<Option<EventId>, SubmitError> {
+        let Some(id) = id else { return Ok(None) };
+        if !self.messages.contains_key(id) {
+            self.flush().await?;
+        }
+        let place = self.messages.get(id).copied();
+        place.map(Some).ok_or_else(|| Refusal::NobodyCalled(format!("message {}", written(id))).into())
     }
 
     async fn flush(&mut self) -> Result<(), SubmitError> {
         if self.chunk.is_empty() {
             return Ok(());
         }
+        self.chunk_bytes = 0;
         let records = self.handle.submit(Command::ImportHistory { items: std::mem::take(&mut self.chunk) }).await?;
         for record in records {
             if let Event::MessageAdded { source_id: Some(source), .. } = record.event {
@@ -230,6 +152,15 @@ impl Intake<'_> {
         }
         Ok(())
     }
+}
+
+/// What is no text is kept as the JSON that it was.
+fn as_text<'de, D: serde::Deserializer<'de>>(content: D) -> Result<String, D::Error> {
+    Ok(match serde_json::Value::deserialize(content)? {
+        serde_json::Value::Null => String::new(),
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    })
 }
 
 fn written(id: &SourceId) -> String {

@@ -9,6 +9,7 @@ pub mod engine;
 pub mod fsck;
 pub mod history_import;
 pub mod http;
+pub mod mcp;
 pub mod postbox;
 pub mod project;
 pub mod report;

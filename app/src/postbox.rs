@@ -3,8 +3,8 @@
 use crate::engine::{Follower, Handle, SubmitError};
 use crate::store::StoreError;
 use hatchery_core::agent::{self, Life};
-use hatchery_core::mail::LetterState;
-use hatchery_core::{Address, Command, Event, EventId, Record, Refusal, Timestamp};
+use hatchery_core::mail::{Letter, LetterState};
+use hatchery_core::{Address, Command, Event, EventId, Record, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,9 +33,37 @@ pub struct Header {
 pub struct Awaited {
     /// As it was named.
     pub agent: String,
-    /// `mail`, `waiting`, `finished` (asleep or expired), `dead`, `unknown` or `ambiguous`.
-    pub state: String,
+    pub state: Standing,
     pub mail: Option<Mail>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It has written. What it wrote before it ended counts, too.
+    Mail,
+    /// It has not written yet, and still can.
+    Waiting,
+    /// Asleep or expired.
+    Finished,
+    Dead,
+    Unknown,
+    /// Several agents are called so.
+    Ambiguous,
+}
+
+impl Standing {
+    /// The word for it, the same everywhere.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Mail => "mail",
+            Self::Waiting => "waiting",
+            Self::Finished => "finished",
+            Self::Dead => "dead",
+            Self::Unknown => "unknown",
+            Self::Ambiguous => "ambiguous",
+        }
+    }
 }
 
 pub fn check(handle: &Handle, of: Address) -> Vec<Header> {
@@ -62,7 +90,8 @@ pub async fn next(handle: &Handle, of: Address, patience: Duration) -> Result<Op
     claim(handle, of, None, patience).await
 }
 
-/// Waits until each of the named agents has written, or cannot any more. Those who still could are `waiting` at the end.
+/// Waits until each of the named agents has written, or cannot any more. Mail is claimed only then: whoever gives up before
+/// takes nothing along.
 pub async fn wait_for(
     handle: &Handle,
     of: Address,
@@ -72,43 +101,65 @@ pub async fn wait_for(
     let deadline = Instant::now() + patience;
     let mut changes = handle.follow(handle.head());
     let mut awaited: Vec<Awaited> =
-        named.into_iter().map(|agent| Awaited { agent, state: WAITING.into(), mail: None }).collect();
+        named.into_iter().map(|agent| Awaited { agent, state: Standing::Waiting, mail: None }).collect();
+    let waiting = |awaited: &[Awaited]| awaited.iter().any(|one| one.state == Standing::Waiting);
     loop {
-        for one in awaited.iter_mut().filter(|one| one.state == WAITING) {
-            look(handle, of, one).await?;
+        let world = handle.view();
+        for one in awaited.iter_mut().filter(|one| one.mail.is_none()) {
+            one.state = standing(&world, of, &one.agent);
         }
-        let settled = awaited.iter().all(|one| one.state != WAITING);
-        if settled || !changed(&mut changes, deadline).await {
-            return Ok(awaited);
+        if waiting(&awaited) {
+            can_receive(&world, of)?;
+        }
+        let over = waiting(&awaited) && !changed(&mut changes, deadline).await;
+        if over || !waiting(&awaited) {
+            for one in awaited.iter_mut().filter(|one| one.state == Standing::Mail && one.mail.is_none()) {
+                claim_from(handle, &world, of, one).await?;
+            }
+            if over || !waiting(&awaited) {
+                return Ok(awaited);
+            }
         }
     }
 }
 
-const WAITING: &str = "waiting";
-
-async fn look(handle: &Handle, of: Address, one: &mut Awaited) -> Result<(), SubmitError> {
-    let world = handle.view();
-    let id = match agent::resolve(&world, &one.agent) {
+fn standing(world: &World, of: Address, named: &str) -> Standing {
+    let id = match agent::resolve(world, named) {
         Ok(id) => id,
-        Err(refusal) => {
-            let several = matches!(refusal, Refusal::Ambiguous { .. });
-            one.state = if several { "ambiguous" } else { "unknown" }.into();
-            return Ok(());
-        }
+        Err(Refusal::Ambiguous { .. }) => return Standing::Ambiguous,
+        Err(_) => return Standing::Unknown,
     };
-    // What somebody wrote before it ended still counts.
-    if let Some(mail) = claim(handle, of, Some(Address::Agent(id)), Duration::ZERO).await? {
-        one.mail = Some(mail);
-        one.state = "mail".into();
-        return Ok(());
+    let queued = |letter: &Letter| letter.from == Address::Agent(id) && letter.state == LetterState::Queued;
+    if world.mailbox(of).is_some_and(|mailbox| mailbox.unread.values().any(queued)) {
+        return Standing::Mail;
     }
-    one.state = match world.agent(id).map(|agent| agent.life) {
-        Some(Life::Dead { .. }) => "dead",
-        Some(Life::Sleeping | Life::Expired { .. }) => "finished",
-        Some(Life::Alive { .. } | Life::Hatching { .. }) => WAITING,
-        None => "unknown",
+    match world.agent(id).map(|agent| agent.life) {
+        Some(Life::Alive { .. } | Life::Hatching { .. }) => Standing::Waiting,
+        Some(Life::Sleeping | Life::Expired { .. }) => Standing::Finished,
+        Some(Life::Dead { .. }) => Standing::Dead,
+        None => Standing::Unknown,
     }
-    .into();
+}
+
+/// Nobody waits for mail that cannot come.
+fn can_receive(world: &World, of: Address) -> Result<(), Refusal> {
+    let Address::Agent(id) = of else { return Ok(()) };
+    match world.agent(id).map(|agent| agent.life) {
+        Some(Life::Alive { .. } | Life::Hatching { .. } | Life::Sleeping) => Ok(()),
+        Some(Life::Expired { .. }) => Err(Refusal::AgentExpired(id)),
+        Some(Life::Dead { .. }) => Err(Refusal::AgentDead(id)),
+        None => Err(Refusal::UnknownAgent(id)),
+    }
+}
+
+async fn claim_from(handle: &Handle, world: &World, of: Address, one: &mut Awaited) -> Result<(), SubmitError> {
+    let from = agent::resolve(world, &one.agent)?;
+    match claim(handle, of, Some(Address::Agent(from)), Duration::ZERO).await {
+        Ok(Some(mail)) => one.mail = Some(mail),
+        // Somebody else was faster, perhaps with the last mail of one that is dead: look again.
+        Ok(None) | Err(SubmitError::Refused(_)) => one.state = Standing::Waiting,
+        Err(error) => return Err(error),
+    }
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! `hatchery history`
 
-use super::agent_ref::agent_path;
 use super::paint::{DIM, STRONG, WARN, paint};
 use super::{Context, asking, print_json, print_line};
 use crate::client::Client;
+use crate::client::paths::agent_path;
 use crate::http::{HistoryView, ImportView};
 use crate::report::{Context as _, Report};
 use std::path::PathBuf;

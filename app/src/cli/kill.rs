@@ -1,8 +1,8 @@
 //! `hatchery kill`
 
-use super::agent_ref::agent_path;
 use super::{Context, asking, print_json};
 use crate::client::Client;
+use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
 

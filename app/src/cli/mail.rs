@@ -1,15 +1,15 @@
 //! `hatchery mail`
 
-use super::agent_ref::mail_path;
 use super::paint::{DIM, STRONG, paint};
 use super::{Context, asking, print_json, print_line};
-use crate::client::Client;
+use crate::client::paths::mail_path;
+use crate::client::{Client, patience};
 use crate::clock;
-use crate::http::{MailList, Waited};
+use crate::http::MailList;
 use crate::postbox::Mail;
 use crate::report::Report;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Look at mail, read it, wait for it. Without --of it is the human's.
 #[derive(Debug, clap::Args)]
@@ -37,13 +37,13 @@ enum Command {
         /// Wait for these agents.
         agents: Vec<String>,
         /// Give up after this many seconds; 0 looks once.
-        #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+        #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=MAX_TIMEOUT_S))]
         timeout: u64,
     },
 }
 
-/// What the daemon waits at most in one request.
-const SLICE: Duration = Duration::from_secs(20);
+/// A week. More is a mistake, and no number of seconds may overflow a clock.
+const MAX_TIMEOUT_S: u64 = 7 * 24 * 3_600;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
@@ -55,9 +55,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                     client.post(&mail_path(&args.of, "/read"), &serde_json::json!({ "mail": mail })).await?;
                 show(context, &mail)
             }
-            Command::Wait { agents, timeout } => {
-                wait(context, &client, &args.of, agents, Duration::from_secs(*timeout)).await
-            }
+            Command::Wait { agents, timeout } => wait(context, &args.of, agents, *timeout).await,
         }
     })
 }
@@ -87,31 +85,8 @@ fn show(context: &Context, mail: &Mail) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// In slices that the daemon allows. An agent that has answered is not asked for again.
-async fn wait(
-    context: &Context,
-    client: &Client,
-    of: &str,
-    agents: &[String],
-    timeout: Duration,
-) -> Result<ExitCode, Report> {
-    let deadline = Instant::now() + timeout;
-    let mut open = agents.to_vec();
-    let mut settled = Vec::new();
-    let waited = loop {
-        let left = deadline.saturating_duration_since(Instant::now()).min(SLICE);
-        let body = serde_json::json!({ "from": open, "timeout_ms": u64::try_from(left.as_millis()).unwrap_or(0) });
-        let mut waited: Waited = client.post(&mail_path(of, "/wait"), &body).await?;
-        let over = Instant::now() >= deadline;
-        let (waiting, done): (Vec<_>, Vec<_>) = waited.agents.drain(..).partition(|one| one.state == "waiting");
-        settled.extend(done);
-        open = waiting.iter().map(|one| one.agent.clone()).collect();
-        let finished = if agents.is_empty() { waited.mail.is_some() } else { open.is_empty() };
-        if finished || over {
-            settled.extend(waiting);
-            break Waited { mail: waited.mail, agents: settled };
-        }
-    };
+async fn wait(context: &Context, of: &str, agents: &[String], timeout: u64) -> Result<ExitCode, Report> {
+    let waited = patience::wait(&context.project, of, agents, Duration::from_secs(timeout)).await?;
     let nothing = waited.mail.is_none() && agents.is_empty();
     if context.json {
         print_json(&waited)?;
@@ -120,7 +95,7 @@ async fn wait(
             show(context, mail)?;
         }
         for one in &waited.agents {
-            print_line(&format!("{:<9} {}", one.state, one.agent))?;
+            print_line(&format!("{:<9} {}", one.state.word(), one.agent))?;
             if let Some(mail) = &one.mail {
                 show(context, mail)?;
             }

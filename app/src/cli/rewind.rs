@@ -1,7 +1,7 @@
 //! `hatchery rewind`
 
-use super::agent_ref::agent_path;
 use super::{Context, accepted};
+use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
 

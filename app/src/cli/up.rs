@@ -2,9 +2,10 @@
 
 use super::{Context, paint, print_line};
 use crate::config::{Config, Flags};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Farewell};
 use crate::report::{Context as _, Report};
 use std::io::IsTerminal as _;
+use std::pin::pin;
 use std::process::ExitCode;
 
 /// Run the project's daemon in the foreground, until Ctrl-C or `hatchery down`.
@@ -38,7 +39,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         no_open: args.no_open || context.json,
     };
     let config = Config::resolve(&context.project, &flags)?;
-    start_logging(&config.log)?;
+    super::start_logging(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)))
         .enable_all()
@@ -46,7 +47,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         .context("no runtime")?;
     let served = runtime.block_on(async {
         let (auth, open) = (config.auth, config.open);
-        let daemon = Daemon::prepare(context.project.clone(), config).await?;
+        let mut farewell = Farewell::listen()?;
+        let mut preparing = pin!(Daemon::prepare(context.project.clone(), config));
+        let daemon = tokio::select! {
+            daemon = &mut preparing => daemon?,
+            // A long log, or a store that is away, can be broken off. The lock ends with the process and not before it:
+            // the half-started engine must not meet its successor.
+            () = farewell.asked() => std::process::exit(0),
+        };
         let link = daemon.link(auth);
         if context.json {
             let ready = serde_json::json!({ "url": daemon.url, "token": daemon.token, "pid": std::process::id() });
@@ -59,22 +67,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 tracing::info!("no browser could be opened");
             }
         }
-        daemon.serve().await
+        daemon.serve(farewell).await
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    served.map(|()| ExitCode::SUCCESS)
-}
-
-fn start_logging(level: &str) -> Result<(), Report> {
-    let filter = tracing_subscriber::EnvFilter::try_new(level).map_err(|error| {
-        Report::new(crate::report::Code::Usage, format_args!("log = \"{level}\" cannot be used: {error}"))
-    })?;
-    let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(ansi)
-        .with_target(false)
-        .init();
-    Ok(())
+    served.map(|_lock| ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@ use crate::engine::SubmitError;
 use crate::store::StoreError;
 use axum::Json;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -177,22 +177,37 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
                 "send Content-Type: application/json",
             ));
         }
-        let bytes = match bytes::Bytes::from_request(request, state).await {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let error: BytesRejection = error;
-                let (code, hint) = match error.status() {
-                    StatusCode::PAYLOAD_TOO_LARGE => {
-                        ("body_too_large", "send less; max_body_bytes in hatchery.toml is the limit")
-                    }
-                    _ => ("bad_body", "send the body whole"),
-                };
-                return Err(ApiError::new(error.status(), code, error.body_text(), hint));
-            }
-        };
+        let bytes = bytes::Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|error| unread(&error, "send less; max_body_bytes in hatchery.toml is the limit"))?;
         match serde_json::from_slice(&bytes) {
             Ok(body) => Ok(Self(body)),
             Err(error) => Err(ApiError::bad("bad_json", error, "/api/openapi.json shows the shape of the body")),
         }
     }
+}
+
+/// A body of text of at most so many bytes, refused in JSON.
+#[derive(Debug)]
+pub struct Text<const LIMIT: usize>(pub String);
+
+impl<const LIMIT: usize, S: Send + Sync> FromRequest<S> for Text<LIMIT> {
+    type Rejection = ApiError;
+
+    async fn from_request(mut request: Request, state: &S) -> Result<Self, ApiError> {
+        DefaultBodyLimit::max(LIMIT).apply(&mut request);
+        let bytes = bytes::Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|error| unread(&error, &format!("send at most {LIMIT} bytes")))?;
+        match String::from_utf8(bytes.into()) {
+            Ok(text) => Ok(Self(text)),
+            Err(error) => Err(ApiError::bad("not_text", error.utf8_error(), "send UTF-8")),
+        }
+    }
+}
+
+fn unread(error: &BytesRejection, less: &str) -> ApiError {
+    let (code, hint) = match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ("body_too_large", less),
+        _ => ("bad_body", "send the body whole"),
+    };
+    ApiError::new(error.status(), code, error.body_text(), hint)
 }

@@ -1,7 +1,7 @@
 //! Histories over HTTP: adding to them, cutting them, reading them, and taking them in from elsewhere.
 
 use super::agents::{find, tell};
-use super::error::{ApiError, Body, ErrorBody, Path, Query};
+use super::error::{ApiError, Body, ErrorBody, Path, Query, Text};
 use super::{Accepted, Api};
 use crate::engine::HistoryError;
 use crate::history_import;
@@ -12,6 +12,10 @@ use hatchery_core::history::{RewindTo, Said, SourceId};
 use hatchery_core::{AgentId, Command, EventId, MessageKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// The largest file of histories. One file is one forest, whose lines refer to each other: it cannot come in parts, and it is
+/// held in memory while it is taken in.
+const IMPORT_BYTES: usize = 1 << 30;
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -173,10 +177,15 @@ pub async fn rewind(
 }
 
 /// Take in histories as JSON lines: `{"agent":{"id","parent","fork_message_id"}}` and `{"message":{"id","agent","kind","content"}}`.
+///
+/// At most 1 GiB; `max_body_bytes` does not apply here. Takes as long as it takes.
 #[utoipa::path(post, path = "/api/history/import", tag = "history", request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, body = ImportView), (status = "4XX", description = "A bad line, or no token", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
-pub async fn import(State(api): State<Api>, body: String) -> Result<(StatusCode, Json<ImportView>), ApiError> {
-    let file = history_import::parse(&body)
+pub async fn import(
+    State(api): State<Api>,
+    body: Text<IMPORT_BYTES>,
+) -> Result<(StatusCode, Json<ImportView>), ApiError> {
+    let file = history_import::parse(&body.0)
         .map_err(|error| ApiError::bad("bad_line", error, "see `hatchery history import --help`"))?;
     let imported = history_import::take_in(&api.handle, file).await?;
     Ok((StatusCode::CREATED, Json(ImportView { agents: imported.agents, messages: imported.messages })))

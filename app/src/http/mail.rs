@@ -3,6 +3,7 @@
 use super::Api;
 use super::agents::find;
 use super::error::{ApiError, Body, ErrorBody, Path};
+use crate::engine::SubmitError;
 use crate::postbox::{self, Awaited, Mail};
 use axum::Json;
 use axum::extract::State;
@@ -35,7 +36,7 @@ pub struct Wait {
     #[serde(default)]
     #[schema(max_items = 100)]
     from: Vec<String>,
-    /// 0 looks once. At most 25,000: ask again to wait longer.
+    /// 0 looks once. At most 25,000: ask again to wait longer. Where `request_timeout_ms` is short, nothing comes sooner.
     #[serde(default)]
     #[schema(maximum = 25000)]
     timeout_ms: u64,
@@ -54,8 +55,10 @@ pub struct Waited {
     pub agents: Vec<Awaited>,
 }
 
-/// Below the request's own time limit, so that the answer is ours.
+/// Below the usual time limit of a request, so that the answer is ours.
 const MAX_WAIT_MS: u64 = 25_000;
+/// And this much of the limit that is set.
+const ANSWER_SHARE: f32 = 0.8;
 const MAX_AWAITED: usize = 100;
 
 fn address(api: &Api, reference: &str) -> Result<Address, ApiError> {
@@ -104,9 +107,19 @@ pub async fn wait(State(api): State<Api>, of: Path<String>, body: Body<Wait>) ->
             format!("at most {MAX_WAIT_MS} ms and {MAX_AWAITED} agents; ask again to wait longer"),
         ));
     }
-    let patience = Duration::from_millis(timeout_ms);
-    Ok(Json(match from.is_empty() {
-        true => Waited { mail: postbox::next(&api.handle, of, patience).await?, agents: Vec::new() },
-        false => Waited { mail: None, agents: postbox::wait_for(&api.handle, of, from, patience).await? },
-    }))
+    // Where requests may last less than that, nothing comes sooner, and is our answer instead of a timeout's.
+    let patience = Duration::from_millis(timeout_ms).min(api.request_timeout.mul_f32(ANSWER_SHARE));
+    let waited = async {
+        Ok(match from.is_empty() {
+            true => Waited { mail: postbox::next(&api.handle, of, patience).await?, agents: Vec::new() },
+            false => Waited { mail: None, agents: postbox::wait_for(&api.handle, of, from, patience).await? },
+        })
+    };
+    let mut closing = api.closing.clone();
+    tokio::select! {
+        biased;
+        waited = waited => waited.map(Json),
+        // A daemon that stops does not wait for those who wait.
+        _ = closing.wait_for(|closing| *closing) => Err(SubmitError::Stopped.into()),
+    }
 }

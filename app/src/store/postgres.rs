@@ -322,7 +322,8 @@ impl Store for Postgres {
         while let Some(chunk) = self.runtime.block_on(self.answer(async { Ok(chunks.next().await) }))? {
             for row in chunk {
                 let row = row.map_err(explain)?;
-                if visit(event_id(row.try_get(0).map_err(explain)?), row.try_get(1).map_err(explain)?).is_break() {
+                let (id, body) = (row.try_get(0).map_err(explain)?, row.try_get(1).map_err(explain)?);
+                if visit(event_id(id), body).is_break() {
                     return Ok(());
                 }
             }
@@ -369,8 +370,9 @@ impl Store for Postgres {
                 let insert = transaction.prepare_cached(insert).await?;
                 for (agent, of) in &runs.of {
                     let (los, his) = bounds(of);
-                    let (first, last) = (los.first(), his.last());
-                    transaction.execute(&insert, &[&agent.to_string(), &first, &last, &los, &his]).await?;
+                    if let (Some(first), Some(last)) = (los.first(), his.last()) {
+                        transaction.execute(&insert, &[&agent.to_string(), &first, &last, &los, &his]).await?;
+                    }
                 }
                 upto = runs.upto;
                 transaction.execute("UPDATE indexed SET upto = $1", &[&place(upto)]).await?;

@@ -2,8 +2,9 @@
 
 use crate::support::place::Place;
 use crate::support::rows::{append, read, row, rows};
-use hatchery::store::{Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
-use hatchery_core::EventId;
+use hatchery::store::{Batch, Row, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
+use hatchery_core::history::Range;
+use hatchery_core::{AgentId, EventId};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread;
@@ -27,6 +28,7 @@ conformance![
     a_batch_is_added_whole_or_not_at_all,
     a_foreign_event_in_a_stream_that_was_read_is_a_conflict,
     a_foreign_event_elsewhere_only_moves_the_batch,
+    a_batch_that_speaks_of_itself_is_never_moved,
     an_event_that_was_seen_is_no_conflict,
     an_empty_batch_writes_nothing_but_is_judged,
     reading_goes_by_cursor_and_limit,
@@ -34,6 +36,8 @@ conformance![
     text_comes_back_as_it_was,
     a_large_body_and_a_large_batch_are_kept,
     snapshots_are_kept_replaced_and_dropped,
+    parts_of_a_history_are_found_by_the_index_and_by_what_the_caller_knows,
+    only_runs_that_go_on_from_the_index_are_added_to_it,
     a_sound_store_has_nothing_to_report,
     concurrent_writers_make_one_log,
 ];
@@ -125,6 +129,17 @@ fn a_foreign_event_elsewhere_only_moves_the_batch(place: &Place) {
     assert_eq!(ids(&*theirs), [1, 2, 3, 4, 5, 6]);
 }
 
+fn a_batch_that_speaks_of_itself_is_never_moved(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 2)).unwrap();
+    let batch = |seen, rows| Batch { seen: EventId(seen), reads: &[], rows, fixed: true };
+    let more = rows("b", 1);
+    assert!(matches!(store.append(batch(1, &more)), Err(StoreError::Conflict)));
+    assert!(matches!(store.append(batch(1, &[])), Err(StoreError::Conflict)));
+    assert_eq!(ids(&*store), [1, 2]);
+    assert_eq!(store.append(batch(2, &more)).unwrap(), EventId(3));
+}
+
 fn an_event_that_was_seen_is_no_conflict(place: &Place) {
     let store = place.open();
     append(&*store, 0, &[], &rows("a", 2)).unwrap();
@@ -210,21 +225,92 @@ fn snapshots_are_kept_replaced_and_dropped(place: &Place) {
     let store = place.open();
     let snapshot =
         |at, format, body: &[u8]| Snapshot { at: EventId(at), format, checksum: u32::MAX, body: body.into() };
+    let save = |snapshot: &Snapshot| store.checkpoint(snapshot, &Runs::default()).unwrap();
     assert!(store.snapshots().unwrap().is_empty());
     let bodies: [&[u8]; 4] = [b"", b"\0\xff", b"third", b"fourth"];
     for (at, body) in (10..).zip(bodies) {
-        store.save_snapshot(&snapshot(at, u32::MAX, body)).unwrap();
+        save(&snapshot(at, u32::MAX, body));
     }
     assert_eq!(store.snapshots().unwrap(), [snapshot(13, u32::MAX, b"fourth"), snapshot(12, u32::MAX, b"third")]);
     assert_eq!(store.snapshots().unwrap().len(), SNAPSHOTS_KEPT);
-    store.save_snapshot(&snapshot(12, 7, b"again")).unwrap();
+    save(&snapshot(12, 7, b"again"));
     // Older than what is kept: it goes at once.
-    store.save_snapshot(&snapshot(3, 7, b"old")).unwrap();
+    save(&snapshot(3, 7, b"old"));
     assert_eq!(store.snapshots().unwrap(), [snapshot(13, u32::MAX, b"fourth"), snapshot(12, 7, b"again")]);
     assert_eq!(place.open().snapshots().unwrap().len(), 2);
-    store.drop_snapshots().unwrap();
+    store.drop_derived().unwrap();
     assert!(store.snapshots().unwrap().is_empty());
-    store.drop_snapshots().unwrap();
+    store.drop_derived().unwrap();
+}
+
+const ANN: AgentId = AgentId::from_bytes([1; 16]);
+const BEN: AgentId = AgentId::from_bytes([2; 16]);
+
+fn parts_of_a_history_are_found_by_the_index_and_by_what_the_caller_knows(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 20)).unwrap();
+    let of = vec![(ANN, vec![run(1, 3), run(5, 5), run(8, 10)]), (BEN, vec![run(4, 4), run(6, 7)])];
+    let checkpoint = store.checkpoint(&at(10), &Runs { after: EventId(0), upto: EventId(10), of });
+    assert_eq!(checkpoint.unwrap(), EventId(10));
+    let of = vec![(ANN, vec![run(12, 13)])];
+    store.checkpoint(&at(14), &Runs { after: EventId(10), upto: EventId(14), of }).unwrap();
+    // Opened again: the index is kept, what the caller knows is not.
+    let store = place.open();
+    let whole = [part(ANN, 0, 20)];
+    assert_eq!(ids_of_parts(&*store, &whole, &[]), [1, 2, 3, 5, 8, 9, 10, 12, 13]);
+    assert_eq!(ids_of_parts(&*store, &whole, &[run(16, 17)]), [1, 2, 3, 5, 8, 9, 10, 12, 13, 16, 17]);
+    assert_eq!(ids_of_parts(&*store, &[part(ANN, 2, 9), part(BEN, 4, 6)], &[]), [3, 5, 6, 8, 9]);
+    assert_eq!(ids_of_parts(&*store, &[part(ANN, 3, 4), part(BEN, 20, 30)], &[]), [0; 0]);
+    assert_eq!(ids_of_parts(&*store, &[], &[]), [0; 0]);
+    store.drop_derived().unwrap();
+    assert_eq!(store.indexed().unwrap(), EventId(0));
+    assert_eq!(ids_of_parts(&*store, &whole, &[run(2, 2)]), [2]);
+}
+
+fn only_runs_that_go_on_from_the_index_are_added_to_it(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 9)).unwrap();
+    let runs = |after, upto, first, last| Runs {
+        after: EventId(after),
+        upto: EventId(upto),
+        of: vec![(ANN, vec![run(first, last)])],
+    };
+    assert_eq!(store.checkpoint(&at(4), &runs(0, 4, 1, 2)).unwrap(), EventId(4));
+    // Somebody else has kept these already, or has not yet kept what comes before.
+    for late in [runs(0, 6, 5, 6), runs(6, 8, 7, 8)] {
+        assert_eq!(store.checkpoint(&at(6), &late).unwrap(), EventId(4));
+    }
+    assert_eq!(ids_of_parts(&*store, &[part(ANN, 0, 9)], &[]), [1, 2]);
+    assert_eq!(store.checkpoint(&at(8), &runs(4, 8, 7, 8)).unwrap(), EventId(8));
+    assert_eq!(ids_of_parts(&*store, &[part(ANN, 0, 9)], &[]), [1, 2, 7, 8]);
+    assert_eq!(store.indexed().unwrap(), EventId(8));
+}
+
+fn at(id: u64) -> Snapshot {
+    Snapshot { at: EventId(id), format: 1, checksum: 0, body: Vec::new() }
+}
+
+fn run(first: u64, last: u64) -> Run {
+    Run { first: EventId(first), last: EventId(last) }
+}
+
+fn part(agent: AgentId, after: u64, upto: u64) -> Range {
+    Range { agent, after: EventId(after), upto: EventId(upto) }
+}
+
+/// In order, and once: the store promises neither.
+fn ids_of_parts(store: &dyn Store, parts: &[Range], recent: &[Run]) -> Vec<u64> {
+    let mut ids = Vec::new();
+    store
+        .read_parts(parts, recent, &mut |id, body| {
+            assert_eq!(body, format!("a {}", id.0 - 1));
+            ids.push(id.0);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 fn a_sound_store_has_nothing_to_report(place: &Place) {

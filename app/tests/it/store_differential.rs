@@ -3,8 +3,10 @@
 use crate::support::place::Place;
 use crate::support::postgres::Server;
 use crate::support::random::Random;
-use hatchery::store::{Batch, Row, Snapshot, Store, StoreError};
-use hatchery_core::EventId;
+use hatchery::store::{Batch, Row, Run, Runs, Snapshot, Store, StoreError};
+use hatchery_core::history::Range;
+use hatchery_core::{AgentId, EventId};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,17 +18,28 @@ const NEW_SEEDS: usize = 3;
 const STEPS: usize = 150;
 /// Few, so that writers meet.
 const STREAMS: [&str; 4] = ["a", "b", "grüße 🥚", ""];
+const AGENTS: [AgentId; 2] = [AgentId::from_bytes([1; 16]), AgentId::from_bytes([2; 16])];
 /// Two writers on each store: each is a stranger to the other.
 const HANDLES: usize = 2;
 
 #[derive(Debug)]
 enum Step {
-    Append { seen: EventId, reads: Vec<String>, rows: Vec<Row> },
-    Read { after: EventId, limit: usize },
+    Append {
+        seen: EventId,
+        reads: Vec<String>,
+        rows: Vec<Row>,
+        fixed: bool,
+    },
+    Read {
+        after: EventId,
+        limit: usize,
+    },
     Head,
-    SaveSnapshot(Snapshot),
+    /// The runs go on from where the index ends, or from somewhere else, as a writer's do that comes too late.
+    Checkpoint(Snapshot, Vec<(AgentId, Vec<Run>)>, bool),
     Snapshots,
-    DropSnapshots,
+    ReadParts(Vec<Range>, Vec<Run>),
+    DropDerived,
     Check,
     Migrate,
     Reopen,
@@ -65,11 +78,12 @@ fn compare(seed: u64) {
 }
 
 fn invent(random: &mut Random, head: EventId) -> Step {
-    match random.below(20) {
+    match random.below(22) {
         0..=9 => Step::Append {
             seen: if random.below(2) == 0 { head } else { near(random, head) },
             reads: (0..random.below(3)).map(|_| (*random.one_of(&STREAMS)).to_owned()).collect(),
             rows: (0..random.below(5)).map(|_| invent_row(random)).collect(),
+            fixed: random.below(4) == 0,
         },
         10..=12 => Step::Read { after: near(random, head), limit: random.below(12) },
         13 => Step::Head,
@@ -77,15 +91,23 @@ fn invent(random: &mut Random, head: EventId) -> Step {
             let body = (0..random.below(40)).map(|_| random.next().to_le_bytes()[0]).collect();
             let at = near(random, head);
             let [format, checksum] = [random.next(), random.next()].map(|number| number as u32);
-            Step::SaveSnapshot(Snapshot { at, format, checksum, body })
+            let runs = AGENTS.map(|agent| (agent, runs_up_to(random, head))).to_vec();
+            Step::Checkpoint(Snapshot { at, format, checksum, body }, runs, random.below(4) == 0)
         }
         16 => Step::Snapshots,
         17 => match random.below(3) {
-            0 => Step::DropSnapshots,
+            0 => Step::DropDerived,
             1 => Step::Check,
             _ => Step::Migrate,
         },
         18 => Step::Reopen,
+        19 | 20 => {
+            let part = |random: &mut Random| {
+                let (one, other) = (near(random, head), near(random, head));
+                Range { agent: *random.one_of(&AGENTS), after: one.min(other), upto: one.max(other) }
+            };
+            Step::ReadParts((0..random.below(4)).map(|_| part(random)).collect(), runs_up_to(random, head))
+        }
         _ => Step::Read { after: EventId::START, limit: usize::MAX },
     }
 }
@@ -96,6 +118,19 @@ fn near(random: &mut Random, head: EventId) -> EventId {
     EventId((head.0 + 2).saturating_sub(back))
 }
 
+/// A few runs near the end of the log, in order.
+fn runs_up_to(random: &mut Random, head: EventId) -> Vec<Run> {
+    let mut places: Vec<EventId> = (0..2 * random.below(3)).map(|_| near(random, head)).collect();
+    places.sort();
+    places.dedup();
+    places.chunks_exact(2).map(|pair| Run { first: pair[0], last: pair[1] }).collect()
+}
+
+fn since(after: EventId, runs: &[Run]) -> Vec<Run> {
+    let later = runs.iter().filter(|run| run.last > after);
+    later.map(|run| Run { first: run.first.max(after.next()), ..*run }).collect()
+}
+
 fn invent_row(random: &mut Random) -> Row {
     let body = format!("{{\"text\":\"{}\"}}", "é".repeat(random.below(100)));
     Row { id: EventId(random.next()), stream: (*random.one_of(&STREAMS)).to_owned(), body }
@@ -103,7 +138,9 @@ fn invent_row(random: &mut Random) -> Row {
 
 fn take(step: &Step, place: &Place, store: &mut Arc<dyn Store>) -> String {
     match step {
-        Step::Append { seen, reads, rows } => answer(store.append(Batch { seen: *seen, reads, rows })),
+        Step::Append { seen, reads, rows, fixed } => {
+            answer(store.append(Batch { seen: *seen, reads, rows, fixed: *fixed }))
+        }
         Step::Read { after, limit } => {
             let mut rows = Vec::new();
             let result = store.read_after(*after, *limit, &mut |id, body| {
@@ -113,9 +150,22 @@ fn take(step: &Step, place: &Place, store: &mut Arc<dyn Store>) -> String {
             answer(result.map(|()| rows))
         }
         Step::Head => answer(store.head()),
-        Step::SaveSnapshot(snapshot) => answer(store.save_snapshot(snapshot)),
+        Step::Checkpoint(snapshot, of, late) => answer(store.indexed().and_then(|indexed| {
+            let after = if *late { EventId(indexed.0 + 1) } else { indexed };
+            let of = of.iter().map(|(agent, runs)| (*agent, since(after, runs))).collect();
+            let runs = Runs { after, upto: snapshot.at.max(after), of };
+            Ok((store.checkpoint(snapshot, &runs)?, store.indexed()?))
+        })),
         Step::Snapshots => answer(store.snapshots()),
-        Step::DropSnapshots => answer(store.drop_snapshots()),
+        Step::ReadParts(parts, recent) => {
+            let mut rows = BTreeSet::new();
+            let result = store.read_parts(parts, recent, &mut |id, body| {
+                rows.insert((id, body.to_owned()));
+                ControlFlow::Continue(())
+            });
+            answer(result.map(|()| rows))
+        }
+        Step::DropDerived => answer(store.drop_derived()),
         Step::Check => answer(store.check()),
         Step::Migrate => answer(store.migrate()),
         Step::Reopen => {

@@ -15,7 +15,7 @@ pub fn rows(stream: &str, count: usize) -> Vec<Row> {
 
 pub fn append(store: &dyn Store, seen: u64, reads: &[&str], rows: &[Row]) -> Result<EventId, StoreError> {
     let reads: Vec<String> = reads.iter().map(ToString::to_string).collect();
-    store.append(Batch { seen: EventId(seen), reads: &reads, rows })
+    store.append(Batch { seen: EventId(seen), reads: &reads, rows, fixed: false })
 }
 
 pub fn read(store: &dyn Store, after: u64) -> Vec<(u64, String)> {

@@ -1,0 +1,27 @@
+//! `hatchery mcp`
+
+use super::{Context, start_logging};
+use crate::mcp;
+use crate::report::{Context as _, Report};
+use std::process::ExitCode;
+
+/// Serve the tools of one agent over MCP, on standard input and output.
+///
+/// Meant to be started by the agent's own program: `hatchery mcp --agent ID` is the command to put into its MCP
+/// configuration. The tools are fork, kill, send, check-mail, read-mail, wait and ps; they speak for this agent and for
+/// nobody else. It ends when its input does.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// For whom it speaks: an id, the beginning of one, or a name.
+    #[arg(long)]
+    agent: String,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    start_logging(&context.config()?.log)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+    let served = runtime.block_on(mcp::serve(&context.project, &args.agent));
+    // A thread may still wait for a line of input that nobody wants any more.
+    runtime.shutdown_background();
+    served.map(|()| ExitCode::SUCCESS)
+}

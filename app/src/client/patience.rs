@@ -1,0 +1,37 @@
+//! Waiting for mail for longer than one request may last. A daemon that is killed meanwhile ends the request, not the wait.
+
+use super::paths::mail_path;
+use super::{Client, Failure};
+use crate::http::Waited;
+use crate::postbox::{Awaited, Standing};
+use crate::project::Project;
+use std::time::{Duration, Instant};
+
+/// What is asked for in one request: below what the daemon allows.
+const SLICE: Duration = Duration::from_secs(20);
+
+/// Waits for the next mail, or for each of the named agents. One that has answered is not asked for again.
+pub async fn wait(project: &Project, of: &str, named: &[String], timeout: Duration) -> Result<Waited, Failure> {
+    let started = Instant::now();
+    let waits = |one: &Awaited| one.state == Standing::Waiting;
+    let mut agents: Vec<Awaited> =
+        named.iter().map(|agent| Awaited { agent: agent.clone(), state: Standing::Waiting, mail: None }).collect();
+    loop {
+        let left = timeout.saturating_sub(started.elapsed());
+        let open: Vec<&str> = agents.iter().filter(|one| waits(one)).map(|one| one.agent.as_str()).collect();
+        let timeout_ms = u64::try_from(left.min(SLICE).as_millis()).unwrap_or(u64::MAX);
+        let body = serde_json::json!({ "from": open, "timeout_ms": timeout_ms });
+        let asked = Client::reach(project).await?.ask(&mail_path(of, "/wait"), &body).await;
+        let Waited { mail, agents: news } = match asked {
+            Err(Failure::Away(_)) if started.elapsed() < timeout => continue,
+            answer => answer?,
+        };
+        for (one, new) in agents.iter_mut().filter(|one| waits(one)).zip(news) {
+            *one = new;
+        }
+        let settled = if named.is_empty() { mail.is_some() } else { !agents.iter().any(waits) };
+        if settled || started.elapsed() >= timeout {
+            return Ok(Waited { mail, agents });
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The tools that agents call: an MCP server on standard input and output, bound to one agent. It speaks for that agent and
+//! for nobody else, and asks the daemon over HTTP; whichever daemon runs when a tool is called is asked.
+//!
+//! What a model gets wrong is answered with a result that says so and what to do next, because clients show a model its
+//! results and hide errors of the protocol. Those are left for tools that do not exist.
+
+mod arguments;
+mod line;
+mod words;
+
+use crate::client::paths::{agent_path, mail_path};
+use crate::client::{Client, Failure, patience};
+use crate::http::{AgentList, AgentView, MailList};
+use crate::postbox::Mail;
+use crate::project::Project;
+use crate::report::{Context as _, Report};
+use arguments::{CheckMail, Fork, Kill, Ps, ReadMail, Send, Wait};
+use hatchery_core::AgentId;
+use line::Line;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
+use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Serves until standard input ends.
+pub async fn serve(project: &Project, reference: &str) -> Result<(), Report> {
+    let agent: AgentView = Client::reach(project).await?.get(&agent_path(reference, "")).await?;
+    let server = Server { project: project.clone(), agent: agent.id, tools: arguments::tools() };
+    match server.serve(Line::on_standard_streams()).await {
+        Ok(running) => running.waiting().await.map(|_| ()).context("the tools stopped"),
+        // Whoever started it left before saying a word.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(Report::failed(error)),
+    }
+}
+
+struct Server {
+    project: Project,
+    /// For whom it speaks.
+    agent: AgentId,
+    tools: Vec<Tool>,
+}
+
+/// What a tool answers: a few words, and the same as data.
+struct Answer {
+    text: String,
+    data: Value,
+}
+
+/// Why a tool did not do what it was asked for, in words for a model.
+struct Trouble(String);
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self(words::of_failure(failure))
+    }
+}
+
+impl From<Report> for Trouble {
+    fn from(report: Report) -> Self {
+        Failure::from(report).into()
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("hatchery", env!("CARGO_PKG_VERSION")))
+            .with_instructions(words::instructions(self.agent))
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = self.tool(&request.name)?;
+        let given = request.arguments.unwrap_or_default();
+        let answered = tokio::select! {
+            answered = self.call(tool, given) => answered,
+            // Whoever has stopped waiting takes no mail.
+            () = context.ct.cancelled() => Err(Trouble("cancelled".into())),
+        };
+        Ok(result(answered).into())
+    }
+
+    /// Arguments that are no object do not even parse as a call of a tool. They are a model's mistake like any other.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let params = request.params.unwrap_or_default();
+        match (request.method.as_str(), params["name"].as_str()) {
+            ("tools/call", Some(name)) => {
+                let tool = self.tool(name)?;
+                let trouble = words::no_object(tool);
+                let result = serde_json::to_value(result(Err(Trouble(trouble))));
+                result.map(CustomResult::new).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+            }
+            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+        }
+    }
+}
+
+impl Server {
+    fn tool(&self, name: &str) -> Result<&Tool, ErrorData> {
+        let unknown = || {
+            let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_ref()).collect();
+            ErrorData::invalid_params(format!("there is no tool `{name}`; there are {}", known.join(", ")), None)
+        };
+        self.tools.iter().find(|tool| tool.name == name).ok_or_else(unknown)
+    }
+
+    async fn call(&self, tool: &Tool, given: JsonObject) -> Result<Answer, Trouble> {
+        arguments::check(tool, &given).map_err(Trouble)?;
+        match tool.name.as_ref() {
+            Fork::NAME => self.fork(read(given)?).await,
+            Kill::NAME => self.kill(read(given)?).await,
+            Send::NAME => self.send(read(given)?).await,
+            CheckMail::NAME => self.check_mail().await,
+            ReadMail::NAME => self.read_mail(read(given)?).await,
+            Wait::NAME => self.wait(read(given)?).await,
+            Ps::NAME => self.ps(read(given)?).await,
+            other => Err(Trouble(format!("{other} does nothing"))),
+        }
+    }
+
+    async fn fork(&self, Fork { prompt, name, at }: Fork) -> Result<Answer, Trouble> {
+        let body = json!({ "parent": self.agent, "prompt": prompt, "name": name, "at": at });
+        let accepted: Value = self.client().await?.ask("/api/agents", &body).await?;
+        let waits = !events(&accepted, "fork_requested").is_empty();
+        let child = accepted["id"].as_str().unwrap_or_default();
+        Ok(Answer { text: words::forked(child, waits), data: json!({ "agent": child, "waits": waits }) })
+    }
+
+    async fn kill(&self, Kill { agent, cascade, remark }: Kill) -> Result<Answer, Trouble> {
+        let body = json!({ "cascade": cascade, "remark": remark, "by": self.agent });
+        let accepted: Value = self.client().await?.ask(&agent_path(&agent, "/kill"), &body).await?;
+        let agents = |kind| events(&accepted, kind).iter().map(|event| event["agent"].clone()).collect::<Vec<_>>();
+        let (killed, moved_up) = (agents("agent_killed"), agents("agent_reparented"));
+        let text = format!("killed {}, moved up {}", killed.len(), moved_up.len());
+        Ok(Answer { text, data: json!({ "killed": killed, "moved_up": moved_up }) })
+    }
+
+    async fn send(&self, Send { to, body }: Send) -> Result<Answer, Trouble> {
+        let mail = json!({ "from": self.agent, "to": to, "body": body });
+        let accepted: Value = self.client().await?.ask("/api/mail", &mail).await?;
+        let id = events(&accepted, "mail_sent").first().map(|event| event["id"].clone()).unwrap_or_default();
+        let to = &accepted["id"];
+        let text = format!("sent to {} as mail {id}", to.as_str().unwrap_or_default());
+        Ok(Answer { text, data: json!({ "mail": id, "to": to }) })
+    }
+
+    async fn check_mail(&self) -> Result<Answer, Trouble> {
+        let unread: MailList = self.client().await?.get(&self.mailbox("")).await?;
+        Ok(Answer { text: words::unread(&unread), data: json!(unread) })
+    }
+
+    async fn read_mail(&self, ReadMail { mail }: ReadMail) -> Result<Answer, Trouble> {
+        let mail: Mail = self.client().await?.ask(&self.mailbox("/read"), &json!({ "mail": mail })).await?;
+        Ok(Answer { text: words::mail(&mail), data: json!(mail) })
+    }
+
+    async fn wait(&self, Wait { from, timeout }: Wait) -> Result<Answer, Trouble> {
+        let timeout = timeout.unwrap_or(arguments::USUAL_TIMEOUT_S);
+        let of = self.agent.to_string();
+        let waited = patience::wait(&self.project, &of, &from, Duration::from_secs(timeout)).await?;
+        Ok(Answer { text: words::waited(&waited, timeout), data: json!(waited) })
+    }
+
+    async fn ps(&self, Ps { all }: Ps) -> Result<Answer, Trouble> {
+        let AgentList { mut agents } = self.client().await?.get("/api/agents").await?;
+        agents.retain(|agent| all || !["dead", "expired"].contains(&agent.state.as_str()));
+        Ok(Answer { text: words::agents(&agents, self.agent), data: json!({ "you": self.agent, "agents": agents }) })
+    }
+
+    /// The daemon that runs now: it may be another one than at the last call.
+    async fn client(&self) -> Result<Client, Report> {
+        Client::reach(&self.project).await
+    }
+
+    fn mailbox(&self, rest: &str) -> String {
+        mail_path(&self.agent.to_string(), rest)
+    }
+}
+
+/// The arguments were checked against the schema that is made of the same type.
+fn read<T: DeserializeOwned>(given: JsonObject) -> Result<T, Trouble> {
+    serde_json::from_value(Value::Object(given)).map_err(|error| Trouble(format!("the arguments are wrong: {error}")))
+}
+
+fn result(answered: Result<Answer, Trouble>) -> CallToolResult {
+    match answered {
+        Ok(Answer { text, data }) => {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = Some(data);
+            result
+        }
+        Err(Trouble(text)) => CallToolResult::error(vec![ContentBlock::text(text)]),
+    }
+}
+
+fn events<'a>(accepted: &'a Value, kind: &str) -> Vec<&'a Value> {
+    accepted["events"].as_array().into_iter().flatten().filter(|event| event["type"] == kind).collect()
+}

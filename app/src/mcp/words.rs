@@ -1,0 +1,92 @@
+//! What the tools say to a model: short, and with the next step in the tools' own terms.
+
+use crate::client::Failure;
+use crate::http::{AgentView, MailList, Waited};
+use crate::postbox::Mail;
+use hatchery_core::AgentId;
+use rmcp::model::Tool;
+
+pub fn instructions(agent: AgentId) -> String {
+    format!(
+        "You are agent {agent} of Hatchery, which runs agents as an operating system runs processes. `fork` makes a child \
+         that inherits your history, `ps` lists the agents, `kill` ends one. Agents and the human talk by mail: `send`, \
+         `check-mail`, `read-mail`, and `wait` for what you cannot go on without. The human's address is `human`."
+    )
+}
+
+pub fn forked(child: &str, waits: bool) -> String {
+    match waits {
+        false => format!("agent {child} is there"),
+        true => format!(
+            "agent {child} will be there as soon as the tools that run in you, this call included, have answered; go on, \
+             and do not fork again before `ps` shows it"
+        ),
+    }
+}
+
+pub fn unread(list: &MailList) -> String {
+    match list.mail.is_empty() {
+        true => "no unread mail; `wait` waits for the next one".into(),
+        false => list.mail.iter().map(|it| format!("{} from {} ({})\n", it.id, it.from, it.state)).collect(),
+    }
+}
+
+pub fn mail(mail: &Mail) -> String {
+    format!("mail {} from {}:\n{}", mail.id, mail.from, mail.body)
+}
+
+pub fn waited(waited: &Waited, timeout: u64) -> String {
+    let told = waited.agents.iter().map(|one| match &one.mail {
+        Some(mail) => format!("{}: {}\n", one.agent, self::mail(mail)),
+        None => format!("{}: {}\n", one.agent, one.state.word()),
+    });
+    match &waited.mail {
+        Some(mail) => self::mail(mail),
+        None if waited.agents.is_empty() => format!("no mail within {timeout} s; call `wait` again to wait longer"),
+        None => told.collect(),
+    }
+}
+
+pub fn agents(agents: &[AgentView], you: AgentId) -> String {
+    let told = agents.iter().map(|agent| {
+        let name = agent.name.as_deref().map(|name| format!(" `{name}`")).unwrap_or_default();
+        let parent = agent.parent.map(|parent| format!(", below {parent}")).unwrap_or_default();
+        let mark = if agent.id == you { ", you" } else { "" };
+        format!("{}{name}: {}{parent}{mark}\n", agent.id, agent.state)
+    });
+    told.collect()
+}
+
+pub fn no_object(tool: &Tool) -> String {
+    format!("the arguments must be one JSON object: {}", super::arguments::takes(tool))
+}
+
+pub fn of_failure(failure: Failure) -> String {
+    match failure {
+        Failure::Refused { detail, .. } => {
+            let next = next_step(&detail.code).map_or(detail.hint, str::to_owned);
+            format!("{}; {next}", detail.message)
+        }
+        Failure::Away(report) => {
+            format!("{}; whether it was done is not known: look with `ps` before you repeat it", report.message)
+        }
+        Failure::Broken(report) => format!("{}; try again, and tell the human if it goes on", report.message),
+    }
+}
+
+/// What a model can do about a refusal. The daemon's own hints are for people at a command line.
+fn next_step(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "unknown_agent" | "nobody_called" => "`ps` with all lists everybody",
+        "ambiguous" => "write more of the id; `ps` lists them",
+        "agent_dead" | "agent_expired" => "it stays so: fork another agent, or go on without it",
+        "root_is_immortal" => "nobody can; leave it alone",
+        "kills_ancestor" => "only those who are not above you can be killed; `send` it a mail instead",
+        "fork_pending" => "let the tools that run in you answer first; `ps` shows the child then",
+        "not_in_history" => "leave `at` out to fork from now",
+        "no_mail" => "`wait` waits for the next one",
+        "not_unread" => "`check-mail` lists what is unread",
+        "stopping" => "call it again in a moment",
+        _ => return None,
+    })
+}

@@ -1,0 +1,9 @@
+//! What must survive: the daemon killed at any moment, and everything that can happen to its files.
+
+mod full_disk;
+mod kill9;
+mod lifecycle;
+mod read_only;
+mod snapshot;
+mod transfer;
+mod wal;

@@ -1,0 +1,223 @@
+//! A daemon's life: one for each project, however the last one ended; and what it must finish after it died in between.
+
+use crate::support::daemon::{Daemon, Grounds, PATIENCE, wait_for_end};
+use crate::support::follower::Follower;
+use crate::support::runtime;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+#[test]
+fn a_second_daemon_is_refused_and_told_of_the_first() {
+    let grounds = Grounds::new();
+    let first = grounds.up();
+    let ran = grounds.run(&["up", "--json", "--no-open"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("pid {}", first.pid())), "{ran:?}");
+    assert!(ran.stderr.contains(&first.door.authority), "{ran:?}");
+    assert_eq!(first.door.get("/api/health").status, 200);
+    first.kill();
+    let second = grounds.up();
+    assert_eq!(second.door.get("/api/health").status, 200);
+}
+
+#[test]
+fn signals_end_it_in_order() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let grounds = Grounds::new();
+        // At once after the line that says it is ready, and with streams and connections open.
+        for open_streams in [0, 2] {
+            let daemon = grounds.up();
+            let streams: Vec<_> = (0..open_streams).map(|_| Follower::of(&daemon.door)).collect();
+            if open_streams > 0 {
+                let agent = daemon.door.agent(None);
+                assert_eq!(daemon.door.say(&agent, "hello").status, 201);
+                let head = daemon.door.head();
+                streams.iter().for_each(|(follower, _)| follower.wait_for(head));
+            }
+            daemon.signal(signal);
+            let status = daemon.wait();
+            assert_eq!(status.code(), Some(0), "{signal:?} with {open_streams} streams: {status}: {}", grounds.said());
+            assert!(!grounds.data().join("daemon.json").exists(), "daemon.json stays behind");
+            assert!(!grounds.project().is_served());
+        }
+    }
+}
+
+#[test]
+fn a_start_can_be_broken_off() {
+    let grounds = Grounds::new();
+    for _ in 0..5 {
+        let mut child = grounds.start();
+        // The lock is the first sign of life, long before it is ready.
+        let project = grounds.project();
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !project.is_served() {
+            assert!(child.try_wait().unwrap().is_none() && std::time::Instant::now() < deadline, "{}", grounds.said());
+            std::thread::yield_now();
+        }
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{status}: {}", grounds.said());
+        assert!(!grounds.data().join("daemon.json").exists());
+    }
+}
+
+#[test]
+fn commands_that_race_to_start_a_daemon_end_up_with_one() {
+    let grounds = Grounds::new();
+    for _ in 0..3 {
+        let racers: Vec<_> = (0..6)
+            .map(|_| {
+                let mut command = grounds.command(&["ps", "--json"]);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+            })
+            .collect();
+        for racer in racers {
+            let output = racer.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let status: Value = serde_json::from_str(&grounds.run(&["status", "--json"]).good()).unwrap();
+        let pid = u32::try_from(status["daemon"]["pid"].as_u64().unwrap()).unwrap();
+        grounds.run(&["down"]).good();
+        wait_for_end(pid);
+    }
+}
+
+/// Whoever only looks must not be taken for a daemon.
+#[test]
+fn looking_for_a_daemon_does_not_hinder_one() {
+    let grounds = Grounds::new();
+    let project = grounds.project();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let looking = std::thread::spawn(move || {
+        while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            project.is_served();
+        }
+    });
+    for _ in 0..10 {
+        Daemon::ready(grounds.start()).unwrap_or_else(|ended| panic!("{ended}: {}", grounds.said())).kill();
+    }
+    drop(stop);
+    looking.join().unwrap();
+}
+
+/// A daemon that was killed leaves its announcement behind. Nobody may believe it while the next one starts.
+#[test]
+fn a_stale_announcement_misleads_nobody() {
+    let other = Grounds::new();
+    let foreign = other.up();
+    let grounds = Grounds::new();
+    grounds.up().kill();
+    let path = grounds.data().join("daemon.json");
+    let announcement =
+        json!({ "pid": foreign.pid(), "url": format!("http://{}", foreign.door.authority), "version": "0" });
+    std::fs::write(&path, announcement.to_string()).unwrap();
+    // The lock is held, as it is while a daemon starts, and the file speaks of somebody else's daemon.
+    let daemon = grounds.up();
+    let status: Value = serde_json::from_str(&grounds.run(&["status", "--json"]).good()).unwrap();
+    assert_eq!(status["daemon"]["pid"], daemon.pid());
+    grounds.run(&["down"]).good();
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert_eq!(foreign.door.get("/api/health").status, 200, "the wrong daemon was told to stop");
+}
+
+#[test]
+fn an_ending_session_ends_exactly_once_whenever_the_daemon_dies() {
+    let grounds = Grounds::new();
+    let mut ended = Vec::new();
+    for round in 0..10 {
+        let daemon = grounds.up();
+        let session = daemon.door.post("/api/sessions", &json!({})).id();
+        let agents: Vec<String> = (0..5).map(|_| daemon.door.agent(Some(&session))).collect();
+        let path = format!("/api/sessions/{session}/end");
+        // The answer comes when the intent is recorded; half of the time not even that is waited for.
+        let mut http = daemon.door.http();
+        let (asked, reason) = (
+            runtime().spawn(async move { http.post(&path, &json!({ "reason": "completed" })).await.is_ok() }),
+            "completed",
+        );
+        if round % 2 == 0 {
+            assert!(runtime().block_on(asked).unwrap());
+            daemon.kill();
+            ended.push((session, agents, reason));
+        } else {
+            daemon.kill();
+            if runtime().block_on(asked).unwrap() {
+                ended.push((session, agents, reason));
+            }
+        }
+    }
+    let daemon = grounds.up();
+    let (follower, _doors) = Follower::of(&daemon.door);
+    // An answer to a command of ours comes after everything that was planned before it, once it is quiet.
+    wait_until_quiet(&daemon);
+    follower.wait_for(daemon.door.head());
+    let log: Vec<Value> = follower.log().iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    assert!(ended.len() >= 5);
+    for (session, agents, reason) in ended {
+        let of_kind = |kind: &str| {
+            log.iter().filter(|event| event["type"] == kind && event["session"] == *session).collect::<Vec<_>>()
+        };
+        assert_eq!(of_kind("session_ending").len(), 1);
+        assert_eq!(of_kind("session_ended").len(), 1, "session {session}");
+        assert_eq!(of_kind("session_ended")[0]["reason"], reason);
+        for agent in agents {
+            let slept = log.iter().filter(|event| event["type"] == "agent_slept" && event["agent"] == *agent).count();
+            assert_eq!(slept, 1, "agent {agent}");
+        }
+    }
+}
+
+#[test]
+fn silence_ends_a_session_as_inactive_and_a_person_as_user() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let start = |daemon: &Daemon, idle_ms: u64| daemon.door.post("/api/sessions", &json!({ "idle_ms": idle_ms })).id();
+    let live = start(&daemon, 1_000);
+    let by_hand = start(&daemon, 1_000);
+    assert_eq!(daemon.door.post(&format!("/api/sessions/{by_hand}/end"), &json!({})).status, 202);
+    assert_eq!(ending(&daemon, &live), json!(["inactive", "inactive"]));
+    assert_eq!(ending(&daemon, &by_hand), json!(["user", "user"]));
+    // Its time runs out while nobody is there to see it.
+    let (across, ended_before) = (start(&daemon, 1_000), start(&daemon, 1_000));
+    assert_eq!(daemon.door.post(&format!("/api/sessions/{ended_before}/end"), &json!({})).status, 202);
+    daemon.kill();
+    let daemon = grounds.up();
+    assert_eq!(ending(&daemon, &across), json!(["inactive", "inactive"]));
+    assert_eq!(ending(&daemon, &ended_before), json!(["user", "user"]));
+    drop(daemon);
+    let daemon = grounds.up();
+    assert_eq!(ending(&daemon, &across), json!(["inactive", "inactive"]));
+}
+
+/// The reasons in the two events of a session's end, when they have come.
+fn ending(daemon: &Daemon, session: &str) -> Value {
+    let (follower, _doors) = Follower::of(&daemon.door);
+    loop {
+        let log = follower.log();
+        let reasons: Vec<Value> = log
+            .iter()
+            .map(|event| serde_json::from_str::<Value>(event).unwrap())
+            .filter(|event| event["session"] == *session && event["reason"].is_string())
+            .map(|event| event["reason"].clone())
+            .collect();
+        if reasons.len() >= 2 {
+            return Value::Array(reasons);
+        }
+        follower.wait_for(log.len() as u64 + 1);
+    }
+}
+
+/// Waits until no session is ending any more.
+fn wait_until_quiet(daemon: &Daemon) {
+    let (follower, _doors) = Follower::of(&daemon.door);
+    loop {
+        let head = daemon.door.head();
+        let sessions = daemon.door.get("/api/sessions").json();
+        if sessions["sessions"].as_array().unwrap().iter().all(|session| session["state"] != "ending") {
+            return;
+        }
+        follower.wait_for(head + 1);
+    }
+}
