@@ -29,6 +29,8 @@ enum Command {
     /// End a session. The reason is recorded before anything is stopped.
     End {
         /// The session's id.
+        // An id may begin with a dash, and is no flag for that.
+        #[arg(allow_hyphen_values = true)]
         id: String,
         #[arg(long, value_enum, default_value_t = Reason::User)]
         reason: Reason,
