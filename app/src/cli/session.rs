@@ -88,6 +88,9 @@ async fn list(context: &Context, client: &Client) -> Result<ExitCode, Report> {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if list.sessions.is_empty() {
+        anstream::eprintln!("no sessions");
+    }
     for session in &list.sessions {
         let reason = session.reason.as_ref().map(|reason| format!(" ({reason:?})").to_lowercase()).unwrap_or_default();
         let label = session.label.as_deref().unwrap_or_default();
