@@ -4,19 +4,13 @@ use crate::command::{cargo, succeeds};
 use crate::{Failure, command, postgres};
 use std::process::Command;
 
-/// Every target with tests, then the examples in the documentation. Not `--all-targets`: that would run the benchmarks.
-const RUNS: [&[&str]; 2] = [&["--lib", "--bins", "--tests"], &["--doc"]];
-/// Whoever names targets wants those and no others.
-const TARGETS: [&str; 8] = ["--lib", "--bin", "--bins", "--test", "--tests", "--benches", "--all-targets", "--doc"];
+/// Whoever names packages wants those and no others.
 const PACKAGES: [&str; 2] = ["-p", "--package"];
 
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
     find_compiler()?;
     postgres::ensure()?;
-    for arguments in runs(arguments) {
-        command::run(cargo().arg("test").args(arguments))?;
-    }
-    Ok(())
+    command::run(cargo().arg("test").args(selection(arguments)).args(arguments))
 }
 
 fn find_compiler() -> Result<(), Failure> {
@@ -29,45 +23,29 @@ fn find_compiler() -> Result<(), Failure> {
     }
 }
 
-/// The arguments of each run of `cargo test`.
-fn runs(given: &[String]) -> Vec<Vec<String>> {
-    let names_one_of = |known: &[&str]| {
-        let ours = given.iter().take_while(|argument| *argument != "--");
-        let mut names = ours.map(|argument| argument.split('=').next().unwrap_or_default());
-        names.any(|name| known.contains(&name))
-    };
-    let workspace: &[&str] = if names_one_of(&PACKAGES) { &[] } else { &["--workspace"] };
-    let runs: &[&[&str]] = if names_one_of(&TARGETS) { &[&[]] } else { &RUNS };
-    let run = |targets: &&[&str]| {
-        let ours = workspace.iter().chain(targets.iter()).map(|argument| (*argument).to_owned());
-        ours.chain(given.iter().cloned()).collect()
-    };
-    runs.iter().map(run).collect()
+/// All packages, with the targets that cargo tests by itself: everything but the benchmarks, which `--all-targets` would run.
+fn selection(given: &[String]) -> Option<&'static str> {
+    let ours = given.iter().take_while(|argument| *argument != "--");
+    let mut names = ours.map(|argument| argument.split('=').next().unwrap_or_default());
+    let named = names.any(|name| PACKAGES.contains(&name));
+    (!named).then_some("--workspace")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(given: &str, expected: &[&str]) {
-        let given: Vec<String> = given.split_whitespace().map(str::to_owned).collect();
-        let runs: Vec<String> = runs(&given).into_iter().map(|run| run.join(" ")).collect();
-        assert_eq!(runs, expected);
-    }
-
     #[test]
-    fn everything_is_tested_unless_something_is_named() {
-        check("", &["--workspace --lib --bins --tests", "--workspace --doc"]);
-        check("-p xtask", &["--lib --bins --tests -p xtask", "--doc -p xtask"]);
-        check("--test it", &["--workspace --test it"]);
-        check("--package=xtask --doc", &["--package=xtask --doc"]);
-    }
-
-    #[test]
-    fn what_follows_the_dashes_is_for_the_tests() {
-        check(
-            "name -- --test -p",
-            &["--workspace --lib --bins --tests name -- --test -p", "--workspace --doc name -- --test -p"],
-        );
+    fn everything_is_tested_unless_a_package_is_named() {
+        for (given, expected) in [
+            ("", Some("--workspace")),
+            ("a_name", Some("--workspace")),
+            ("-p xtask", None),
+            ("--package=xtask --doc", None),
+            ("name -- -p", Some("--workspace")),
+        ] {
+            let arguments: Vec<String> = given.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(selection(&arguments), expected, "{given}");
+        }
     }
 }
