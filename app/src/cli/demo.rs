@@ -39,6 +39,8 @@ const KILL_AFTER: usize = 3;
 
 pub fn run(_context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let folder = tempfile::Builder::new().prefix("hatchery-demo-").tempdir().context("no temporary folder")?;
+    // Makes it a project of its own, whatever the folder for temporary files belongs to.
+    std::fs::create_dir(folder.path().join(".hatchery")).context("no temporary folder")?;
     asking(play(folder.path(), Duration::from_millis(args.pace)))
 }
 
@@ -108,7 +110,12 @@ async fn start(folder: &Path) -> Result<(Child, Client), Report> {
         token: String,
     }
     let program = std::env::current_exe().context("this program cannot be found again")?;
-    let mut child = tokio::process::Command::new(program)
+    let mut command = tokio::process::Command::new(program);
+    // Settings for real projects, a shared store above all, are not for the demo.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HATCHERY_")) {
+        command.env_remove(name);
+    }
+    let mut child = command
         .args(["up", "--json", "--project"])
         .arg(folder)
         .env("HATCHERY_LOG", "error")

@@ -23,6 +23,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if list.agents.is_empty() {
+        anstream::eprintln!("no agents");
+    }
     for agent in &list.agents {
         let name = agent.name.as_deref().unwrap_or("-");
         let active = paint(DIM, clock::written(agent.last_active));

@@ -6,6 +6,9 @@ use crate::client::Client;
 use crate::clock;
 use crate::http::SessionList;
 use crate::report::Report;
+use clap::value_parser;
+use hatchery_core::session::{MAX_IDLE_MS, MIN_IDLE_MS};
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
 /// Start, end and list sessions: sittings of work that agents take part in.
@@ -23,12 +26,14 @@ enum Command {
         /// What it is about.
         label: Option<String>,
         /// End it by itself after this many seconds of silence.
-        #[arg(long, value_name = "SECONDS")]
+        #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(IDLE_SECONDS))]
         idle: Option<u64>,
     },
     /// End a session. The reason is recorded before anything is stopped.
     End {
         /// The session's id.
+        // An id may begin with a dash, and is no flag for that.
+        #[arg(allow_hyphen_values = true)]
         id: String,
         #[arg(long, value_enum, default_value_t = Reason::User)]
         reason: Reason,
@@ -44,6 +49,9 @@ enum Reason {
     Completed,
     Failed,
 }
+
+/// The core's limits in the unit of the flag, so that a refusal speaks of what was typed.
+const IDLE_SECONDS: RangeInclusive<u64> = MIN_IDLE_MS / 1_000..=MAX_IDLE_MS / 1_000;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
@@ -79,6 +87,9 @@ async fn list(context: &Context, client: &Client) -> Result<ExitCode, Report> {
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if list.sessions.is_empty() {
+        anstream::eprintln!("no sessions");
     }
     for session in &list.sessions {
         let reason = session.reason.as_ref().map(|reason| format!(" ({reason:?})").to_lowercase()).unwrap_or_default();

@@ -5,7 +5,6 @@ use crate::client::Client;
 use crate::http::Status;
 use crate::report::{Code, Report};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Show whether the project's daemon runs, where, and how it is doing. Starts none.
 #[derive(Debug, clap::Args)]
@@ -31,16 +30,16 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     };
     print_line(&format!("project   {}", status.project))?;
     print_line(&format!(
-        "daemon    pid {}, {}, up {:?}",
+        "daemon    pid {}, {}, up {} s",
         status.pid,
         url.unwrap_or_default(),
-        Duration::from_secs(status.uptime_ms / 1_000)
+        status.uptime_ms / 1_000
     ))?;
     print_line(&format!("store     {}", status.store))?;
     if let Some(trouble) = &status.trouble {
         print_line(&format!("trouble   {}", super::paint::paint(super::paint::BAD, trouble)))?;
     }
-    print_line(&format!("log       {} events", status.head))?;
+    print_line(&format!("log       to event {}", status.head))?;
     print_line(&format!("agents    {}", status.agents))?;
     print_line(&format!("sessions  {}", status.sessions))?;
     Ok(ExitCode::SUCCESS)

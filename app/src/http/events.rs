@@ -199,7 +199,7 @@ async fn cursor(api: &Api, after: i64) -> Result<EventId, ApiError> {
             return Err(ApiError::bad(
                 "cursor_beyond_log",
                 format!("the log ends at event {head}, before {after}"),
-                "start again with after=0",
+                "start again after event 0",
             ));
         }
     }

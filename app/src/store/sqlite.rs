@@ -19,8 +19,10 @@ const READER_CACHE_KIB: i64 = 256;
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
-    writer: Mutex<Connection>,
+    // Before the writer, because fields are dropped in order: the last connection to close folds the WAL into the file,
+    // which a reader may not.
     readers: Mutex<Vec<Connection>>,
+    writer: Mutex<Connection>,
 }
 
 impl Sqlite {
@@ -226,5 +228,22 @@ fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(text),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(text),
         _ => StoreError::Broken(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_store_is_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(&folder.path().join("log.db")).unwrap();
+        store.migrate().unwrap();
+        assert_eq!(store.head().unwrap(), EventId::START);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+        drop(store);
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["log.db"]);
     }
 }
