@@ -2,7 +2,9 @@
 
 mod full_disk;
 mod kill9;
+mod ledger;
 mod lifecycle;
+mod postgres;
 mod read_only;
 mod snapshot;
 mod transfer;

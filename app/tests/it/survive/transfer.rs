@@ -1,6 +1,7 @@
 //! The whole log out and in again.
 
 use crate::support::daemon::{Daemon, Grounds, Ran};
+use crate::support::postgres::Server;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,18 @@ fn what_was_exported_comes_in_the_same() {
         assert_eq!(here.door.get(path).body, there.door.get(path).body, "{path}");
     }
     assert_eq!(there.door.log().len(), 3_000);
+}
+
+#[test]
+fn a_log_moves_to_the_shared_store_and_back() {
+    let (_from, export) = exported(2_500);
+    let text = fs::read_to_string(&export).unwrap();
+    let database = Server::shared().database();
+    let shared = Grounds::with(&format!("store = '{}'", database.url()));
+    assert_eq!(imported(&shared, &export), (0, 2_500));
+    assert_eq!(imported(&shared, &export), (2_500, 0));
+    assert_eq!(export_of(&shared), text);
+    shared.run(&["fsck"]).good();
 }
 
 #[test]
