@@ -311,7 +311,8 @@ impl Store for Postgres {
         while let Some(chunk) = self.runtime.block_on(self.answer(async { Ok(chunks.next().await) }))? {
             for row in chunk {
                 let row = row.map_err(explain)?;
-                if visit(event_id(row.try_get(0).map_err(explain)?), row.try_get(1).map_err(explain)?).is_break() {
+                let (id, body) = (row.try_get(0).map_err(explain)?, row.try_get(1).map_err(explain)?);
+                if visit(event_id(id), body).is_break() {
                     return Ok(());
                 }
             }

@@ -6,3 +6,4 @@ mod store_conformance;
 mod store_differential;
 mod store_postgres;
 mod support;
+mod survive;

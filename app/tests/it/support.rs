@@ -1,5 +1,8 @@
 //! What the tests stand on. Nothing here asserts anything about Hatchery.
 
+pub mod daemon;
+pub mod follower;
+pub mod http;
 pub mod place;
 pub mod postgres;
 pub mod proxy;
