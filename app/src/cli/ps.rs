@@ -4,7 +4,7 @@ use super::paint::{DIM, paint};
 use super::{Context, asking, print_json, print_line};
 use crate::client::Client;
 use crate::clock;
-use crate::http::AgentList;
+use crate::http::{AgentList, AgentState};
 use crate::report::Report;
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let mut list: AgentList = asking(async { Client::reach(&context.project).await?.get("/api/agents").await })?;
-    list.agents.retain(|agent| args.all || agent.state != "dead");
+    list.agents.retain(|agent| args.all || agent.state != AgentState::Dead);
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
