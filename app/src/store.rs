@@ -4,7 +4,7 @@
 //! The calls block. The engine has a thread of its own for them; everybody else uses [`crate::engine::Handle`].
 
 pub mod migration;
-
+pub mod postgres;
 pub mod sqlite;
 
 use hatchery_core::EventId;
@@ -44,7 +44,8 @@ pub struct Snapshot {
     pub body: Vec<u8>,
 }
 
-/// Called when another writer may have appended something. A hint to read the log, and nothing else.
+/// Called when another writer may have appended something. A hint to read the log, and nothing else. It comes on a thread
+/// that carries connections, so it must not block.
 pub type Hint = Arc<dyn Fn() + Send + Sync>;
 
 /// Looks at one row, its id and body, and says whether to go on.
@@ -143,15 +144,18 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(url) => {
-                let bare = url.split_once('?').map_or(url.as_str(), |(bare, _)| bare);
-                match (bare.split_once("://"), bare.rsplit_once('@')) {
-                    (Some((scheme, _)), Some((user, host))) => {
-                        let user = user.split_once("://").map_or(user, |(_, rest)| rest);
-                        let user = user.split_once(':').map_or(user, |(name, _)| name);
-                        write!(f, "{scheme}://{user}@{host}")
-                    }
-                    _ => f.write_str(bare),
-                }
+                // The first `@` ends the user and password, as the connection reads it. Where a password or a parameter
+                // may hold a mark unescaped, what could be a part of it is left out.
+                let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
+                let (user, host) = match rest.split_once('@') {
+                    Some((user, host)) if user.contains('?') || host.contains('@') => (user, "…"),
+                    Some(both) => both,
+                    None => ("", rest),
+                };
+                let user = user.split([':', '/', '?']).next().unwrap_or_default();
+                let host = host.split('?').next().unwrap_or_default();
+                let at = if user.is_empty() { "" } else { "@" };
+                write!(f, "{scheme}://{user}{at}{host}")
             }
         }
     }
@@ -167,9 +171,7 @@ impl fmt::Debug for StoreUrl {
 pub fn open(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn Store>, StoreError> {
     let store: Arc<dyn Store> = match url {
         StoreUrl::Sqlite(path) => Arc::new(sqlite::Sqlite::open(path)?),
-        StoreUrl::Postgres(_) => {
-            return Err(StoreError::Broken(format!("{url}: the shared store comes next ({runtime:?})")));
-        }
+        StoreUrl::Postgres(url) => Arc::new(postgres::Postgres::open(url, runtime.clone())?),
     };
     store.migrate()?;
     Ok(store)
@@ -186,11 +188,22 @@ mod tests {
             assert!(!shown.contains("secret"), "{shown}");
             assert!(shown.ends_with("://ann@host:5/db"), "{shown}");
         }
+        for url in [
+            "postgres://ann:secret?secret@host/db",
+            "postgres://ann:secret@secret@host/db",
+            "postgres://ann:secret@secret?secret@host/db",
+            "postgres://ann:secret/secret@host/db?password=secret@secret",
+            "postgres://host/db?user=ann&password=secret@secret",
+            "postgres://host/db?password=secret",
+        ] {
+            let shown = StoreUrl::Postgres(url.to_owned()).to_string();
+            assert!(!shown.contains("secret"), "{shown}");
+        }
     }
 
     #[test]
     fn what_is_not_a_store_is_refused() {
-        for url in ["", "sqlite:", "mysql://x", "postgres://a b@/:x"] {
+        for url in ["", "sqlite:", "mysql://x", "postgres://ann@host:x/db"] {
             assert!(url.parse::<StoreUrl>().is_err(), "{url}");
         }
     }

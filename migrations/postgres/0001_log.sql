@@ -7,8 +7,8 @@ CREATE TABLE events (
 );
 
 CREATE TABLE log (
-    only BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (only),
-    head BIGINT NOT NULL
+    head   BIGINT NOT NULL,
+    single BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (single)
 );
 INSERT INTO log (head) VALUES (0);
 

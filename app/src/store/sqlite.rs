@@ -112,7 +112,9 @@ impl Store for Sqlite {
         self.reading(|connection| {
             let mut select =
                 connection.prepare_cached("SELECT id, body FROM events WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-            let mut rows = select.query(params![after.0, limit])?;
+            // SQLite counts to 2^63. A cursor beyond that is beyond the end, and such a limit is none.
+            let [after, limit] = [after.0, limit as u64].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+            let mut rows = select.query([after, limit])?;
             while let Some(row) = rows.next()? {
                 if visit(EventId(row.get(0)?), row.get_ref(1)?.as_str()?).is_break() {
                     break;

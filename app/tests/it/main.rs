@@ -1,0 +1,9 @@
+//! One test binary, one file a subject.
+
+#![allow(clippy::unwrap_used, reason = "a test and its support stop where something is not as it must be")]
+
+mod store_conformance;
+mod store_differential;
+mod store_postgres;
+mod support;
+mod survive;

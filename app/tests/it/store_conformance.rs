@@ -1,0 +1,301 @@
+//! What every store does. Each test runs over both back ends, through the trait alone.
+
+use crate::support::place::Place;
+use crate::support::rows::{append, read, row, rows};
+use hatchery::store::{Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
+use hatchery_core::EventId;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::thread;
+
+macro_rules! conformance {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $name() { super::$name(&super::Place::sqlite()); })+
+        }
+        mod postgres {
+            $(#[test] fn $name() { super::$name(&super::Place::postgres()); })+
+        }
+    };
+}
+
+conformance![
+    migrating_again_changes_nothing,
+    a_newer_schema_is_refused_and_left_alone,
+    ids_begin_at_one_and_have_no_gaps,
+    what_was_appended_is_there_for_the_next_handle,
+    a_batch_is_added_whole_or_not_at_all,
+    a_foreign_event_in_a_stream_that_was_read_is_a_conflict,
+    a_foreign_event_elsewhere_only_moves_the_batch,
+    an_event_that_was_seen_is_no_conflict,
+    an_empty_batch_writes_nothing_but_is_judged,
+    reading_goes_by_cursor_and_limit,
+    the_visitor_may_use_the_store,
+    text_comes_back_as_it_was,
+    a_large_body_and_a_large_batch_are_kept,
+    snapshots_are_kept_replaced_and_dropped,
+    a_sound_store_has_nothing_to_report,
+    concurrent_writers_make_one_log,
+];
+
+/// Writers in the concurrent test, and how many batches each of them adds.
+const WRITERS: usize = 8;
+const BATCHES: usize = 50;
+/// Each takes seconds: no writer is starved for so long.
+const TRIES: usize = 20;
+
+fn migrating_again_changes_nothing(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 2)).unwrap();
+    store.migrate().unwrap();
+    place.open().migrate().unwrap();
+    assert_eq!(read(&*store, 0), [(1, "a 0".to_owned()), (2, "a 1".to_owned())]);
+}
+
+fn a_newer_schema_is_refused_and_left_alone(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 3)).unwrap();
+    place.run_sql("INSERT INTO migrations (name) VALUES ('9999_future')");
+    let refused = place.try_open().unwrap_err();
+    assert!(matches!(&refused, StoreError::NewerSchema { found, .. } if found == "9999_future"), "{refused}");
+    assert!(refused.to_string().contains("written by a newer Hatchery (schema `9999_future`)"), "{refused}");
+    assert!(matches!(store.migrate(), Err(StoreError::NewerSchema { .. })));
+    assert_eq!(store.head().unwrap(), EventId(3));
+    assert_eq!(read(&*store, 0).len(), 3);
+}
+
+fn ids_begin_at_one_and_have_no_gaps(place: &Place) {
+    let store = place.open();
+    assert_eq!(store.head().unwrap(), EventId::START);
+    assert_eq!(append(&*store, 0, &[], &rows("a", 2)).unwrap(), EventId(1));
+    assert_eq!(append(&*store, 2, &["a"], &rows("a", 1)).unwrap(), EventId(3));
+    assert_eq!(append(&*store, 3, &["a", "b"], &rows("b", 4)).unwrap(), EventId(4));
+    assert_eq!(store.head().unwrap(), EventId(7));
+    assert_eq!(ids(&*store), [1, 2, 3, 4, 5, 6, 7]);
+}
+
+fn what_was_appended_is_there_for_the_next_handle(place: &Place) {
+    append(&*place.open(), 0, &[], &rows("a", 2)).unwrap();
+    let store = place.open();
+    assert_eq!(store.head().unwrap(), EventId(2));
+    assert_eq!(append(&*store, 2, &["a"], &rows("a", 1)).unwrap(), EventId(3));
+}
+
+fn a_batch_is_added_whole_or_not_at_all(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 1)).unwrap();
+    // The last of three rows is one that the database refuses.
+    let (forbid, allow) = match place {
+        Place::Sqlite(_) => (
+            "CREATE TRIGGER fault BEFORE INSERT ON events WHEN new.body = 'b 2' BEGIN SELECT raise(ABORT, 'no'); END",
+            "DROP TRIGGER fault",
+        ),
+        Place::Postgres(_) => (
+            "ALTER TABLE events ADD CONSTRAINT fault CHECK (body <> 'b 2')",
+            "ALTER TABLE events DROP CONSTRAINT fault",
+        ),
+    };
+    place.run_sql(forbid);
+    let failed = append(&*store, 1, &[], &rows("b", 3)).unwrap_err();
+    assert!(matches!(failed, StoreError::Broken(_)), "{failed}");
+    assert_eq!(store.head().unwrap(), EventId(1));
+    place.run_sql(allow);
+    assert_eq!(ids(&*store), [1]);
+    assert_eq!(append(&*store, 1, &[], &rows("b", 3)).unwrap(), EventId(2));
+}
+
+fn a_foreign_event_in_a_stream_that_was_read_is_a_conflict(place: &Place) {
+    let (ours, theirs) = (place.open(), place.open());
+    append(&*ours, 0, &[], &rows("a", 1)).unwrap();
+    append(&*theirs, 1, &["b"], &rows("b", 1)).unwrap();
+    let refused = append(&*ours, 1, &["a", "b"], &rows("a", 2)).unwrap_err();
+    assert!(matches!(refused, StoreError::Conflict), "{refused}");
+    assert_eq!(ids(&*ours), [1, 2]);
+    assert_eq!(ours.head().unwrap(), EventId(2));
+    assert_eq!(append(&*ours, 2, &["a", "b"], &rows("a", 2)).unwrap(), EventId(3));
+}
+
+fn a_foreign_event_elsewhere_only_moves_the_batch(place: &Place) {
+    let (ours, theirs) = (place.open(), place.open());
+    append(&*ours, 0, &[], &rows("a", 1)).unwrap();
+    append(&*theirs, 1, &["b"], &rows("b", 3)).unwrap();
+    assert_eq!(append(&*ours, 1, &["a"], &rows("a", 2)).unwrap(), EventId(5));
+    let bodies: Vec<String> = read(&*theirs, 0).into_iter().map(|(_, body)| body).collect();
+    assert_eq!(bodies, ["a 0", "b 0", "b 1", "b 2", "a 0", "a 1"]);
+    assert_eq!(ids(&*theirs), [1, 2, 3, 4, 5, 6]);
+}
+
+fn an_event_that_was_seen_is_no_conflict(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 2)).unwrap();
+    append(&*store, 2, &[], &rows("b", 2)).unwrap();
+    assert!(append(&*store, 2, &["a"], &rows("a", 1)).is_ok());
+    assert!(append(&*store, 4, &["b"], &rows("b", 1)).is_ok());
+    assert!(matches!(append(&*store, 4, &["a"], &rows("a", 1)), Err(StoreError::Conflict)));
+}
+
+fn an_empty_batch_writes_nothing_but_is_judged(place: &Place) {
+    let store = place.open();
+    assert_eq!(append(&*store, 0, &["a"], &[]).unwrap(), EventId(1));
+    append(&*store, 0, &[], &rows("a", 2)).unwrap();
+    assert_eq!(append(&*store, 2, &["a"], &[]).unwrap(), EventId(3));
+    assert_eq!(append(&*store, 0, &["b"], &[]).unwrap(), EventId(3));
+    assert!(matches!(append(&*store, 0, &["a"], &[]), Err(StoreError::Conflict)));
+    assert_eq!(store.head().unwrap(), EventId(2));
+}
+
+fn reading_goes_by_cursor_and_limit(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 1000)).unwrap();
+    let page = |after, limit| {
+        let mut ids = Vec::new();
+        store
+            .read_after(EventId(after), limit, &mut |id, _| {
+                ids.push(id.0);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        ids
+    };
+    assert_eq!(page(0, usize::MAX), (1..=1000).collect::<Vec<_>>());
+    assert_eq!(page(0, 3), [1, 2, 3]);
+    assert_eq!(page(3, 700), (4..=703).collect::<Vec<_>>());
+    assert_eq!(page(998, 10), [999, 1000]);
+    for (after, limit) in [(0, 0), (1000, 10), (1001, 10), (u64::MAX, 10)] {
+        assert!(page(after, limit).is_empty(), "after {after}, limit {limit}");
+    }
+}
+
+fn the_visitor_may_use_the_store(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 2)).unwrap();
+    let mut heads = Vec::new();
+    store
+        .read_after(EventId::START, 10, &mut |_, _| {
+            heads.push(store.head().unwrap());
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(heads, [EventId(2), EventId(2)]);
+}
+
+fn text_comes_back_as_it_was(place: &Place) {
+    let store = place.open();
+    let texts =
+        ["", " ", "grüße 🥚", "'; DROP TABLE events; --", "\u{1}\t\r\n\\N\\", "{\"a\":\"\\u0000\"}", "\u{10ffff}"];
+    let rows: Vec<Row> = texts.iter().map(|text| row(&format!("stream {text}"), text)).collect();
+    append(&*store, 0, &[], &rows).unwrap();
+    let bodies: Vec<String> = read(&*store, 0).into_iter().map(|(_, body)| body).collect();
+    assert_eq!(bodies, texts);
+    for text in texts {
+        let stream = format!("stream {text}");
+        assert!(matches!(append(&*store, 0, &[&stream], &[]), Err(StoreError::Conflict)), "{text:?}");
+    }
+}
+
+fn a_large_body_and_a_large_batch_are_kept(place: &Place) {
+    let store = place.open();
+    // Not of one letter: that would be stored compressed, in a page.
+    let large: String = (0..).map(|number: u32| number.wrapping_mul(2_654_435_761).to_string()).take(120_000).collect();
+    let large = large[..1 << 20].to_owned();
+    append(&*store, 0, &[], &[row("a", &large), row("a", "small")]).unwrap();
+    append(&*store, 2, &["a"], &rows("b", 5000)).unwrap();
+    let read = read(&*store, 0);
+    assert_eq!(read.len(), 5002);
+    assert!(read[0].1 == large, "the large body came back changed");
+    assert_eq!(read[5001], (5002, "b 4999".to_owned()));
+}
+
+fn snapshots_are_kept_replaced_and_dropped(place: &Place) {
+    let store = place.open();
+    let snapshot =
+        |at, format, body: &[u8]| Snapshot { at: EventId(at), format, checksum: u32::MAX, body: body.into() };
+    assert!(store.snapshots().unwrap().is_empty());
+    let bodies: [&[u8]; 4] = [b"", b"\0\xff", b"third", b"fourth"];
+    for (at, body) in (10..).zip(bodies) {
+        store.save_snapshot(&snapshot(at, u32::MAX, body)).unwrap();
+    }
+    assert_eq!(store.snapshots().unwrap(), [snapshot(13, u32::MAX, b"fourth"), snapshot(12, u32::MAX, b"third")]);
+    assert_eq!(store.snapshots().unwrap().len(), SNAPSHOTS_KEPT);
+    store.save_snapshot(&snapshot(12, 7, b"again")).unwrap();
+    // Older than what is kept: it goes at once.
+    store.save_snapshot(&snapshot(3, 7, b"old")).unwrap();
+    assert_eq!(store.snapshots().unwrap(), [snapshot(13, u32::MAX, b"fourth"), snapshot(12, 7, b"again")]);
+    assert_eq!(place.open().snapshots().unwrap().len(), 2);
+    store.drop_snapshots().unwrap();
+    assert!(store.snapshots().unwrap().is_empty());
+    store.drop_snapshots().unwrap();
+}
+
+fn a_sound_store_has_nothing_to_report(place: &Place) {
+    let store = place.open();
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    append(&*store, 0, &[], &rows("a", 100)).unwrap();
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+}
+
+/// Each writer has its own handle and its own stream, and none has seen what the others do. A follower reads by cursor
+/// all the while and must meet every id once, in order: a gap would be an event that committed late and was skipped.
+fn concurrent_writers_make_one_log(place: &Place) {
+    let stores: Vec<Arc<dyn Store>> = (0..WRITERS).map(|_| place.open()).collect();
+    let size = |batch: usize| batch % 3 + 1;
+    let total = WRITERS * (0..BATCHES).map(size).sum::<usize>();
+    let follower = place.open();
+    let followed = thread::scope(|scope| {
+        for (writer, store) in stores.iter().enumerate() {
+            scope.spawn(move || {
+                let stream = format!("writer {writer}");
+                let mut seen = 0;
+                for batch in 0..BATCHES {
+                    let rows: Vec<Row> =
+                        (0..size(batch)).map(|part| row(&stream, &format!("{writer} {batch} {part}"))).collect();
+                    let first = append_patiently(&**store, seen, &stream, &rows);
+                    assert!(first.0 > seen, "{first} was given out twice");
+                    seen = first.0 + u64::try_from(rows.len()).unwrap() - 1;
+                }
+            });
+        }
+        let following = scope.spawn(|| {
+            let mut followed = Vec::new();
+            while followed.len() < total {
+                let cursor = EventId(u64::try_from(followed.len()).unwrap());
+                follower
+                    .read_after(cursor, 100, &mut |id, body| {
+                        followed.push((id.0, body.to_owned()));
+                        ControlFlow::Continue(())
+                    })
+                    .unwrap();
+            }
+            followed
+        });
+        following.join().unwrap()
+    });
+    assert_eq!(followed.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (1..=total as u64).collect::<Vec<_>>());
+    assert_eq!(read(&*follower, 0), followed);
+    let mut next = [(0, 0); WRITERS];
+    let mut open: Option<usize> = None;
+    for (_, body) in &followed {
+        let [writer, batch, part] = body.split(' ').map(|number| number.parse().unwrap()).collect::<Vec<usize>>()[..]
+        else {
+            panic!("a strange body: {body}");
+        };
+        assert!(open.is_none_or(|open| open == writer), "{body} stands inside another batch");
+        assert_eq!((batch, part), next[writer], "writer {writer} is out of order");
+        let last = part + 1 == size(batch);
+        next[writer] = if last { (batch + 1, 0) } else { (batch, part + 1) };
+        open = (!last).then_some(writer);
+    }
+    assert_eq!(next, [(BATCHES, 0); WRITERS]);
+    assert_eq!(follower.check().unwrap(), Vec::<String>::new());
+}
+
+/// Many writers on one SQLite file starve each other at times, and then the store says "later": nothing was written.
+fn append_patiently(store: &dyn Store, seen: u64, stream: &str, rows: &[Row]) -> EventId {
+    let mut tries = (0..TRIES).map(|_| append(store, seen, &[stream], rows));
+    let settled = tries.find(|result| !matches!(result, Err(StoreError::Unavailable(_))));
+    settled.expect("a turn within so many tries").unwrap()
+}
+
+fn ids(store: &dyn Store) -> Vec<u64> {
+    read(store, 0).into_iter().map(|(id, _)| id).collect()
+}

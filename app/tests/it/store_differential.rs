@@ -1,0 +1,148 @@
+//! The same random work for both back ends: whatever one answers, the other answers, too. `HATCHERY_SEED` repeats a run.
+
+use crate::support::place::Place;
+use crate::support::postgres::Server;
+use crate::support::random::Random;
+use hatchery::store::{Batch, Row, Snapshot, Store, StoreError};
+use hatchery_core::EventId;
+use std::fmt::Debug;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::{env, panic};
+
+/// Seeds that are always run, and how many new ones are tried beside them each time.
+const KNOWN_SEEDS: [u64; 3] = [1, 2, 3];
+const NEW_SEEDS: usize = 3;
+const STEPS: usize = 150;
+/// Few, so that writers meet.
+const STREAMS: [&str; 4] = ["a", "b", "grüße 🥚", ""];
+/// Two writers on each store: each is a stranger to the other.
+const HANDLES: usize = 2;
+
+#[derive(Debug)]
+enum Step {
+    Append { seen: EventId, reads: Vec<String>, rows: Vec<Row> },
+    Read { after: EventId, limit: usize },
+    Head,
+    SaveSnapshot(Snapshot),
+    Snapshots,
+    DropSnapshots,
+    Check,
+    Migrate,
+    Reopen,
+}
+
+#[test]
+fn both_back_ends_answer_alike() {
+    let seeds = match env::var("HATCHERY_SEED") {
+        Ok(seed) => vec![seed.parse().expect("HATCHERY_SEED is a number")],
+        Err(_) => KNOWN_SEEDS.into_iter().chain((0..NEW_SEEDS).map(|_| getrandom::u64().unwrap())).collect(),
+    };
+    // One for all seeds: it would stop with its last user.
+    let _server = Server::shared();
+    for seed in seeds {
+        if let Err(failure) = panic::catch_unwind(|| compare(seed)) {
+            eprintln!("repeat it with HATCHERY_SEED={seed}");
+            panic::resume_unwind(failure);
+        }
+    }
+}
+
+fn compare(seed: u64) {
+    let mut random = Random::new(seed);
+    let places = [Place::sqlite(), Place::postgres()];
+    let mut handles = places.each_ref().map(|place| [(); HANDLES].map(|()| place.open()));
+    for number in 0..STEPS {
+        let head = handles[0][0].head().unwrap();
+        let who = random.below(HANDLES);
+        let step = invent(&mut random, head);
+        let [embedded, shared] = [0, 1].map(|at| take(&step, &places[at], &mut handles[at][who]));
+        assert_eq!(embedded, shared, "step {number} by {who}: {step:?}");
+    }
+    let [embedded, shared] = handles.map(|[store, _]| log_of(&*store));
+    assert!(!embedded.is_empty());
+    assert_eq!(embedded, shared);
+}
+
+fn invent(random: &mut Random, head: EventId) -> Step {
+    match random.below(20) {
+        0..=9 => Step::Append {
+            seen: if random.below(2) == 0 { head } else { near(random, head) },
+            reads: (0..random.below(3)).map(|_| (*random.one_of(&STREAMS)).to_owned()).collect(),
+            rows: (0..random.below(5)).map(|_| invent_row(random)).collect(),
+        },
+        10..=12 => Step::Read { after: near(random, head), limit: random.below(12) },
+        13 => Step::Head,
+        14 | 15 => {
+            let body = (0..random.below(40)).map(|_| random.next().to_le_bytes()[0]).collect();
+            let at = near(random, head);
+            let [format, checksum] = [random.next(), random.next()].map(|number| number as u32);
+            Step::SaveSnapshot(Snapshot { at, format, checksum, body })
+        }
+        16 => Step::Snapshots,
+        17 => match random.below(3) {
+            0 => Step::DropSnapshots,
+            1 => Step::Check,
+            _ => Step::Migrate,
+        },
+        18 => Step::Reopen,
+        _ => Step::Read { after: EventId::START, limit: usize::MAX },
+    }
+}
+
+/// A place in the log, mostly near its end, now and then beyond it.
+fn near(random: &mut Random, head: EventId) -> EventId {
+    let back = u64::try_from(random.below(8)).unwrap();
+    EventId((head.0 + 2).saturating_sub(back))
+}
+
+fn invent_row(random: &mut Random) -> Row {
+    let body = format!("{{\"text\":\"{}\"}}", "é".repeat(random.below(100)));
+    Row { id: EventId(random.next()), stream: (*random.one_of(&STREAMS)).to_owned(), body }
+}
+
+fn take(step: &Step, place: &Place, store: &mut Arc<dyn Store>) -> String {
+    match step {
+        Step::Append { seen, reads, rows } => answer(store.append(Batch { seen: *seen, reads, rows })),
+        Step::Read { after, limit } => {
+            let mut rows = Vec::new();
+            let result = store.read_after(*after, *limit, &mut |id, body| {
+                rows.push((id, body.to_owned()));
+                ControlFlow::Continue(())
+            });
+            answer(result.map(|()| rows))
+        }
+        Step::Head => answer(store.head()),
+        Step::SaveSnapshot(snapshot) => answer(store.save_snapshot(snapshot)),
+        Step::Snapshots => answer(store.snapshots()),
+        Step::DropSnapshots => answer(store.drop_snapshots()),
+        Step::Check => answer(store.check()),
+        Step::Migrate => answer(store.migrate()),
+        Step::Reopen => {
+            *store = place.open();
+            String::new()
+        }
+    }
+}
+
+/// What matters of an answer: its value, or the kind of its error. The words are each back end's own.
+fn answer<T: Debug>(result: Result<T, StoreError>) -> String {
+    match result {
+        Ok(value) => format!("{value:?}"),
+        Err(error) => {
+            let shown = format!("{error:?}");
+            shown.split(['(', ' ']).next().unwrap_or_default().to_owned()
+        }
+    }
+}
+
+fn log_of(store: &dyn Store) -> Vec<(EventId, String)> {
+    let mut rows = Vec::new();
+    store
+        .read_after(EventId::START, usize::MAX, &mut |id, body| {
+            rows.push((id, body.to_owned()));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    rows
+}

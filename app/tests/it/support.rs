@@ -1,0 +1,20 @@
+//! What the tests stand on. Nothing here asserts anything about Hatchery.
+
+pub mod daemon;
+pub mod follower;
+pub mod http;
+pub mod place;
+pub mod postgres;
+pub mod proxy;
+pub mod random;
+pub mod rows;
+
+use std::sync::LazyLock;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Carries the connections of all stores under test.
+pub fn runtime() -> &'static Handle {
+    static RUNTIME: LazyLock<Runtime> =
+        LazyLock::new(|| Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
+    RUNTIME.handle()
+}
