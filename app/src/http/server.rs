@@ -57,7 +57,12 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, closin
                     continue;
                 }
             },
-            Some(_) = connections.join_next() => continue,
+            Some(ended) = connections.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a connection ended with a panic: this is a bug");
+                }
+                continue;
+            }
             () = &mut stopped => break,
         };
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
