@@ -1,17 +1,19 @@
 //! `hatchery ps`
 
 use super::paint::{DIM, paint};
-use super::{Context, asking, print_json, print_line};
+use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{AgentList, AgentState};
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// List the agents that are not dead.
+/// List the agents: id, state, last activity, messages, name
+///
+/// An agent is alive, or sleeps because its session has ended, or is dead for good. The dead are left out.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The dead as well.
+    /// Show the dead as well
     #[arg(long, short)]
     all: bool,
 }
@@ -22,6 +24,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if list.agents.is_empty() {
+        say("there are no agents");
     }
     for agent in &list.agents {
         let name = agent.name.as_deref().unwrap_or("-");
