@@ -194,7 +194,7 @@ fn exit_codes_are_as_promised() {
         }
     }
     grounds.run(&["down"]).good();
-    let tampered = "UPDATE snapshot SET body = zeroblob(9)";
+    let tampered = "UPDATE snapshots SET body = zeroblob(9)";
     let changed = rusqlite::Connection::open(grounds.database()).unwrap().execute(tampered, []).unwrap();
     assert_eq!(changed, 1, "the last daemon kept a snapshot");
     for (arguments, code) in [(["fsck"].as_slice(), 4), (&["fsck", "--repair"], 0), (&["fsck"], 0)] {

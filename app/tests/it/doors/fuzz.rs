@@ -235,7 +235,7 @@ impl Generator<'_> {
         if schema.is_null() {
             return if self.random.below(10) == 0 { self.bytes(40) } else { Vec::new() };
         }
-        let mut body = self.value(schema, 0);
+        let mut body = self.value(schema);
         match self.random.below(12) {
             0 => body = self.odd_value(0),
             1 => {
@@ -249,7 +249,7 @@ impl Generator<'_> {
                     names.iter().take(1).for_each(|name| drop(fields.remove(name)));
                 }
             }
-            3 | 4 | 5 => {
+            3..=5 => {
                 let odd = self.odd_value(0);
                 let names: Vec<String> = body.as_object().into_iter().flat_map(Map::keys).cloned().collect();
                 if !names.is_empty() {
@@ -297,26 +297,26 @@ impl Generator<'_> {
     }
 
     /// A value that fits the schema.
-    fn value(&mut self, schema: &Value, depth: usize) -> Value {
+    fn value(&mut self, schema: &Value) -> Value {
         if let Some(reference) = schema["$ref"].as_str() {
             let schema = Schemas(self.document).resolve(reference).unwrap();
-            return self.value(schema, depth);
+            return self.value(schema);
         }
         if let Some(choices) = schema["oneOf"].as_array() {
             let choice = self.random.one_of(choices).clone();
-            return self.value(&choice, depth);
+            return self.value(&choice);
         }
         if let Some(choices) = schema["enum"].as_array() {
             return self.random.one_of(choices).clone();
         }
-        let kind = match &schema["type"] {
-            Value::Array(kinds) => self.random.one_of(kinds).clone(),
-            kind => kind.clone(),
+        let kind = match schema["type"].as_array() {
+            Some(kinds) => self.random.one_of(kinds).clone(),
+            None => schema["type"].clone(),
         };
         match kind.as_str() {
             Some("object") => {
                 let fields = schema["properties"].as_object().into_iter().flatten();
-                Value::Object(fields.map(|(name, schema)| (name.clone(), self.value(schema, depth + 1))).collect())
+                Value::Object(fields.map(|(name, schema)| (name.clone(), self.value(schema))).collect())
             }
             Some("string") if schema["minLength"] == 22 => json!(self.random.one_of(self.known)),
             Some("string") if self.random.below(3) == 0 => json!(self.odd_text()),

@@ -40,7 +40,7 @@ fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
             }
         }
         Value::Array(items) => items.iter().for_each(|item| references(item, found)),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

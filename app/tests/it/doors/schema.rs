@@ -106,9 +106,9 @@ impl<'a> Schemas<'a> {
 }
 
 fn is_of(rule: &Value, value: &Value) -> bool {
-    match rule {
-        Value::Array(types) => types.iter().any(|rule| is_of(rule, value)),
-        rule => match rule.as_str().unwrap() {
+    match rule.as_array() {
+        Some(types) => types.iter().any(|rule| is_of(rule, value)),
+        None => match rule.as_str().unwrap() {
             "null" => value.is_null(),
             "boolean" => value.is_boolean(),
             "string" => value.is_string(),
