@@ -11,7 +11,7 @@ use crate::store::{self, StoreError};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// A daemon that is ready to serve.
@@ -25,7 +25,29 @@ pub struct Daemon {
     api: Api,
     closing: watch::Sender<bool>,
     limits: Limits,
-    _lock: Lock,
+    lock: Lock,
+}
+
+/// Hears the signals that ask for the end, from the moment it is made: one that comes before the daemon serves counts.
+#[derive(Debug)]
+pub struct Farewell {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Farewell {
+    pub fn listen() -> Result<Self, Report> {
+        let hear = |kind| signal(kind).context("signals cannot be heard");
+        Ok(Self { interrupt: hear(SignalKind::interrupt())?, terminate: hear(SignalKind::terminate())? })
+    }
+
+    /// Returns when the end is asked for.
+    pub async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }
 
 impl Daemon {
@@ -34,6 +56,8 @@ impl Daemon {
         let started = Instant::now();
         project.prepare()?;
         let lock = project.lock()?;
+        // One that was killed left its announcement behind, and its process id may be somebody else's by now.
+        project.retract();
         let token = project.token()?;
         let listener = TcpListener::bind(config.listen)
             .await
@@ -63,7 +87,7 @@ impl Daemon {
         })?;
         tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
         let limits = Limits { connections: config.max_connections, ..Limits::default() };
-        Ok(Self { url, token, project, engine, listener, api, closing, limits, _lock: lock })
+        Ok(Self { url, token, project, engine, listener, api, closing, limits, lock })
     }
 
     /// What to open in a browser.
@@ -75,17 +99,15 @@ impl Daemon {
     }
 
     /// Serves until a signal asks for the end, then ends in order: no new requests, the open ones finished, the log closed.
-    pub async fn serve(self) -> Result<(), Report> {
-        let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be heard")?;
-        let mut terminate = signal(SignalKind::terminate()).context("signals cannot be heard")?;
+    /// Gives back the lock, to be held for as long as anything of the daemon runs.
+    pub async fn serve(self, mut farewell: Farewell) -> Result<Lock, Report> {
         let handle = self.engine.handle.clone();
         let runner = tokio::spawn(runner::run(handle.clone(), handle.plan()));
         let closing = self.closing.subscribe();
         let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));
         let mut engine = tokio::task::spawn_blocking(|| self.engine.join());
         let ended = tokio::select! {
-            _ = interrupt.recv() => None,
-            _ = terminate.recv() => None,
+            () = farewell.asked() => None,
             ended = &mut engine => Some(ended),
         };
         tracing::info!("shutting down");
@@ -98,7 +120,8 @@ impl Daemon {
             None => engine.await,
         };
         self.project.retract();
-        ended.context("the engine did not end well")?.context("the engine stopped")
+        ended.context("the engine did not end well")?.context("the engine stopped")?;
+        Ok(self.lock)
     }
 }
 

@@ -305,8 +305,9 @@ impl Owner {
                 Ok(Appended::DecideAgain)
             }
             Err(StoreError::Unknown(why)) => {
-                // Whatever the truth is, the log has it.
-                self.catch_up()?;
+                // Whatever the truth is, the log has it. If that cannot be read now, the answer must not become "nothing
+                // was written": the same commands would be decided, and perhaps recorded, a second time.
+                self.catch_up_soon()?;
                 Err(StoreError::Unknown(why).into())
             }
             Err(error) => Err(error.into()),
@@ -350,7 +351,11 @@ impl Owner {
                 self.say_trouble(Some(error.to_string()));
                 Ok(())
             }
-            caught_up => caught_up,
+            caught_up => {
+                caught_up?;
+                self.say_trouble(None);
+                Ok(())
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! The log itself is never touched; derived things can be made anew.
 
 use crate::engine::{EngineError, snapshot};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use hatchery_core::{Record, World};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -44,14 +44,20 @@ const READ_ROWS: usize = 4_096;
 pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> Result<Findings, EngineError> {
     let mut findings = Findings { events: 0, snapshots: 0, problems: Vec::new(), repaired: Vec::new() };
     findings.note(About::Store, store.check()?);
-    let mut snapshots = store.snapshots()?;
+    let mut snapshots = match store.snapshots() {
+        Err(StoreError::Damaged(why)) => {
+            findings.note(About::Store, [format!("the snapshots cannot be read: {why}")]);
+            Vec::new()
+        }
+        read => read?,
+    };
     findings.snapshots = snapshots.len() as u64;
     let mut world = World::default();
     let mut bad_snapshots = Vec::new();
     loop {
         let before = world.head();
         let mut broken = None;
-        store.read_after(before, READ_ROWS, &mut |id, body| {
+        let read = store.read_after(before, READ_ROWS, &mut |id, body| {
             let applied = Record::read(id, body)
                 .map_err(|error| error.to_string())
                 .and_then(|record| world.apply(&record).map_err(|error| error.to_string()));
@@ -70,7 +76,11 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
                     ControlFlow::Break(())
                 }
             }
-        })?;
+        });
+        match read {
+            Err(StoreError::Damaged(why)) => broken = Some(format!("after event {}: {why}", world.head())),
+            read => read?,
+        }
         if let Some(why) = broken {
             findings.note(About::Log, [why]);
             break;

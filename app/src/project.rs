@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
@@ -63,9 +64,10 @@ impl Project {
             .map_err(|report| report.hint("choose another folder with --project, or make this one writable"))?;
         let ignore = data.join(".gitignore");
         if !ignore.exists() {
-            std::fs::write(&ignore, "*\n")
+            // Whole or not at all: an empty one would show the token to git.
+            write_whole(&ignore, b"*\n", 0o644)
                 .context(format_args!("{} cannot be written", ignore.display()))
-                .map_err(|report| report.hint("make the folder writable, or free some space"))?;
+                .map_err(|report| report.hint(MAKE_ROOM))?;
         }
         Ok(())
     }
@@ -82,22 +84,31 @@ impl Project {
         }
     }
 
-    /// The lock, unless somebody else holds it.
+    /// The lock, unless somebody else holds it. Those who only look hold it for a moment as well, but share it: that
+    /// tells them from a daemon, and they are waited out.
     pub fn try_lock(&self) -> Result<Option<Lock>, Report> {
-        let path = self.data().join("daemon.lock");
+        let path = self.lock_file();
         let doing = format!("{} cannot be locked", path.display());
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.context(&doing)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Lock { _file: file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(Report::failed(format_args!("{doing}: {error}"))),
+        let file = file.context(&doing).map_err(|report| report.hint(MAKE_ROOM))?;
+        let failed = |error: std::io::Error| Report::failed(format_args!("{doing}: {error}"));
+        loop {
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
+                return Ok(Some(Lock { _file: file }));
+            }
+            if !flock(&file, FlockOperation::NonBlockingLockShared).map_err(failed)? {
+                return Ok(None);
+            }
+            flock(&file, FlockOperation::Unlock).map_err(failed)?;
+            std::thread::sleep(LOOKER_PAUSE);
         }
     }
 
-    /// True while a daemon holds the lock. A file alone proves nothing: its writer may have been killed.
+    /// True while a daemon holds the lock. A file alone proves nothing: its writer may have been killed. Looks without
+    /// making anything, so it works where nothing can be written.
     pub fn is_served(&self) -> bool {
-        self.data().is_dir() && matches!(self.try_lock(), Ok(None))
+        let Ok(file) = File::open(self.lock_file()) else { return false };
+        matches!(flock(&file, FlockOperation::NonBlockingLockShared), Ok(false))
     }
 
     /// What the last daemon said of itself, whether or not it still runs.
@@ -108,7 +119,10 @@ impl Project {
 
     pub fn announce(&self, daemon: &DaemonFile) -> Result<(), Report> {
         let text = serde_json::to_string_pretty(daemon).context("the daemon cannot be described")?;
-        write_whole(&self.daemon_file(), text.as_bytes(), 0o600).context("the daemon cannot be announced")
+        let path = self.daemon_file();
+        write_whole(&path, text.as_bytes(), 0o600)
+            .context(format_args!("{} cannot be written", path.display()))
+            .map_err(|report| report.hint(MAKE_ROOM))
     }
 
     pub fn retract(&self) {
@@ -126,7 +140,8 @@ impl Project {
                 let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(clock::random::<32>());
                 let path = self.token_file();
                 write_whole(&path, token.as_bytes(), 0o600)
-                    .context(format_args!("{} cannot be written", path.display()))?;
+                    .context(format_args!("{} cannot be written", path.display()))
+                    .map_err(|report| report.hint(MAKE_ROOM))?;
                 Ok(token)
             }
         }
@@ -158,8 +173,25 @@ impl Project {
         self.data().join("token")
     }
 
+    fn lock_file(&self) -> PathBuf {
+        self.data().join("daemon.lock")
+    }
+
     fn daemon_file(&self) -> PathBuf {
         self.data().join("daemon.json")
+    }
+}
+
+const MAKE_ROOM: &str = "make the folder writable, or free some space";
+/// Whoever looks at the lock holds it for some microseconds.
+const LOOKER_PAUSE: Duration = Duration::from_millis(1);
+
+/// False when somebody else's lock is in the way.
+fn flock(file: &File, operation: FlockOperation) -> std::io::Result<bool> {
+    match rustix::fs::flock(file, operation) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::{Context, paint, print_line};
 use crate::config::{Config, Flags};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Farewell};
 use crate::report::{Context as _, Report};
 use std::io::IsTerminal as _;
+use std::pin::pin;
 use std::process::ExitCode;
 
 /// Run the project's daemon in the foreground, until Ctrl-C or `hatchery down`
@@ -48,7 +49,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         .context("no runtime")?;
     let served = runtime.block_on(async {
         let (auth, open) = (config.auth, config.open);
-        let daemon = Daemon::prepare(context.project.clone(), config).await?;
+        let mut farewell = Farewell::listen()?;
+        let mut preparing = pin!(Daemon::prepare(context.project.clone(), config));
+        let daemon = tokio::select! {
+            daemon = &mut preparing => daemon?,
+            // A long log, or a store that is away, can be broken off. The lock ends with the process and not before it:
+            // the half-started engine must not meet its successor.
+            () = farewell.asked() => std::process::exit(0),
+        };
         let link = daemon.link(auth);
         if context.json {
             let ready = serde_json::json!({ "url": daemon.url, "token": daemon.token, "pid": std::process::id() });
@@ -61,10 +69,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 tracing::info!("no browser could be opened");
             }
         }
-        daemon.serve().await
+        daemon.serve(farewell).await
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    served.map(|()| ExitCode::SUCCESS)
+    served.map(|_lock| ExitCode::SUCCESS)
 }
 
 fn start_logging(level: &str) -> Result<(), Report> {

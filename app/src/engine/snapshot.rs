@@ -2,7 +2,7 @@
 //! One that is damaged, from another format or from a future that the log does not know is passed over, and said so.
 
 use crate::engine::EngineError;
-use crate::store::{Snapshot, Store};
+use crate::store::{Snapshot, Store, StoreError};
 use hatchery_core::{EventId, Record, World};
 use std::ops::ControlFlow;
 
@@ -35,7 +35,14 @@ pub fn decode(snapshot: &Snapshot) -> Result<World, String> {
 /// The newest usable snapshot, or an empty world.
 pub fn restore(store: &dyn Store) -> Result<World, EngineError> {
     let head = store.head()?;
-    for snapshot in store.snapshots()? {
+    let snapshots = match store.snapshots() {
+        Err(StoreError::Damaged(why)) => {
+            tracing::warn!(why, "the snapshots cannot be read; the whole log is read instead");
+            Vec::new()
+        }
+        read => read?,
+    };
+    for snapshot in snapshots {
         let usable = match snapshot.at <= head {
             true => decode(&snapshot),
             false => Err(format!("the log ends at event {head}")),

@@ -3,6 +3,7 @@
 use super::Api;
 use super::error::{ApiError, Query};
 use crate::engine::{Follower, PAGE_ROWS};
+use crate::store::StoreError;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -198,8 +199,10 @@ async fn cursor(api: &Api, after: i64) -> Result<EventId, ApiError> {
     };
     if after > api.handle.head() {
         let store = std::sync::Arc::clone(api.handle.store());
+        // Another daemon may have written what we have not read yet. If that cannot be found out, nothing is said of it.
         let head = tokio::task::spawn_blocking(move || store.head()).await;
-        let head = head.ok().and_then(Result::ok).unwrap_or(EventId::START).max(api.handle.head());
+        let head = head.unwrap_or_else(|error| Err(StoreError::Broken(error.to_string())));
+        let head = head.map_err(|error| ApiError::from(&error))?.max(api.handle.head());
         if after > head {
             return Err(ApiError::bad(
                 "cursor_beyond_log",

@@ -15,6 +15,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS_KEPT: usize = 2;
 /// Page cache of a reader, in KiB: readers scan, they do not come back to a page.
 const READER_CACHE_KIB: i64 = 256;
+/// A disk with less than this is full: SQLite's index of the WAL grows by 32 KiB at a time.
+const LEAST_ROOM: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Sqlite {
@@ -25,7 +27,12 @@ pub struct Sqlite {
 
 impl Sqlite {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        refuse_orphaned_wal(path)?;
         let writer = Connection::open(path).map_err(|error| explain(path, error))?;
+        // SQLite opens a file that may not be written all the same, and fails at the first append.
+        if writer.is_readonly(rusqlite::MAIN_DB).map_err(|error| explain(path, error))? {
+            return Err(StoreError::ReadOnly(format!("{}: it may only be read", path.display())));
+        }
         prepare(&writer).map_err(|error| explain(path, error))?;
         Ok(Self { path: path.to_owned(), writer: Mutex::new(writer), readers: Mutex::default() })
     }
@@ -128,7 +135,8 @@ impl Store for Sqlite {
         self.reading(|connection| {
             let mut select = connection.prepare("SELECT at, format, checksum, body FROM snapshots ORDER BY at DESC")?;
             let rows = select.query_map([], |row| {
-                Ok(Snapshot { at: EventId(row.get(0)?), format: row.get(1)?, checksum: row.get(2)?, body: row.get(3)? })
+                let [at, format, checksum] = [row.get(0)?, row.get(1)?, row.get(2)?];
+                Ok(Snapshot { at: place(at), format: bits(format), checksum: bits(checksum), body: row.get(3)? })
             })?;
             rows.collect()
         })
@@ -156,11 +164,16 @@ impl Store for Sqlite {
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.reading(|connection| {
+        let found = self.reading(|connection| {
             let mut select = connection.prepare("PRAGMA integrity_check")?;
             let lines: Vec<String> = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
             Ok(lines.into_iter().filter(|line| line != "ok").collect())
-        })
+        });
+        match found {
+            // Too damaged to be checked is a finding, too.
+            Err(StoreError::Damaged(what)) => Ok(vec![what]),
+            found => found,
+        }
     }
 
     /// Nobody else writes to this file: the daemon's lock sees to it.
@@ -184,6 +197,32 @@ fn prepare(writer: &Connection) -> rusqlite::Result<()> {
     writer.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     writer.pragma_update(None, "synchronous", "FULL")?;
     writer.execute_batch("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY) STRICT")
+}
+
+/// SQLite takes an empty file, or none, for a new database and throws away the WAL beside it. That may be all that is
+/// left of a log.
+fn refuse_orphaned_wal(path: &Path) -> Result<(), StoreError> {
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    let wal = PathBuf::from(wal);
+    match (length(path), length(&wal)) {
+        (0, 1..) => Err(StoreError::Damaged(format!(
+            "{} is empty or gone, but {} still holds a part of it",
+            path.display(),
+            wal.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A number that cannot be one of ours is damage. It becomes one that is surely wrong, and the checks on snapshots find it.
+fn place(number: i64) -> EventId {
+    EventId(u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+fn bits(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
@@ -218,10 +257,17 @@ fn touched_since(connection: &Connection, batch: Batch<'_>) -> rusqlite::Result<
     Ok(false)
 }
 
+/// SQLite calls a full disk an error of the disk where it makes room for its index of the WAL.
+fn no_room(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(path);
+    rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM)
+}
+
 fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let text = format!("{}: {error}", path.display());
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
+        Some(ErrorCode::SystemIoFailure) if no_room(path) => StoreError::Full(text),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly(text),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(text),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(text),

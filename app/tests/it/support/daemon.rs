@@ -3,9 +3,9 @@
 
 use super::http::Door;
 use hatchery::project::Project;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -129,9 +129,19 @@ impl Grounds {
 
     /// Expects the daemon not to start, and gives what it said.
     pub fn refused(&self, scene: Scene<'_>) -> Ran {
-        let ran = Ran::from(self.command_in(scene, &["up", "--json", "--no-open"]).output().unwrap());
-        assert!(ran.code != Some(0) && ran.stdout.is_empty(), "the daemon started: {ran:?}");
-        ran
+        match self.try_up_in(scene) {
+            Ok(_) => panic!("the daemon started"),
+            Err(ran) => ran,
+        }
+    }
+
+    /// A daemon, or what it said instead of starting.
+    pub fn try_up_in(&self, scene: Scene<'_>) -> Result<Daemon, Ran> {
+        let said = self.path().join("refusal");
+        let mut command = self.command_in(scene, &["up", "--json", "--no-open"]);
+        let child = command.stdout(Stdio::piped()).stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
+        Daemon::ready(child)
+            .map_err(|status| Ran::from(Output { status, stdout: Vec::new(), stderr: fs::read(&said).unwrap() }))
     }
 }
 
@@ -247,16 +257,15 @@ pub fn own_mounts_or_say_skipped(test: &str) -> bool {
     possible
 }
 
-/// True while a process of this id exists.
-pub fn exists(id: u32) -> bool {
-    pid(id).is_some_and(|pid| test_kill_process(pid).is_ok())
-}
-
-/// Reads what is left of a child's output, to its end.
-pub fn rest(child: &mut Child) -> String {
-    let mut text = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    text
+/// Waits until a process that is not our child has ended.
+pub fn wait_for_end(id: u32) {
+    let Some(pid) = pid(id) else { return };
+    // Readable when the process has ended, also while nobody has asked for its status yet.
+    if let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+        let mut ended = [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)];
+        let patience = rustix::event::Timespec::try_from(PATIENCE).unwrap();
+        assert_eq!(rustix::event::poll(&mut ended, Some(&patience)).unwrap(), 1, "process {id} is still there");
+    }
 }
 
 fn pid(id: u32) -> Option<Pid> {
