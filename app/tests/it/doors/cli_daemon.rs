@@ -1,6 +1,6 @@
 //! Commands and the daemon: started in the background, followed across a restart, stopped, and looked at by the doctor.
 
-use crate::support::daemon::{Grounds, Ran, rest};
+use crate::support::daemon::{Grounds, Ran};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Lines};
@@ -107,14 +107,12 @@ fn following_goes_on_after_a_restart() {
 #[test]
 fn the_daemon_says_that_it_is_ready_in_one_line() {
     let grounds = Grounds::new();
-    let mut child = grounds.command(&["up", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    // Waits until it is ready, so that there is somebody to stop.
-    grounds.run(&["events"]).good();
+    let mut up = Going::start(&grounds, &["up", "--json"]);
+    let ready = up.event();
+    grounds.run(&["session", "start"]).good();
     grounds.run(&["down"]).good();
-    let said = rest(&mut child);
-    assert!(child.wait().unwrap().success());
-    assert_eq!(said.lines().count(), 1, "{said}");
-    let ready: Value = serde_json::from_str(&said).unwrap();
+    assert!(up.lines.next().is_none(), "one line and no more");
+    assert!(up.child.wait().unwrap().success());
     let names: Vec<&str> = ready.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, ["pid", "token", "url"]);
     assert!(ready["url"].as_str().unwrap().starts_with("http://127.0.0.1:"));
