@@ -14,7 +14,12 @@ use std::fmt;
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateAgent {
-    #[schema(min_length = 1, max_length = 64, pattern = "^[^\\s\\p{Cc}]([^\\p{Cc}]*[^\\s\\p{Cc}])?$")]
+    /// At most 64 bytes of UTF-8.
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
+    )]
     name: Option<String>,
     parent: Option<AgentId>,
     /// The session that it takes part in.
@@ -24,8 +29,12 @@ pub struct CreateAgent {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenameAgent {
-    /// No name takes the name away.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[^\\s\\p{Cc}]([^\\p{Cc}]*[^\\s\\p{Cc}])?$")]
+    /// At most 64 bytes of UTF-8. No name takes the name away.
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
+    )]
     name: Option<String>,
 }
 
