@@ -1,6 +1,6 @@
 //! Agents over HTTP.
 
-use super::error::{ApiError, Body, ErrorBody, Path};
+use super::error::{ApiError, Body, Path};
 use super::{Accepted, Api};
 use crate::clock;
 use axum::Json;
@@ -9,11 +9,17 @@ use axum::http::StatusCode;
 use hatchery_core::agent::{Life, MessageKind};
 use hatchery_core::{AgentId, Command, EventId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateAgent {
-    #[schema(min_length = 1, max_length = 64)]
+    /// At most 64 bytes of UTF-8.
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
+    )]
     name: Option<String>,
     parent: Option<AgentId>,
     /// The session that it takes part in.
@@ -23,8 +29,12 @@ pub struct CreateAgent {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenameAgent {
-    /// No name takes the name away.
-    #[schema(min_length = 1, max_length = 64)]
+    /// At most 64 bytes of UTF-8. No name takes the name away.
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
+    )]
     name: Option<String>,
 }
 
@@ -55,7 +65,7 @@ pub struct AgentView {
     pub id: AgentId,
     pub name: Option<String>,
     pub parent: Option<AgentId>,
-    pub state: String,
+    pub state: AgentState,
     #[serde(rename = "sessionId")]
     pub session: Option<SessionId>,
     pub created: Timestamp,
@@ -66,13 +76,31 @@ pub struct AgentView {
     pub last_message: Option<EventId>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    Alive,
+    Sleeping,
+    Dead,
+}
+
+impl fmt::Display for AgentState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Alive => "alive",
+            Self::Sleeping => "sleeping",
+            Self::Dead => "dead",
+        })
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AgentList {
     pub agents: Vec<AgentView>,
 }
 
 /// Every agent, the newest last.
-#[utoipa::path(get, path = "/api/agents", tag = "agents", responses((status = 200, body = AgentList), (status = 401, description = "No token", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/agents", operation_id = "list_agents", tag = "agents", responses((status = 200, description = "All of them", body = AgentList)))]
 pub async fn list(State(api): State<Api>) -> Json<AgentList> {
     let world = api.handle.view();
     let mut agents: Vec<AgentView> = world
@@ -82,11 +110,10 @@ pub async fn list(State(api): State<Api>) -> Json<AgentList> {
             name: agent.name.clone(),
             parent: agent.parent,
             state: match agent.life {
-                Life::Alive { .. } => "alive",
-                Life::Sleeping => "sleeping",
-                Life::Dead { .. } => "dead",
-            }
-            .into(),
+                Life::Alive { .. } => AgentState::Alive,
+                Life::Sleeping => AgentState::Sleeping,
+                Life::Dead { .. } => AgentState::Dead,
+            },
             session: agent.session(),
             created: agent.created,
             last_active: agent.last_active,
@@ -99,8 +126,8 @@ pub async fn list(State(api): State<Api>) -> Json<AgentList> {
 }
 
 /// Create an agent.
-#[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = CreateAgent,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents", operation_id = "create_agent", tag = "agents", request_body = CreateAgent,
+    responses((status = 201, description = "Created", body = super::AcceptedBody)))]
 pub async fn create(State(api): State<Api>, body: Body<CreateAgent>) -> Result<(StatusCode, Accepted), ApiError> {
     let CreateAgent { name, parent, session } = body.0;
     let agent = clock::new_agent_id();
@@ -109,29 +136,29 @@ pub async fn create(State(api): State<Api>, body: Body<CreateAgent>) -> Result<(
 }
 
 /// Give an agent another name.
-#[utoipa::path(post, path = "/api/agents/{id}/rename", tag = "agents", params(("id" = AgentId, Path)), request_body = RenameAgent,
-    responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{id}/rename", operation_id = "rename_agent", tag = "agents", params(("id" = AgentId, Path)), request_body = RenameAgent,
+    responses((status = 200, description = "Renamed", body = super::AcceptedBody)))]
 pub async fn rename(State(api): State<Api>, id: Path<AgentId>, body: Body<RenameAgent>) -> Result<Accepted, ApiError> {
     tell(&api, id.0, Command::RenameAgent { agent: id.0, name: body.0.name }).await
 }
 
 /// Wake a sleeping agent.
-#[utoipa::path(post, path = "/api/agents/{id}/wake", tag = "agents", params(("id" = AgentId, Path)), request_body = WakeAgent,
-    responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{id}/wake", operation_id = "wake_agent", tag = "agents", params(("id" = AgentId, Path)), request_body = WakeAgent,
+    responses((status = 200, description = "Awake", body = super::AcceptedBody)))]
 pub async fn wake(State(api): State<Api>, id: Path<AgentId>, body: Body<WakeAgent>) -> Result<Accepted, ApiError> {
     tell(&api, id.0, Command::WakeAgent { agent: id.0, session: body.0.session }).await
 }
 
 /// End an agent for good.
-#[utoipa::path(post, path = "/api/agents/{id}/end", tag = "agents", params(("id" = AgentId, Path)), request_body = EndAgent,
-    responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{id}/end", operation_id = "end_agent", tag = "agents", params(("id" = AgentId, Path)), request_body = EndAgent,
+    responses((status = 200, description = "Ended", body = super::AcceptedBody)))]
 pub async fn end(State(api): State<Api>, id: Path<AgentId>, body: Body<EndAgent>) -> Result<Accepted, ApiError> {
     tell(&api, id.0, Command::EndAgent { agent: id.0, remark: body.0.remark }).await
 }
 
 /// Add a message to an agent's history.
-#[utoipa::path(post, path = "/api/agents/{id}/messages", tag = "agents", params(("id" = AgentId, Path)), request_body = AddMessage,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{id}/messages", operation_id = "add_message", tag = "agents", params(("id" = AgentId, Path)), request_body = AddMessage,
+    responses((status = 201, description = "Added", body = super::AcceptedBody)))]
 pub async fn add_message(
     State(api): State<Api>,
     id: Path<AgentId>,
