@@ -184,7 +184,7 @@ fn exit_codes_are_as_promised() {
         (&["up", "--store", "sqlite:/proc/nowhere/log.db"], 3),
         (&["session", "end", "AAAAAAAAAAAAAAAAAAAAAA"], 1),
         (&["events", "--after", "99"], 1),
-        (&["session", "start", "--idle", "0"], 1),
+        (&["session", "start", "--idle", "0"], 2),
         (&["session", "start"], 0),
     ] {
         let ran = grounds.run(arguments);
