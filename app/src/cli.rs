@@ -38,22 +38,26 @@ use std::process::ExitCode;
 ///
 /// Every project has one daemon, and the daemon keeps one durable log of everything that happens. Commands that need it
 /// start it by themselves.
+///
+/// The project is the nearest folder, from here upwards, that has .hatchery/ or .git; else the folder itself. Its settings
+/// may stand in hatchery.toml, in HATCHERY_* variables and in flags; the later win.
 #[derive(Debug, Parser)]
 #[command(name = "hatchery", version, propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 
-    /// Work on the project that this folder belongs to.
-    ///
-    /// The project is the nearest folder, from here upwards, that has .hatchery/ or .git; else the folder itself.
-    #[arg(long, global = true, value_name = "FOLDER", env = "HATCHERY_PROJECT")]
+    /// Work on the project that this folder belongs to [default: the current folder]
+    #[arg(long, global = true, value_name = "FOLDER", env = "HATCHERY_PROJECT", hide_env_values = true)]
+    #[arg(help_heading = EVERYWHERE)]
     project: Option<PathBuf>,
 
-    /// Print data as JSON, for programs.
-    #[arg(long, global = true)]
+    /// Print data as JSON, for programs
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     json: bool,
 }
+
+const EVERYWHERE: &str = "With every command";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 it worked · 1 it did not · 2 the command line or the configuration is wrong
@@ -189,11 +193,26 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), Report> {
 /// One line of data. A reader that has gone away (`| head`) is no error worth words.
 fn print_line(line: &str) -> Result<(), Report> {
     use std::io::Write as _;
-    match writeln!(anstream::stdout(), "{line}") {
+    written(writeln!(anstream::stdout(), "{line}"))
+}
+
+/// What became of something written to standard output.
+fn written(result: std::io::Result<()>) -> Result<(), Report> {
+    match result {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(Report::failed(format_args!("the output cannot be written: {error}"))),
     }
+}
+
+/// Words for a person who asked, where there is no data.
+fn say(words: impl std::fmt::Display) {
+    anstream::eprintln!("{words}");
+}
+
+/// `1 event`, `2 events`.
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -208,6 +227,14 @@ mod tests {
         command.build();
         for sub in command.get_subcommands() {
             assert!(sub.get_about().is_some(), "{} has no help text", sub.get_name());
+            for argument in sub.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {} has no help text", sub.get_name(), argument.get_id());
+            }
         }
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!((counted(0, "event"), counted(1, "event")), ("0 events".into(), "1 event".into()));
     }
 }

@@ -4,6 +4,7 @@
 pub mod paths;
 pub mod patience;
 
+use crate::config::{Config, Flags};
 use crate::http::{ErrorBody, ErrorDetail};
 use crate::project::{DaemonFile, Project};
 use crate::report::{Code, Context as _, Report};
@@ -16,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -176,8 +178,11 @@ async fn refused(response: Response<Incoming>) -> Failure {
 
 /// Starts `hatchery up` in a session of its own and waits for the line that says it is ready.
 async fn start_daemon(project: &Project) -> Result<Client, Report> {
+    // A wrong setting is better told by us than found in the log of a daemon that did not start.
+    Config::resolve(project, &Flags::default())?;
     project.prepare()?;
     let log = project.daemon_log();
+    let before = std::fs::metadata(&log).map_or(0, |log| log.len());
     let errors = OpenOptions::new().create(true).append(true).open(&log);
     let errors = errors.context(format_args!("{} cannot be written", log.display()))?;
     let program = std::env::current_exe().context("this program cannot be found again")?;
@@ -206,12 +211,20 @@ async fn start_daemon(project: &Project) -> Result<Client, Report> {
         Err(_) => match Client::running(project).await? {
             Some(client) => Ok(client),
             None => {
-                let said = std::fs::read_to_string(&log).unwrap_or_default();
-                let last =
-                    said.lines().rev().take(4).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n  ");
+                let last = said_since(&log, before);
                 Err(Report::new(Code::Unreachable, format_args!("the daemon did not start:\n  {last}"))
                     .hint(format_args!("run `hatchery up` to see why; the log is {}", log.display())))
             }
         },
     }
+}
+
+/// The last lines that were written to the log after this many bytes.
+fn said_since(log: &Path, before: u64) -> String {
+    const SHOWN_LINES: usize = 4;
+    let said = std::fs::read(log).unwrap_or_default();
+    let said =
+        String::from_utf8_lossy(said.get(usize::try_from(before).unwrap_or(0)..).unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = said.lines().collect();
+    lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n  ")
 }

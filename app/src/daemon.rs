@@ -88,7 +88,7 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION").into(),
         })?;
         tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
-        let limits = Limits { connections: config.max_connections };
+        let limits = Limits { connections: config.max_connections, ..Limits::default() };
         Ok(Self { url, token, project, engine, listener, api, closing, limits, lock })
     }
 

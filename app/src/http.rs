@@ -11,14 +11,15 @@ mod mail;
 mod server;
 mod sessions;
 mod status;
+mod wire;
 
-pub use agents::{AgentList, AgentView};
+pub use agents::{AgentList, AgentState, AgentView};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use mail::{MailList, Waited};
 pub use server::{Limits, serve};
-pub use sessions::{SessionList, SessionView};
+pub use sessions::{SessionList, SessionPhase, SessionView};
 pub use status::Status;
 
 use crate::engine::Handle;
@@ -29,11 +30,13 @@ use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
 use hatchery_core::Record;
 use hatchery_core::event::write_wire;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use utoipa::OpenApi;
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -54,6 +57,7 @@ pub struct Api {
 
 #[derive(OpenApi)]
 #[openapi(
+    components(schemas(ErrorBody)),
     info(title = "Hatchery", description = "Runs coding agents the way an operating system runs processes: one durable log, and everything else is a view of it."),
     security(("token" = [])),
 )]
@@ -62,7 +66,8 @@ struct Document;
 /// The events that a command led to. They are durable.
 #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
 pub struct AcceptedBody {
-    /// Whom the command was about.
+    /// Whom the command was about: an agent's id or a session's.
+    #[schema(min_length = 22, max_length = 22, pattern = "^[A-Za-z0-9_-]{21}[AQgw]$")]
     id: String,
     events: Vec<events::EventObject>,
 }
@@ -90,15 +95,10 @@ impl IntoResponse for Accepted {
 
 /// All routes, and the document that describes them.
 pub fn router(api: &Api) -> Router {
-    let (router, document) = documented().split_for_parts();
-    let document = document.to_json().expect("the document is plain data");
-    let document = bytes::Bytes::from(document);
-    router
-        .route(
-            "/api/openapi.json",
-            axum::routing::get(move || async move { ([(header::CONTENT_TYPE, "application/json")], document) }),
-        )
-        .route("/", axum::routing::get(|| async { Html(include_str!("http/page.html")) }))
+    documented()
+        .split_for_parts()
+        .0
+        .route("/", axum::routing::get(page))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(api.max_body_bytes))
@@ -109,7 +109,28 @@ pub fn router(api: &Api) -> Router {
 
 /// The OpenAPI document, for those who want it without a daemon.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    documented().split_for_parts().1
+    let mut document = documented().split_for_parts().1;
+    for (path, item) in &mut document.paths.paths {
+        for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
+            add_refusals(operation, guard::is_open(path));
+        }
+    }
+    document
+}
+
+/// How an answer looks that is not a success is the same everywhere, so it is said once.
+fn add_refusals(operation: &mut Operation, is_open: bool) {
+    let refusal = |description: &str| {
+        let schema = Ref::from_schema_name("ErrorBody");
+        let content = ContentBuilder::new().schema(Some(schema)).build();
+        RefOr::T(ResponseBuilder::new().description(description).content("application/json", content).build())
+    };
+    let responses = &mut operation.responses.responses;
+    if !is_open {
+        responses.insert("401".into(), refusal("The token is missing or wrong"));
+    }
+    responses.insert("4XX".into(), refusal("Refused: `code` says why, `hint` says what to do"));
+    responses.insert("5XX".into(), refusal("The store is in trouble, or the daemon is stopping; `code` says which"));
 }
 
 fn documented() -> OpenApiRouter<Api> {
@@ -117,6 +138,7 @@ fn documented() -> OpenApiRouter<Api> {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
     OpenApiRouter::with_openapi(document)
+        .routes(routes!(describe))
         .routes(routes!(status::health))
         .routes(routes!(status::status))
         .routes(routes!(status::fsck))
@@ -159,12 +181,32 @@ async fn in_time(State(api): State<Api>, request: Request, next: Next) -> Respon
     }
 }
 
+/// This document.
+#[utoipa::path(get, path = "/api/openapi.json", operation_id = "openapi", tag = "daemon", responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object)))]
+async fn describe() -> Response {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi().to_json().expect("the document is plain data"));
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
+}
+
+/// The page. It loads nothing from elsewhere, speaks to nobody else, and cannot be framed by another one.
+async fn page() -> Response {
+    const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+        base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    let headers = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, Html(include_str!("http/page.html"))).into_response()
+}
+
 async fn not_found(request: Request) -> ApiError {
-    let message = format!("there is no {}", request.uri().path());
+    let message = format!("there is no {}", guard::cut(request.uri().path()));
     ApiError::new(StatusCode::NOT_FOUND, "no_such_path", message, "/api/openapi.json lists the paths")
 }
 
 async fn wrong_method(request: Request) -> ApiError {
-    let message = format!("{} is not possible on {}", request.method(), request.uri().path());
+    let message =
+        format!("{} is not possible on {}", guard::cut(request.method().as_str()), guard::cut(request.uri().path()));
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", message, "/api/openapi.json lists the methods")
 }

@@ -184,7 +184,7 @@ impl Server {
 
     async fn ps(&self, Ps { all }: Ps) -> Result<Answer, Trouble> {
         let AgentList { mut agents } = self.client().await?.get("/api/agents").await?;
-        agents.retain(|agent| all || !["dead", "expired"].contains(&agent.state.as_str()));
+        agents.retain(|agent| all || agent.state.is_living());
         Ok(Answer { text: words::agents(&agents, self.agent), data: json!({ "you": self.agent, "agents": agents }) })
     }
 

@@ -1,18 +1,32 @@
 //! `hatchery completions`
 
-use super::Cli;
+use super::{Cli, written};
 use crate::report::Report;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
+use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Print a completion script for a shell, for example: hatchery completions bash > ~/.local/share/bash-completion/completions/hatchery
+/// Print a completion script for a shell
+///
+/// Where it belongs depends on the shell. The script only completes; it starts nothing.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
+    /// The shell to complete in
     shell: Shell,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  hatchery completions bash > ~/.local/share/bash-completion/completions/hatchery
+  hatchery completions zsh > ~/.zfunc/_hatchery          # a folder in $fpath
+  hatchery completions fish > ~/.config/fish/completions/hatchery.fish";
+
 pub fn run(args: &Args) -> Result<ExitCode, Report> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "hatchery", &mut std::io::stdout());
+    // Made whole first: clap_complete takes a reader that has gone away for a bug.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "hatchery", &mut script);
+    written(std::io::stdout().write_all(&script))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -15,12 +15,13 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 use tokio::sync::watch;
 
-/// Show Hatchery at work: a scripted session in a temporary project, its events live, and a kill -9 in the middle.
+/// Show Hatchery at work in a temporary project, with a kill -9 in the middle
 ///
-/// Needs no account and no network, and leaves nothing behind.
+/// Two agents play a short script, and its events stream in. Halfway the daemon is killed and another one goes on. Needs no
+/// account and no network, and leaves nothing behind.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Milliseconds between two lines of the script.
+    /// Milliseconds between two lines of the script
     #[arg(long, default_value_t = 250, value_name = "MS")]
     pace: u64,
 }
@@ -37,17 +38,19 @@ const SCRIPT: [(&str, &str, &str); 6] = [
 /// After this many lines of the script the daemon is killed.
 const KILL_AFTER: usize = 3;
 
-pub fn run(_context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let folder = tempfile::Builder::new().prefix("hatchery-demo-").tempdir().context("no temporary folder")?;
-    asking(play(folder.path(), Duration::from_millis(args.pace)))
+    // Makes it a project of its own, whatever the folder for temporary files belongs to.
+    std::fs::create_dir(folder.path().join(".hatchery")).context("no temporary folder")?;
+    asking(play(folder.path(), Duration::from_millis(args.pace), context.json))
 }
 
-async fn play(folder: &Path, pace: Duration) -> Result<ExitCode, Report> {
+async fn play(folder: &Path, pace: Duration, json: bool) -> Result<ExitCode, Report> {
     say(format_args!("a daemon starts in {}", folder.display()));
     let (mut child, client) = start(folder).await?;
     let (current, clients) = watch::channel(client.clone());
     let seen = Arc::new(AtomicU64::new(0));
-    let follower = tokio::spawn(follow(clients, Arc::clone(&seen)));
+    let follower = tokio::spawn(follow(clients, Arc::clone(&seen), json));
 
     let mut acknowledged = 0;
     let session = create(&client, "/api/sessions", &serde_json::json!({ "label": "demo" }), &mut acknowledged).await?;
@@ -95,9 +98,15 @@ async fn play(folder: &Path, pace: Duration) -> Result<ExitCode, Report> {
         true => paint(GOOD, "nothing was lost"),
         false => paint(BAD, "events are missing"),
     };
-    print_line(&format!(
-        "{verdict}: {acknowledged} events acknowledged, {seen} of {expected} seen, each once and in order"
-    ))?;
+    match json {
+        true => print_line(
+            &serde_json::json!({ "whole": whole, "acknowledged": acknowledged, "seen": seen, "expected": expected })
+                .to_string(),
+        )?,
+        false => print_line(&format!(
+            "{verdict}: {acknowledged} events acknowledged, {seen} of {expected} seen, each once and in order"
+        ))?,
+    }
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -108,7 +117,12 @@ async fn start(folder: &Path) -> Result<(Child, Client), Report> {
         token: String,
     }
     let program = std::env::current_exe().context("this program cannot be found again")?;
-    let mut child = tokio::process::Command::new(program)
+    let mut command = tokio::process::Command::new(program);
+    // Settings for real projects, a shared store above all, are not for the demo.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HATCHERY_")) {
+        command.env_remove(name);
+    }
+    let mut child = command
         .args(["up", "--json", "--project"])
         .arg(folder)
         .env("HATCHERY_LOG", "error")
@@ -126,7 +140,7 @@ async fn start(folder: &Path) -> Result<(Child, Client), Report> {
 }
 
 /// Prints every event as it comes, across the death of the daemon. Each must follow the one before.
-async fn follow(mut clients: watch::Receiver<Client>, seen: Arc<AtomicU64>) -> Result<(), Report> {
+async fn follow(mut clients: watch::Receiver<Client>, seen: Arc<AtomicU64>, json: bool) -> Result<(), Report> {
     loop {
         let client = clients.borrow_and_update().clone();
         if let Ok(mut body) = client.stream(&format!("/api/events?after={}", seen.load(Ordering::Relaxed))).await {
@@ -138,7 +152,10 @@ async fn follow(mut clients: watch::Receiver<Client>, seen: Arc<AtomicU64>) -> R
                     if line.id != seen.load(Ordering::Relaxed) + 1 {
                         return Err(Report::failed(format_args!("event {} came out of order", line.id)));
                     }
-                    print_line(&line.to_string())?;
+                    match json {
+                        true => print_line(&event)?,
+                        false => print_line(&line.to_string())?,
+                    }
                     seen.store(line.id, Ordering::Relaxed);
                 }
             }

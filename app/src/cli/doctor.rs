@@ -1,7 +1,7 @@
 //! `hatchery doctor`
 
 use super::paint::{BAD, DIM, GOOD, WARN, paint};
-use super::{Context, print_json, print_line};
+use super::{Context, counted, print_json, print_line};
 use crate::config::Config;
 use crate::report::{Code, Context as _, Report};
 use crate::store;
@@ -9,7 +9,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Look at everything that Hatchery needs here, and say what to do about what is missing.
+/// Check everything that Hatchery needs here, and say what to do about what is missing
+///
+/// Changes nothing. Exits with 4 when something would keep the daemon from working.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -121,7 +123,9 @@ fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
     let opened = store::open(url, runtime.handle()).and_then(|store| store.head());
     Ok(match opened {
-        Ok(head) => Finding { about: "store", verdict: Verdict::Good, what: format!("{url} has {head} events") },
+        Ok(head) => {
+            Finding { about: "store", verdict: Verdict::Good, what: format!("{url} has {}", counted(head.0, "event")) }
+        }
         Err(error) => Finding { about: "store", verdict: Verdict::Bad, what: format!("{url}: {error}") },
     })
 }

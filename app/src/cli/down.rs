@@ -1,15 +1,19 @@
 //! `hatchery down`
 
-use super::{Context, print_json};
+use super::{Context, print_json, say};
 use crate::report::{Code, Report};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Stop the project's daemon, and wait until it has stopped.
+/// Stop the project's daemon, and wait until it has stopped
+///
+/// Nothing is lost by stopping. No daemon to stop is no error.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Give up after this many seconds. The daemon then goes on ending by itself.
+    /// Give up waiting after this many seconds; the daemon goes on ending by itself
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     wait: u64,
 }
@@ -23,12 +27,15 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
     let deadline = Instant::now() + Duration::from_secs(args.wait);
     let mut told = None;
-    while project.is_served() {
+    let mut process = None;
+    // The lock is freed a little before the process has ended.
+    while project.is_served() || process.as_ref().is_some_and(is_alive) {
         // The lock is held, so the file speaks of a living process; while one is starting there is no file yet.
         let daemon = project.daemon().and_then(|daemon| Pid::from_raw(i32::try_from(daemon.pid).ok()?));
         if let Some(pid) = daemon
             && told != Some(pid)
         {
+            process = watched(pid);
             kill_process(pid, Signal::TERM).map_err(|error| {
                 Report::failed(format_args!(
                     "the daemon (pid {}) cannot be told to stop: {error}",
@@ -49,10 +56,27 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     said(context, true, "the daemon has stopped")
 }
 
+/// A handle that stays with this very process, whoever gets its number next.
+#[cfg(target_os = "linux")]
+fn watched(pid: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn watched(_pid: Pid) -> Option<OwnedFd> {
+    None
+}
+
+/// A process that has ended makes its handle readable.
+fn is_alive(process: &OwnedFd) -> bool {
+    let mut look = [PollFd::new(process, PollFlags::IN)];
+    matches!(poll(&mut look, Some(&Timespec::default())), Ok(0))
+}
+
 fn said(context: &Context, stopped: bool, words: &str) -> Result<ExitCode, Report> {
     match context.json {
         true => print_json(&serde_json::json!({ "stopped": stopped }))?,
-        false => anstream::eprintln!("{words}"),
+        false => say(words),
     }
     Ok(ExitCode::SUCCESS)
 }

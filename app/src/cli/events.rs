@@ -1,7 +1,7 @@
 //! `hatchery events`
 
 use super::paint::{DIM, STRONG, paint};
-use super::{Context, asking, print_line};
+use super::{Context, asking, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::report::{Code, Context as _, Report};
@@ -10,17 +10,26 @@ use http_body_util::BodyExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Show what has happened, one event a line; with --follow also what happens next.
+/// Show what has happened, one event a line
+///
+/// Every event has a number, one more than the one before. With --json each line is the event as the API gives it.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Go on showing events as they happen, until Ctrl-C. Waits out a restart of the daemon.
+    /// Go on showing events as they happen, until Ctrl-C; waits out a restart of the daemon
     #[arg(long, short)]
     follow: bool,
 
-    /// Only events after this id.
+    /// Only events after this number
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  hatchery events                     everything so far
+  hatchery events --follow --after 12 what came after event 12, and what comes
+  hatchery events --json | jq .type";
 
 /// How long to wait before asking a daemon that went away again.
 const COME_BACK: Duration = Duration::from_millis(200);
@@ -30,6 +39,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let mut client = Client::reach(&context.project).await?;
         let mut cursor = show_pages(context, &client, args.after).await?;
         if !args.follow {
+            if cursor == args.after && !context.json {
+                say(if args.after == 0 { "nothing has happened yet" } else { "nothing has happened since" });
+            }
             return Ok(ExitCode::SUCCESS);
         }
         loop {

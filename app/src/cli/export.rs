@@ -1,6 +1,6 @@
 //! `hatchery export`
 
-use super::{Context, asking};
+use super::{Context, asking, counted, say, written};
 use crate::client::Client;
 use crate::report::{Context as _, Report};
 use http_body_util::BodyExt as _;
@@ -8,18 +8,19 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Write the whole log as JSON lines, one event a line, for a backup or a move.
+/// Write the whole log as JSON lines, for a backup or a move
 ///
 /// The export ends with the last event that there was when it began. `hatchery import` makes the same log of it again.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example: hatchery export backup.jsonl")]
 pub struct Args {
-    /// Where to write it [default: standard output]. The file appears when it is whole.
+    /// Where to write it [default: standard output]; the file appears when it is whole
     file: Option<PathBuf>,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let count = match &args.file {
-        None => asking(copy(context, &mut std::io::stdout().lock()))?,
+        None => asking(copy(context, &mut Stdout))?,
         Some(path) => {
             let folder =
                 path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
@@ -31,7 +32,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             count
         }
     };
-    anstream::eprintln!("{count} events exported");
+    say(format_args!("{} exported", counted(count, "event")));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -46,4 +47,21 @@ async fn copy(context: &Context, out: &mut dyn Write) -> Result<u64, Report> {
     }
     out.flush().context("the export cannot be written")?;
     Ok(count)
+}
+
+/// Standard output, whose reader may go away.
+struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        written(std::io::stdout().lock().write_all(bytes)).map_err(std::io::Error::other)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        written(std::io::stdout().flush()).map_err(std::io::Error::other)
+    }
 }

@@ -1,7 +1,7 @@
 //! `hatchery fsck`
 
 use super::paint::{BAD, GOOD, paint};
-use super::{Context, asking, print_json, print_line};
+use super::{Context, asking, counted, print_json, print_line};
 use crate::client::Client;
 use crate::daemon;
 use crate::fsck::{self, Findings};
@@ -10,12 +10,12 @@ use crate::store;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-/// Fold the whole log again, and compare it with everything that was derived from it.
+/// Read the whole log and check that everything derived from it is right
 ///
-/// Works with and without a running daemon. The log itself is never changed.
+/// Works with and without a running daemon. The log itself is never changed. Exits with 4 when something is wrong.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Make what is derived from the log anew where it is wrong.
+    /// Make what is derived from the log anew where it is wrong
     #[arg(long)]
     repair: bool,
 }
@@ -36,7 +36,11 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             print_line(&format!("{} {repaired}", paint(GOOD, "mended")))?;
         }
         let verdict = if findings.is_clean() { paint(GOOD, "clean") } else { paint(BAD, "not clean") };
-        print_line(&format!("{verdict}: {} events, {} snapshots", findings.events, findings.snapshots))?;
+        print_line(&format!(
+            "{verdict}: {}, {}",
+            counted(findings.events, "event"),
+            counted(findings.snapshots, "snapshot")
+        ))?;
     }
     Ok(if findings.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(Code::Found as u8) })
 }

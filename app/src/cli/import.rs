@@ -1,6 +1,6 @@
 //! `hatchery import`
 
-use super::{Context, print_json};
+use super::{Context, counted, print_json, say};
 use crate::daemon;
 use crate::report::{Context as _, Report};
 use crate::store;
@@ -10,13 +10,14 @@ use std::io::{BufReader, IsTerminal as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Take in an export: the same log again, with the same ids and times.
+/// Take in an export: the same log again, with the same ids and times
 ///
 /// The project must be empty, and no daemon may run for it. An import that was cut short goes on where it stopped when the
 /// same file is imported again.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example: hatchery import backup.jsonl --project ../another-folder")]
 pub struct Args {
-    /// The file to read; `-` is standard input.
+    /// The file to read; `-` is standard input
     file: PathBuf,
 }
 
@@ -45,7 +46,11 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
     match context.json {
         true => print_json(&imported)?,
-        false => anstream::eprintln!("{} events imported, {} were there already", imported.added, imported.known),
+        false => say(format_args!(
+            "{} imported, {} of the file there already",
+            counted(imported.added, "event"),
+            imported.known
+        )),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,27 +1,33 @@
 //! `hatchery ps`
 
 use super::paint::{DIM, paint};
-use super::{Context, asking, print_json, print_line};
+use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::AgentList;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// List the agents that something can still happen to.
+/// List the agents: id, state, last activity, messages, name
+///
+/// An agent is an egg that hatches, or alive, or sleeps because its session has ended, or is dead for good. The dead and
+/// the expired eggs are left out.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The dead and expired as well.
+    /// Show the dead and the expired as well
     #[arg(long, short)]
     all: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let mut list: AgentList = asking(async { Client::reach(&context.project).await?.get("/api/agents").await })?;
-    list.agents.retain(|agent| args.all || !["dead", "expired"].contains(&agent.state.as_str()));
+    list.agents.retain(|agent| args.all || agent.state.is_living());
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if list.agents.is_empty() {
+        say("there are no agents");
     }
     for agent in &list.agents {
         let name = agent.name.as_deref().unwrap_or("-");

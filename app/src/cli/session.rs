@@ -1,14 +1,18 @@
 //! `hatchery session`
 
 use super::paint::{DIM, paint};
-use super::{Context, asking, print_json, print_line};
+use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::SessionList;
 use crate::report::Report;
+use clap::value_parser;
+use hatchery_core::SessionId;
+use hatchery_core::session::{MAX_IDLE_MS, MIN_IDLE_MS};
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
-/// Start, end and list sessions: sittings of work that agents take part in.
+/// Start, end and list sessions: sittings of work that agents take part in
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct Args {
@@ -18,22 +22,27 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Start a session and print its id.
+    /// Start a session and print its id
+    #[command(after_help = "Example: hatchery session start \"add a verbose flag\" --idle 3600")]
     Start {
-        /// What it is about.
+        /// What it is about, for people
         label: Option<String>,
-        /// End it by itself after this many seconds of silence.
-        #[arg(long, value_name = "SECONDS")]
+        /// End it by itself after this many seconds of silence
+        #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(IDLE_SECONDS))]
         idle: Option<u64>,
     },
-    /// End a session. The reason is recorded before anything is stopped.
+    /// End a session
+    ///
+    /// The reason is recorded before anything is stopped. Its agents fall asleep; their histories stay.
     End {
-        /// The session's id.
-        id: String,
+        /// The session's id, as `hatchery session list` shows it
+        #[arg(allow_hyphen_values = true)]
+        id: SessionId,
+        /// Why it ends
         #[arg(long, value_enum, default_value_t = Reason::User)]
         reason: Reason,
     },
-    /// List the sessions, the newest last.
+    /// List the sessions, the newest last: id, start, state, label
     List,
 }
 
@@ -44,6 +53,9 @@ enum Reason {
     Completed,
     Failed,
 }
+
+/// The core's limits in the unit of the flag, so that a refusal speaks of what was typed.
+const IDLE_SECONDS: RangeInclusive<u64> = MIN_IDLE_MS / 1_000..=MAX_IDLE_MS / 1_000;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
@@ -56,9 +68,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 show(context, &accepted, accepted["id"].as_str().unwrap_or_default())
             }
             Command::End { id, reason } => {
-                let accepted: serde_json::Value = client
-                    .post(&format!("/api/sessions/{}/end", path_part(id)?), &serde_json::json!({ "reason": reason }))
-                    .await?;
+                let accepted: serde_json::Value =
+                    client.post(&format!("/api/sessions/{id}/end"), &serde_json::json!({ "reason": reason })).await?;
                 show(context, &accepted, &format!("session {id} is ending"))
             }
             Command::List => list(context, &client).await,
@@ -80,6 +91,9 @@ async fn list(context: &Context, client: &Client) -> Result<ExitCode, Report> {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if list.sessions.is_empty() {
+        say("there are no sessions");
+    }
     for session in &list.sessions {
         let reason = session.reason.as_ref().map(|reason| format!(" ({reason:?})").to_lowercase()).unwrap_or_default();
         let label = session.label.as_deref().unwrap_or_default();
@@ -87,9 +101,4 @@ async fn list(context: &Context, client: &Client) -> Result<ExitCode, Report> {
         print_line(&format!("{}  {started}  {}{reason}  {label}", session.id, session.state))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// An id becomes part of a path: nothing but an id may.
-fn path_part(id: &str) -> Result<hatchery_core::SessionId, Report> {
-    id.parse().map_err(|error| Report::failed(error).hint("`hatchery session list` shows the ids"))
 }

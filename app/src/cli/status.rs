@@ -1,13 +1,14 @@
 //! `hatchery status`
 
-use super::{Context, asking, print_json, print_line};
+use super::{Context, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::http::Status;
 use crate::report::{Code, Report};
 use std::process::ExitCode;
-use std::time::Duration;
 
-/// Show whether the project's daemon runs, where, and how it is doing. Starts none.
+/// Show whether the project's daemon runs, where, and how it is doing
+///
+/// Starts none. Exits with 3 when none runs.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -26,22 +27,43 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         return Ok(if status.is_some() { ExitCode::SUCCESS } else { ExitCode::from(Code::Unreachable as u8) });
     }
     let Some(status) = status else {
-        anstream::eprintln!("no daemon runs for {}; `hatchery up` starts one", context.project.root().display());
+        say(format_args!("no daemon runs for {}; `hatchery up` starts one", context.project.root().display()));
         return Ok(ExitCode::from(Code::Unreachable as u8));
     };
     print_line(&format!("project   {}", status.project))?;
     print_line(&format!(
-        "daemon    pid {}, {}, up {:?}",
+        "daemon    pid {}, {}, up {}",
         status.pid,
         url.unwrap_or_default(),
-        Duration::from_secs(status.uptime_ms / 1_000)
+        since(status.uptime_ms / 1_000)
     ))?;
     print_line(&format!("store     {}", status.store))?;
     if let Some(trouble) = &status.trouble {
         print_line(&format!("trouble   {}", super::paint::paint(super::paint::BAD, trouble)))?;
     }
-    print_line(&format!("log       {} events", status.head))?;
+    print_line(&format!("log       {}", counted(status.head.0, "event")))?;
     print_line(&format!("agents    {}", status.agents))?;
     print_line(&format!("sessions  {}", status.sessions))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A length of time in its two largest units.
+fn since(seconds: u64) -> String {
+    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, s) => format!("{s}s"),
+        (0, 0, m, s) => format!("{m}m {s}s"),
+        (0, h, m, _) => format!("{h}h {m}m"),
+        (d, h, _, _) => format!("{d}d {h}h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_two_units_at_most() {
+        let shown = [0, 59, 61, 3_600, 90_061].map(since);
+        assert_eq!(shown, ["0s", "59s", "1m 1s", "1h 0m", "1d 1h"]);
+    }
 }

@@ -8,25 +8,27 @@ use std::io::IsTerminal as _;
 use std::pin::pin;
 use std::process::ExitCode;
 
-/// Run the project's daemon in the foreground, until Ctrl-C or `hatchery down`.
+/// Run the project's daemon in the foreground, until Ctrl-C or `hatchery down`
 ///
 /// Its data is kept in .hatchery/ in the project's root. It listens on this machine only, on any free port, and asks for
-/// the token in .hatchery/token; the printed link carries it.
+/// the token in .hatchery/token; the printed link carries it. With --json it prints one line when it is ready:
+/// {"pid":…,"token":…,"url":…}.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example: hatchery up --port 4780 --store postgres://me@localhost/hatchery")]
 pub struct Args {
-    /// Listen on this port [default: any free one].
+    /// Listen on this port [default: any free one]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
 
-    /// Listen on this address [default: 127.0.0.1].
+    /// Listen on this address [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
 
-    /// Keep the log here: sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite:.hatchery/hatchery.db].
+    /// Keep the log here: sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite:.hatchery/hatchery.db]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 
-    /// Do not open the page in a browser.
+    /// Do not open the page in a browser
     #[arg(long)]
     no_open: bool,
 }

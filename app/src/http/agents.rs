@@ -1,14 +1,15 @@
 //! Agents over HTTP: the registry, fork and kill. An agent is named by its id, the beginning of it, or its name.
 
-use super::error::{ApiError, Body, ErrorBody, Path};
+use super::error::{ApiError, Body, Path};
 use super::{Accepted, Api};
 use crate::clock;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::agent::{self, Agent, Birth};
+use hatchery_core::agent::{self, Agent, Birth, Life};
 use hatchery_core::{AgentId, Command, Event, EventId, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +20,12 @@ pub struct Fork {
     at: Option<EventId>,
     /// The child's first message.
     prompt: Option<String>,
-    #[schema(min_length = 1, max_length = 64)]
+    /// At most 64 bytes of UTF-8.
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
+    )]
     name: Option<String>,
     #[schema(min_length = 1, max_length = 64)]
     provider: Option<String>,
@@ -35,8 +41,12 @@ pub struct Fork {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenameAgent {
-    /// No name takes the name away.
-    #[schema(min_length = 1, max_length = 64)]
+    /// At most 64 bytes of UTF-8. No name takes the name away.
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
+    )]
     name: Option<String>,
 }
 
@@ -64,8 +74,7 @@ pub struct AgentView {
     pub id: AgentId,
     pub name: Option<String>,
     pub parent: Option<AgentId>,
-    /// `hatching`, `alive`, `sleeping`, `expired` or `dead`.
-    pub state: String,
+    pub state: AgentState,
     pub provider: Option<String>,
     pub model: Option<String>,
     #[serde(rename = "sessionId")]
@@ -86,6 +95,50 @@ pub struct AgentView {
     pub unread_mail: usize,
 }
 
+/// What an agent is at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// An egg: made, but has not spoken yet.
+    Hatching,
+    Alive,
+    Sleeping,
+    /// An egg that never hatched.
+    Expired,
+    Dead,
+}
+
+impl AgentState {
+    /// False when nothing can happen to it any more.
+    pub fn is_living(self) -> bool {
+        !matches!(self, Self::Expired | Self::Dead)
+    }
+}
+
+impl From<Life> for AgentState {
+    fn from(life: Life) -> Self {
+        match life {
+            Life::Hatching { .. } => Self::Hatching,
+            Life::Alive { .. } => Self::Alive,
+            Life::Sleeping => Self::Sleeping,
+            Life::Expired { .. } => Self::Expired,
+            Life::Dead { .. } => Self::Dead,
+        }
+    }
+}
+
+impl fmt::Display for AgentState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Hatching => "hatching",
+            Self::Alive => "alive",
+            Self::Sleeping => "sleeping",
+            Self::Expired => "expired",
+            Self::Dead => "dead",
+        })
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AgentList {
     pub agents: Vec<AgentView>,
@@ -97,7 +150,7 @@ impl AgentView {
             id,
             name: agent.name.clone(),
             parent: agent.parent,
-            state: agent.life.word().into(),
+            state: agent.life.into(),
             provider: agent.provider.clone(),
             model: agent.model.clone(),
             session: agent.session(),
@@ -118,7 +171,7 @@ pub(super) fn find(api: &Api, reference: &str) -> Result<AgentId, ApiError> {
 }
 
 /// Every agent, the newest last.
-#[utoipa::path(get, path = "/api/agents", tag = "agents", responses((status = 200, body = AgentList), (status = 401, description = "No token", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/agents", operation_id = "list_agents", tag = "agents", responses((status = 200, description = "All of them", body = AgentList)))]
 pub async fn list(State(api): State<Api>) -> Json<AgentList> {
     let world = api.handle.view();
     let mut agents: Vec<AgentView> = world.agents().map(|(id, agent)| AgentView::new(&world, id, agent)).collect();
@@ -127,8 +180,8 @@ pub async fn list(State(api): State<Api>) -> Json<AgentList> {
 }
 
 /// One agent.
-#[utoipa::path(get, path = "/api/agents/{agent}", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
-    responses((status = 200, body = AgentView), (status = "4XX", description = "Nobody, or several", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/agents/{agent}", operation_id = "show_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
+    responses((status = 200, description = "This one", body = AgentView)))]
 pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<AgentView>, ApiError> {
     let world = api.handle.view();
     let id = agent::resolve(&world, &reference.0)?;
@@ -137,8 +190,8 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
 }
 
 /// Fork an agent: the only way to make one. 202 means that it waits for tools that run in the parent.
-#[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = Fork,
-    responses((status = 201, body = super::AcceptedBody), (status = 202, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents", operation_id = "fork_agent", tag = "agents", request_body = Fork,
+    responses((status = 201, description = "Forked", body = super::AcceptedBody), (status = 202, description = "It waits for tools that run in the parent", body = super::AcceptedBody)))]
 pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCode, Accepted), ApiError> {
     let Fork { parent, at, prompt, name, provider, model, session, hatch_ms } = body.0;
     let world = api.handle.view();
@@ -156,8 +209,8 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
 }
 
 /// Give an agent another name.
-#[utoipa::path(post, path = "/api/agents/{agent}/rename", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = RenameAgent,
-    responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{agent}/rename", operation_id = "rename_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = RenameAgent,
+    responses((status = 200, description = "Renamed", body = super::AcceptedBody)))]
 pub async fn rename(
     State(api): State<Api>,
     reference: Path<String>,
@@ -168,8 +221,8 @@ pub async fn rename(
 }
 
 /// Wake a sleeping agent.
-#[utoipa::path(post, path = "/api/agents/{agent}/wake", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = WakeAgent,
-    responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{agent}/wake", operation_id = "wake_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = WakeAgent,
+    responses((status = 200, description = "Awake", body = super::AcceptedBody)))]
 pub async fn wake(
     State(api): State<Api>,
     reference: Path<String>,
@@ -180,8 +233,8 @@ pub async fn wake(
 }
 
 /// Kill an agent for good, perhaps with everybody below it.
-#[utoipa::path(post, path = "/api/agents/{agent}/kill", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Kill,
-    responses((status = 200, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{agent}/kill", operation_id = "kill_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Kill,
+    responses((status = 200, description = "Killed", body = super::AcceptedBody)))]
 pub async fn kill(State(api): State<Api>, reference: Path<String>, body: Body<Kill>) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     let by = body.0.by.map(|reference| find(&api, &reference)).transpose()?;

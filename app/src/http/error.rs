@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hatchery_core::Refusal;
 use hatchery_core::refusal::Sort;
@@ -45,15 +45,25 @@ impl ApiError {
     pub fn bad(code: &'static str, message: impl ToString, hint: impl ToString) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message, hint)
     }
+
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody {
+            error: ErrorDetail { code: self.code.into(), message: self.message.clone(), hint: self.hint.clone() },
+        }
+    }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let retry = self.status == StatusCode::SERVICE_UNAVAILABLE;
-        let error = ErrorDetail { code: self.code.into(), message: self.message, hint: self.hint };
-        let mut response = (self.status, Json(ErrorBody { error })).into_response();
-        if retry {
-            response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+        let mut response = (self.status, Json(self.body())).into_response();
+        match self.status {
+            StatusCode::SERVICE_UNAVAILABLE => {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            StatusCode::UNAUTHORIZED => {
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
         }
         response
     }
@@ -179,9 +189,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         }
         let bytes = bytes::Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|error| unread(&error, "send less; max_body_bytes in hatchery.toml is the limit"))?;
-        match serde_json::from_slice(&bytes) {
+        match read_object(&bytes) {
             Ok(body) => Ok(Self(body)),
-            Err(error) => Err(ApiError::bad("bad_json", error, "/api/openapi.json shows the shape of the body")),
+            Err(why) => Err(ApiError::bad("bad_json", why, "/api/openapi.json shows the shape of the body")),
         }
     }
 }
@@ -210,4 +220,21 @@ fn unread(error: &BytesRejection, less: &str) -> ApiError {
         _ => ("bad_body", "send the body whole"),
     };
     ApiError::new(error.status(), code, error.body_text(), hint)
+}
+
+/// An object, or where it is wrong. Serde would also take an array for a struct, field by field.
+fn read_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    if bytes.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
+        return Err("the body is not a JSON object".into());
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let place = error.path().to_string();
+        match place.as_str() {
+            "." => error.into_inner().to_string(),
+            _ => format!("`{place}`: {}", error.into_inner()),
+        }
+    })?;
+    reader.end().map_err(|error| error.to_string())?;
+    Ok(read)
 }

@@ -1,7 +1,7 @@
 //! The log over HTTP: as a live stream, and as pages.
 
 use super::Api;
-use super::error::{ApiError, ErrorBody, Query};
+use super::error::{ApiError, Query};
 use crate::engine::{Follower, PAGE_ROWS};
 use crate::store::StoreError;
 use axum::body::Body;
@@ -31,15 +31,26 @@ pub struct EventObject {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Cursor {
-    /// Events after this id; 0 or -1 means from the beginning. Wins over `Last-Event-ID`.
+    /// Events after this id; 0 or -1 means from the beginning. Wins over `Last-Event-ID`. Must not be beyond the log.
+    #[param(minimum = -1)]
     after: Option<i64>,
+}
+
+/// Only described here: it is read by hand, because `after` wins.
+#[derive(Debug, utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
+pub struct LastSeen {
+    /// Sent by browsers when they come back.
+    #[param(rename = "Last-Event-ID", minimum = -1)]
+    _last_event_id: Option<i64>,
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// Events after this id; 0 or -1 means from the beginning.
+    /// Events after this id; 0 or -1 means from the beginning. Must not be beyond the log.
+    #[param(minimum = -1)]
     after: Option<i64>,
     /// At most this many, from 1 to 1000; 100 if not given. Fewer may come when they are long.
     #[param(minimum = 1, maximum = 1000)]
@@ -62,9 +73,8 @@ const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 
 /// Follow the log: everything after the cursor, then what happens, as server-sent events.
-#[utoipa::path(get, path = "/api/events", tag = "events", params(Cursor, ("Last-Event-ID" = Option<i64>, Header, description = "Sent by browsers when they come back")),
-    responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON. Comment lines are heartbeats.", content_type = "text/event-stream", body = String),
-              (status = "4XX", description = "A bad cursor, or no token", body = ErrorBody), (status = 503, description = "The store cannot be read", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/events", operation_id = "follow_events", tag = "events", params(Cursor, LastSeen),
+    responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON. Comment lines are heartbeats.", content_type = "text/event-stream", body = String)))]
 pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: HeaderMap) -> Result<Response, ApiError> {
     let last_seen = headers.get("last-event-id").filter(|value| !value.is_empty());
     let after = match (query.0.after, last_seen) {
@@ -88,18 +98,14 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
         let bytes = live.next().await?;
         Some((Ok::<_, Infallible>(bytes), live))
     });
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
+    let headers =
+        [(header::CONTENT_TYPE, "text/event-stream"), (header::HeaderName::from_static("x-accel-buffering"), "no")];
     Ok((headers, Body::from_stream(frames)).into_response())
 }
 
 /// Some events after a cursor, and where the log ends.
-#[utoipa::path(get, path = "/api/events.json", tag = "events", params(PageQuery),
-    responses((status = 200, body = EventPage), (status = "4XX", description = "A bad cursor or limit, or no token", body = ErrorBody),
-              (status = 503, description = "The store cannot be read", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/events.json", operation_id = "list_events", tag = "events", params(PageQuery),
+    responses((status = 200, description = "Some events", body = EventPage)))]
 pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Response, ApiError> {
     let limit = query.0.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
@@ -123,9 +129,8 @@ pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Res
 }
 
 /// The whole log as JSON lines, for a backup or a move.
-#[utoipa::path(get, path = "/api/export", tag = "events",
-    responses((status = 200, description = "One event a line, to the last one there was when the export began", content_type = "application/x-ndjson", body = String),
-              (status = 401, description = "No token", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/export", operation_id = "export", tag = "events",
+    responses((status = 200, description = "One event a line, to the last one there was when the export began", content_type = "application/x-ndjson", body = String)))]
 pub async fn export(State(api): State<Api>) -> Response {
     let end = api.handle.head();
     let lines = futures_util::stream::try_unfold(EventId::START, move |after| {
@@ -202,7 +207,7 @@ async fn cursor(api: &Api, after: i64) -> Result<EventId, ApiError> {
             return Err(ApiError::bad(
                 "cursor_beyond_log",
                 format!("the log ends at event {head}, before {after}"),
-                "start again with after=0",
+                "start again after event 0",
             ));
         }
     }

@@ -5,7 +5,8 @@ use super::Api;
 use super::error::ApiError;
 use crate::config::Auth;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use std::net::IpAddr;
@@ -29,8 +30,7 @@ impl Guard {
         Self { auth, token, cookie, allowed_hosts, loopback: listen.ip().is_loopback() }
     }
 
-    fn is_our_host(&self, authority: &str) -> bool {
-        let host = bare_host(authority);
+    fn is_our_host(&self, host: &str) -> bool {
         let by_address = match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
             Ok(ip) => ip.is_loopback() || !self.loopback,
             Err(_) => false,
@@ -40,32 +40,58 @@ impl Guard {
             || self.allowed_hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
     }
 
+    /// The authority that the request was sent to, if it is ours. Whoever names two may mean either, so neither counts.
+    fn our_authority<'a>(&self, headers: &'a HeaderMap, uri: &'a Uri) -> Result<&'a str, ApiError> {
+        let mut named = headers.get_all(header::HOST).into_iter().map(|host| host.to_str().unwrap_or_default());
+        let authority = named.next().unwrap_or_default();
+        let other = named.next().or_else(|| uri.authority().map(Authority::as_str).filter(|it| *it != authority));
+        if let Some(other) = other {
+            return Err(ApiError::bad(
+                "two_hosts",
+                format!("the request is for `{}` and for `{}`", cut(authority), cut(other)),
+                "send one Host header, and a path instead of a whole address",
+            ));
+        }
+        match bare_host(authority).is_some_and(|host| self.is_our_host(host)) {
+            true => Ok(authority),
+            false => Err(ApiError::new(
+                StatusCode::MISDIRECTED_REQUEST,
+                "wrong_host",
+                format!("`{}` is not a name of this daemon", cut(authority)),
+                "use the address that `hatchery status` shows, or add the name to allowed_hosts in hatchery.toml",
+            )),
+        }
+    }
+
     fn knows(&self, offered: &str) -> bool {
         offered.as_bytes().ct_eq(self.token.as_bytes()).into()
     }
 
-    fn check(&self, headers: &HeaderMap, path: &str) -> Result<(), ApiError> {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        if !self.is_our_host(host) {
-            return Err(ApiError::new(
-                StatusCode::MISDIRECTED_REQUEST,
-                "wrong_host",
-                format!("`{host}` is not a name of this daemon"),
-                "use the address that `hatchery status` shows, or add the name to allowed_hosts in hatchery.toml",
-            ));
-        }
-        if let Some(origin) = headers.get(header::ORIGIN) {
+    fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
+        let authority = self.our_authority(headers, uri)?;
+        let foreign = |page: &str| {
+            ApiError::new(
+                StatusCode::FORBIDDEN,
+                "wrong_origin",
+                format!("a page of `{}` may not speak to this daemon", cut(page)),
+                "open the link that `hatchery up` prints",
+            )
+        };
+        for origin in headers.get_all(header::ORIGIN) {
             let origin = origin.to_str().unwrap_or_default();
-            if origin.strip_prefix("http://").is_none_or(|authority| authority != host) {
-                return Err(ApiError::new(
-                    StatusCode::FORBIDDEN,
-                    "wrong_origin",
-                    format!("a page of `{origin}` may not speak to this daemon"),
-                    "open the link that `hatchery up` prints",
-                ));
+            if origin.strip_prefix("http://") != Some(authority) {
+                return Err(foreign(origin));
             }
         }
-        match self.auth == Auth::None || is_open(path) || self.has_token(headers) {
+        // An image or a script on a foreign page is asked for without an origin. To the browser a page of another port of
+        // this machine is of the same site, so it sends the cookie along; but it says where the request comes from.
+        let site = headers.get("sec-fetch-site").map(|site| site.to_str().unwrap_or_default());
+        match site {
+            None | Some("same-origin" | "none") => {}
+            Some(_) if uri.path() == "/" => {}
+            Some(site) => return Err(foreign(site)),
+        }
+        match self.auth == Auth::None || is_open(uri.path()) || self.has_token(headers) {
             true => Ok(()),
             false => Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
@@ -74,6 +100,15 @@ impl Guard {
                 "send Authorization: Bearer with the content of .hatchery/token, or open the link that `hatchery up` prints",
             )),
         }
+    }
+
+    /// The printed link: the token becomes a cookie and leaves the address line.
+    fn opens(&self, request: &Request) -> Option<Response> {
+        let is_link = request.method() == Method::GET && request.uri().path() == "/";
+        let offered = link_token(request.uri().query()).filter(|_| is_link)?;
+        self.our_authority(request.headers(), request.uri()).ok()?;
+        let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie, self.token);
+        self.knows(offered).then(|| ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response())
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {
@@ -91,34 +126,41 @@ impl Guard {
 }
 
 /// Whether it is alive may be asked by anybody who reaches the port.
-fn is_open(path: &str) -> bool {
+pub fn is_open(path: &str) -> bool {
     path == "/api/health"
 }
 
-fn bare_host(authority: &str) -> &str {
-    match authority.rfind(']') {
-        Some(end) => &authority[..=end],
-        None => authority.split(':').next().unwrap_or_default(),
-    }
+/// The name or address in `name:port`, `[address]:port` and the like.
+fn bare_host(authority: &str) -> Option<&str> {
+    let (host, rest) = match authority.strip_prefix('[') {
+        Some(_) => authority.split_at(authority.find(']')? + 1),
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let port = rest.strip_prefix(':').unwrap_or("0");
+    ((rest.is_empty() || rest.starts_with(':')) && port.parse::<u16>().is_ok()).then_some(host)
+}
+
+/// What a stranger sent, short enough to be sent back.
+pub fn cut(text: &str) -> String {
+    /// Enough to recognise it.
+    const SHOWN_CHARS: usize = 100;
+    text.chars().take(SHOWN_CHARS).collect()
 }
 
 pub async fn admit(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let guard = &api.guard;
-    // The printed link: the token becomes a cookie and leaves the address line.
-    if request.uri().path() == "/"
-        && let Some(offered) = link_token(request.uri().query())
-        && guard
-            .is_our_host(request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default())
-        && guard.knows(offered)
-    {
-        let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", guard.cookie, guard.token);
-        return ([(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".into())], Redirect::to("/"))
-            .into_response();
-    }
-    match guard.check(request.headers(), request.uri().path()) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
+    let mut response = match api.guard.opens(&request) {
+        Some(opened) => opened,
+        None => match api.guard.check(request.headers(), request.uri()) {
+            Ok(()) => next.run(request).await,
+            Err(error) => error.into_response(),
+        },
+    };
+    // Nobody but our own page has any use for an answer, now or from a cache.
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    response
 }
 
 fn link_token(query: Option<&str>) -> Option<&str> {
@@ -128,7 +170,6 @@ fn link_token(query: Option<&str>) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
 
     const TOKEN: &str = "0123456789abcdef0123";
 
@@ -138,7 +179,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        guard.check(&map, "/api/events").map_err(|error| error.code)
+        guard.check(&map, &Uri::from_static("/api/events")).map_err(|error| error.code)
     }
 
     #[test]
@@ -148,7 +189,18 @@ mod tests {
         for host in ["127.0.0.1:7", "localhost:7", "[::1]:7", "LOCALHOST", "box.local:7"] {
             assert_eq!(ask("127.0.0.1:7", host), Ok(()), "{host}");
         }
-        for host in ["evil.example:7", "127.0.0.1.evil.example", "10.0.0.1:7", "", "localhost.evil.example"] {
+        for host in [
+            "evil.example:7",
+            "127.0.0.1.evil.example",
+            "10.0.0.1:7",
+            "",
+            "localhost.evil.example",
+            "[::1].evil.example",
+            "[::1",
+            "me@localhost",
+            "localhost:x",
+            "127.0.0.1:7:8",
+        ] {
             assert_eq!(ask("127.0.0.1:7", host), Err("wrong_host"), "{host}");
         }
         assert_eq!(ask("0.0.0.0:7", "10.0.0.1:7"), Ok(()));
@@ -163,6 +215,35 @@ mod tests {
         for origin in ["http://127.0.0.1:8", "https://127.0.0.1:7", "http://evil.example", "null"] {
             assert_eq!(ask(origin), Err("wrong_origin"), "{origin}");
         }
+    }
+
+    #[test]
+    fn a_page_of_another_port_is_foreign_also_without_an_origin() {
+        let bearer = format!("Bearer {TOKEN}");
+        let ask = |site| {
+            check("127.0.0.1:7", &[("host", "127.0.0.1:7"), ("authorization", &bearer), ("sec-fetch-site", site)])
+        };
+        for site in ["same-origin", "none"] {
+            assert_eq!(ask(site), Ok(()), "{site}");
+        }
+        for site in ["same-site", "cross-site", "whatever"] {
+            assert_eq!(ask(site), Err("wrong_origin"), "{site}");
+        }
+    }
+
+    #[test]
+    fn a_request_for_two_hosts_is_for_none() {
+        let bearer = format!("Bearer {TOKEN}");
+        let twice = [("host", "localhost:7"), ("host", "localhost:7"), ("authorization", &bearer)];
+        assert_eq!(check("127.0.0.1:7", &twice), Err("two_hosts"));
+        let guard = Guard::new(Auth::Token, TOKEN.into(), "127.0.0.1:7".parse().unwrap(), Vec::new());
+        let headers = HeaderMap::from_iter([
+            (header::HOST, HeaderValue::from_static("localhost:7")),
+            (header::AUTHORIZATION, HeaderValue::from_str(&bearer).unwrap()),
+        ]);
+        let ask = |uri| guard.check(&headers, &Uri::from_static(uri)).map_err(|error| error.code);
+        assert_eq!(ask("http://evil.example/api/events"), Err("two_hosts"));
+        assert_eq!(ask("http://localhost:7/api/events"), Ok(()));
     }
 
     #[test]

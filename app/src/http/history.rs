@@ -1,7 +1,7 @@
 //! Histories over HTTP: adding to them, cutting them, reading them, and taking them in from elsewhere.
 
 use super::agents::{find, tell};
-use super::error::{ApiError, Body, ErrorBody, Path, Query, Text};
+use super::error::{ApiError, Body, Path, Query, Text};
 use super::{Accepted, Api};
 use crate::engine::HistoryError;
 use crate::history_import;
@@ -105,8 +105,8 @@ impl From<HistoryError> for ApiError {
 }
 
 /// An agent's history: what was inherited, then its own.
-#[utoipa::path(get, path = "/api/agents/{agent}/history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name"), HistoryQuery),
-    responses((status = 200, body = HistoryView), (status = "4XX", description = "Nobody, or several", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/agents/{agent}/history", operation_id = "read_history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name"), HistoryQuery),
+    responses((status = 200, description = "What it knows", body = HistoryView)))]
 pub async fn read(
     State(api): State<Api>,
     reference: Path<String>,
@@ -120,8 +120,8 @@ pub async fn read(
 }
 
 /// Add a message to an agent's history.
-#[utoipa::path(post, path = "/api/agents/{agent}/messages", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = AddMessage,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{agent}/messages", operation_id = "add_message", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = AddMessage,
+    responses((status = 201, description = "Added", body = super::AcceptedBody)))]
 pub async fn add(
     State(api): State<Api>,
     reference: Path<String>,
@@ -133,8 +133,8 @@ pub async fn add(
 }
 
 /// Begin anew: nothing before it counts any more, and nothing is lost.
-#[utoipa::path(post, path = "/api/agents/{agent}/clear", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Nothing,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{agent}/clear", operation_id = "clear_history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Nothing,
+    responses((status = 201, description = "Begun anew", body = super::AcceptedBody)))]
 pub async fn clear(
     State(api): State<Api>,
     reference: Path<String>,
@@ -145,8 +145,8 @@ pub async fn clear(
 }
 
 /// Mark a place to come back to.
-#[utoipa::path(post, path = "/api/agents/{agent}/mark", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = SetMark,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{agent}/mark", operation_id = "mark_history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = SetMark,
+    responses((status = 201, description = "Marked", body = super::AcceptedBody)))]
 pub async fn mark(
     State(api): State<Api>,
     reference: Path<String>,
@@ -157,8 +157,8 @@ pub async fn mark(
 }
 
 /// Go back to a mark or a message. Children that were forked meanwhile keep what they inherited.
-#[utoipa::path(post, path = "/api/agents/{agent}/rewind", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Rewind,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/agents/{agent}/rewind", operation_id = "rewind_history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Rewind,
+    responses((status = 201, description = "Gone back", body = super::AcceptedBody)))]
 pub async fn rewind(
     State(api): State<Api>,
     reference: Path<String>,
@@ -179,8 +179,8 @@ pub async fn rewind(
 /// Take in histories as JSON lines: `{"agent":{"id","parent","fork_message_id"}}` and `{"message":{"id","agent","kind","content"}}`.
 ///
 /// At most 1 GiB; `max_body_bytes` does not apply here. Takes as long as it takes.
-#[utoipa::path(post, path = "/api/history/import", tag = "history", request_body(content = String, content_type = "application/x-ndjson"),
-    responses((status = 201, body = ImportView), (status = "4XX", description = "A bad line, or no token", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/history/import", operation_id = "import_history", tag = "history", request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 201, description = "Taken in", body = ImportView)))]
 pub async fn import(
     State(api): State<Api>,
     body: Text<IMPORT_BYTES>,

@@ -2,7 +2,7 @@
 
 use super::Api;
 use super::agents::find;
-use super::error::{ApiError, Body, ErrorBody, Path};
+use super::error::{ApiError, Body, Path};
 use crate::engine::SubmitError;
 use crate::postbox::{self, Awaited, Mail};
 use axum::Json;
@@ -69,8 +69,8 @@ fn address(api: &Api, reference: &str) -> Result<Address, ApiError> {
 }
 
 /// Send a mail.
-#[utoipa::path(post, path = "/api/mail", tag = "mail", request_body = Send,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/mail", operation_id = "send_mail", tag = "mail", request_body = Send,
+    responses((status = 201, description = "Sent", body = super::AcceptedBody)))]
 pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCode, super::Accepted), ApiError> {
     let from = address(&api, body.0.from.as_deref().unwrap_or("human"))?;
     let to = address(&api, &body.0.to)?;
@@ -79,24 +79,24 @@ pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCod
 }
 
 /// What is unread, the oldest first. Changes nothing.
-#[utoipa::path(get, path = "/api/mail/{address}", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")),
-    responses((status = 200, body = MailList), (status = "4XX", description = "Nobody, or several", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/mail/{address}", operation_id = "check_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")),
+    responses((status = 200, description = "What is unread", body = MailList)))]
 pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<MailList>, ApiError> {
     let of = address(&api, &of.0)?;
     Ok(Json(MailList { mail: postbox::check(&api.handle, of) }))
 }
 
 /// Read the oldest unread mail, or a certain one.
-#[utoipa::path(post, path = "/api/mail/{address}/read", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Read,
-    responses((status = 200, body = Mail), (status = "4XX", description = "Nothing to read, or nobody", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/mail/{address}/read", operation_id = "read_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Read,
+    responses((status = 200, description = "This one", body = Mail)))]
 pub async fn read(State(api): State<Api>, of: Path<String>, body: Body<Read>) -> Result<Json<Mail>, ApiError> {
     let of = address(&api, &of.0)?;
     Ok(Json(postbox::read(&api.handle, of, body.0.mail).await?))
 }
 
 /// Wait for the next mail, or for several agents. Each mail is given to exactly one who waits.
-#[utoipa::path(post, path = "/api/mail/{address}/wait", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Wait,
-    responses((status = 200, body = Waited), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/mail/{address}/wait", operation_id = "wait_for_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Wait,
+    responses((status = 200, description = "What came, or how it stands", body = Waited)))]
 pub async fn wait(State(api): State<Api>, of: Path<String>, body: Body<Wait>) -> Result<Json<Waited>, ApiError> {
     let of = address(&api, &of.0)?;
     let Wait { from, timeout_ms } = body.0;

@@ -1,13 +1,16 @@
 //! Accepting connections, within bounds: how many, how large a head, how slow a client.
 
+use super::error::ApiError;
+use super::wire::Wire;
 use axum::Router;
+use axum::http::StatusCode;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -15,10 +18,18 @@ use tokio::task::JoinSet;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub connections: usize,
+    /// A head that is not complete by then belongs to nobody who means well.
+    pub head_timeout: Duration,
 }
 
-/// A head that is not complete by then belongs to nobody who means well.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 4_096, head_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// How many may be told at once that the house is full. Beyond it they are not even told.
+const TURNED_AWAY: usize = 64;
 /// Room for one head; also the unit in which bodies are read.
 const HEAD_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
@@ -32,6 +43,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Serves until `closing` becomes true, then lets the open connections finish.
 pub async fn serve(listener: TcpListener, router: Router, limits: Limits, closing: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(limits.connections));
+    let doorstep = Arc::new(Semaphore::new(TURNED_AWAY));
     let mut connections = JoinSet::new();
     let mut stop = closing.clone();
     let mut stopped = pin!(closed(&mut stop));
@@ -45,20 +57,25 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, closin
                     continue;
                 }
             },
-            Some(_) = connections.join_next() => continue,
+            Some(ended) = connections.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a connection ended with a panic: this is a bug");
+                }
+                continue;
+            }
             () = &mut stopped => break,
         };
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => {
-                let served = connection(stream, router.clone(), closing.clone());
-                connections.spawn(async move {
-                    served.await;
-                    drop(place);
-                });
-            }
-            Err(_) => {
-                connections.spawn(turn_away(stream));
-            }
+        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            let served = connection(stream, router.clone(), limits, closing.clone());
+            connections.spawn(async move {
+                served.await;
+                drop(place);
+            });
+        } else if let Ok(place) = Arc::clone(&doorstep).try_acquire_owned() {
+            connections.spawn(async move {
+                turn_away(stream).await;
+                drop(place);
+            });
         }
     }
     drop(listener);
@@ -69,16 +86,16 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, closin
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, router: Router, limits: Limits, mut closing: watch::Receiver<bool>) {
     if let Err(error) = tune(&stream) {
         tracing::debug!(%error, "a socket could not be tuned");
     }
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(limits.head_timeout)
         .max_headers(MAX_HEADERS)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(Wire::new(stream)), TowerToHyperService::new(router));
     let mut served = pin!(served);
     let result = tokio::select! {
         result = &mut served => result,
@@ -106,11 +123,24 @@ fn tune(stream: &TcpStream) -> std::io::Result<()> {
 
 /// Full houses say so instead of letting people wait.
 async fn turn_away(mut stream: TcpStream) {
-    const BODY: &str = r#"{"error":{"code":"too_many_connections","message":"the daemon serves as many connections as it may","hint":"close some, or raise max_connections in hatchery.toml"}}"#;
-    let answer = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{BODY}",
-        BODY.len()
+    let refusal = ApiError::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too_many_connections",
+        "the daemon serves as many connections as it may",
+        "close some, or raise max_connections in hatchery.toml",
     );
-    let told = tokio::time::timeout(FAREWELL, stream.write_all(answer.as_bytes())).await;
+    let body = serde_json::to_string(&refusal.body()).expect("an error is plain data");
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let tell = async {
+        // The request comes first, so that the answer is one.
+        let mut request = [0; HEAD_BYTES];
+        let _asked = stream.read(&mut request).await?;
+        stream.write_all(answer.as_bytes()).await?;
+        Wire::new(stream).shutdown().await
+    };
+    let told = tokio::time::timeout(FAREWELL, tell).await;
     tracing::debug!(?told, "a connection was turned away");
 }

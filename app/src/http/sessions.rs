@@ -1,6 +1,6 @@
 //! Sessions over HTTP.
 
-use super::error::{ApiError, Body, ErrorBody, Path};
+use super::error::{ApiError, Body, Path};
 use super::{Accepted, Api};
 use crate::clock;
 use axum::Json;
@@ -8,7 +8,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::session::{EndReason, SessionState};
 use hatchery_core::{Command, SessionId, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -17,22 +18,50 @@ pub struct StartSession {
     #[schema(max_length = 256)]
     label: Option<String>,
     /// End by itself after this much silence.
-    #[schema(minimum = 1000)]
+    #[schema(minimum = 1000, maximum = 31_536_000_000_i64)]
+    #[serde(default, deserialize_with = "whole_number")]
     idle_ms: Option<u64>,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EndSession {
-    /// `user` if not given. `inactive` is for the daemon itself to say.
-    reason: Option<EndReason>,
+    /// `user` if not given.
+    reason: Option<AskedReason>,
+}
+
+/// Why somebody ends a session. That it was inactive is for the daemon itself to say.
+#[derive(Clone, Copy, Debug, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedReason {
+    Completed,
+    User,
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionPhase {
+    Open,
+    Ending,
+    Ended,
+}
+
+impl fmt::Display for SessionPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Open => "open",
+            Self::Ending => "ending",
+            Self::Ended => "ended",
+        })
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SessionView {
     pub id: SessionId,
     pub label: Option<String>,
-    pub state: String,
+    pub state: SessionPhase,
     pub reason: Option<EndReason>,
     pub started: Timestamp,
     #[serde(rename = "lastActive")]
@@ -47,21 +76,21 @@ pub struct SessionList {
 }
 
 /// Every session, the newest last.
-#[utoipa::path(get, path = "/api/sessions", tag = "sessions", responses((status = 200, body = SessionList), (status = 401, description = "No token", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/sessions", operation_id = "list_sessions", tag = "sessions", responses((status = 200, description = "All of them", body = SessionList)))]
 pub async fn list(State(api): State<Api>) -> Json<SessionList> {
     let world = api.handle.view();
     let mut sessions: Vec<SessionView> = world
         .sessions()
         .map(|(id, session)| {
             let (state, reason) = match &session.state {
-                SessionState::Open => ("open", None),
-                SessionState::Ending { reason, .. } => ("ending", Some(reason.clone())),
-                SessionState::Ended { reason, .. } => ("ended", Some(reason.clone())),
+                SessionState::Open => (SessionPhase::Open, None),
+                SessionState::Ending { reason, .. } => (SessionPhase::Ending, Some(reason.clone())),
+                SessionState::Ended { reason, .. } => (SessionPhase::Ended, Some(reason.clone())),
             };
             SessionView {
                 id,
                 label: session.label.clone(),
-                state: state.into(),
+                state,
                 reason,
                 started: session.started,
                 last_active: session.last_active,
@@ -74,8 +103,8 @@ pub async fn list(State(api): State<Api>) -> Json<SessionList> {
 }
 
 /// Start a session.
-#[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = StartSession,
-    responses((status = 201, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/sessions", operation_id = "start_session", tag = "sessions", request_body = StartSession,
+    responses((status = 201, description = "Started", body = super::AcceptedBody)))]
 pub async fn start(State(api): State<Api>, body: Body<StartSession>) -> Result<(StatusCode, Accepted), ApiError> {
     let session = clock::new_session_id();
     let records =
@@ -84,24 +113,30 @@ pub async fn start(State(api): State<Api>, body: Body<StartSession>) -> Result<(
 }
 
 /// Ask for the end of a session. The reason is recorded first; `session_ended` follows when it is done.
-#[utoipa::path(post, path = "/api/sessions/{id}/end", tag = "sessions", params(("id" = SessionId, Path)), request_body = EndSession,
-    responses((status = 202, body = super::AcceptedBody), (status = "4XX", description = "Refused", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/sessions/{id}/end", operation_id = "end_session", tag = "sessions", params(("id" = SessionId, Path)), request_body = EndSession,
+    responses((status = 202, description = "It is ending", body = super::AcceptedBody)))]
 pub async fn end(
     State(api): State<Api>,
     id: Path<SessionId>,
     body: Body<EndSession>,
 ) -> Result<(StatusCode, Accepted), ApiError> {
     let reason = match body.0.reason {
-        Some(EndReason::Inactive) => {
-            return Err(ApiError::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "bad_reason",
-                "only the daemon ends a session for inactivity",
-                "say user, completed or failed",
-            ));
-        }
-        given => given.unwrap_or(EndReason::User),
+        Some(AskedReason::Completed) => EndReason::Completed,
+        Some(AskedReason::Failed) => EndReason::Failed,
+        Some(AskedReason::User) | None => EndReason::User,
     };
     let records = api.handle.submit(Command::EndSession { session: id.0, reason }).await?;
     Ok((StatusCode::ACCEPTED, Accepted::new(id.0.to_string(), &records)))
+}
+
+/// JSON knows no integers: 5000.0 is the same number as 5000, and some programs write it so.
+fn whole_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    /// Beyond it a float does not say which integer it means.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let Some(number) = Option::<serde_json::Number>::deserialize(from)? else { return Ok(None) };
+    let whole = number.as_f64().filter(|it| it.fract() == 0.0 && (0.0..=EXACT).contains(it));
+    match number.as_u64().or(whole.map(|it| it as u64)) {
+        Some(whole) => Ok(Some(whole)),
+        None => Err(serde::de::Error::custom(format_args!("{number} is not a whole number from 0 upwards"))),
+    }
 }

@@ -1,7 +1,7 @@
 //! How the daemon is doing.
 
 use super::Api;
-use super::error::{ApiError, Body, ErrorBody};
+use super::error::{ApiError, Body};
 use crate::fsck::{self, Findings};
 use axum::Json;
 use axum::extract::State;
@@ -11,9 +11,16 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Health {
-    /// `ok`, or `store_trouble` while nothing can be recorded.
-    pub status: &'static str,
+    pub status: Condition,
     pub version: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    Ok,
+    /// Nothing can be recorded at the moment.
+    StoreTrouble,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -41,14 +48,14 @@ pub struct FsckRequest {
 }
 
 /// Whether the daemon is alive. Needs no token.
-#[utoipa::path(get, path = "/api/health", tag = "daemon", security(()), responses((status = 200, body = Health), (status = "4XX", description = "A foreign host or origin", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/health", operation_id = "health", tag = "daemon", security(()), responses((status = 200, description = "It is alive", body = Health)))]
 pub async fn health(State(api): State<Api>) -> Json<Health> {
-    let status = if api.handle.trouble().is_some() { "store_trouble" } else { "ok" };
+    let status = if api.handle.trouble().is_some() { Condition::StoreTrouble } else { Condition::Ok };
     Json(Health { status, version: env!("CARGO_PKG_VERSION") })
 }
 
 /// What the daemon serves, and how it is doing.
-#[utoipa::path(get, path = "/api/status", tag = "daemon", responses((status = 200, body = Status), (status = 401, description = "No token", body = ErrorBody)))]
+#[utoipa::path(get, path = "/api/status", operation_id = "status", tag = "daemon", responses((status = 200, description = "How it is doing", body = Status)))]
 pub async fn status(State(api): State<Api>) -> Json<Status> {
     let world = api.handle.view();
     Json(Status {
@@ -65,8 +72,8 @@ pub async fn status(State(api): State<Api>) -> Json<Status> {
 }
 
 /// Fold the whole log again and compare. Reads everything, so it may take long.
-#[utoipa::path(post, path = "/api/fsck", tag = "daemon", request_body = FsckRequest,
-    responses((status = 200, body = Findings), (status = "4XX", description = "A bad body, or no token", body = ErrorBody), (status = "5XX", description = "The store is in trouble; see the code", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/fsck", operation_id = "fsck", tag = "daemon", request_body = FsckRequest,
+    responses((status = 200, description = "What was found", body = Findings)))]
 pub async fn fsck(State(api): State<Api>, body: Body<FsckRequest>) -> Result<Json<Findings>, ApiError> {
     let store = std::sync::Arc::clone(api.handle.store());
     let check = tokio::task::spawn_blocking(move || fsck::check(store.as_ref(), body.0.repair, &mut |_| {}));

@@ -16,12 +16,16 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS_KEPT: usize = 2;
 /// Page cache of a reader, in KiB: readers scan, they do not come back to a page.
 const READER_CACHE_KIB: i64 = 256;
+/// A disk with less than this is full: SQLite's index of the WAL grows by 32 KiB at a time.
+const LEAST_ROOM: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
-    writer: Mutex<Connection>,
+    // Before the writer, because fields are dropped in order: the last connection to close folds the WAL into the file,
+    // which a reader may not.
     readers: Mutex<Vec<Connection>>,
+    writer: Mutex<Connection>,
 }
 
 impl Sqlite {
@@ -314,13 +318,37 @@ fn touched_since(connection: &Connection, batch: Batch<'_>) -> rusqlite::Result<
     Ok(false)
 }
 
+/// SQLite calls a full disk an error of the disk where it makes room for its index of the WAL.
+fn no_room(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(path);
+    rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM)
+}
+
 fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let text = format!("{}: {error}", path.display());
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
+        Some(ErrorCode::SystemIoFailure) if no_room(path) => StoreError::Full(text),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly(text),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(text),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(text),
         _ => StoreError::Broken(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_store_is_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(&folder.path().join("log.db")).unwrap();
+        store.migrate().unwrap();
+        assert_eq!(store.head().unwrap(), EventId::START);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+        drop(store);
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["log.db"]);
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test and its support stop where something is not as it must be")]
 
+mod doors;
 mod store_conformance;
 mod store_differential;
 mod store_postgres;

@@ -2,8 +2,11 @@
 
 mod full_disk;
 mod kill9;
+mod ledger;
 mod lifecycle;
+mod postgres;
 mod read_only;
 mod snapshot;
 mod transfer;
+mod unknown;
 mod wal;

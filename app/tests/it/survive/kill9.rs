@@ -1,6 +1,7 @@
 //! `kill -9` of the daemon at random moments under load: what was acknowledged is there as it was acknowledged, ids have
 //! no gap and no repeat, and whoever follows with `Last-Event-ID` sees every event once, in order.
 
+use super::ledger::Ledger;
 use crate::support::daemon::{Daemon, Grounds, PATIENCE};
 use crate::support::follower::Follower;
 use crate::support::http::{Http, Lost};
@@ -8,7 +9,7 @@ use crate::support::postgres::Server;
 use crate::support::random::Random;
 use crate::support::runtime;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -70,7 +71,7 @@ fn survive(store: &str, grounds: &Grounds) {
     check_contents(&log, &clients);
     drop(daemon);
     grounds.run(&["fsck"]).good();
-    println!("{store}: {} events, {} of them acknowledged", log.len(), ledger.acknowledged.len());
+    println!("{store}: {} events, {} of them acknowledged", log.len(), ledger.len());
 }
 
 /// Lets the clients work until enough is acknowledged, and kills the daemon a random moment later.
@@ -162,33 +163,6 @@ impl Load {
     }
 }
 
-/// What the daemon has said is so, by id.
-#[derive(Default)]
-struct Ledger {
-    acknowledged: BTreeMap<u64, String>,
-}
-
-impl Ledger {
-    fn note(&mut self, events: Vec<String>) {
-        for event in events {
-            let id = id_of(&event);
-            let before = self.acknowledged.insert(id, event);
-            assert!(before.is_none(), "the id {id} was given out twice: {before:?} and {:?}", self.acknowledged[&id]);
-        }
-    }
-
-    /// The log must hold all of it, letter by letter.
-    fn check(&self, log: &[String]) {
-        for (expected, event) in (1..).zip(log) {
-            assert_eq!(id_of(event), expected, "the ids have a gap or a repeat");
-        }
-        for (id, event) in &self.acknowledged {
-            let kept = usize::try_from(*id).ok().and_then(|id| log.get(id - 1));
-            assert_eq!(kept, Some(event), "event {id} was acknowledged, and is lost or different");
-        }
-    }
-}
-
 /// Whatever was sent is there at most once, and nothing else is.
 fn check_contents(log: &[String], clients: &[Load]) {
     let mut sent: BTreeSet<&str> = clients.iter().flat_map(|load| &load.sent).map(String::as_str).collect();
@@ -199,10 +173,4 @@ fn check_contents(log: &[String], clients: &[Load]) {
             assert!(sent.remove(content), "nobody sent this, or it is there twice: {content:?}");
         }
     }
-}
-
-/// Every event is written with its id first.
-fn id_of(event: &str) -> u64 {
-    let (id, _) = event.strip_prefix("{\"id\":").and_then(|rest| rest.split_once(',')).unwrap();
-    id.parse().unwrap()
 }

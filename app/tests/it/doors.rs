@@ -1,0 +1,15 @@
+//! What comes in through the doors: HTTP and the command line.
+
+mod bounds;
+mod cli_daemon;
+mod cli_output;
+mod cli_settings;
+mod fuzz;
+mod house;
+mod openapi;
+mod pages;
+mod raw;
+mod refusals;
+mod schema;
+mod strangers;
+mod stream;

@@ -1,0 +1,120 @@
+//! How much of the daemon one client may take: connections, time and bytes.
+
+use super::house::{House, Rules};
+use super::raw::{Line, Parts};
+use hatchery::http::Limits;
+use std::time::{Duration, Instant};
+
+const SOON: Duration = Duration::from_millis(100);
+
+#[test]
+fn a_full_house_says_so_and_has_room_again_later() {
+    let limits = Limits { connections: 2, ..Limits::default() };
+    let house = House::with(Rules { limits, ..Rules::default() });
+    let parts = Parts { headers: &house.welcome(), body: b"" };
+    let mut inside = [house.line(), house.line()];
+    for line in &mut inside {
+        assert_eq!(line.ask("GET", "/api/status", parts).status, 200);
+    }
+    let mut outside = house.line();
+    let reply = outside.ask("GET", "/api/status", parts);
+    assert_eq!((reply.status, reply.code().as_str()), (503, "too_many_connections"));
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    assert!(outside.is_at_end());
+    let [first, mut second] = inside;
+    drop(first);
+    let deadline = Instant::now() + crate::support::daemon::PATIENCE;
+    while house.line().ask("GET", "/api/status", parts).status != 200 {
+        assert!(Instant::now() < deadline, "a place that was given back stays taken");
+    }
+    assert_eq!(second.ask("GET", "/api/status", parts).status, 200, "those inside are not disturbed");
+}
+
+#[test]
+fn a_client_that_does_not_finish_its_head_is_cut_off() {
+    let limits = Limits { head_timeout: SOON, ..Limits::default() };
+    let house = House::with(Rules { limits, ..Rules::default() });
+    for beginning in ["", "GET /api/he", "GET /api/health HTTP/1.1\r\nhost: local"] {
+        let mut line = house.line();
+        line.send(beginning.as_bytes());
+        assert!(line.is_at_end(), "{beginning:?}");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_finish_its_body_is_told() {
+    let house = House::with(Rules { request_timeout: SOON, ..Rules::default() });
+    let mut line = house.line();
+    let head = format!(
+        "POST /api/sessions HTTP/1.1\r\nhost: {}\r\nauthorization: {}\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{{",
+        house.host, house.bearer
+    );
+    line.send(head.as_bytes());
+    let reply = line.reply().unwrap().unwrap();
+    assert_eq!((reply.status, reply.code().as_str()), (408, "too_slow"));
+    assert_eq!(house.get("/api/status").json()["head"], 0);
+}
+
+#[test]
+fn a_body_that_is_too_large_is_refused_and_the_answer_arrives() {
+    let house = House::with(Rules { max_body_bytes: 4_096, ..Rules::default() });
+    let large = vec![b'x'; 4 << 20];
+    for announced in [true, false] {
+        let mut line = house.line();
+        let length = match announced {
+            true => format!("content-length: {}", large.len()),
+            false => "transfer-encoding: chunked".into(),
+        };
+        let head = format!(
+            "POST /api/sessions HTTP/1.1\r\nhost: {}\r\nauthorization: {}\r\ncontent-type: application/json\r\n{length}\r\n\r\n",
+            house.host, house.bearer
+        );
+        line.send(head.as_bytes());
+        if !announced {
+            line.send(format!("{:x}\r\n", large.len()).as_bytes());
+        }
+        // A client that writes all before it reads: its bytes are taken, so that it comes to read the answer.
+        line.send(&large);
+        let reply = line.reply().unwrap().expect("the answer is not lost");
+        assert_eq!((reply.status, reply.code().as_str()), (413, "body_too_large"), "announced: {announced}");
+    }
+    let fitting = format!(r#"{{"label":"{}"}}"#, "x".repeat(200));
+    assert_eq!(house.ask("POST", "/api/sessions", fitting.as_bytes()).status, 201);
+}
+
+/// What hyper refuses by itself is refused in JSON, too.
+#[test]
+fn a_head_that_cannot_be_read_is_refused_in_json() {
+    let house = House::open();
+    let long = "x".repeat(20_000);
+    let many = "x: y\r\n".repeat(100);
+    for (request, status, code) in [
+        ("GARBAGE\r\n\r\n".into(), 400, "bad_request"),
+        ("\u{1}\u{2}\u{3}\r\n\r\n".into(), 400, "bad_request"),
+        ("GET / HTTP/9.9\r\n\r\n".into(), 400, "bad_request"),
+        ("GET / HTTP/1.1\r\nno colon\r\n\r\n".into(), 400, "bad_request"),
+        ("POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n".into(), 400, "bad_request"),
+        (format!("GET / HTTP/1.1\r\nx: {long}\r\n\r\n"), 431, "head_too_large"),
+        (format!("GET /{long} HTTP/1.1\r\n\r\n"), 431, "head_too_large"),
+        (format!("GET / HTTP/1.1\r\n{many}\r\n"), 431, "head_too_large"),
+    ] {
+        let mut line = house.line();
+        line.send(request.as_bytes());
+        let reply = line.reply().unwrap().expect("an answer");
+        let start: String = request.chars().take(40).collect();
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{start:?}");
+        assert!(line.is_at_end(), "{start:?}");
+    }
+}
+
+#[test]
+fn a_connection_serves_one_request_after_the_other() {
+    let house = House::open();
+    let mut line: Line = house.line();
+    let parts = Parts { headers: &house.welcome(), body: b"" };
+    let one = super::raw::request("GET", "/api/health", parts);
+    line.send(&one.repeat(3));
+    for _ in 0..3 {
+        assert_eq!(line.reply().unwrap().unwrap().status, 200);
+    }
+}

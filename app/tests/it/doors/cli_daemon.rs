@@ -1,0 +1,208 @@
+//! Commands and the daemon: started in the background, followed across a restart, stopped, and looked at by the doctor.
+
+use crate::support::daemon::{Grounds, Ran};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Lines};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, ChildStdout, Stdio};
+
+/// A command that goes on by itself, and is gone when its owner is.
+struct Going {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Going {
+    fn start(grounds: &Grounds, arguments: &[&str]) -> Self {
+        let mut child = grounds.command(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    fn event(&mut self) -> Value {
+        let line = self.lines.next().expect("another line").unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        self.child.kill().unwrap_or_default();
+        self.child.wait().unwrap();
+    }
+}
+
+fn daemon_pid(grounds: &Grounds) -> u32 {
+    grounds.project().daemon().expect("a daemon has announced itself").pid
+}
+
+/// Gone, or only waiting for its parent to take note.
+fn has_ended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+}
+
+fn finding(ran: &Ran, about: &str) -> (String, String) {
+    let findings: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    let found = findings.as_array().unwrap().iter().find(|finding| finding["about"] == about);
+    let found = found.unwrap_or_else(|| panic!("nothing about {about}: {findings}"));
+    (found["verdict"].as_str().unwrap().to_owned(), found["what"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_command_starts_the_daemon_and_down_stops_it() {
+    let grounds = Grounds::new();
+    let none = grounds.run(&["status"]);
+    assert_eq!(none.code, Some(3));
+    assert!(none.stderr.contains("`hatchery up` starts one"), "{none:?}");
+    assert!(grounds.project().daemon().is_none(), "asking for the status starts nothing");
+    let session = grounds.run(&["session", "start", "one"]).good();
+    let pid = daemon_pid(&grounds);
+    assert!(!has_ended(pid), "it outlives the command that started it");
+    let listed = grounds.run(&["session", "list"]).good();
+    assert!(listed.starts_with(session.trim()) && listed.contains("one"), "{listed}");
+    assert_eq!(daemon_pid(&grounds), pid, "the second command uses the same one");
+    let status = grounds.run(&["status"]).good();
+    for words in [&format!("pid {pid}"), "1 event\n", "sessions  1"] {
+        assert!(status.contains(words), "{words}: {status}");
+    }
+    grounds.run(&["down"]).good();
+    assert!(has_ended(pid) && grounds.project().daemon().is_none(), "down waits until the process has ended");
+    assert_eq!(grounds.run(&["status"]).code, Some(3));
+    assert_eq!(grounds.run(&["down"]).stderr, "no daemon runs here\n");
+}
+
+#[test]
+fn two_commands_at_once_start_one_daemon() {
+    let grounds = Grounds::new();
+    std::thread::scope(|scope| {
+        for number in ["1", "2", "3"] {
+            let grounds = &grounds;
+            scope.spawn(move || grounds.run(&["session", "start", number]).good());
+        }
+    });
+    assert_eq!(grounds.run(&["events", "--json"]).good().lines().count(), 3);
+}
+
+#[test]
+fn following_goes_on_after_a_restart() {
+    let grounds = Grounds::new();
+    grounds.run(&["session", "start", "first"]).good();
+    let mut follow = Going::start(&grounds, &["events", "--follow", "--json"]);
+    assert_eq!(follow.event()["label"], "first");
+    grounds.run(&["session", "start", "second"]).good();
+    assert_eq!(follow.event()["label"], "second");
+    let pid = Pid::from_raw(i32::try_from(daemon_pid(&grounds)).unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    grounds.run(&["session", "start", "third"]).good();
+    assert_eq!(follow.event()["label"], "third");
+    grounds.run(&["down"]).good();
+    grounds.run(&["session", "start", "fourth"]).good();
+    let last = follow.event();
+    assert_eq!((&last["label"], &last["id"]), (&"fourth".into(), &4.into()), "nothing twice, nothing left out");
+}
+
+#[test]
+fn the_daemon_says_that_it_is_ready_in_one_line() {
+    let grounds = Grounds::new();
+    let mut up = Going::start(&grounds, &["up", "--json"]);
+    let ready = up.event();
+    grounds.run(&["session", "start"]).good();
+    grounds.run(&["down"]).good();
+    assert!(up.lines.next().is_none(), "one line and no more");
+    assert!(up.child.wait().unwrap().success());
+    let names: Vec<&str> = ready.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(names, ["pid", "token", "url"]);
+    assert!(ready["url"].as_str().unwrap().starts_with("http://127.0.0.1:"));
+}
+
+#[test]
+fn a_daemon_that_cannot_start_says_why_and_prints_no_data() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let grounds = Grounds::new();
+    for (arguments, code, words) in [
+        (["up", "--json", "--port", port.as_str()].as_slice(), 1, "cannot listen on 127.0.0.1"),
+        (&["up", "--json", "--store", "sqlite:/proc/nowhere/log.db"], 3, "hint: "),
+        (&["up", "--json", "--listen", "999.0.0.1"], 2, "is not an address"),
+        (&["up", "--json", "--store", "redis://x"], 2, "is not a store"),
+    ] {
+        let ran = grounds.run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");
+        assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(words), "{ran:?}");
+    }
+    let daemon = grounds.up();
+    let second = grounds.run(&["up", "--json"]);
+    assert_eq!((second.code, second.stdout.as_str()), (Some(1), ""));
+    let words = format!("a daemon runs already for {}", grounds.path().canonicalize().unwrap().display());
+    assert!(second.stderr.contains(&words) && second.stderr.contains(&daemon.pid().to_string()), "{second:?}");
+}
+
+/// What the last daemon wrote is not shown as the reason why the next one did not start.
+#[test]
+fn a_daemon_that_fails_in_the_background_is_quoted() {
+    let grounds = Grounds::new();
+    grounds.run(&["session", "start"]).good();
+    grounds.run(&["down"]).good();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let settings = format!("port = {}", taken.local_addr().unwrap().port());
+    std::fs::write(grounds.path().join("hatchery.toml"), settings).unwrap();
+    let ran = grounds.run(&["ps"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{ran:?}");
+    assert!(ran.stderr.contains("cannot listen on 127.0.0.1"), "{ran:?}");
+    assert!(!ran.stderr.contains("shutting down"), "{ran:?}");
+}
+
+#[test]
+fn the_doctor_finds_nothing_wrong_where_nothing_is() {
+    let grounds = Grounds::new();
+    for _ in 0..2 {
+        let ran = grounds.run(&["doctor", "--json"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        for about in ["project", "settings", "daemon", "folder", "store", "port", "disk"] {
+            assert_eq!(finding(&ran, about).0, "good", "{about}: {ran:?}");
+        }
+        assert!(["good", "note"].contains(&finding(&ran, "claude").0.as_str()));
+        assert!(!grounds.database().exists() || grounds.project().is_served(), "looking makes nothing");
+        grounds.run(&["session", "start"]).good();
+    }
+    let words = grounds.run(&["doctor"]).good();
+    assert!(words.lines().any(|line| line.starts_with("ok   store")), "{words}");
+}
+
+#[test]
+fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
+    let check = |grounds: &Grounds, about: &str, words: &str| {
+        let ran = grounds.run(&["doctor", "--json"]);
+        let (verdict, what) = finding(&ran, about);
+        assert_eq!((ran.code, verdict.as_str()), (Some(4), "bad"), "{about}: {ran:?}");
+        assert!(what.contains(words), "{about}: {what}");
+    };
+    check(&Grounds::with("prot = 1"), "settings", "did you mean `port`?");
+    check(&Grounds::with("port ="), "settings", "hatchery.toml");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    check(
+        &Grounds::with(&format!("port = {}", taken.local_addr().unwrap().port())),
+        "port",
+        "choose another with --port",
+    );
+    let grounds = Grounds::new();
+    grounds.run(&["session", "start"]).good();
+    grounds.run(&["down"]).good();
+    let token = grounds.data().join("token");
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
+    check(&grounds, "folder", "chmod 600");
+    std::fs::remove_file(&token).unwrap();
+    std::fs::create_dir(&token).unwrap();
+    check(&grounds, "folder", "cannot be read");
+    std::fs::remove_dir(&token).unwrap();
+    std::fs::write(&token, "short").unwrap();
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
+    check(&grounds, "folder", "delete it");
+    std::fs::remove_file(&token).unwrap();
+    std::fs::remove_file(grounds.data().join("hatchery.db-wal")).unwrap_or_default();
+    std::fs::write(grounds.database(), "this is no database, and has never been one").unwrap();
+    check(&grounds, "store", "hatchery.db");
+}

@@ -1,0 +1,260 @@
+//! What the program prints: help that helps, JSON that parses, no colour where none is wanted, and exit codes as promised.
+
+use crate::support::daemon::{Grounds, Ran};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_hatchery");
+
+/// The program with nothing around it: no project, no settings.
+fn bare(arguments: &[&str]) -> Ran {
+    let mut command = Command::new(PROGRAM);
+    let command = command.args(arguments).env_clear().current_dir("/").stdin(Stdio::null());
+    Ran::from(command.output().unwrap())
+}
+
+fn json(ran: Ran) -> Value {
+    let text = ran.good();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// One document a line.
+fn json_lines(ran: Ran) -> Vec<Value> {
+    ran.good().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A log long enough to fill any pipe.
+fn long_log(grounds: &Grounds, events: usize) {
+    let lines: String = (1..=events)
+        .map(|id| {
+            let agent = hatchery_core::AgentId::from_bytes((id as u128).to_be_bytes());
+            format!("{{\"id\":{id},\"ts\":{id},\"sessionId\":null,\"type\":\"agent_created\",\"agent\":\"{agent}\"}}\n")
+        })
+        .collect();
+    let file = grounds.path().join("log.jsonl");
+    std::fs::write(&file, lines).unwrap();
+    grounds.run(&["import", file.to_str().unwrap()]).good();
+}
+
+/// The names under `Commands:` in a help text.
+fn commands(help: &str) -> Vec<String> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    listed
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_command_has_help_that_reads_well() {
+    let mut to_read: Vec<Vec<String>> = vec![Vec::new()];
+    let mut read = 0;
+    while let Some(path) = to_read.pop() {
+        for flag in ["--help", "-h"] {
+            let mut arguments: Vec<&str> = path.iter().map(String::as_str).collect();
+            arguments.push(flag);
+            let ran = bare(&arguments);
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+            let help = ran.stdout;
+            let usage = format!("Usage: hatchery{}", path.iter().map(|name| format!(" {name}")).collect::<String>());
+            assert!(help.contains(&usage), "{arguments:?}: {help}");
+            assert!(help.starts_with(char::is_uppercase), "{arguments:?} says first what it does: {help}");
+            assert!(!help.contains('\u{1b}'), "{arguments:?}");
+            let longest = help.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(longest <= 100, "{arguments:?} has a line of {longest} characters: {help}");
+            // An option without a word of explanation is a line that ends with its name.
+            let unexplained = flag == "-h"
+                && help.lines().any(|line| {
+                    line.starts_with("  ") && line.trim_end().ends_with('>') && line.trim().starts_with('-')
+                });
+            assert!(!unexplained, "{arguments:?}: {help}");
+            if flag == "-h" {
+                let inner = commands(&help).into_iter().filter(|name| name != "help");
+                to_read.extend(inner.map(|name| [path.clone(), vec![name]].concat()));
+                read += 1;
+            }
+        }
+    }
+    assert!(read >= 16, "only {read} help texts were found");
+    let help = bare(&["--help"]).stdout;
+    for code in ["0 it worked", "1 it did not", "2 the command line", "3 the daemon", "4 a check"] {
+        assert!(help.contains(code), "{help}");
+    }
+}
+
+#[test]
+fn without_arguments_it_prints_its_help() {
+    let ran = bare(&[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.contains("Usage: hatchery") && ran.stderr.contains("hatchery demo"), "{}", ran.stderr);
+    assert!(bare(&["session"]).stderr.contains("Usage: hatchery session"));
+    let typo = bare(&["evnets"]);
+    assert_eq!(typo.code, Some(2));
+    assert!(typo.stderr.contains("'events'"), "{}", typo.stderr);
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = bare(&["completions", shell]).good();
+        for word in ["hatchery", "completions", "fsck", "--follow"]
+            .map(|word| if shell == "fish" { word.trim_start_matches('-') } else { word })
+        {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let script = bare(&["completions", "bash"]).good();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, script).unwrap();
+    if let Ok(read) = Command::new("bash").arg("-n").arg(file.path()).output() {
+        assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    }
+}
+
+#[test]
+fn data_comes_as_json_when_asked_for() {
+    let grounds = Grounds::new();
+    let started = json(grounds.run(&["session", "start", "a \"title\"", "--json"]));
+    let session = started["id"].as_str().unwrap();
+    assert_eq!(started["events"][0]["label"], "a \"title\"");
+    assert_eq!(json(grounds.run(&["--json", "session", "list"]))["sessions"][0]["id"], session);
+    assert_eq!(json(grounds.run(&["ps", "--json"])), serde_json::json!({ "agents": [] }));
+    let status = json(grounds.run(&["status", "--json"]));
+    assert_eq!((&status["running"], &status["daemon"]["head"]), (&Value::Bool(true), &serde_json::json!(1)));
+    assert_eq!(json(grounds.run(&["fsck", "--json"]))["problems"], serde_json::json!([]));
+    let doctor = json(grounds.run(&["doctor", "--json"]));
+    assert!(doctor.as_array().unwrap().iter().all(|finding| finding["verdict"] != "bad"), "{doctor}");
+    let ended = json(grounds.run(&["session", "end", session, "--reason", "completed", "--json"]));
+    assert_eq!(ended["events"][0]["reason"], "completed");
+    let events = json_lines(grounds.run(&["events", "--json"]));
+    assert_eq!(events[0], started["events"][0]);
+    assert!(events.len() >= 2);
+    assert_eq!(json_lines(grounds.run(&["export"]))[0], events[0]);
+    assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": true }));
+    assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": false }));
+    let away = grounds.run(&["status", "--json"]);
+    assert_eq!(away.code, Some(3));
+    assert_eq!(serde_json::from_str::<Value>(&away.stdout).unwrap()["running"], false);
+    let file = grounds.path().join("empty");
+    std::fs::write(&file, "").unwrap();
+    let imported = json(Grounds::new().run(&["import", "--json", file.to_str().unwrap()]));
+    assert_eq!(imported, serde_json::json!({ "known": 0, "added": 0 }));
+}
+
+#[test]
+fn the_demo_speaks_json_too_and_loses_nothing() {
+    let ran = Grounds::new().run(&["demo", "--pace", "0", "--json"]);
+    let lines = json_lines(ran);
+    let (verdict, events) = lines.split_last().unwrap();
+    assert_eq!(verdict["whole"], true, "{verdict}");
+    let ids: Vec<u64> = events.iter().map(|event| event["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids, (1..=verdict["expected"].as_u64().unwrap()).collect::<Vec<_>>());
+}
+
+/// An id may begin with a dash, and is an id all the same.
+#[test]
+fn an_id_that_looks_like_a_flag_is_an_id() {
+    let grounds = Grounds::new();
+    for id in ["-hAAAAAAAAAAAAAAAAAAAA", "--jsonAAAAAAAAAAAAAAAA", "-fAAAAAAAAAAAAAAAAAAAA"] {
+        let ran = grounds.run(&["session", "end", id, "--json"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("there is no session {id}")), "{ran:?}");
+    }
+    let ran = grounds.run(&["session", "end", "me"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("22 characters"), "{ran:?}");
+}
+
+#[test]
+fn exit_codes_are_as_promised() {
+    let grounds = Grounds::new();
+    for (arguments, code) in [
+        (["status"].as_slice(), 3),
+        (&["down"], 0),
+        (&["doctor"], 0),
+        (&["fsck"], 0),
+        (&["import", "nowhere.jsonl"], 1),
+        (&["frobnicate"], 2),
+        (&["events", "--after", "soon"], 2),
+        (&["up", "--port", "70000"], 2),
+        (&["up", "--listen", "nowhere"], 2),
+        (&["up", "--store", "mysql://x"], 2),
+        (&["up", "--store", "sqlite:/proc/nowhere/log.db"], 3),
+        (&["session", "end", "AAAAAAAAAAAAAAAAAAAAAA"], 1),
+        (&["events", "--after", "99"], 1),
+        (&["session", "start", "--idle", "0"], 2),
+        (&["session", "start"], 0),
+    ] {
+        let ran = grounds.run(arguments);
+        assert_eq!(ran.code, Some(code), "{arguments:?}: {ran:?}");
+        if code != 0 {
+            assert!(ran.stdout.is_empty() && !ran.stderr.is_empty(), "{arguments:?}: {ran:?}");
+        }
+    }
+    grounds.run(&["down"]).good();
+    let tampered = "UPDATE snapshots SET body = zeroblob(9)";
+    let changed = rusqlite::Connection::open(grounds.database()).unwrap().execute(tampered, []).unwrap();
+    assert_eq!(changed, 1, "the last daemon kept a snapshot");
+    for (arguments, code) in [(["fsck"].as_slice(), 4), (&["fsck", "--repair"], 0), (&["fsck"], 0)] {
+        let ran = grounds.run(arguments);
+        assert_eq!(ran.code, Some(code), "{arguments:?}: {ran:?}");
+    }
+    std::fs::write(grounds.path().join("hatchery.toml"), "port = 'none'").unwrap();
+    let ran = grounds.run(&["doctor"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+}
+
+#[test]
+fn colours_are_for_those_who_want_them() {
+    let grounds = Grounds::new();
+    grounds.run(&["session", "start"]).good();
+    let escapes = |settings: &[(&str, &str)]| {
+        let all = [["events"].as_slice(), &["doctor"], &["session", "list"], &["up"], &["--help"]];
+        all.map(|arguments| {
+            let ran = Ran::from(grounds.command(arguments).envs(settings.iter().copied()).output().unwrap());
+            ran.stdout.contains('\u{1b}') || ran.stderr.contains('\u{1b}')
+        })
+    };
+    assert_eq!(escapes(&[("TERM", "xterm-256color")]), [false; 5], "into a pipe");
+    assert_eq!(escapes(&[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]), [false; 5], "against the person's will");
+    assert!(escapes(&[("CLICOLOR_FORCE", "1")]).contains(&true), "there are colours at all");
+}
+
+/// `hatchery events | head -1`
+#[test]
+fn a_reader_that_goes_away_is_no_news() {
+    let grounds = Grounds::new();
+    long_log(&grounds, 2_500);
+    grounds.run(&["status"]);
+    for arguments in [["events"].as_slice(), &["events", "--json"], &["export"], &["ps"], &["completions", "zsh"]] {
+        let mut child = grounds.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::with_capacity(64, child.stdout.take().unwrap());
+        let mut first = String::new();
+        output.read_line(&mut first).unwrap();
+        assert!(!first.is_empty(), "{arguments:?}");
+        drop(output);
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(child.wait().unwrap().success(), "{arguments:?}: {said}");
+        assert_eq!(said, "", "{arguments:?}");
+    }
+    let none = |arguments: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        let mut child = command
+            .args(arguments)
+            .env_clear()
+            .current_dir("/")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        Ran::from(child.wait_with_output().unwrap())
+    };
+    for arguments in [["completions", "bash"].as_slice(), &["--help"]] {
+        let ran = none(arguments);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}

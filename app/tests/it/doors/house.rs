@@ -1,0 +1,168 @@
+//! A server in this process, with its engine and its own store: everything between the socket and the file, without a
+//! second program.
+
+use super::raw::{Line, Parts, Reply};
+use crate::support::daemon::PATIENCE;
+use crate::support::runtime;
+use hatchery::clock::SystemClock;
+use hatchery::config::Auth;
+use hatchery::engine::{Engine, Handle, Options};
+use hatchery::http::{Api, Guard, Limits, router, serve};
+use hatchery::store::{self, StoreUrl};
+use hatchery::{fsck, runner};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub const TOKEN: &str = "a-token-that-nobody-guesses";
+
+pub struct House {
+    pub address: SocketAddr,
+    pub handle: Handle,
+    /// What a client that may come in sends along.
+    pub host: String,
+    pub bearer: String,
+    closing: watch::Sender<bool>,
+    server: Option<JoinHandle<()>>,
+    runner: Option<JoinHandle<()>>,
+    engine: Option<Engine>,
+    _folder: TempDir,
+}
+
+/// How a house is kept. The defaults are those of the daemon.
+pub struct Rules {
+    pub auth: Auth,
+    pub limits: Limits,
+    pub heartbeat: Duration,
+    pub request_timeout: Duration,
+    pub max_body_bytes: usize,
+    /// Without it what is planned stays undone.
+    pub runner: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            auth: Auth::Token,
+            limits: Limits::default(),
+            heartbeat: Duration::from_secs(15),
+            request_timeout: Duration::from_secs(30),
+            max_body_bytes: 8 << 20,
+            runner: true,
+        }
+    }
+}
+
+impl House {
+    pub fn open() -> Self {
+        Self::with(Rules::default())
+    }
+
+    pub fn with(rules: Rules) -> Self {
+        let folder = TempDir::with_prefix("hatchery").unwrap();
+        let url = StoreUrl::Sqlite(folder.path().join("log.db"));
+        let store = store::open(&url, runtime()).unwrap();
+        let engine = Engine::start(store, Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
+        let handle = engine.handle.clone();
+        let listener = runtime().block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (closing, on_closing) = watch::channel(false);
+        let api = Api {
+            handle: handle.clone(),
+            guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
+            project: "/project".into(),
+            store: url.to_string(),
+            started: Instant::now(),
+            heartbeat: rules.heartbeat,
+            request_timeout: rules.request_timeout,
+            max_body_bytes: rules.max_body_bytes,
+            closing: on_closing.clone(),
+        };
+        let runner = rules.runner.then(|| runtime().spawn(runner::run(handle.clone(), handle.plan())));
+        let server = runtime().spawn(serve(listener, router(&api), rules.limits, on_closing));
+        Self {
+            address,
+            handle,
+            host: address.to_string(),
+            bearer: format!("Bearer {TOKEN}"),
+            closing,
+            server: Some(server),
+            runner,
+            engine: Some(engine),
+            _folder: folder,
+        }
+    }
+
+    pub fn line(&self) -> Line {
+        Line::to(self.address)
+    }
+
+    /// The headers of somebody who may come in and sends JSON.
+    pub fn welcome(&self) -> [(&str, &str); 3] {
+        [("host", &self.host), ("authorization", &self.bearer), ("content-type", "application/json")]
+    }
+
+    /// Asks on a connection of its own.
+    pub fn ask(&self, method: &str, path: &str, body: &[u8]) -> Reply {
+        self.line().ask(method, path, Parts { headers: &self.welcome(), body })
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        self.ask("GET", path, b"")
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
+        self.ask("POST", path, body.to_string().as_bytes())
+    }
+
+    /// Does it, or fails the test. Gives the id of whom it was about.
+    pub fn make(&self, path: &str, body: &Value) -> String {
+        let reply = self.post(path, body);
+        assert!((200..300).contains(&reply.status), "{path} {body}: {reply:?}");
+        reply.id()
+    }
+
+    pub fn agent(&self) -> String {
+        self.make("/api/agents", &json!({}))
+    }
+
+    /// So many events, all of them new agents.
+    pub fn fill(&self, events: usize) {
+        for _ in 0..events {
+            self.agent();
+        }
+    }
+
+    /// Tells everybody to go. Gives when the last connection has ended.
+    pub fn close(&mut self) {
+        self.closing.send_replace(true);
+        if let Some(server) = self.server.take() {
+            runtime().block_on(async { tokio::time::timeout(PATIENCE, server).await }).unwrap().unwrap();
+        }
+    }
+
+    /// Everything on the log can have happened, and what was derived from it agrees.
+    pub fn assert_sound(&self) {
+        let findings = fsck::check(self.handle.store().as_ref(), false, &mut |_| {}).unwrap();
+        assert!(findings.problems.is_empty(), "{findings:?}");
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.closing.send_replace(true);
+        for task in self.server.take().into_iter().chain(self.runner.take()) {
+            task.abort();
+        }
+        self.handle.stop();
+        let ended = self.engine.take().map(Engine::join);
+        if !std::thread::panicking() {
+            ended.unwrap().unwrap();
+        }
+    }
+}

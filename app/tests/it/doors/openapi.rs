@@ -1,0 +1,239 @@
+//! `/api/openapi.json` is kept true: it names what is there, and what is there answers as it says.
+
+use super::house::{House, Rules};
+use super::raw::{Parts, Reply};
+use super::schema::Schemas;
+use crate::support::runtime;
+use hatchery::http::{Api, Guard, router};
+use hatchery_core::Command;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+
+fn document(house: &House) -> Value {
+    house.get("/api/openapi.json").json()
+}
+
+/// Every operation: its method, its path, and what is said of it.
+fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let all = paths.iter().flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().iter();
+        methods.map(move |(method, operation)| (method.as_str(), path.as_str(), operation))
+    });
+    all.collect()
+}
+
+/// Every `$ref` in it, wherever it stands.
+fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match (name.as_str(), field) {
+                    ("$ref", Value::String(reference)) => drop(found.insert(reference)),
+                    _ => references(field, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn the_document_is_well_formed() {
+    let house = House::open();
+    let document = document(&house);
+    assert_eq!(document, serde_json::to_value(hatchery::http::openapi()).unwrap(), "the one served is the one kept");
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
+    assert!(document["info"]["title"].is_string() && document["info"]["version"].is_string());
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    assert!(found.len() > 10);
+    for reference in &found {
+        Schemas(&document).resolve(reference).unwrap();
+    }
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(
+            found.contains(format!("#/components/schemas/{name}").as_str()),
+            "{name} is described, but nobody uses it"
+        );
+    }
+    let schemes = document["components"]["securitySchemes"].as_object().unwrap();
+    let mut names = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        let about = format!("{method} {path}");
+        assert!(METHODS.contains(&method), "{about}");
+        assert!(names.insert(operation["operationId"].as_str().unwrap()), "{about}: its name is taken");
+        assert!(operation["summary"].as_str().is_some_and(|text| text.ends_with('.')), "{about} says what it does");
+        let in_path: BTreeSet<_> =
+            path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let described: BTreeSet<_> =
+            parameters.iter().filter(|it| it["in"] == "path").filter_map(|it| it["name"].as_str()).collect();
+        assert_eq!(in_path, described, "{about}");
+        for parameter in parameters {
+            assert!(["path", "query", "header"].contains(&parameter["in"].as_str().unwrap()), "{about}");
+            assert_eq!(parameter["required"] == true, parameter["in"] == "path", "{about}: {parameter}");
+            assert!(parameter["schema"].is_object(), "{about}");
+        }
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.keys().any(|status| status.starts_with('2')), "{about} can go well");
+        assert_eq!(responses.contains_key("401"), path != "/api/health", "{about}");
+        assert!(responses.contains_key("4XX") && responses.contains_key("5XX"), "{about}");
+        for (status, response) in responses {
+            assert!(response["description"].as_str().is_some_and(|text| !text.is_empty()), "{about} {status}");
+            assert_eq!(response["content"].as_object().map(serde_json::Map::len), Some(1), "{about} {status}");
+        }
+        let security = operation.get("security").unwrap_or(&document["security"]);
+        for scheme in security.as_array().unwrap().iter().flat_map(|it| it.as_object().unwrap().keys()) {
+            assert!(schemes.contains_key(scheme), "{about}: {scheme}");
+        }
+        assert_eq!(security == &json!([{}]), path == "/api/health", "{about}: {security}");
+    }
+}
+
+/// Axum does not list its routes, but shows them when it is debugged.
+fn routed(house: &House) -> BTreeSet<String> {
+    let api = Api {
+        handle: house.handle.clone(),
+        guard: Arc::new(Guard::new(hatchery::config::Auth::None, String::new(), house.address, Vec::new())),
+        project: String::new(),
+        store: String::new(),
+        started: Instant::now(),
+        heartbeat: Duration::from_secs(1),
+        request_timeout: Duration::from_secs(1),
+        max_body_bytes: 1,
+        closing: tokio::sync::watch::channel(false).1,
+    };
+    let shown = format!("{:?}", router(&api));
+    shown.split('"').filter(|text| text.starts_with('/')).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_described_is_there_and_what_is_there_is_described() {
+    let house = House::open();
+    let document = document(&house);
+    let described: BTreeSet<String> = document["paths"].as_object().unwrap().keys().cloned().collect();
+    let mut routed = routed(&house);
+    assert!(routed.remove("/"), "the page, which is no part of the API: {routed:?}");
+    routed.retain(|path| !path.contains("axum"));
+    assert_eq!(routed, described);
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let path = path.replace("{id}", NOBODY);
+        for method in METHODS.iter().filter(|method| **method != "head") {
+            let reply = match (*method, path.as_str()) {
+                // Its body would not end.
+                ("get", "/api/events") => house.get("/api/events?after=x"),
+                _ => house.ask(&method.to_uppercase(), &path, b"{}"),
+            };
+            assert_eq!(reply.status == 405, item.get(*method).is_none(), "{method} {path}: {reply:?}");
+            assert!(reply.status != 404 || reply.code() != "no_such_path", "{method} {path}");
+        }
+    }
+}
+
+/// One try of an operation.
+struct Try<'a> {
+    operation: &'a str,
+    path: String,
+    body: Option<Value>,
+    status: u16,
+}
+
+fn tried<'a>(operation: &'a str, path: impl Into<String>, body: Option<Value>, status: u16) -> Try<'a> {
+    Try { operation, path: path.into(), body, status }
+}
+
+#[test]
+fn every_operation_answers_as_described() {
+    let house = House::with(Rules { runner: false, ..Rules::default() });
+    let document = document(&house);
+    let session = house.make("/api/sessions", &json!({ "label": "one", "idle_ms": 3_600_000 }));
+    let agent = house.make("/api/agents", &json!({ "name": "Cael", "session": session }));
+    let child = house.make("/api/agents", &json!({ "parent": agent }));
+    let sleeper = sleeper(&house);
+    let mine = |call: &str| format!("/api/agents/{agent}/{call}");
+    let tries = [
+        tried("openapi", "/api/openapi.json", None, 200),
+        tried("health", "/api/health", None, 200),
+        tried("status", "/api/status", None, 200),
+        tried("fsck", "/api/fsck", Some(json!({ "repair": false })), 200),
+        tried("fsck", "/api/fsck", Some(json!({ "repair": 1 })), 400),
+        tried("start_session", "/api/sessions", Some(json!({})), 201),
+        tried("start_session", "/api/sessions", Some(json!({ "label": null, "idle_ms": 1_000_000 })), 201),
+        tried("start_session", "/api/sessions", Some(json!({ "idle_ms": 1 })), 422),
+        tried("create_agent", "/api/agents", Some(json!({})), 201),
+        tried("create_agent", "/api/agents", Some(json!({ "parent": NOBODY })), 404),
+        tried("rename_agent", mine("rename"), Some(json!({ "name": "Bram" })), 200),
+        tried("rename_agent", mine("rename"), Some(json!({})), 200),
+        tried("rename_agent", "/api/agents/x/rename", Some(json!({})), 400),
+        tried("add_message", mine("messages"), Some(json!({ "kind": "tool_result", "content": "\u{0}\"\n" })), 201),
+        tried("add_message", mine("messages"), Some(json!({ "kind": "x" })), 400),
+        tried("wake_agent", mine("wake"), Some(json!({})), 409),
+        tried("wake_agent", format!("/api/agents/{sleeper}/wake"), Some(json!({ "session": session })), 200),
+        tried("end_session", format!("/api/sessions/{session}/end"), Some(json!({ "reason": "failed" })), 202),
+        tried("end_session", format!("/api/sessions/{session}/end"), Some(json!({})), 409),
+        tried("end_agent", format!("/api/agents/{child}/end"), Some(json!({ "remark": "done" })), 200),
+        tried("end_agent", format!("/api/agents/{child}/end"), Some(json!({})), 409),
+        tried("list_sessions", "/api/sessions", None, 200),
+        tried("list_agents", "/api/agents", None, 200),
+        tried("list_events", "/api/events.json", None, 200),
+        tried("list_events", "/api/events.json?limit=0", None, 400),
+        tried("follow_events", "/api/events?after=x", None, 400),
+        tried("export", "/api/export", None, 200),
+    ];
+    let described: BTreeMap<&str, (&str, &str, &Value)> =
+        operations(&document).into_iter().map(|it| (it.2["operationId"].as_str().unwrap(), it)).collect();
+    let mut went_well = BTreeSet::from(["follow_events"]);
+    for Try { operation, path, body, status } in &tries {
+        let (method, _, description) = described[operation];
+        let body = body.as_ref().map(Value::to_string).unwrap_or_default();
+        let reply = house.ask(&method.to_uppercase(), path, body.as_bytes());
+        assert_eq!(reply.status, *status, "{method} {path} {body}: {reply:?}");
+        assert_described(&document, description, &reply, operation);
+        let headers = [("host", house.host.as_str()), ("content-type", "application/json")];
+        let stranger =
+            house.line().ask(&method.to_uppercase(), path, Parts { headers: &headers, body: body.as_bytes() });
+        if *operation != "health" {
+            assert_eq!(stranger.status, 401, "{operation}");
+        }
+        assert_described(&document, description, &stranger, operation);
+        if (200..300).contains(status) {
+            went_well.insert(*operation);
+        }
+    }
+    // The stream's own tests see its good answers; here it has none that ends.
+    assert_eq!(went_well, described.keys().copied().collect(), "every operation was seen to go well");
+}
+
+/// An agent falls asleep when its session has ended, and nobody else brings that about here.
+fn sleeper(house: &House) -> String {
+    let session = house.make("/api/sessions", &json!({}));
+    let agent = house.make("/api/agents", &json!({ "session": session }));
+    house.make(&format!("/api/sessions/{session}/end"), &json!({}));
+    let close = house.handle.submit(Command::CloseSession { session: session.parse().unwrap() });
+    runtime().block_on(close).unwrap();
+    agent
+}
+
+/// The answer has the type and the shape that the document gives for its number.
+fn assert_described(document: &Value, operation: &Value, reply: &Reply, about: &str) {
+    let responses = &operation["responses"];
+    let of_its_kind = format!("{}XX", reply.status / 100);
+    let response = responses.get(reply.status.to_string()).or_else(|| responses.get(of_its_kind));
+    let content =
+        response.unwrap_or_else(|| panic!("{about}: {} is not described", reply.status))["content"].as_object();
+    let (kind, content) = content.unwrap().iter().next().unwrap();
+    assert_eq!(reply.header("content-type"), Some(kind.as_str()), "{about}");
+    let body = match kind.as_str() {
+        "application/json" => reply.json(),
+        _ => Value::String(reply.text().to_owned()),
+    };
+    let checked = Schemas(document).check(&content["schema"], &body);
+    assert_eq!(checked, Ok(()), "{about} {}", reply.status);
+}

@@ -1,0 +1,189 @@
+//! Every "no" over HTTP: the right number, a stable code, and words that name what is wrong.
+
+use super::house::{House, Rules};
+use super::raw::{Parts, Reply};
+use crate::support::runtime;
+use serde_json::json;
+
+const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+
+fn assert_refused(reply: &Reply, status: u16, code: &str, about: &str) {
+    assert_eq!((reply.status, reply.code().as_str()), (status, code), "{about}: {reply:?}");
+}
+
+#[test]
+fn what_does_not_exist_is_not_found() {
+    let house = House::open();
+    for path in
+        ["/api", "/api/", "/api/nothing", "/nothing", "//api/status", "/api/status/", "/api/../api/status", "/%2e%2e/"]
+    {
+        assert_refused(&house.get(path), 404, "no_such_path", path);
+    }
+    assert_refused(&house.get(&format!("/{}", "x".repeat(9_000))), 404, "no_such_path", "a long path");
+    for call in ["rename", "wake", "end"] {
+        let reply = house.post(&format!("/api/agents/{NOBODY}/{call}"), &json!({}));
+        assert_refused(&reply, 404, "unknown_agent", call);
+        assert!(reply.message().contains(NOBODY));
+    }
+    let message = json!({ "kind": "user", "content": "" });
+    assert_refused(&house.post(&format!("/api/agents/{NOBODY}/messages"), &message), 404, "unknown_agent", "message");
+    assert_refused(&house.post(&format!("/api/sessions/{NOBODY}/end"), &json!({})), 404, "unknown_session", "end");
+    assert_refused(&house.post("/api/agents", &json!({ "parent": NOBODY })), 404, "unknown_agent", "parent");
+    assert_refused(&house.post("/api/agents", &json!({ "session": NOBODY })), 404, "unknown_session", "session");
+    assert_eq!(house.get("/api/status").json()["head"], 0);
+}
+
+#[test]
+fn a_method_that_is_not_there_says_which_are() {
+    let house = House::open();
+    for (method, path, allowed) in [
+        ("OPTIONS", "/api/agents", "GET,HEAD,POST"),
+        ("DELETE", "/api/agents", "GET,HEAD,POST"),
+        ("POST", "/api/health", "GET,HEAD"),
+        ("GET", "/api/fsck", "POST"),
+        ("BREW", "/api/status", "GET,HEAD"),
+        ("PATCH", "/", "GET,HEAD"),
+    ] {
+        let reply = house.ask(method, path, b"");
+        assert_refused(&reply, 405, "wrong_method", path);
+        assert_eq!(reply.header("allow"), Some(allowed), "{method} {path}");
+        assert!(reply.message().contains(method), "{reply:?}");
+    }
+    let head = house.ask("HEAD", "/api/fsck", b"");
+    assert_eq!((head.status, head.body.len()), (405, 0));
+    let head = house.ask("HEAD", "/api/status", b"");
+    assert_eq!((head.status, head.body.len()), (200, 0));
+}
+
+#[test]
+fn a_body_of_another_kind_is_refused() {
+    let house = House::open();
+    for kind in
+        ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", "", "json"]
+    {
+        let headers = [("host", house.host.as_str()), ("authorization", &house.bearer), ("content-type", kind)];
+        let reply = house.line().ask("POST", "/api/sessions", Parts { headers: &headers, body: b"{}" });
+        assert_refused(&reply, 415, "not_json", kind);
+    }
+    for kind in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
+        let headers = [("host", house.host.as_str()), ("authorization", &house.bearer), ("content-type", kind)];
+        let reply = house.line().ask("POST", "/api/sessions", Parts { headers: &headers, body: b"{}" });
+        assert_eq!(reply.status, 201, "{kind}: {reply:?}");
+    }
+}
+
+#[test]
+fn a_body_that_is_wrong_is_refused_by_the_name_of_what_is_wrong() {
+    let house = House::open();
+    let agent = house.agent();
+    let (sessions, agents) = ("/api/sessions".to_owned(), "/api/agents".to_owned());
+    let messages = format!("/api/agents/{agent}/messages");
+    let head = house.get("/api/status").json()["head"].clone();
+    let deep = format!("{{\"label\":{}", "[".repeat(5_000));
+    for (path, body, named) in [
+        (&sessions, "", "EOF"),
+        (&sessions, "{", "EOF"),
+        (&sessions, "nonsense", "not a JSON object"),
+        (&sessions, "null", "not a JSON object"),
+        (&sessions, "[null,null]", "not a JSON object"),
+        (&sessions, "\"text\"", "not a JSON object"),
+        (&sessions, "{} {}", "trailing"),
+        (&sessions, r#"{"label":1}"#, "`label`"),
+        (&sessions, r#"{"labell":"x"}"#, "`labell`"),
+        (&sessions, r#"{"label":"a","label":"b"}"#, "`label`"),
+        (&sessions, r#"{"idle_ms":"soon"}"#, "`idle_ms`"),
+        (&sessions, r#"{"idle_ms":-1}"#, "`idle_ms`"),
+        (&sessions, r#"{"idle_ms":1500.5}"#, "`idle_ms`"),
+        (&sessions, r#"{"idle_ms":1e400}"#, "`idle_ms`"),
+        (&sessions, r#"{"idle_ms":99999999999999999999}"#, "`idle_ms`"),
+        (&sessions, &deep, "`label`"),
+        (&agents, r#"{"parent":"me"}"#, "`parent`"),
+        (&agents, r#"{"session":7}"#, "`session`"),
+        (&agents, r#"{"name":{}}"#, "`name`"),
+        (&messages, r#"{"kind":"user"}"#, "`content`"),
+        (&messages, r#"{"content":"x"}"#, "`kind`"),
+        (&messages, r#"{"kind":"shout","content":"x"}"#, "`kind`"),
+        (&messages, r#"{"kind":"user","content":"\ud800"}"#, "`content`"),
+    ] {
+        let reply = house.ask("POST", path, body.as_bytes());
+        let about: String = body.chars().take(50).collect();
+        assert_refused(&reply, 400, "bad_json", &about);
+        assert!(reply.message().contains(named), "{about}: {}", reply.message());
+    }
+    assert_refused(&house.ask("POST", &sessions, b"{\"label\":\"\xff\"}"), 400, "bad_json", "not UTF-8");
+    assert_eq!(house.get("/api/status").json()["head"], head, "nothing of it is on the log");
+}
+
+#[test]
+fn an_id_that_is_none_is_refused() {
+    let house = House::open();
+    for id in ["x", "%20", "..%2f..", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAAAA", "%ff", "%zz", "%00"] {
+        for path in [format!("/api/agents/{id}/end"), format!("/api/sessions/{id}/end")] {
+            assert_refused(&house.post(&path, &json!({})), 400, "bad_id", &path);
+        }
+    }
+}
+
+#[test]
+fn a_whole_number_may_be_written_as_a_float() {
+    let house = House::open();
+    let reply = house.ask("POST", "/api/sessions", br#"{"idle_ms":5000.0}"#);
+    assert_eq!((reply.status, &reply.json()["events"][0]["idle_ms"]), (201, &json!(5_000)), "{reply:?}");
+}
+
+#[test]
+fn what_could_never_be_right_is_unprocessable() {
+    let house = House::open();
+    let agent = house.agent();
+    let mine = |call: &str| format!("/api/agents/{agent}/{call}");
+    for (path, body, code) in [
+        ("/api/sessions".into(), json!({ "label": "x".repeat(257) }), "label_too_long"),
+        ("/api/sessions".into(), json!({ "idle_ms": 999 }), "idle_out_of_range"),
+        ("/api/sessions".into(), json!({ "idle_ms": u64::MAX }), "idle_out_of_range"),
+        ("/api/agents".into(), json!({ "name": "" }), "bad_name"),
+        ("/api/agents".into(), json!({ "name": " x" }), "bad_name"),
+        ("/api/agents".into(), json!({ "name": "x".repeat(65) }), "bad_name"),
+        (mine("rename"), json!({ "name": "a\nb" }), "bad_name"),
+        (mine("end"), json!({ "remark": "x".repeat(1_025) }), "remark_too_long"),
+        (mine("messages"), json!({ "kind": "user", "content": "x".repeat((1 << 20) + 1) }), "message_too_long"),
+    ] {
+        assert_refused(&house.post(&path, &body), 422, code, &path);
+    }
+    let largest = json!({ "kind": "user", "content": "\u{1}".repeat(1 << 20) });
+    assert_eq!(house.post(&mine("messages"), &largest).status, 201, "the largest message passes the body's limit");
+}
+
+#[test]
+fn what_comes_at_the_wrong_time_is_a_conflict() {
+    let house = House::with(Rules { runner: false, ..Rules::default() });
+    let session = house.make("/api/sessions", &json!({}));
+    let agent = house.make("/api/agents", &json!({ "session": session }));
+    let mine = |call: &str| format!("/api/agents/{agent}/{call}");
+    assert_refused(&house.post(&mine("wake"), &json!({})), 409, "agent_awake", "wake");
+    let end = format!("/api/sessions/{session}/end");
+    assert_eq!(house.post(&end, &json!({ "reason": "completed" })).status, 202);
+    // Nobody brings the end about here, so it stays an intent.
+    assert_refused(&house.post(&end, &json!({})), 409, "session_ending", "end");
+    assert_refused(&house.post("/api/agents", &json!({ "session": session })), 409, "session_ending", "join");
+    house.make(&mine("end"), &json!({ "remark": "done" }));
+    for call in ["rename", "wake", "end"] {
+        assert_refused(&house.post(&mine(call), &json!({})), 409, "agent_dead", call);
+    }
+}
+
+#[test]
+fn a_session_that_is_over_stays_over() {
+    let house = House::open();
+    let session = house.make("/api/sessions", &json!({}));
+    let mut plan = house.handle.plan();
+    let end = format!("/api/sessions/{session}/end");
+    assert_eq!(house.post(&end, &json!({})).status, 202);
+    // The world is shown before the plan, so a plan that is still to change cannot be missed.
+    while house.get("/api/sessions").json()["sessions"][0]["state"] != "ended" {
+        runtime().block_on(plan.changed()).unwrap();
+    }
+    let reply = house.post(&end, &json!({}));
+    assert_refused(&reply, 409, "session_over", "end");
+    assert_refused(&house.post("/api/agents", &json!({ "session": session })), 409, "session_over", "join");
+    assert_refused(&house.ask("POST", &end, br#"{"reason":"inactive"}"#), 400, "bad_json", "only the daemon says so");
+}

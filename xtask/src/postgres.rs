@@ -1,0 +1,107 @@
+//! PostgreSQL's programs, which the tests start in folders of their own. An existing cluster is never touched.
+
+use crate::Failure;
+use crate::command::{run, succeeds};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Where Debian puts one folder for each version; its `bin` is not on the PATH.
+const VERSIONS: &str = "/usr/lib/postgresql";
+const PROGRAMS: [&str; 2] = ["initdb", "postgres"];
+/// Says whether installing a server also makes and starts a cluster.
+const CLUSTER_POLICY: &str = "/etc/postgresql-common/createcluster.conf";
+
+/// Installs PostgreSQL when its programs are missing and we may, and says what to do when we may not.
+pub fn ensure() -> Result<(), Failure> {
+    if found() {
+        return Ok(());
+    }
+    eprintln!("xtask: PostgreSQL's server programs are missing; installing them");
+    install().map_err(|Failure(why)| {
+        Failure(format!("{why}\nThe tests start a PostgreSQL of their own: install Debian's package `postgresql`"))
+    })?;
+    match found() {
+        true => Ok(()),
+        false => Err(Failure(format!("PostgreSQL is installed, but {} are not found", PROGRAMS.join(" and ")))),
+    }
+}
+
+fn found() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten().map(|version| version.path().join("bin"));
+    std::env::split_paths(&path).chain(versions).any(|folder| has_programs(&folder))
+}
+
+fn has_programs(folder: &Path) -> bool {
+    PROGRAMS.iter().all(|program| folder.join(program).is_file())
+}
+
+/// No cluster is made and nothing is started: the policy says so while the server is installed, and is put back
+/// afterwards, since clusters on this machine are its owner's business.
+fn install() -> Result<(), Failure> {
+    if !succeeds(Command::new("apt-get").arg("--version")) {
+        return Err(Failure("there is no apt-get here".into()));
+    }
+    let root = Root::find()?;
+    run(root.command("apt-get").args(["update", "--quiet"]))?;
+    run(root.install("postgresql-common").arg("postgresql-client-common"))?;
+    let policy = fs::read_to_string(CLUSTER_POLICY).unwrap_or_default();
+    root.write(CLUSTER_POLICY, "create_main_cluster = false\n")?;
+    let installed = run(&mut root.install("postgresql"));
+    root.write(CLUSTER_POLICY, &policy)?;
+    installed
+}
+
+/// How we become root.
+#[derive(Debug, Clone, Copy)]
+enum Root {
+    Already,
+    Sudo,
+}
+
+impl Root {
+    fn find() -> Result<Self, Failure> {
+        if fs::metadata("/proc/self").is_ok_and(|us| std::os::unix::fs::MetadataExt::uid(&us) == 0) {
+            return Ok(Self::Already);
+        }
+        match succeeds(Command::new("sudo").args(["-n", "true"])) {
+            true => Ok(Self::Sudo),
+            false => Err(Failure("installing needs root, and sudo is missing or asks for a password".into())),
+        }
+    }
+
+    fn command(self, program: &str) -> Command {
+        match self {
+            Self::Already => Command::new(program),
+            Self::Sudo => {
+                let mut command = Command::new("sudo");
+                command.args(["-n", program]);
+                command
+            }
+        }
+    }
+
+    /// `env` because sudo does not pass our variables on.
+    fn install(self, package: &str) -> Command {
+        let mut command = self.command("env");
+        command
+            .args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "--quiet", "--yes"])
+            .args(["--no-install-recommends", package])
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn write(self, path: &str, content: &str) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure(format!("{path} cannot be written: {error}"));
+        let mut tee =
+            self.command("tee").arg(path).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().map_err(failed)?;
+        if let Some(mut input) = tee.stdin.take() {
+            std::io::Write::write_all(&mut input, content.as_bytes()).map_err(failed)?;
+        }
+        match tee.wait().map_err(failed)?.success() {
+            true => Ok(()),
+            false => Err(Failure(format!("{path} cannot be written"))),
+        }
+    }
+}
