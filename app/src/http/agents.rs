@@ -174,9 +174,10 @@ pub(super) fn find(api: &Api, reference: &str) -> Result<AgentId, ApiError> {
 #[utoipa::path(get, path = "/api/agents", operation_id = "list_agents", tag = "agents", responses((status = 200, description = "All of them", body = AgentList)))]
 pub async fn list(State(api): State<Api>) -> Json<AgentList> {
     let world = api.handle.view();
-    let mut agents: Vec<AgentView> = world.agents().map(|(id, agent)| AgentView::new(&world, id, agent)).collect();
-    agents.sort_by_key(|agent| (agent.created, agent.id));
-    Json(AgentList { agents })
+    let mut agents: Vec<(AgentId, &Agent)> = world.agents().collect();
+    // By the log: clocks may stand still or run backwards.
+    agents.sort_by_key(|(_, agent)| agent.born);
+    Json(AgentList { agents: agents.into_iter().map(|(id, agent)| AgentView::new(&world, id, agent)).collect() })
 }
 
 /// One agent.

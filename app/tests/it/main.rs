@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test and its support stop where something is not as it must be")]
 
+mod agents;
 mod doors;
+mod history;
+mod mail;
+mod mcp;
 mod store_conformance;
 mod store_differential;
 mod store_postgres;

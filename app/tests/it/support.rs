@@ -1,8 +1,10 @@
 //! What the tests stand on. Nothing here asserts anything about Hatchery.
 
+pub mod agents;
 pub mod daemon;
 pub mod follower;
 pub mod http;
+pub mod mcp;
 pub mod place;
 pub mod postgres;
 pub mod proxy;

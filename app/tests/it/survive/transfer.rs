@@ -159,8 +159,8 @@ fn fill(daemon: &Daemon, agent: &str, events: u64) {
 
 fn wait_for_the_end(daemon: &Daemon) {
     let (follower, _doors) = crate::support::follower::Follower::of(&daemon.door);
-    // Two sessions, three agents, one end, one name, an intent, a sleeper and an end: ten events in all.
-    follower.wait_for(10);
+    // Agent 0, two sessions, three agents, one end, one name, an intent, a sleeper and an end: eleven events in all.
+    follower.wait_for(11);
 }
 
 fn imported(to: &Grounds, file: &Path) -> (u64, u64) {
