@@ -28,7 +28,7 @@ use page::PageWriter;
 use recent::Recent;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
@@ -130,6 +130,7 @@ impl Engine {
             view: RwLock::new(View { world: world.clone(), recent: recent.clone() }),
             pages: broadcast::Sender::new(LIVE_PAGES),
             trouble: watch::Sender::new(None),
+            asked: Mutex::new(None),
             stop: Notify::new(),
         });
         let handle = Handle { inbox, shared: Arc::clone(&shared) };
@@ -345,7 +346,10 @@ impl Owner {
         }
         let reads: Vec<String> = decided.reads.iter().map(Stream::to_string).collect();
         let fixed = decided.records.iter().any(|record| record.event.refers_to().is_some_and(|id| id > seen));
-        match self.store.append(Batch { seen, reads: &reads, rows: &decided.rows, fixed }) {
+        self.shared.asked_at(Some(Instant::now()));
+        let appended = self.store.append(Batch { seen, reads: &reads, rows: &decided.rows, fixed });
+        self.shared.asked_at(None);
+        match appended {
             Ok(first) => Ok(Appended::At(first)),
             Err(StoreError::Conflict) => {
                 self.catch_up()?;
