@@ -64,9 +64,10 @@ impl Project {
             .map_err(|report| report.hint("choose another folder with --project, or make this one writable"))?;
         let ignore = data.join(".gitignore");
         if !ignore.exists() {
-            std::fs::write(&ignore, "*\n")
+            // Whole or not at all: an empty one would show the token to git.
+            write_whole(&ignore, b"*\n", 0o644)
                 .context(format_args!("{} cannot be written", ignore.display()))
-                .map_err(|report| report.hint("make the folder writable, or free some space"))?;
+                .map_err(|report| report.hint(MAKE_ROOM))?;
         }
         Ok(())
     }
@@ -89,8 +90,7 @@ impl Project {
         let path = self.lock_file();
         let doing = format!("{} cannot be locked", path.display());
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file =
-            file.context(&doing).map_err(|report| report.hint("make the folder writable, or free some space"))?;
+        let file = file.context(&doing).map_err(|report| report.hint(MAKE_ROOM))?;
         let failed = |error: std::io::Error| Report::failed(format_args!("{doing}: {error}"));
         loop {
             if flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
@@ -119,7 +119,10 @@ impl Project {
 
     pub fn announce(&self, daemon: &DaemonFile) -> Result<(), Report> {
         let text = serde_json::to_string_pretty(daemon).context("the daemon cannot be described")?;
-        write_whole(&self.daemon_file(), text.as_bytes(), 0o600).context("the daemon cannot be announced")
+        let path = self.daemon_file();
+        write_whole(&path, text.as_bytes(), 0o600)
+            .context(format_args!("{} cannot be written", path.display()))
+            .map_err(|report| report.hint(MAKE_ROOM))
     }
 
     pub fn retract(&self) {
@@ -137,7 +140,8 @@ impl Project {
                 let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(clock::random::<32>());
                 let path = self.token_file();
                 write_whole(&path, token.as_bytes(), 0o600)
-                    .context(format_args!("{} cannot be written", path.display()))?;
+                    .context(format_args!("{} cannot be written", path.display()))
+                    .map_err(|report| report.hint(MAKE_ROOM))?;
                 Ok(token)
             }
         }
@@ -178,6 +182,7 @@ impl Project {
     }
 }
 
+const MAKE_ROOM: &str = "make the folder writable, or free some space";
 /// Whoever looks at the lock holds it for some microseconds.
 const LOOKER_PAUSE: Duration = Duration::from_millis(1);
 
