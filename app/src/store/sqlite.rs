@@ -15,6 +15,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS_KEPT: usize = 2;
 /// Page cache of a reader, in KiB: readers scan, they do not come back to a page.
 const READER_CACHE_KIB: i64 = 256;
+/// A disk with less than this is full: SQLite's index of the WAL grows by 32 KiB at a time.
+const LEAST_ROOM: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Sqlite {
@@ -255,10 +257,17 @@ fn touched_since(connection: &Connection, batch: Batch<'_>) -> rusqlite::Result<
     Ok(false)
 }
 
+/// SQLite calls a full disk an error of the disk where it makes room for its index of the WAL.
+fn no_room(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(path);
+    rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM)
+}
+
 fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let text = format!("{}: {error}", path.display());
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full(text),
+        Some(ErrorCode::SystemIoFailure) if no_room(path) => StoreError::Full(text),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly(text),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(text),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(text),
