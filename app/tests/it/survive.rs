@@ -8,4 +8,5 @@ mod postgres;
 mod read_only;
 mod snapshot;
 mod transfer;
+mod unknown;
 mod wal;

@@ -5,7 +5,7 @@ use super::http::Door;
 use hatchery::project::Project;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -129,13 +129,19 @@ impl Grounds {
 
     /// Expects the daemon not to start, and gives what it said.
     pub fn refused(&self, scene: Scene<'_>) -> Ran {
+        match self.try_up_in(scene) {
+            Ok(_) => panic!("the daemon started"),
+            Err(ran) => ran,
+        }
+    }
+
+    /// A daemon, or what it said instead of starting.
+    pub fn try_up_in(&self, scene: Scene<'_>) -> Result<Daemon, Ran> {
+        let said = self.path().join("refusal");
         let mut command = self.command_in(scene, &["up", "--json", "--no-open"]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stderr = child.stderr.take().unwrap();
-        let Err(status) = Daemon::ready(child) else { panic!("the daemon started") };
-        let mut said = Vec::new();
-        stderr.read_to_end(&mut said).unwrap();
-        Ran::from(Output { status, stdout: Vec::new(), stderr: said })
+        let child = command.stdout(Stdio::piped()).stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
+        Daemon::ready(child)
+            .map_err(|status| Ran::from(Output { status, stdout: Vec::new(), stderr: fs::read(&said).unwrap() }))
     }
 }
 

@@ -62,6 +62,28 @@ fn sqlite() {
     assert_eq!(found["problems"], serde_json::json!([]), "{found}");
 }
 
+/// However little room there is, the daemon starts or says what it lacks.
+#[test]
+fn a_start_without_room_is_refused_clearly() {
+    if !own_mounts_or_say_skipped("survive::full_disk::a_start_without_room_is_refused_clearly") {
+        return;
+    }
+    let mut started = 0;
+    for pages in (1..24).chain([40, 60]) {
+        let grounds = Grounds::new();
+        let data = grounds.data();
+        let scene = Scene::Small(&data, pages * 4096);
+        match grounds.try_up_in(scene) {
+            Ok(_) => started += 1,
+            Err(ran) => {
+                assert!([Some(1), Some(3)].contains(&ran.code), "{pages} pages: {ran:?}");
+                assert!(ran.stderr.contains("pace") && ran.stderr.contains("hint: "), "{pages} pages: {ran:?}");
+            }
+        }
+    }
+    assert!(started > 0 && started < 25, "{started}");
+}
+
 /// A file that takes all the room but a little. Gone when dropped.
 struct Ballast(PathBuf);
 

@@ -90,6 +90,8 @@ fn the_end_can_be_asked_for_while_the_server_is_away() {
     let path = format!("/api/agents/{agent}/messages");
     let waiting = runtime().spawn(async move { http.post(&path, &json!({ "kind": "user", "content": "x" })).await });
     wait_for_health(&daemon, "store_trouble");
+    let beyond = daemon.door.get("/api/events?after=1000");
+    assert_eq!(beyond.status, 503, "nobody can say whether there is such an event: {beyond:?}");
     daemon.signal(rustix::process::Signal::TERM);
     assert_eq!(daemon.wait().code(), Some(0), "{}", grounds.said());
     let answered = runtime().block_on(waiting).unwrap();
