@@ -5,7 +5,9 @@ use crate::support::follower::Follower;
 use crate::support::runtime;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::process::Stdio;
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::time::Instant;
 
 #[test]
 fn a_second_daemon_is_refused_and_told_of_the_first() {
@@ -46,21 +48,12 @@ fn signals_end_it_in_order() {
 
 #[test]
 fn a_start_can_be_broken_off() {
-    let grounds = Grounds::new();
-    for _ in 0..5 {
-        let mut child = grounds.start();
-        // The lock is the first sign of life, long before it is ready.
-        let project = grounds.project();
-        let deadline = std::time::Instant::now() + PATIENCE;
-        while !project.is_served() {
-            assert!(child.try_wait().unwrap().is_none() && std::time::Instant::now() < deadline, "{}", grounds.said());
-            std::thread::yield_now();
-        }
-        rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
-        let status = child.wait().unwrap();
-        assert_eq!(status.code(), Some(0), "{status}: {}", grounds.said());
-        assert!(!grounds.data().join("daemon.json").exists());
-    }
+    let (grounds, _silence) = starts_for_long();
+    let mut child = starting(&grounds);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{status}: {}", grounds.said());
+    assert!(!grounds.data().join("daemon.json").exists());
 }
 
 #[test]
@@ -102,23 +95,27 @@ fn looking_for_a_daemon_does_not_hinder_one() {
     looking.join().unwrap();
 }
 
-/// A daemon that was killed leaves its announcement behind. Nobody may believe it while the next one starts.
+/// A daemon that was killed leaves its announcement behind. While the next one starts, the lock is held and the file
+/// would speak of a process that may be anybody's by now: `down` would end it.
 #[test]
-fn a_stale_announcement_misleads_nobody() {
-    let other = Grounds::new();
-    let foreign = other.up();
-    let grounds = Grounds::new();
-    grounds.up().kill();
+fn a_stale_announcement_is_gone_before_the_next_daemon_is_ready() {
+    let (grounds, _silence) = starts_for_long();
     let path = grounds.data().join("daemon.json");
-    let announcement =
-        json!({ "pid": foreign.pid(), "url": format!("http://{}", foreign.door.authority), "version": "0" });
-    std::fs::write(&path, announcement.to_string()).unwrap();
-    let daemon = grounds.up();
-    let status: Value = serde_json::from_str(&grounds.run(&["status", "--json"]).good()).unwrap();
-    assert_eq!(status["daemon"]["pid"], daemon.pid());
-    grounds.run(&["down"]).good();
-    assert_eq!(daemon.wait().code(), Some(0));
-    assert_eq!(foreign.door.get("/api/health").status, 200, "the wrong daemon was told to stop");
+    let stale = json!({ "pid": std::process::id(), "url": "http://127.0.0.1:9", "version": "0" });
+    std::fs::write(&path, stale.to_string()).unwrap();
+    let mut child = starting(&grounds);
+    let deadline = Instant::now() + PATIENCE;
+    while path.exists() {
+        assert!(
+            child.try_wait().unwrap().is_none() && Instant::now() < deadline,
+            "the file stayed: {}",
+            grounds.said()
+        );
+        std::thread::yield_now();
+    }
+    assert!(grounds.project().is_served());
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
@@ -183,6 +180,25 @@ fn silence_ends_a_session_as_inactive_and_a_person_as_user() {
     drop(daemon);
     let daemon = grounds.up();
     assert_eq!(ending(&daemon, &across), json!(["inactive", "inactive"]));
+}
+
+/// A project whose store takes connections and never answers: a start waits for it, for some seconds.
+fn starts_for_long() -> (Grounds, TcpListener) {
+    let silence = TcpListener::bind("127.0.0.1:0").unwrap();
+    let grounds = Grounds::with(&format!("store = 'postgres://nobody@{}/nothing'", silence.local_addr().unwrap()));
+    (grounds, silence)
+}
+
+/// A daemon that has the lock and is not ready.
+fn starting(grounds: &Grounds) -> Child {
+    let mut child = grounds.start();
+    let project = grounds.project();
+    let deadline = Instant::now() + PATIENCE;
+    while !project.is_served() {
+        assert!(child.try_wait().unwrap().is_none() && Instant::now() < deadline, "{}", grounds.said());
+        std::thread::yield_now();
+    }
+    child
 }
 
 /// The reasons in the two events of a session's end, when they have come.
