@@ -4,14 +4,16 @@ use crate::support::daemon::{Daemon, Grounds, Ran};
 use crate::support::postgres::Server;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 #[test]
 fn what_was_exported_comes_in_the_same() {
-    let (from, export) = exported(3_000);
+    let (from, export) = exported(2_100);
     let to = Grounds::new();
-    assert_eq!(imported(&to, &export), (0, 3_000));
-    assert_eq!(imported(&to, &export), (3_000, 0), "a second time there is nothing to do");
+    assert_eq!(imported(&to, &export), (0, 2_100));
+    assert_eq!(imported(&to, &export), (2_100, 0), "a second time there is nothing to do");
     let again = to.path().join("again.jsonl");
     to.run(&["export", again.to_str().unwrap()]).good();
     assert_eq!(fs::read_to_string(&again).unwrap(), fs::read_to_string(&export).unwrap());
@@ -21,7 +23,7 @@ fn what_was_exported_comes_in_the_same() {
     for path in ["/api/agents", "/api/sessions"] {
         assert_eq!(here.door.get(path).body, there.door.get(path).body, "{path}");
     }
-    assert_eq!(there.door.log().len(), 3_000);
+    assert_eq!(there.door.log().len(), 2_100);
 }
 
 #[test]
@@ -37,7 +39,7 @@ fn a_log_moves_to_the_shared_store_and_back() {
 }
 
 #[test]
-fn an_import_that_was_cut_short_goes_on() {
+fn an_import_that_was_interrupted_goes_on() {
     let (_from, export) = exported(5_000);
     let text = fs::read_to_string(&export).unwrap();
     for cut in [text.len() / 100, text.len() / 2, text.len() - 10] {
@@ -53,21 +55,18 @@ fn an_import_that_was_cut_short_goes_on() {
         assert_eq!(known, (line as u64 - 1) / 2_000 * 2_000, "whole transactions of the first import are kept");
         assert_eq!(export_of(&to), text);
     }
-}
-
-#[test]
-fn an_import_that_was_killed_goes_on() {
-    let (_from, export) = exported(5_000);
     let to = Grounds::new();
-    let mut child = to.command(&["import", "-"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
-    let text = fs::read(&export).unwrap();
-    // It has taken in most of it and waits for the rest.
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), &text[..text.len() - 100_000]).unwrap_or_default();
+    let mut child = to.command(&["import", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // When this returns, it has taken in all but what a pipe holds; and it waits for the rest.
+    input.write_all(&text.as_bytes()[..text.len() - 100_000]).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
+    drop(input);
     let (known, added) = imported(&to, &export);
     assert_eq!(known + added, 5_000);
-    assert_eq!(export_of(&to).as_bytes(), text);
+    assert!(known >= 2_000, "{known}");
+    assert_eq!(export_of(&to), text);
 }
 
 #[test]
@@ -143,7 +142,7 @@ fn fill(daemon: &Daemon, agent: &str, events: u64) {
     let path = format!("/api/agents/{agent}/messages");
     let head = daemon.door.head();
     crate::support::runtime().block_on(async {
-        let mut clients: Vec<_> = (0..8).map(|_| daemon.door.http()).collect();
+        let mut clients: Vec<_> = (0..64).map(|_| daemon.door.http()).collect();
         let count = clients.len() as u64;
         futures_util::future::join_all(clients.iter_mut().zip(0u64..).map(|(http, number)| {
             let path = &path;
