@@ -62,12 +62,14 @@ const INSERT: &str = "
     INSERT INTO events (id, stream, body)
     SELECT log.head - cardinality($3::text[]) + row.place, row.stream, row.body
     FROM log, unnest($3::text[], $4::text[]) WITH ORDINALITY AS row (stream, body, place)
-    WHERE NOT EXISTS (
-        SELECT FROM events WHERE id > $1 AND id <= (SELECT head FROM log) AND (stream = ANY ($2::text[]) OR $5)
+    WHERE NOT ($5 AND log.head - cardinality($3::text[]) <> $1) AND NOT EXISTS (
+        SELECT FROM events WHERE id > $1 AND id <= (SELECT head FROM log) AND stream = ANY ($2::text[])
     )
     ORDER BY row.place";
 const FOLLOWS: &str = "
-    SELECT head, EXISTS (SELECT FROM events WHERE id > $1 AND id <= head AND (stream = ANY ($2::text[]) OR $3)) FROM log";
+    SELECT head, $3 AND head <> $1 OR EXISTS (
+        SELECT FROM events WHERE id > $1 AND id <= head AND stream = ANY ($2::text[])
+    ) FROM log";
 const READ_PARTS: &str = "
     SELECT events.id, events.body
     FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS part (agent, after, upto)

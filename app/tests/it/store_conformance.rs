@@ -136,6 +136,9 @@ fn a_batch_that_speaks_of_itself_is_never_moved(place: &Place) {
     let more = rows("b", 1);
     assert!(matches!(store.append(batch(1, &more)), Err(StoreError::Conflict)));
     assert!(matches!(store.append(batch(1, &[])), Err(StoreError::Conflict)));
+    // Nor where the log ends before what was seen.
+    assert!(matches!(store.append(batch(3, &more)), Err(StoreError::Conflict)));
+    assert!(matches!(store.append(batch(3, &[])), Err(StoreError::Conflict)));
     assert_eq!(ids(&*store), [1, 2]);
     assert_eq!(store.append(batch(2, &more)).unwrap(), EventId(3));
 }
