@@ -65,7 +65,7 @@ fn a_command_starts_the_daemon_and_down_stops_it() {
     assert!(listed.starts_with(session.trim()) && listed.contains("one"), "{listed}");
     assert_eq!(daemon_pid(&grounds), pid, "the second command uses the same one");
     let status = grounds.run(&["status"]).good();
-    for words in [&format!("pid {pid}"), "1 event\n", "sessions  1"] {
+    for words in [&format!("pid {pid}"), "2 events\n", "sessions  1", "agents    1"] {
         assert!(status.contains(words), "{words}: {status}");
     }
     grounds.run(&["down"]).good();
@@ -83,7 +83,10 @@ fn two_commands_at_once_start_one_daemon() {
             scope.spawn(move || grounds.run(&["session", "start", number]).good());
         }
     });
-    assert_eq!(grounds.run(&["events", "--json"]).good().lines().count(), 3);
+    let events = grounds.run(&["events", "--json"]).good();
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["agent_created", "session_started", "session_started", "session_started"]);
 }
 
 #[test]
@@ -91,6 +94,8 @@ fn following_goes_on_after_a_restart() {
     let grounds = Grounds::new();
     grounds.run(&["session", "start", "first"]).good();
     let mut follow = Going::start(&grounds, &["events", "--follow", "--json"]);
+    let agent_0 = follow.event();
+    assert_eq!((&agent_0["type"], &agent_0["name"]), (&"agent_created".into(), &"root".into()), "made by the first start");
     assert_eq!(follow.event()["label"], "first");
     grounds.run(&["session", "start", "second"]).good();
     assert_eq!(follow.event()["label"], "second");
@@ -101,7 +106,7 @@ fn following_goes_on_after_a_restart() {
     grounds.run(&["down"]).good();
     grounds.run(&["session", "start", "fourth"]).good();
     let last = follow.event();
-    assert_eq!((&last["label"], &last["id"]), (&"fourth".into(), &4.into()), "nothing twice, nothing left out");
+    assert_eq!((&last["label"], &last["id"]), (&"fourth".into(), &5.into()), "nothing twice, nothing left out");
 }
 
 #[test]

@@ -28,8 +28,14 @@ fn json_lines(ran: Ran) -> Vec<Value> {
 fn long_log(grounds: &Grounds, events: usize) {
     let lines: String = (1..=events)
         .map(|id| {
-            let agent = hatchery_core::AgentId::from_bytes((id as u128).to_be_bytes());
-            format!("{{\"id\":{id},\"ts\":{id},\"sessionId\":null,\"type\":\"agent_created\",\"agent\":\"{agent}\"}}\n")
+            let agent = |id: usize| hatchery_core::AgentId::from_bytes((id as u128).to_be_bytes());
+            // All but the first descend from the first.
+            let descent = serde_json::json!({ "parent": agent(1), "origin": { "agent": agent(1) } });
+            let mut event = if id == 1 { serde_json::json!({}) } else { descent };
+            event["type"] = "agent_created".into();
+            event["agent"] = agent(id).to_string().into();
+            let rest = event.to_string();
+            format!("{{\"id\":{id},\"ts\":{id},\"sessionId\":null,{}\n", &rest[1..])
         })
         .collect();
     let file = grounds.path().join("log.jsonl");
@@ -120,17 +126,20 @@ fn data_comes_as_json_when_asked_for() {
     let session = started["id"].as_str().unwrap();
     assert_eq!(started["events"][0]["label"], "a \"title\"");
     assert_eq!(json(grounds.run(&["--json", "session", "list"]))["sessions"][0]["id"], session);
-    assert_eq!(json(grounds.run(&["ps", "--json"])), serde_json::json!({ "agents": [] }));
+    let agents = json(grounds.run(&["ps", "--json"]))["agents"].as_array().unwrap().clone();
+    assert_eq!(agents.len(), 1, "agent 0: {agents:?}");
+    assert_eq!((&agents[0]["name"], &agents[0]["state"]), (&"root".into(), &"alive".into()));
     let status = json(grounds.run(&["status", "--json"]));
-    assert_eq!((&status["running"], &status["daemon"]["head"]), (&Value::Bool(true), &serde_json::json!(1)));
+    assert_eq!((&status["running"], &status["daemon"]["head"]), (&Value::Bool(true), &serde_json::json!(2)));
     assert_eq!(json(grounds.run(&["fsck", "--json"]))["problems"], serde_json::json!([]));
     let doctor = json(grounds.run(&["doctor", "--json"]));
     assert!(doctor.as_array().unwrap().iter().all(|finding| finding["verdict"] != "bad"), "{doctor}");
     let ended = json(grounds.run(&["session", "end", session, "--reason", "completed", "--json"]));
     assert_eq!(ended["events"][0]["reason"], "completed");
     let events = json_lines(grounds.run(&["events", "--json"]));
-    assert_eq!(events[0], started["events"][0]);
-    assert!(events.len() >= 2);
+    assert_eq!(events[0]["agent"], agents[0]["id"]);
+    assert_eq!(events[1], started["events"][0]);
+    assert!(events.len() >= 3);
     assert_eq!(json_lines(grounds.run(&["export"]))[0], events[0]);
     assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": true }));
     assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": false }));
@@ -150,7 +159,9 @@ fn the_demo_speaks_json_too_and_loses_nothing() {
     let (verdict, events) = lines.split_last().unwrap();
     assert_eq!(verdict["whole"], true, "{verdict}");
     let ids: Vec<u64> = events.iter().map(|event| event["id"].as_u64().unwrap()).collect();
-    assert_eq!(ids, (1..=verdict["expected"].as_u64().unwrap()).collect::<Vec<_>>());
+    assert_eq!(ids, (1..=14).collect::<Vec<u64>>());
+    assert_eq!((&verdict["seen"], &verdict["expected"]), (&14.into(), &14.into()), "agent 0 counts, too: {verdict}");
+    assert_eq!(events[0]["name"], "root");
 }
 
 /// An id may begin with a dash, and is an id all the same.

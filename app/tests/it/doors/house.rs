@@ -1,5 +1,5 @@
 //! A server in this process, with its engine and its own store: everything between the socket and the file, without a
-//! second program.
+//! second program. As in the daemon, agent 0 is there from the start: it is event 1.
 
 use super::raw::{Line, Parts, Reply};
 use crate::support::daemon::PATIENCE;
@@ -9,7 +9,8 @@ use hatchery::config::Auth;
 use hatchery::engine::{Engine, Handle, Options};
 use hatchery::http::{Api, Guard, Limits, router, serve};
 use hatchery::store::{self, StoreUrl};
-use hatchery::{fsck, runner};
+use hatchery::{clock, fsck, runner};
+use hatchery_core::Command;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -69,6 +70,8 @@ impl House {
         let store = store::open(&url, runtime()).unwrap();
         let engine = Engine::start(store, Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
         let handle = engine.handle.clone();
+        let root = Command::FoundRegistry { agent: clock::new_agent_id(), name: Some("root".into()) };
+        runtime().block_on(handle.submit(root)).unwrap();
         let listener = runtime().block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let (closing, on_closing) = watch::channel(false);
@@ -131,9 +134,14 @@ impl House {
         self.make("/api/agents", &json!({}))
     }
 
-    /// So many events, all of them new agents.
-    pub fn fill(&self, events: usize) {
-        for _ in 0..events {
+    /// The last event.
+    pub fn head(&self) -> u64 {
+        self.get("/api/status").json()["head"].as_u64().unwrap()
+    }
+
+    /// New agents until the log is so long: event 1 is agent 0, and each of them is one event more.
+    pub fn fill(&self, length: u64) {
+        while self.head() < length {
             self.agent();
         }
     }

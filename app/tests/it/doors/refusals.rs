@@ -14,23 +14,47 @@ fn assert_refused(reply: &Reply, status: u16, code: &str, about: &str) {
 #[test]
 fn what_does_not_exist_is_not_found() {
     let house = House::open();
+    let head = house.head();
     for path in
         ["/api", "/api/", "/api/nothing", "/nothing", "//api/status", "/api/status/", "/api/../api/status", "/%2e%2e/"]
     {
         assert_refused(&house.get(path), 404, "no_such_path", path);
     }
     assert_refused(&house.get(&format!("/{}", "x".repeat(9_000))), 404, "no_such_path", "a long path");
-    for call in ["rename", "wake", "end"] {
-        let reply = house.post(&format!("/api/agents/{NOBODY}/{call}"), &json!({}));
-        assert_refused(&reply, 404, "unknown_agent", call);
-        assert!(reply.message().contains(NOBODY));
-    }
     let message = json!({ "kind": "user", "content": "" });
-    assert_refused(&house.post(&format!("/api/agents/{NOBODY}/messages"), &message), 404, "unknown_agent", "message");
+    // A whole id that nobody has, and what can neither be the beginning of an id nor is a name.
+    for (reference, code) in [(NOBODY, "unknown_agent"), ("no one", "nobody_called")] {
+        let written = reference.replace(' ', "%20");
+        for call in ["rename", "wake", "kill", "clear", "mark", "rewind", "messages"] {
+            let body = if call == "messages" { message.clone() } else { json!({}) };
+            let reply = house.post(&format!("/api/agents/{written}/{call}"), &body);
+            assert_refused(&reply, 404, code, call);
+            assert!(reply.message().contains(reference), "{reply:?}");
+        }
+        for path in [format!("/api/agents/{written}"), format!("/api/agents/{written}/history")] {
+            assert_refused(&house.get(&path), 404, code, &path);
+        }
+        assert_refused(&house.get(&format!("/api/mail/{written}")), 404, code, "check mail");
+        for call in ["read", "wait"] {
+            assert_refused(&house.post(&format!("/api/mail/{written}/{call}"), &json!({})), 404, code, call);
+        }
+        for body in [json!({ "to": reference, "body": "" }), json!({ "from": reference, "to": "human", "body": "" })] {
+            assert_refused(&house.post("/api/mail", &body), 404, code, "send");
+        }
+        assert_refused(&house.post("/api/agents", &json!({ "parent": reference })), 404, code, "parent");
+    }
+    let one = house.agent();
+    let mine = |call: &str| format!("/api/agents/{one}/{call}");
+    assert_refused(&house.post("/api/agents", &json!({ "parent": one, "at": u64::MAX })), 404, "not_in_history", "at");
+    assert_refused(&house.post(&mine("rewind"), &json!({})), 404, "no_such_mark", "rewind");
+    assert_refused(&house.post(&mine("rewind"), &json!({ "mark": "x" })), 404, "no_such_mark", "rewind");
+    assert_refused(&house.post(&mine("rewind"), &json!({ "message": u64::MAX })), 404, "not_in_history", "rewind");
+    assert_refused(&house.post(&mine("kill"), &json!({ "by": "no one" })), 404, "nobody_called", "kill by");
+    assert_refused(&house.post("/api/mail/human/read", &json!({})), 404, "no_mail", "read");
+    assert_refused(&house.post("/api/mail/human/read", &json!({ "mail": u64::MAX })), 404, "not_unread", "read");
     assert_refused(&house.post(&format!("/api/sessions/{NOBODY}/end"), &json!({})), 404, "unknown_session", "end");
-    assert_refused(&house.post("/api/agents", &json!({ "parent": NOBODY })), 404, "unknown_agent", "parent");
     assert_refused(&house.post("/api/agents", &json!({ "session": NOBODY })), 404, "unknown_session", "session");
-    assert_eq!(house.get("/api/status").json()["head"], 0);
+    assert_eq!(house.head(), head + 1, "only the one agent is on the log");
 }
 
 #[test]
@@ -97,7 +121,9 @@ fn a_body_that_is_wrong_is_refused_by_the_name_of_what_is_wrong() {
         (&sessions, r#"{"idle_ms":1e400}"#, "`idle_ms`"),
         (&sessions, r#"{"idle_ms":99999999999999999999}"#, "`idle_ms`"),
         (&sessions, &deep, "`label`"),
-        (&agents, r#"{"parent":"me"}"#, "`parent`"),
+        (&agents, r#"{"parent":7}"#, "`parent`"),
+        (&agents, r#"{"at":-1}"#, "`at`"),
+        (&agents, r#"{"session":"me"}"#, "`session`"),
         (&agents, r#"{"session":7}"#, "`session`"),
         (&agents, r#"{"name":{}}"#, "`name`"),
         (&messages, r#"{"kind":"user"}"#, "`content`"),
@@ -118,10 +144,20 @@ fn a_body_that_is_wrong_is_refused_by_the_name_of_what_is_wrong() {
 fn an_id_that_is_none_is_refused() {
     let house = House::open();
     for id in ["x", "%20", "..%2f..", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAAAA", "%ff", "%zz", "%00"] {
-        for path in [format!("/api/agents/{id}/end"), format!("/api/sessions/{id}/end")] {
-            assert_refused(&house.post(&path, &json!({})), 400, "bad_id", &path);
-        }
+        let path = format!("/api/sessions/{id}/end");
+        assert_refused(&house.post(&path, &json!({})), 400, "bad_id", &path);
     }
+}
+
+/// An agent may be meant by a name, so that any text could be right: it is not there, unless it is no text.
+#[test]
+fn whatever_nobody_is_called_is_not_found() {
+    let house = House::open();
+    for name in ["%20", "..%2f..", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAAAA", "%zz", "%00", "Root", "ro%C3%B6t"] {
+        let path = format!("/api/agents/{name}/kill");
+        assert_refused(&house.post(&path, &json!({})), 404, "nobody_called", &path);
+    }
+    assert_refused(&house.post("/api/agents/%ff/kill", &json!({})), 400, "bad_id", "no text");
 }
 
 #[test]
@@ -144,7 +180,14 @@ fn what_could_never_be_right_is_unprocessable() {
         ("/api/agents".into(), json!({ "name": " x" }), "bad_name"),
         ("/api/agents".into(), json!({ "name": "x".repeat(65) }), "bad_name"),
         (mine("rename"), json!({ "name": "a\nb" }), "bad_name"),
-        (mine("end"), json!({ "remark": "x".repeat(1_025) }), "remark_too_long"),
+        ("/api/agents".into(), json!({ "provider": "x ".repeat(3) }), "bad_name"),
+        ("/api/agents".into(), json!({ "model": "" }), "bad_name"),
+        ("/api/agents".into(), json!({ "hatch_ms": 0 }), "hatch_out_of_range"),
+        ("/api/agents".into(), json!({ "hatch_ms": u64::MAX }), "hatch_out_of_range"),
+        ("/api/agents".into(), json!({ "prompt": "x".repeat((1 << 20) + 1) }), "message_too_long"),
+        ("/api/mail".into(), json!({ "to": "human", "body": "x".repeat((1 << 20) + 1) }), "mail_too_long"),
+        (mine("mark"), json!({ "label": "x".repeat(257) }), "mark_too_long"),
+        (mine("kill"), json!({ "remark": "x".repeat(1_025) }), "remark_too_long"),
         (mine("messages"), json!({ "kind": "user", "content": "x".repeat((1 << 20) + 1) }), "message_too_long"),
     ] {
         assert_refused(&house.post(&path, &body), 422, code, &path);
@@ -165,10 +208,19 @@ fn what_comes_at_the_wrong_time_is_a_conflict() {
     // Nobody brings the end about here, so it stays an intent.
     assert_refused(&house.post(&end, &json!({})), 409, "session_ending", "end");
     assert_refused(&house.post("/api/agents", &json!({ "session": session })), 409, "session_ending", "join");
-    house.make(&mine("end"), &json!({ "remark": "done" }));
-    for call in ["rename", "wake", "end"] {
+    let child = house.make("/api/agents", &json!({ "parent": agent, "name": "twin" }));
+    house.make("/api/agents", &json!({ "name": "twin" }));
+    assert_refused(&house.get("/api/agents/twin"), 409, "ambiguous", "twin");
+    assert_refused(&house.post("/api/agents/root/kill", &json!({})), 409, "root_is_immortal", "kill");
+    assert_refused(&house.post(&mine("kill"), &json!({ "by": child })), 409, "kills_ancestor", "kill");
+    house.make(&mine("messages"), &json!({ "kind": "tool_call", "content": "ls" }));
+    assert_eq!(house.post("/api/agents", &json!({ "parent": agent })).status, 202);
+    assert_refused(&house.post("/api/agents", &json!({ "parent": agent })), 409, "fork_pending", "fork");
+    house.make(&mine("kill"), &json!({ "remark": "done" }));
+    for call in ["rename", "wake", "kill", "clear", "mark", "rewind"] {
         assert_refused(&house.post(&mine(call), &json!({})), 409, "agent_dead", call);
     }
+    assert_refused(&house.post("/api/mail", &json!({ "to": agent, "body": "" })), 409, "agent_dead", "send");
 }
 
 #[test]
