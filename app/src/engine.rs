@@ -116,8 +116,7 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let mut world = snapshot::restore(store.as_ref())?;
         let snapshot_at = world.head();
-        let mut recent = Recent::since(store.indexed()?);
-        snapshot::read_between(store.as_ref(), store.indexed()?, snapshot_at, |record| recent.note(record))?;
+        let mut recent = recent_since(store.as_ref(), store.indexed()?, snapshot_at)?;
         snapshot::fold(store.as_ref(), &mut world, |record, _| recent.note(record))?;
         let (inbox, jobs) = mpsc::channel(INBOX);
         let (encoded, snapshots) = mpsc::channel(1);
@@ -241,8 +240,8 @@ impl Owner {
         let (jobs, waiting, snapshots) = (&mut self.jobs, &mut self.waiting, &mut self.snapshots);
         let (stop, foreign) = (&self.shared.stop, &self.foreign);
         self.runtime.block_on(async {
+            // Not in a fixed order: whoever never rests, our own clients or other daemons, must not keep the rest waiting.
             tokio::select! {
-                biased;
                 () = stop.notified() => Wake::Stop,
                 count = jobs.recv_many(waiting, BATCH) => if count == 0 { Wake::Stop } else { Wake::Jobs },
                 Some(encoded) = snapshots.recv() => Wake::Encoded(encoded),
@@ -256,12 +255,22 @@ impl Owner {
     fn commit(&mut self, jobs: Vec<Job>, tick: bool) -> Result<(), EngineError> {
         let started = Instant::now();
         let mut pause = FIRST_PAUSE;
+        let mut caught_up = false;
         loop {
             let decided = self.decide(&jobs, tick);
             if decided.rows.is_empty() && decided.outcomes.is_empty() && decided.served.is_empty() {
                 return Ok(());
             }
-            match self.append(&decided) {
+            let appended = match decided.rows.is_empty() {
+                false => self.append(&decided),
+                // Only refusals. They hold if they hold in a world that is newer than the questions.
+                true if caught_up => Ok(Appended::NothingToAdd),
+                true => self.catch_up().map(|()| {
+                    caught_up = true;
+                    Appended::DecideAgain
+                }),
+            };
+            match appended {
                 Ok(Appended::At(first)) => {
                     self.say_trouble(None);
                     return self.accept(jobs, decided, first);
@@ -339,11 +348,6 @@ impl Owner {
     /// Makes a decision durable.
     fn append(&mut self, decided: &Decided) -> Result<Appended, EngineError> {
         let seen = self.world.head();
-        if decided.rows.is_empty() {
-            // Only refusals. They hold if nobody else has written meanwhile.
-            self.catch_up()?;
-            return Ok(if self.world.head() == seen { Appended::NothingToAdd } else { Appended::DecideAgain });
-        }
         let reads: Vec<String> = decided.reads.iter().map(Stream::to_string).collect();
         let fixed = decided.records.iter().any(|record| record.event.refers_to().is_some_and(|id| id > seen));
         self.shared.asked_at(Some(Instant::now()));
@@ -484,10 +488,20 @@ impl Owner {
 
     fn keep(&mut self, snapshot: &Snapshot, runs: &Runs) {
         match self.store.checkpoint(snapshot, runs) {
-            Ok(indexed) => {
+            Ok(indexed) if indexed >= self.recent.after() => {
                 self.recent.forget(indexed);
                 self.show();
             }
+            // Somebody has made the index anew, and shorter: what it lacks must be known here.
+            Ok(indexed) => match recent_since(self.store.as_ref(), indexed, self.world.head()) {
+                Ok(recent) => {
+                    self.recent = recent;
+                    self.show();
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the index is behind and the log cannot be read; restart the daemon")
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, at = snapshot.at.0, "no checkpoint; the next start reads more of the log");
             }
@@ -536,6 +550,13 @@ impl Decided {
 /// Whether somebody who waits for mail may have to be told something.
 fn ends_a_wait(event: &Event) -> bool {
     matches!(event, Event::MailSent { .. } | Event::AgentKilled { .. } | Event::AgentExpired { .. })
+}
+
+/// Where the messages are between the end of the index and another place.
+fn recent_since(store: &dyn Store, indexed: EventId, upto: EventId) -> Result<Recent, EngineError> {
+    let mut recent = Recent::since(indexed);
+    snapshot::read_between(store, indexed, upto, |record| recent.note(record))?;
+    Ok(recent)
 }
 
 fn refuse_all(jobs: Vec<Job>, error: &SubmitError) {

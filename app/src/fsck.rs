@@ -101,14 +101,16 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
         snapshots.iter().map(|left| format!("the snapshot of event {} is beyond what can be read of the log", left.at));
     bad.extend(beyond);
     let log_is_whole = findings.problems.is_empty();
-    let bad_index = if log_is_whole { bad_index(store, &runs)? } else { Vec::new() };
+    let bad_index = if log_is_whole { bad_index(store, &runs, world.head())? } else { Vec::new() };
     let mend = repair && log_is_whole && !(bad.is_empty() && bad_index.is_empty());
     findings.note(About::Snapshot, bad);
     findings.note(About::Index, bad_index);
     if mend {
-        store.drop_derived()?;
-        store.checkpoint(&snapshot::encode(&world), &runs.runs())?;
-        findings.repaired.push(format!("snapshot and index were made anew, as of event {}", world.head()));
+        let words = match store.rebuild(&snapshot::encode(&world), &runs.runs())? {
+            true => format!("snapshot and index were made anew, as of event {}", world.head()),
+            false => return Err(StoreError::Unavailable("the daemon was faster; repair once more".into()).into()),
+        };
+        findings.repaired.push(words);
     }
     Ok(findings)
 }
@@ -134,8 +136,9 @@ fn differs(kept: &crate::store::Snapshot, world: &World) -> Option<String> {
 }
 
 /// Reads every agent's messages by the index and counts whether they are those of the log.
-fn bad_index(store: &dyn Store, runs: &Recent) -> Result<Vec<String>, EngineError> {
-    let indexed = store.indexed()?;
+fn bad_index(store: &dyn Store, runs: &Recent, head: EventId) -> Result<Vec<String>, EngineError> {
+    // A daemon that runs may have gone further since the log was read.
+    let indexed = store.indexed()?.min(head);
     let mut bad = Vec::new();
     for (agent, of) in runs.runs().of {
         let expected = of.iter().flat_map(|run| run.first.0..=run.last.0.min(indexed.0));

@@ -9,7 +9,7 @@ mod order;
 use crate::clock;
 use crate::engine::{Handle, SubmitError};
 use hatchery_core::history::{Imported, MAX_MESSAGE_BYTES, SourceId};
-use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal};
+use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, step};
 use order::{Step, in_order};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -83,20 +83,20 @@ pub fn parse(text: &str) -> Result<File, ImportError> {
 }
 
 /// Takes a file in. Its agents without parents come below agent 0, from which they inherit nothing.
-pub async fn take_in(handle: &Handle, file: File) -> Result<Done, SubmitError> {
-    let root = handle.view().root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into()))?;
-    let mut intake =
-        Intake { handle, root, agents: BTreeMap::new(), messages: BTreeMap::new(), chunk: Vec::new(), chunk_bytes: 0 };
-    for step in file.steps {
-        intake.step(step).await?;
-    }
-    intake.flush().await?;
-    let agents = intake.agents.iter().map(|(id, agent)| (written(id), *agent)).collect();
-    Ok(Done { agents, messages: intake.messages.len() as u64 })
+pub async fn take_in(handle: &Handle, file: &File) -> Result<Done, SubmitError> {
+    // A file is more than one transaction, so it is rehearsed: what is refused at its end must not leave a beginning behind.
+    Intake::new(Target::Rehearsal(Box::new(handle.view())))?.all(file).await?;
+    Intake::new(Target::Engine(handle))?.all(file).await
+}
+
+/// Where the lines go.
+enum Target<'a> {
+    Rehearsal(Box<World>),
+    Engine(&'a Handle),
 }
 
 struct Intake<'a> {
-    handle: &'a Handle,
+    target: Target<'a>,
     root: AgentId,
     agents: BTreeMap<SourceId, AgentId>,
     /// The file's messages, and ours.
@@ -105,22 +105,41 @@ struct Intake<'a> {
     chunk_bytes: usize,
 }
 
-impl Intake<'_> {
-    async fn step(&mut self, step: Step) -> Result<(), SubmitError> {
+impl<'a> Intake<'a> {
+    fn new(target: Target<'a>) -> Result<Self, SubmitError> {
+        let root = match &target {
+            Target::Rehearsal(world) => world.root(),
+            Target::Engine(handle) => handle.view().root(),
+        };
+        let root = root.ok_or_else(|| Refusal::NobodyCalled("agent 0".into()))?;
+        let (agents, messages) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { target, root, agents, messages, chunk: Vec::new(), chunk_bytes: 0 })
+    }
+
+    async fn all(mut self, file: &File) -> Result<Done, SubmitError> {
+        for step in &file.steps {
+            self.step(step).await?;
+        }
+        self.flush().await?;
+        let agents = self.agents.iter().map(|(id, agent)| (written(id), *agent)).collect();
+        Ok(Done { agents, messages: self.messages.len() as u64 })
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<(), SubmitError> {
         match step {
             Step::Agent(line) => {
                 let upto = self.place(line.fork_message_id.as_ref()).await?;
                 let parent = line.parent.as_ref().and_then(|parent| self.agents.get(parent)).copied();
                 let agent = clock::new_agent_id();
-                self.agents.insert(line.id, agent);
+                self.agents.insert(line.id.clone(), agent);
                 self.chunk.push(Imported::Agent { agent, parent: parent.unwrap_or(self.root), upto });
             }
             Step::Message(line, back_to) => {
                 let to = self.place(back_to.as_ref()).await?;
                 let agent = self.agents.get(&line.agent).copied().unwrap_or(self.root);
                 self.chunk_bytes += line.content.len();
-                let MessageLine { id: source_id, kind, content, .. } = line;
-                self.chunk.push(Imported::Message { agent, kind, content, to, source_id });
+                let (content, source_id) = (line.content.clone(), line.id.clone());
+                self.chunk.push(Imported::Message { agent, kind: line.kind, content, to, source_id });
             }
         }
         match self.chunk.len() >= CHUNK_LINES || self.chunk_bytes >= CHUNK_BYTES {
@@ -144,7 +163,11 @@ impl Intake<'_> {
             return Ok(());
         }
         self.chunk_bytes = 0;
-        let records = self.handle.submit(Command::ImportHistory { items: std::mem::take(&mut self.chunk) }).await?;
+        let command = Command::ImportHistory { items: std::mem::take(&mut self.chunk) };
+        let records = match &mut self.target {
+            Target::Rehearsal(world) => step(world, &command, Timestamp::default())?,
+            Target::Engine(handle) => handle.submit(command).await?,
+        };
         for record in records {
             if let Event::MessageAdded { source_id: Some(source), .. } = record.event {
                 self.messages.insert(source, record.id);

@@ -3,8 +3,8 @@
 use crate::engine::{Follower, Handle, SubmitError};
 use crate::store::StoreError;
 use hatchery_core::agent::{self, Life};
-use hatchery_core::mail::{Letter, LetterState};
-use hatchery_core::{Address, Command, Event, EventId, Record, Refusal, Timestamp, World};
+use hatchery_core::mail::LetterState;
+use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub struct Header {
 pub struct Awaited {
     /// As it was named.
     pub agent: String,
+    /// Who that is. A name means somebody from the start of the wait to its end, also when they die meanwhile.
+    pub id: Option<AgentId>,
     pub state: Standing,
     pub mail: Option<Mail>,
 }
@@ -100,13 +102,17 @@ pub async fn wait_for(
 ) -> Result<Vec<Awaited>, SubmitError> {
     let deadline = Instant::now() + patience;
     let mut changes = handle.follow(handle.head());
-    let mut awaited: Vec<Awaited> =
-        named.into_iter().map(|agent| Awaited { agent, state: Standing::Waiting, mail: None }).collect();
+    let mut awaited: Vec<Awaited> = {
+        let world = handle.view();
+        named.into_iter().map(|agent| Awaited::named(&world, agent)).collect()
+    };
     let waiting = |awaited: &[Awaited]| awaited.iter().any(|one| one.state == Standing::Waiting);
     loop {
         let world = handle.view();
         for one in awaited.iter_mut().filter(|one| one.mail.is_none()) {
-            one.state = standing(&world, of, &one.agent);
+            if let Some(id) = one.id {
+                one.state = standing(&world, of, id);
+            }
         }
         if waiting(&awaited) {
             can_receive(&world, of)?;
@@ -114,7 +120,7 @@ pub async fn wait_for(
         let over = waiting(&awaited) && !changed(&mut changes, deadline).await;
         if over || !waiting(&awaited) {
             for one in awaited.iter_mut().filter(|one| one.state == Standing::Mail && one.mail.is_none()) {
-                claim_from(handle, &world, of, one).await?;
+                claim_from(handle, of, one).await?;
             }
             if over || !waiting(&awaited) {
                 return Ok(awaited);
@@ -123,14 +129,19 @@ pub async fn wait_for(
     }
 }
 
-fn standing(world: &World, of: Address, named: &str) -> Standing {
-    let id = match agent::resolve(world, named) {
-        Ok(id) => id,
-        Err(Refusal::Ambiguous { .. }) => return Standing::Ambiguous,
-        Err(_) => return Standing::Unknown,
-    };
-    let queued = |letter: &Letter| letter.from == Address::Agent(id) && letter.state == LetterState::Queued;
-    if world.mailbox(of).is_some_and(|mailbox| mailbox.unread.values().any(queued)) {
+impl Awaited {
+    fn named(world: &World, agent: String) -> Self {
+        let (id, state) = match agent::resolve(world, &agent) {
+            Ok(id) => (Some(id), Standing::Waiting),
+            Err(Refusal::Ambiguous { .. }) => (None, Standing::Ambiguous),
+            Err(_) => (None, Standing::Unknown),
+        };
+        Self { agent, id, state, mail: None }
+    }
+}
+
+fn standing(world: &World, of: Address, id: AgentId) -> Standing {
+    if world.mailbox(of).is_some_and(|mailbox| mailbox.first_queued(Some(Address::Agent(id))).is_some()) {
         return Standing::Mail;
     }
     match world.agent(id).map(|agent| agent.life) {
@@ -152,9 +163,8 @@ fn can_receive(world: &World, of: Address) -> Result<(), Refusal> {
     }
 }
 
-async fn claim_from(handle: &Handle, world: &World, of: Address, one: &mut Awaited) -> Result<(), SubmitError> {
-    let from = agent::resolve(world, &one.agent)?;
-    match claim(handle, of, Some(Address::Agent(from)), Duration::ZERO).await {
+async fn claim_from(handle: &Handle, of: Address, one: &mut Awaited) -> Result<(), SubmitError> {
+    match claim(handle, of, one.id.map(Address::Agent), Duration::ZERO).await {
         Ok(Some(mail)) => one.mail = Some(mail),
         // Somebody else was faster, perhaps with the last mail of one that is dead: look again.
         Ok(None) | Err(SubmitError::Refused(_)) => one.state = Standing::Waiting,

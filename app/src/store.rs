@@ -96,8 +96,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// which the caller knows. Not in order, and perhaps twice where both know it.
     fn read_parts(&self, parts: &[Range], recent: &[Run], visit: Visit<'_>) -> Result<(), StoreError>;
 
-    /// Forgets everything that was derived from the log, for a repair.
-    fn drop_derived(&self) -> Result<(), StoreError>;
+    /// Puts a snapshot and an index, both from the first event on, in the place of all that was derived from the log before:
+    /// all at once, or nothing. False when the index has gone further meanwhile; then nothing is changed.
+    fn rebuild(&self, snapshot: &Snapshot, runs: &Runs) -> Result<bool, StoreError>;
 
     /// Looks for damage below the log: broken pages, a broken schema. Gives what it found, in words.
     fn check(&self) -> Result<Vec<String>, StoreError>;

@@ -111,7 +111,11 @@ impl Command {
                 })
                 .collect(),
             Self::SendMail { from, to, .. } => [mailbox(from), mailbox(to)].concat(),
-            Self::TakeMail { to, .. } | Self::ReadMail { to, .. } => vec![Stream::Mail(*to)],
+            Self::TakeMail { to, from } => {
+                let sender = from.as_ref().map(mailbox).unwrap_or_default();
+                [mailbox(to), sender].concat()
+            }
+            Self::ReadMail { to, .. } => mailbox(to),
             Self::Tick => Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::agent::living;
 use crate::{AgentId, Event, EventId, Refusal, World};
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +23,8 @@ pub enum Address {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mailbox {
     pub unread: OrdMap<EventId, Letter>,
+    /// Those of the unread that nobody has yet: whoever asks need not pass by what others were given.
+    pub queued: OrdSet<EventId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,14 @@ pub enum LetterState {
     Delivered,
 }
 
+impl Mailbox {
+    /// The oldest mail that nobody has yet, perhaps of one sender.
+    pub fn first_queued(&self, from: Option<Address>) -> Option<EventId> {
+        let fits = |mail: &&EventId| from.is_none_or(|from| self.unread.get(*mail).is_some_and(|it| it.from == from));
+        self.queued.iter().find(fits).copied()
+    }
+}
+
 pub(crate) fn send(world: &World, from: Address, to: Address, body: &str) -> Result<Vec<Event>, Refusal> {
     if body.len() > MAX_MAIL_BYTES {
         return Err(Refusal::MailTooLong { bytes: body.len() });
@@ -50,10 +60,8 @@ pub(crate) fn send(world: &World, from: Address, to: Address, body: &str) -> Res
 
 /// Gives the oldest queued mail, perhaps of one sender, to whoever asks first.
 pub(crate) fn take(world: &World, to: Address, from: Option<Address>) -> Result<Vec<Event>, Refusal> {
-    let queued = |letter: &Letter| letter.state == LetterState::Queued && from.is_none_or(|from| letter.from == from);
-    let first = world.mailbox(to).and_then(|mailbox| mailbox.unread.iter().find(|(_, letter)| queued(letter)));
-    match first {
-        Some((mail, _)) => Ok(vec![Event::MailDelivered { to, mail: *mail }]),
+    match world.mailbox(to).and_then(|mailbox| mailbox.first_queued(from)) {
+        Some(mail) => Ok(vec![Event::MailDelivered { to, mail }]),
         None => Err(none(world, to, from)),
     }
 }

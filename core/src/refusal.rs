@@ -171,7 +171,9 @@ impl Refusal {
             Self::LabelTooLong { .. } => format!("a label has at most {MAX_LABEL_BYTES} bytes"),
             Self::IdleOutOfRange { .. } => format!("choose between {MIN_IDLE_MS} and {MAX_IDLE_MS}"),
             Self::BadName { .. } => {
-                format!("a name has 1 to {MAX_NAME_BYTES} bytes, no control characters and no blank at either end")
+                format!(
+                    "a name has 1 to {MAX_NAME_BYTES} bytes, no control characters, no blank at either end, and is not `human`"
+                )
             }
             Self::MessageTooLong { .. } => format!("a message has at most {MAX_MESSAGE_BYTES} bytes; send it in parts"),
             Self::RemarkTooLong { .. } => format!("a remark has at most {MAX_REMARK_BYTES} bytes"),

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// Check everything that Hatchery needs here, and say what to do about what is missing
 ///
-/// Changes nothing. Exits with 4 when something would keep the daemon from working.
+/// Opens the store as the daemon would, so its schema is brought up to date. Exits with 4 when something would keep the daemon from working.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -100,7 +100,7 @@ fn folder(context: &Context) -> Finding {
     Finding { about: "folder", verdict, what }
 }
 
-/// Looks without changing anything: a store that is not there yet stays so.
+/// A file that is not there yet stays so. One that is there is opened as the daemon would open it.
 fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
     let url = &config.store;
     if let store::StoreUrl::Sqlite(path) = url

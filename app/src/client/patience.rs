@@ -14,11 +14,14 @@ const SLICE: Duration = Duration::from_secs(20);
 pub async fn wait(project: &Project, of: &str, named: &[String], timeout: Duration) -> Result<Waited, Failure> {
     let started = Instant::now();
     let waits = |one: &Awaited| one.state == Standing::Waiting;
-    let mut agents: Vec<Awaited> =
-        named.iter().map(|agent| Awaited { agent: agent.clone(), state: Standing::Waiting, mail: None }).collect();
+    let mut agents: Vec<Awaited> = named
+        .iter()
+        .map(|agent| Awaited { agent: agent.clone(), id: None, state: Standing::Waiting, mail: None })
+        .collect();
     loop {
         let left = timeout.saturating_sub(started.elapsed());
-        let open: Vec<&str> = agents.iter().filter(|one| waits(one)).map(|one| one.agent.as_str()).collect();
+        let meant = |one: &Awaited| one.id.map_or_else(|| one.agent.clone(), |id| id.to_string());
+        let open: Vec<String> = agents.iter().filter(|one| waits(one)).map(meant).collect();
         let timeout_ms = u64::try_from(left.min(SLICE).as_millis()).unwrap_or(u64::MAX);
         let body = serde_json::json!({ "from": open, "timeout_ms": timeout_ms });
         let asked = Client::reach(project).await?.ask(&mail_path(of, "/wait"), &body).await;
@@ -27,7 +30,7 @@ pub async fn wait(project: &Project, of: &str, named: &[String], timeout: Durati
             answer => answer?,
         };
         for (one, new) in agents.iter_mut().filter(|one| waits(one)).zip(news) {
-            *one = new;
+            *one = Awaited { agent: std::mem::take(&mut one.agent), ..new };
         }
         let settled = if named.is_empty() { mail.is_some() } else { !agents.iter().any(waits) };
         if settled || started.elapsed() >= timeout {

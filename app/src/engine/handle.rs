@@ -126,6 +126,17 @@ impl Handle {
         read_page(Arc::clone(&self.shared.store), after, limit).await
     }
 
+    /// Whether an event is a message that stands in an agent's history: its own, or an ancestor's that it inherited.
+    pub async fn is_in_history(&self, agent: AgentId, message: EventId) -> Result<bool, HistoryError> {
+        let world = self.view();
+        let page = self.read(message.before(), 1).await?;
+        let Some((id, json)) = page.events().next().filter(|(id, _)| *id == message) else { return Ok(false) };
+        let body = std::str::from_utf8(&json).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let owner = said(id, body)?.map(|said| said.agent);
+        let inside = |part: &history::Range| part.after < id && id <= part.upto && owner == Some(part.agent);
+        Ok(history::ranges(&world, agent).iter().any(inside))
+    }
+
     /// What should be happening, for those who bring it about.
     pub fn plan(&self) -> watch::Receiver<Plan> {
         self.shared.plan.subscribe()

@@ -51,7 +51,12 @@ impl Recent {
         Runs { after: self.after, upto: self.upto, of }
     }
 
-    /// The store's index goes this far now.
+    /// From where on it knows everything.
+    pub fn after(&self) -> EventId {
+        self.after
+    }
+
+    /// The store's index goes this far now: at least to where this begins.
     pub fn forget(&mut self, indexed: EventId) {
         self.after = indexed;
         self.upto = self.upto.max(indexed);

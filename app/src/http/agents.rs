@@ -201,6 +201,9 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
         (None, Some(root)) => root,
         (None, None) => return Err(hatchery_core::Refusal::NobodyCalled("agent 0".into()).into()),
     };
+    if let Some(message) = at {
+        super::history::check_message(&api, parent, message).await?;
+    }
     let agent = clock::new_agent_id();
     let birth = Birth { agent, name, provider, model, prompt, session, hatch_ms };
     let records = api.handle.submit(Command::Fork { parent, at, birth }).await?;

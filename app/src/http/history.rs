@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::history::{RewindTo, Said, SourceId};
-use hatchery_core::{AgentId, Command, EventId, MessageKind};
+use hatchery_core::{AgentId, Command, EventId, MessageKind, Refusal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -168,7 +168,10 @@ pub async fn rewind(
     let to = match (body.0.mark, body.0.message) {
         (None, None) => RewindTo::LastMark,
         (Some(label), None) => RewindTo::Mark(label),
-        (None, Some(id)) => RewindTo::Message(id),
+        (None, Some(id)) => {
+            check_message(&api, agent, id).await?;
+            RewindTo::Message(id)
+        }
         (Some(_), Some(_)) => {
             return Err(ApiError::bad("two_targets", "a rewind goes to one place", "give a mark or a message"));
         }
@@ -187,8 +190,16 @@ pub async fn import(
 ) -> Result<(StatusCode, Json<ImportView>), ApiError> {
     let file = history_import::parse(&body.0)
         .map_err(|error| ApiError::bad("bad_line", error, "see `hatchery history import --help`"))?;
-    let imported = history_import::take_in(&api.handle, file).await?;
+    let imported = history_import::take_in(&api.handle, &file).await?;
     Ok((StatusCode::CREATED, Json(ImportView { agents: imported.agents, messages: imported.messages })))
+}
+
+/// The world knows ranges of ids, not whose each is: the log does.
+pub(super) async fn check_message(api: &Api, agent: AgentId, message: EventId) -> Result<(), ApiError> {
+    match api.handle.is_in_history(agent, message).await? {
+        true => Ok(()),
+        false => Err(Refusal::NotInHistory { agent, message }.into()),
+    }
 }
 
 fn created(accepted: Result<Accepted, ApiError>) -> Result<(StatusCode, Accepted), ApiError> {

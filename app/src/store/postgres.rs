@@ -15,7 +15,7 @@ mod listener;
 
 use super::migration::{self, Migration};
 use super::{Batch, Hint, Row, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl, Visit};
-use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction};
 use futures_util::{StreamExt as _, future};
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
@@ -348,36 +348,19 @@ impl Store for Postgres {
 
     /// A commit without an answer counts as failed: all of this is derived, and keeping it twice does no harm.
     fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError> {
-        let Snapshot { at, format, checksum, body } = snapshot;
         self.beside(async |connection| {
             let transaction = connection.transaction().await?;
-            transaction
-                .execute(
-                    "INSERT INTO snapshots (at, format, checksum, body) VALUES ($1, $2, $3, $4)
-                     ON CONFLICT (at) DO UPDATE
-                     SET format = excluded.format, checksum = excluded.checksum, body = excluded.body",
-                    &[&place(*at), &i64::from(*format), &i64::from(*checksum), body],
-                )
-                .await?;
+            add_snapshot(&transaction, snapshot).await?;
             transaction
                 .execute(
                     "DELETE FROM snapshots WHERE at NOT IN (SELECT at FROM snapshots ORDER BY at DESC LIMIT $1)",
                     &[&count(SNAPSHOTS_KEPT)],
                 )
                 .await?;
-            let upto = transaction.query_one("SELECT upto FROM indexed FOR UPDATE", &[]).await?;
-            let mut upto = event_id(upto.try_get(0)?);
+            let mut upto = locked_index(&transaction).await?;
             if upto == runs.after {
-                let insert = "INSERT INTO runs (agent, first, last, los, his) VALUES ($1, $2, $3, $4, $5)";
-                let insert = transaction.prepare_cached(insert).await?;
-                for (agent, of) in &runs.of {
-                    let (los, his) = bounds(of);
-                    if let (Some(first), Some(last)) = (los.first(), his.last()) {
-                        transaction.execute(&insert, &[&agent.to_string(), &first, &last, &los, &his]).await?;
-                    }
-                }
+                add_runs(&transaction, runs).await?;
                 upto = runs.upto;
-                transaction.execute("UPDATE indexed SET upto = $1", &[&place(upto)]).await?;
             }
             transaction.commit().await?;
             Ok(upto)
@@ -406,10 +389,17 @@ impl Store for Postgres {
         Ok(())
     }
 
-    fn drop_derived(&self) -> Result<(), StoreError> {
+    fn rebuild(&self, snapshot: &Snapshot, runs: &Runs) -> Result<bool, StoreError> {
         self.beside(async |connection| {
-            let statements = "BEGIN; DELETE FROM snapshots; DELETE FROM runs; UPDATE indexed SET upto = 0; COMMIT";
-            connection.batch_execute(statements).await
+            let transaction = connection.transaction().await?;
+            if locked_index(&transaction).await? > runs.upto {
+                return Ok(false);
+            }
+            transaction.batch_execute("DELETE FROM snapshots; DELETE FROM runs").await?;
+            add_snapshot(&transaction, snapshot).await?;
+            add_runs(&transaction, runs).await?;
+            transaction.commit().await?;
+            Ok(true)
         })
     }
 
@@ -455,6 +445,44 @@ impl Store for Postgres {
         let listener = Listener::start(&self.runtime, self.config.clone(), self.name.clone(), self.mark.clone(), hint);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
+}
+
+async fn add_snapshot(transaction: &Transaction<'_>, snapshot: &Snapshot) -> Result<(), tokio_postgres::Error> {
+    let Snapshot { at, format, checksum, body } = snapshot;
+    transaction
+        .execute(
+            "INSERT INTO snapshots (at, format, checksum, body) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (at) DO UPDATE
+             SET format = excluded.format, checksum = excluded.checksum, body = excluded.body",
+            &[&place(*at), &i64::from(*format), &i64::from(*checksum), body],
+        )
+        .await?;
+    Ok(())
+}
+
+/// How far the index goes, for nobody else to change until the transaction ends.
+async fn locked_index(transaction: &Transaction<'_>) -> Result<EventId, tokio_postgres::Error> {
+    let upto = transaction.query_one("SELECT upto FROM indexed FOR UPDATE", &[]).await?;
+    Ok(event_id(upto.try_get(0)?))
+}
+
+/// Adds to the index, which then goes as far as the runs do: one statement, however many agents there are.
+async fn add_runs(transaction: &Transaction<'_>, runs: &Runs) -> Result<(), tokio_postgres::Error> {
+    let each = || runs.of.iter().flat_map(|(agent, of)| of.iter().map(move |run| (agent, run)));
+    let agents: Vec<String> = each().map(|(agent, _)| agent.to_string()).collect();
+    let los: Vec<i64> = each().map(|(_, run)| place(run.first)).collect();
+    let his: Vec<i64> = each().map(|(_, run)| place(run.last)).collect();
+    transaction
+        .execute(
+            "INSERT INTO runs (agent, first, last, los, his)
+             SELECT agent, min(first), max(last), array_agg(first ORDER BY first), array_agg(last ORDER BY first)
+             FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS run (agent, first, last)
+             GROUP BY agent",
+            &[&agents, &los, &his],
+        )
+        .await?;
+    transaction.execute("UPDATE indexed SET upto = $1", &[&place(runs.upto)]).await?;
+    Ok(())
 }
 
 /// The two ends of each run, in two arrays.

@@ -147,10 +147,7 @@ impl Store for Sqlite {
 
     fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError> {
         self.writing(|transaction| {
-            transaction.execute(
-                "INSERT OR REPLACE INTO snapshots (at, format, checksum, body) VALUES (?1, ?2, ?3, ?4)",
-                params![snapshot.at.0, snapshot.format, snapshot.checksum, snapshot.body],
-            )?;
+            add_snapshot(transaction, snapshot)?;
             transaction.execute(
                 "DELETE FROM snapshots WHERE at NOT IN (SELECT at FROM snapshots ORDER BY at DESC LIMIT ?1)",
                 [SNAPSHOTS_KEPT],
@@ -159,14 +156,7 @@ impl Store for Sqlite {
             if indexed != runs.after {
                 return Ok(indexed);
             }
-            let mut insert =
-                transaction.prepare_cached("INSERT INTO runs (agent, first, last, ids) VALUES (?1, ?2, ?3, ?4)")?;
-            for (agent, of) in &runs.of {
-                if let (Some(first), Some(last)) = (of.first(), of.last()) {
-                    insert.execute(params![agent.to_string(), first.first.0, last.last.0, pairs(of)])?;
-                }
-            }
-            transaction.execute("UPDATE indexed SET upto = ?1", [runs.upto.0])?;
+            add_runs(transaction, runs)?;
             Ok(runs.upto)
         })
     }
@@ -202,10 +192,15 @@ impl Store for Sqlite {
         })
     }
 
-    fn drop_derived(&self) -> Result<(), StoreError> {
+    fn rebuild(&self, snapshot: &Snapshot, runs: &Runs) -> Result<bool, StoreError> {
         self.writing(|transaction| {
-            transaction.execute_batch("DELETE FROM snapshots; DELETE FROM runs; UPDATE indexed SET upto = 0")?;
-            Ok(())
+            if indexed_of(transaction)? > runs.upto {
+                return Ok(false);
+            }
+            transaction.execute_batch("DELETE FROM snapshots; DELETE FROM runs")?;
+            add_snapshot(transaction, snapshot)?;
+            add_runs(transaction, runs)?;
+            Ok(true)
         })
     }
 
@@ -291,6 +286,26 @@ fn head_of(connection: &Connection) -> rusqlite::Result<EventId> {
         Err(error) if error.to_string().contains("no such table") => Ok(EventId::START),
         Err(error) => Err(error),
     }
+}
+
+fn add_snapshot(connection: &Connection, snapshot: &Snapshot) -> rusqlite::Result<()> {
+    connection.execute(
+        "INSERT OR REPLACE INTO snapshots (at, format, checksum, body) VALUES (?1, ?2, ?3, ?4)",
+        params![snapshot.at.0, snapshot.format, snapshot.checksum, snapshot.body],
+    )?;
+    Ok(())
+}
+
+/// Adds to the index, which then goes as far as the runs do.
+fn add_runs(connection: &Connection, runs: &Runs) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached("INSERT INTO runs (agent, first, last, ids) VALUES (?1, ?2, ?3, ?4)")?;
+    for (agent, of) in &runs.of {
+        if let (Some(first), Some(last)) = (of.first(), of.last()) {
+            insert.execute(params![agent.to_string(), first.first.0, last.last.0, pairs(of)])?;
+        }
+    }
+    connection.execute("UPDATE indexed SET upto = ?1", [runs.upto.0])?;
+    Ok(())
 }
 
 fn indexed_of(connection: &Connection) -> rusqlite::Result<EventId> {

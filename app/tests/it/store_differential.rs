@@ -39,7 +39,7 @@ enum Step {
     Checkpoint(Snapshot, Vec<(AgentId, Vec<Run>)>, bool),
     Snapshots,
     ReadParts(Vec<Range>, Vec<Run>),
-    DropDerived,
+    Rebuild(Snapshot, Vec<(AgentId, Vec<Run>)>, EventId),
     Check,
     Migrate,
     Reopen,
@@ -96,7 +96,11 @@ fn invent(random: &mut Random, head: EventId) -> Step {
         }
         16 => Step::Snapshots,
         17 => match random.below(3) {
-            0 => Step::DropDerived,
+            0 => {
+                let runs = AGENTS.map(|agent| (agent, runs_up_to(random, head))).to_vec();
+                let snapshot = Snapshot { at: head, format: 1, checksum: 2, body: vec![3] };
+                Step::Rebuild(snapshot, runs, near(random, head))
+            }
             1 => Step::Check,
             _ => Step::Migrate,
         },
@@ -165,7 +169,10 @@ fn take(step: &Step, place: &Place, store: &mut Arc<dyn Store>) -> String {
             });
             answer(result.map(|()| rows))
         }
-        Step::DropDerived => answer(store.drop_derived()),
+        Step::Rebuild(snapshot, of, upto) => {
+            let of = of.clone();
+            answer(store.rebuild(snapshot, &Runs { after: EventId::START, upto: *upto, of }))
+        }
         Step::Check => answer(store.check()),
         Step::Migrate => answer(store.migrate()),
         Step::Reopen => {

@@ -8,24 +8,25 @@ impl World {
     pub(super) fn mail_sent(&mut self, at: EventId, from: Address, to: Address) {
         let mailbox = self.mailboxes.entry(to).or_default();
         mailbox.unread.insert(at, Letter { from, state: LetterState::Queued });
+        mailbox.queued.insert(at);
     }
 
     pub(super) fn mail_delivered(&mut self, at: EventId, to: Address, mail: EventId) -> Result<(), Impossible> {
-        let letter = self.mailboxes.get_mut(&to).and_then(|mailbox| mailbox.unread.get_mut(&mail));
-        match letter {
-            Some(letter) if letter.state == LetterState::Queued => {
+        let impossible = Impossible::Mail { at, to, mail, why: "was not queued" };
+        let Some(mailbox) = self.mailboxes.get_mut(&to) else { return Err(impossible) };
+        match (mailbox.queued.remove(&mail), mailbox.unread.get_mut(&mail)) {
+            (Some(_), Some(letter)) => {
                 letter.state = LetterState::Delivered;
                 Ok(())
             }
-            _ => Err(Impossible::Mail { at, to, mail, why: "was not queued" }),
+            _ => Err(impossible),
         }
     }
 
     pub(super) fn mail_read(&mut self, at: EventId, to: Address, mail: EventId) -> Result<(), Impossible> {
-        let removed = self.mailboxes.get_mut(&to).and_then(|mailbox| mailbox.unread.remove(&mail));
-        match removed {
-            Some(_) => Ok(()),
-            None => Err(Impossible::Mail { at, to, mail, why: "was not unread" }),
-        }
+        let impossible = Impossible::Mail { at, to, mail, why: "was not unread" };
+        let Some(mailbox) = self.mailboxes.get_mut(&to) else { return Err(impossible) };
+        mailbox.queued.remove(&mail);
+        mailbox.unread.remove(&mail).map(|_| ()).ok_or(impossible)
     }
 }

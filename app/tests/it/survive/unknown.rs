@@ -85,8 +85,8 @@ impl Store for Flaky {
         self.inner.read_parts(parts, recent, visit)
     }
 
-    fn drop_derived(&self) -> Result<(), StoreError> {
-        self.inner.drop_derived()
+    fn rebuild(&self, snapshot: &Snapshot, runs: &Runs) -> Result<bool, StoreError> {
+        self.inner.rebuild(snapshot, runs)
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
