@@ -131,7 +131,7 @@ fn check_damaged(grounds: &Grounds, log: &[String], number: usize, what: &str, d
     let mut bytes = fs::read(wal(&copy.database())).unwrap();
     damage(&mut bytes);
     fs::write(wal(&copy.database()), bytes).unwrap();
-    if number % WITH_A_DAEMON == 0 {
+    if number.is_multiple_of(WITH_A_DAEMON) {
         let daemon = copy.up();
         let kept = daemon.door.log();
         // Where nothing is left, the daemon begins anew with another agent 0.
