@@ -1,4 +1,4 @@
-//! Hatchery's shell around the pure core. Direction: core ← store ← engine ← {runner, http} ← {daemon, client} ← cli.
+//! Hatchery's shell around the pure core. Direction: core ← store ← engine ← {runner, http} ← {daemon, client} ← mcp ← cli.
 
 pub mod cli;
 pub mod client;

@@ -287,8 +287,10 @@ fn populate(daemon: &Daemon, round: u64) {
     door.fork(json!({ "parent": parent, "hatch_ms": 3_600_000 }));
 }
 
-/// Everything that can be seen of the agents.
-fn picture(door: &Door) -> Vec<(Value, Vec<Value>, Vec<(u64, String)>)> {
+/// Everything that can be seen of an agent: itself, its history and its mail.
+type Seen = (Value, Vec<Value>, Vec<(u64, String)>);
+
+fn picture(door: &Door) -> Vec<Seen> {
     let agents = door.agents().into_iter();
     agents
         .map(|agent| {

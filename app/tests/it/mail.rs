@@ -10,6 +10,7 @@ use hatchery::engine::{Engine, Options, SubmitError};
 use hatchery_core::{Address, Command, Event, Record, Refusal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -323,6 +324,9 @@ fn a_daemon_that_stops_tells_those_who_wait() {
 mod engine {
     use super::*;
 
+    /// More than the engine takes at once and keeps in its inbox together: it never finds it empty.
+    const CROWD: usize = 2_000;
+
     struct House {
         engine: Option<Engine>,
         _place: Place,
@@ -346,6 +350,10 @@ mod engine {
 
         fn send(&self, body: &str) -> Command {
             Command::SendMail { from: Address::Human, to: self.ann, body: body.to_owned() }
+        }
+
+        fn send_human(&self) -> Command {
+            Command::SendMail { from: self.ann, to: Address::Human, body: "x".to_owned() }
         }
 
         async fn take(&self) -> Result<Vec<Record>, SubmitError> {
@@ -425,25 +433,27 @@ mod engine {
     fn a_busy_engine_keeps_nobody_waiting() {
         let house = House::new();
         runtime().block_on(async {
-            let patience = Duration::from_millis(50);
+            // Long enough that it is parked before the others come.
+            let patience = Duration::from_millis(500);
             let take = Command::TakeMail { to: house.ann, from: None };
             let mut waiting = Box::pin(house.handle().submit_within(take, patience));
-            let busy = async {
-                loop {
-                    let crowd = (0..64).map(|_| {
-                        house.handle().submit(Command::SendMail {
-                            from: house.ann,
-                            to: Address::Human,
-                            body: "x".into(),
-                        })
-                    });
-                    futures_util::future::join_all(crowd).await;
+            assert!(futures_util::poll!(&mut waiting).is_pending());
+            house.handle().submit(house.send_human()).await.unwrap();
+            let (answered, enough) = (Cell::new(0), Cell::new(usize::MAX));
+            let mut busy = Box::pin(futures_util::future::join_all((0..CROWD).map(async |_| {
+                while answered.get() < enough.get() {
+                    house.handle().submit(house.send_human()).await.unwrap();
+                    answered.set(answered.get() + 1);
                 }
-            };
+            })));
+            tokio::select! {
+                _ = &mut busy => unreachable!("it is busy for ever"),
+                () = tokio::time::sleep(patience) => {}
+            }
+            enough.set(answered.get() + 4 * CROWD);
             let told = tokio::select! {
                 told = &mut waiting => told,
-                () = busy => unreachable!("it is busy for ever"),
-                () = tokio::time::sleep(PATIENCE) => panic!("nobody told it"),
+                _ = &mut busy => panic!("{} others were served first", 4 * CROWD),
             };
             assert!(matches!(told, Err(SubmitError::Refused(Refusal::NoMail(_)))), "{told:?}");
         });
