@@ -317,6 +317,75 @@ mod import_of {
     }
 }
 
+/// Ids of the log are everybody's; a place in a history is one of its own messages.
+#[test]
+fn only_a_message_of_the_history_is_a_place_to_go_back_to() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let door = &daemon.door;
+    let [ann, ben] = [door.child(&door.root()), door.child(&door.root())];
+    let first = door.add(&ann, "user", "one");
+    let foreign = door.add(&ben, "user", "two");
+    door.add(&ann, "user", "three");
+    for nowhere in [foreign, first - 1, 9_999] {
+        door.fork(json!({ "parent": ann, "at": nowhere })).refused(404, "not_in_history");
+        door.post(&format!("/api/agents/{ann}/rewind"), &json!({ "message": nowhere })).refused(404, "not_in_history");
+    }
+    let child = door.fork(json!({ "parent": ann, "at": first })).id();
+    assert_eq!(door.context(&child), ["one"]);
+    assert_eq!(door.context(&ann), ["one", "three"]);
+}
+
+/// A file is taken in by many transactions, and yet whole or not at all.
+#[test]
+fn a_file_that_is_refused_leaves_nothing_behind() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let message = |id: u32, kind: &str, content: &str| {
+        json!({ "message": { "id": id, "agent": 1, "kind": kind, "content": content } }).to_string() + "\n"
+    };
+    let agent = json!({ "agent": { "id": 1, "parent": null, "fork_message_id": null } }).to_string() + "\n";
+    let long: String = (1..=700).map(|id| message(id, "user", "x")).collect();
+    let label_too_long = format!("{agent}{long}{}", message(701, "mark", &"m".repeat(300)));
+    let back_behind_a_clear =
+        [agent.clone(), message(1, "user", "x"), message(2, "clear", ""), message(3, "rewind", "1")].concat();
+    let before = daemon.door.get("/api/status").json()["head"].clone();
+    for file in [label_too_long, back_behind_a_clear] {
+        let refused = import(&daemon.door, file.into());
+        assert!((400..500).contains(&refused.status), "{refused:?}");
+        assert_eq!(daemon.door.get("/api/status").json()["head"], before);
+    }
+}
+
+/// Nothing may make the index shorter under a daemon; if something does, no history loses a message for longer than until
+/// the next checkpoint.
+#[test]
+fn an_index_that_was_cut_under_the_daemon_is_made_up_for() {
+    let grounds = Grounds::with("snapshot_every = 100");
+    let daemon = grounds.up();
+    let agent = daemon.door.child(&daemon.door.root());
+    let speak = |count| {
+        for _ in 0..count {
+            daemon.door.add(&agent, "user", "x");
+        }
+    };
+    let database = rusqlite::Connection::open(grounds.database()).unwrap();
+    let indexed = || database.query_row("SELECT upto FROM indexed", [], |row| row.get::<_, u64>(0)).unwrap();
+    speak(150);
+    assert!(indexed() >= 100);
+    database.execute_batch("DELETE FROM runs; UPDATE indexed SET upto = 0").unwrap();
+    // The first checkpoint finds out, a later one writes the whole.
+    while indexed() < 300 {
+        speak(50);
+    }
+    let expected = daemon.door.one(&agent)["messages"].as_u64().unwrap();
+    assert_eq!(daemon.door.history(&agent).len() as u64, expected);
+    daemon.kill();
+    let daemon = grounds.up();
+    assert_eq!(daemon.door.history(&agent).len() as u64, expected);
+    grounds.run(&["fsck"]).good();
+}
+
 fn import(door: &Door, lines: Bytes) -> Answer {
     runtime().block_on(async {
         let response = door.http().send(hyper::Method::POST, "/api/history/import", &[], lines).await.unwrap();

@@ -323,6 +323,8 @@ fn a_daemon_that_stops_tells_those_who_wait() {
 /// The engine itself, without a network in between: so the moment at which somebody leaves is certain.
 mod engine {
     use super::*;
+    use hatchery::postbox::{self, Standing};
+    use hatchery_core::agent::Birth;
 
     /// More than the engine takes at once and keeps in its inbox together: it never finds it empty.
     const CROWD: usize = 2_000;
@@ -405,6 +407,33 @@ mod engine {
                 assert!(matches!(taken.unwrap()[0].event, Event::MailDelivered { mail, .. } if mail == sent));
                 let read = Command::ReadMail { to: house.ann, mail: Some(sent) };
                 house.handle().submit(read).await.unwrap();
+            }
+        });
+    }
+
+    /// A name means the one who had it when the wait began, and what they wrote last still counts.
+    #[test]
+    fn a_name_means_somebody_to_the_end() {
+        let house = House::new();
+        let Address::Agent(root) = house.ann else { unreachable!() };
+        runtime().block_on(async {
+            for last_words in [false, true] {
+                let mortal = new_agent_id();
+                let birth = Birth { name: Some("mortal".into()), ..Birth::of(mortal) };
+                house.handle().submit(Command::Fork { parent: root, at: None, birth }).await.unwrap();
+                let named = vec!["mortal".to_owned()];
+                let mut waiting = Box::pin(postbox::wait_for(house.handle(), house.ann, named, PATIENCE));
+                assert!(futures_util::poll!(&mut waiting).is_pending());
+                if last_words {
+                    let body = "farewell".to_owned();
+                    let send = Command::SendMail { from: Address::Agent(mortal), to: house.ann, body };
+                    house.handle().submit(send).await.unwrap();
+                }
+                let kill = Command::Kill { agent: mortal, cascade: false, by: None, remark: None };
+                house.handle().submit(kill).await.unwrap();
+                let waited = waiting.await.unwrap();
+                let expected = if last_words { Standing::Mail } else { Standing::Dead };
+                assert_eq!((waited[0].state, waited[0].mail.is_some()), (expected, last_words));
             }
         });
     }
