@@ -95,7 +95,11 @@ fn following_goes_on_after_a_restart() {
     grounds.run(&["session", "start", "first"]).good();
     let mut follow = Going::start(&grounds, &["events", "--follow", "--json"]);
     let agent_0 = follow.event();
-    assert_eq!((&agent_0["type"], &agent_0["name"]), (&"agent_created".into(), &"root".into()), "made by the first start");
+    assert_eq!(
+        (&agent_0["type"], &agent_0["name"]),
+        (&"agent_created".into(), &"root".into()),
+        "made by the first start"
+    );
     assert_eq!(follow.event()["label"], "first");
     grounds.run(&["session", "start", "second"]).good();
     assert_eq!(follow.event()["label"], "second");

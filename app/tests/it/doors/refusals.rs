@@ -153,7 +153,9 @@ fn an_id_that_is_none_is_refused() {
 #[test]
 fn whatever_nobody_is_called_is_not_found() {
     let house = House::open();
-    for name in ["%20", "..%2f..", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAAAA", "%zz", "%00", "Root", "ro%C3%B6t"] {
+    for name in
+        ["%20", "..%2f..", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAAAA", "%zz", "%00", "Root", "ro%C3%B6t"]
+    {
         let path = format!("/api/agents/{name}/kill");
         assert_refused(&house.post(&path, &json!({})), 404, "nobody_called", &path);
     }
