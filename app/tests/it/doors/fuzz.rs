@@ -31,8 +31,8 @@ struct Generator<'a> {
     random: Random,
     document: &'a Value,
     operations: &'a [(String, String, Value)],
-    /// Ids that exist, so that not everything ends with "there is no such agent".
-    known: &'a [String],
+    /// Ids that exist, so that not everything ends with "there is no such agent". Whoever is killed is replaced in time.
+    known: Vec<String>,
     host: &'a str,
     bearer: &'a str,
 }
@@ -60,7 +60,7 @@ fn malformed_requests_do_no_harm() {
                     random: Random::new(seed.wrapping_add(client as u64)),
                     document: &document,
                     operations: &operations,
-                    known: &known,
+                    known: known.to_vec(),
                     host: &house.host,
                     bearer: &house.bearer,
                 };
@@ -75,7 +75,7 @@ fn malformed_requests_do_no_harm() {
         })
     });
     println!("answers: {}", Value::Object(tally.clone()));
-    for status in ["201", "400", "401", "404", "405", "409", "413", "415", "422", "431"] {
+    for status in ["201", "202", "400", "401", "404", "405", "409", "413", "415", "422", "431"] {
         assert!(tally.contains_key(status), "seed {seed}: no answer was {status}; the requests have become too tame");
     }
     assert_eq!(house.get("/api/health").json()["status"], "ok");
@@ -107,6 +107,9 @@ fn fire(house: &House, mut generator: Generator<'_>, count: usize, seed: u64) ->
                 assert!(reply.status < 500, "{}: {reply:?}", about());
                 if reply.status >= 400 && shot.method != "HEAD" {
                     reply.refusal().unwrap_or_else(|why| panic!("{}: {why}: {reply:?}", about()));
+                }
+                if reply.status == 201 {
+                    generator.learn(reply);
                 }
                 fates.push(reply.status.to_string());
             }
@@ -236,13 +239,21 @@ impl Generator<'_> {
         }
     }
 
+    fn learn(&mut self, reply: &Reply) {
+        let place = self.random.below(self.known.len());
+        match reply.json()["id"].as_str() {
+            Some(id) if id != "human" => self.known[place] = id.to_owned(),
+            _ => {}
+        }
+    }
+
     /// Somebody who may be there: by the id, by its beginning, or by a name.
     fn reference(&mut self) -> String {
         match self.random.below(8) {
             0 => "human".into(),
             1 => "root".into(),
-            2 => self.random.one_of(self.known)[..1 + self.random.below(22)].to_owned(),
-            _ => self.random.one_of(self.known).clone(),
+            2 => self.random.one_of(&self.known)[..1 + self.random.below(22)].to_owned(),
+            _ => self.random.one_of(&self.known).clone(),
         }
     }
 
@@ -390,7 +401,7 @@ impl Generator<'_> {
                 Value::Object(made)
             }
             Some("array") => (0..self.random.below(4)).map(|_| self.value(&schema["items"])).collect(),
-            Some("string") if schema["minLength"] == 22 => json!(self.random.one_of(self.known)),
+            Some("string") if schema["minLength"] == 22 => json!(self.random.one_of(&self.known)),
             Some("string") if self.random.below(3) == 0 => json!(self.odd_text()),
             Some("string") if schema["maxLength"].is_null() && self.random.below(2) == 0 => json!(self.reference()),
             Some("string") => json!("a text"),
