@@ -302,17 +302,8 @@ impl Generator<'_> {
             return if self.random.below(10) == 0 { self.bytes(40) } else { Vec::new() };
         }
         let mut body = self.value(schema);
-        match self.random.below(14) {
+        match self.random.below(12) {
             0 => body = self.odd_value(0),
-            12 | 13 => {
-                // One thing is wrong, and all else is right.
-                let odd = self.odd_value(2);
-                let mut fields: Vec<&mut Value> = body.as_object_mut().into_iter().flat_map(Map::values_mut).collect();
-                let count = fields.len();
-                if count > 0 {
-                    *fields.swap_remove(self.random.below(count)) = odd;
-                }
-            }
             1 => {
                 if let Some(fields) = body.as_object_mut() {
                     fields.insert(self.odd_text(), json!(1));
