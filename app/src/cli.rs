@@ -210,6 +210,15 @@ fn say(words: impl std::fmt::Display) {
     anstream::eprintln!("{words}");
 }
 
+/// Who is meant by an argument. An id may begin with a dash, and is an id all the same; anything shorter that does is
+/// an option that was mistyped.
+fn reference(text: &str) -> Result<String, String> {
+    match text.starts_with('-') && text.parse::<hatchery_core::AgentId>().is_err() {
+        true => Err("there is no such option; an id that begins with a dash must be written whole".into()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 /// `1 event`, `2 events`.
 fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

@@ -6,6 +6,7 @@ use hatchery_core::agent::{self, Life};
 use hatchery_core::mail::LetterState;
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,8 +25,34 @@ pub struct Mail {
 pub struct Header {
     pub id: EventId,
     pub from: Address,
-    /// `queued`, or `delivered` to one who waited and has not confirmed it.
-    pub state: String,
+    pub state: MailState,
+}
+
+/// How far a mail that was not read yet has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MailState {
+    Queued,
+    /// Given to one who waited, and not confirmed.
+    Delivered,
+}
+
+impl From<LetterState> for MailState {
+    fn from(state: LetterState) -> Self {
+        match state {
+            LetterState::Queued => Self::Queued,
+            LetterState::Delivered => Self::Delivered,
+        }
+    }
+}
+
+impl fmt::Display for MailState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Queued => "queued",
+            Self::Delivered => "delivered",
+        })
+    }
 }
 
 /// How it stands with one agent that was waited for.
@@ -41,6 +68,7 @@ pub struct Awaited {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(description = "How it stands with an agent whose mail is waited for.")]
 pub enum Standing {
     /// It has written. What it wrote before it ended counts, too.
     Mail,
@@ -71,15 +99,7 @@ impl Standing {
 pub fn check(handle: &Handle, of: Address) -> Vec<Header> {
     let world = handle.view();
     let unread = world.mailbox(of).into_iter().flat_map(|mailbox| mailbox.unread.iter());
-    unread
-        .map(|(id, letter)| {
-            let state = match letter.state {
-                LetterState::Queued => "queued",
-                LetterState::Delivered => "delivered",
-            };
-            Header { id: *id, from: letter.from, state: state.into() }
-        })
-        .collect()
+    unread.map(|(id, letter)| Header { id: *id, from: letter.from, state: letter.state.into() }).collect()
 }
 
 pub async fn read(handle: &Handle, of: Address, mail: Option<EventId>) -> Result<Mail, SubmitError> {

@@ -1,8 +1,9 @@
 //! `hatchery fork`
 
-use super::{Context, asking, print_json, print_line};
+use super::{Context, asking, print_json, print_line, reference};
 use crate::client::Client;
 use crate::report::Report;
+use hatchery_core::SessionId;
 use std::process::ExitCode;
 
 /// Fork an agent: a new one that inherits its history up to now, or up to an earlier message.
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Whom to fork: an id, the beginning of one, or a name [default: agent 0].
+    #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: Option<String>,
 
     /// The new agent's first message.
@@ -33,8 +35,8 @@ pub struct Args {
     model: Option<String>,
 
     /// The session that it takes part in.
-    #[arg(long, value_name = "ID")]
-    session: Option<String>,
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    session: Option<SessionId>,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {

@@ -1,7 +1,7 @@
 //! `hatchery history`
 
 use super::paint::{DIM, STRONG, WARN, paint};
-use super::{Context, asking, print_json, print_line};
+use super::{Context, asking, print_json, print_line, reference};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::{HistoryView, ImportView};
@@ -17,6 +17,7 @@ pub struct Args {
     command: Option<Command>,
 
     /// An id, the beginning of one, or a name.
+    #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: Option<String>,
 
     /// Also what does not reach a model: marks, commands, interrupted turns; and whole messages.

@@ -1,6 +1,6 @@
 //! `hatchery kill`
 
-use super::{Context, asking, print_json};
+use super::{Context, asking, print_json, reference};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::report::Report;
@@ -10,6 +10,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// An id, the beginning of one, or a name.
+    #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 
     /// Kill everybody below it as well.

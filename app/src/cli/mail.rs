@@ -1,7 +1,7 @@
 //! `hatchery mail`
 
 use super::paint::{DIM, STRONG, paint};
-use super::{Context, asking, print_json, print_line};
+use super::{Context, asking, print_json, print_line, reference};
 use crate::client::paths::mail_path;
 use crate::client::{Client, patience};
 use crate::clock;
@@ -19,7 +19,7 @@ pub struct Args {
     command: Command,
 
     /// Whose mail: an agent's id, the beginning of one, a name, or `human`.
-    #[arg(long, default_value = "human", value_name = "ADDRESS", global = true)]
+    #[arg(long, default_value = "human", value_name = "ADDRESS", global = true, allow_hyphen_values = true, value_parser = reference)]
     of: String,
 }
 
@@ -34,7 +34,7 @@ enum Command {
     },
     /// Wait for the next mail, or until each of some agents has written or cannot any more.
     Wait {
-        /// Wait for these agents.
+        /// Wait for these agents; ids that begin with a dash come last, after `--`.
         agents: Vec<String>,
         /// Give up after this many seconds; 0 looks once.
         #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=MAX_TIMEOUT_S))]

@@ -1,6 +1,6 @@
 //! `hatchery mcp`
 
-use super::{Context, start_logging};
+use super::{Context, reference, start_logging};
 use crate::mcp;
 use crate::report::{Context as _, Report};
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// For whom it speaks: an id, the beginning of one, or a name.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 }
 

@@ -1,6 +1,6 @@
 //! `hatchery rewind`
 
-use super::{Context, accepted};
+use super::{Context, accepted, reference};
 use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
@@ -9,6 +9,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// An id, the beginning of one, or a name.
+    #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
     /// The mark's label [default: the last mark].
     mark: Option<String>,

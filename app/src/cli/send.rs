@@ -1,6 +1,6 @@
 //! `hatchery send`
 
-use super::{Context, accepted};
+use super::{Context, accepted, reference};
 use crate::report::{Context as _, Report};
 use std::io::Read as _;
 use std::process::ExitCode;
@@ -9,11 +9,12 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Who gets it: an agent's id, the beginning of one, a name, or `human`.
+    #[arg(allow_hyphen_values = true, value_parser = reference)]
     to: String,
     /// What it says; `-` reads it from standard input.
     body: String,
     /// Who sends it.
-    #[arg(long, default_value = "human", value_name = "AGENT")]
+    #[arg(long, default_value = "human", value_name = "AGENT", allow_hyphen_values = true, value_parser = reference)]
     from: String,
 }
 

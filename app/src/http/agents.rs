@@ -18,23 +18,33 @@ pub struct Fork {
     parent: Option<String>,
     /// Fork from this earlier message of its history instead of from its end.
     at: Option<EventId>,
-    /// The child's first message.
+    /// The child's first message. At most 1 MiB of UTF-8.
     prompt: Option<String>,
-    /// At most 64 bytes of UTF-8.
+    /// What to call the child. At most 64 bytes of UTF-8.
     #[schema(
         min_length = 1,
         max_length = 64,
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     name: Option<String>,
-    #[schema(min_length = 1, max_length = 64)]
+    /// The provider of its model, for the record. At most 64 bytes of UTF-8.
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
+    )]
     provider: Option<String>,
-    #[schema(min_length = 1, max_length = 64)]
+    /// Its model, for the record. At most 64 bytes of UTF-8.
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
+    )]
     model: Option<String>,
     /// The session that it takes part in.
     session: Option<SessionId>,
-    /// Make an egg that expires unless it speaks within this time.
-    #[schema(minimum = 1)]
+    /// Make an egg that expires unless it speaks within this time. At most a day.
+    #[schema(minimum = 1, maximum = 86_400_000)]
     hatch_ms: Option<u64>,
 }
 
@@ -53,6 +63,7 @@ pub struct RenameAgent {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WakeAgent {
+    /// The session in which it is awake.
     session: Option<SessionId>,
 }
 

@@ -21,7 +21,7 @@ const IMPORT_BYTES: usize = 1 << 30;
 #[serde(deny_unknown_fields)]
 pub struct AddMessage {
     kind: MessageKind,
-    /// At most 1 MiB of UTF-8.
+    /// What is said; for a rewind, where it goes: a mark's label, a message's id, or nothing for the last mark. At most 1 MiB of UTF-8.
     content: String,
 }
 

@@ -3,6 +3,7 @@
 use super::Api;
 use super::agents::find;
 use super::error::{ApiError, Body, Path};
+use super::events::EventObject;
 use crate::engine::SubmitError;
 use crate::postbox::{self, Awaited, Mail};
 use axum::Json;
@@ -17,6 +18,7 @@ use std::time::Duration;
 pub struct Send {
     /// Who writes; the human if not given.
     from: Option<String>,
+    /// Who gets it.
     to: String,
     /// At most 1 MiB of UTF-8; comes out exactly as it went in.
     body: String,
@@ -40,6 +42,14 @@ pub struct Wait {
     #[serde(default)]
     #[schema(maximum = 25000)]
     timeout_ms: u64,
+}
+
+/// The event by which a mail was sent. It is durable.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct SentBody {
+    /// Who gets it.
+    id: Address,
+    events: Vec<EventObject>,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -70,7 +80,7 @@ fn address(api: &Api, reference: &str) -> Result<Address, ApiError> {
 
 /// Send a mail.
 #[utoipa::path(post, path = "/api/mail", operation_id = "send_mail", tag = "mail", request_body = Send,
-    responses((status = 201, description = "Sent", body = super::AcceptedBody)))]
+    responses((status = 201, description = "Sent", body = SentBody)))]
 pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCode, super::Accepted), ApiError> {
     let from = address(&api, body.0.from.as_deref().unwrap_or("human"))?;
     let to = address(&api, &body.0.to)?;

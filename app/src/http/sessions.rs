@@ -113,7 +113,7 @@ pub async fn start(State(api): State<Api>, body: Body<StartSession>) -> Result<(
 }
 
 /// Ask for the end of a session. The reason is recorded first; `session_ended` follows when it is done.
-#[utoipa::path(post, path = "/api/sessions/{id}/end", operation_id = "end_session", tag = "sessions", params(("id" = SessionId, Path)), request_body = EndSession,
+#[utoipa::path(post, path = "/api/sessions/{id}/end", operation_id = "end_session", tag = "sessions", params(("id" = SessionId, Path, description = "The session's id")), request_body = EndSession,
     responses((status = 202, description = "It is ending", body = super::AcceptedBody)))]
 pub async fn end(
     State(api): State<Api>,

@@ -287,10 +287,11 @@ fn populate(daemon: &Daemon, round: u64) {
     door.fork(json!({ "parent": parent, "hatch_ms": 3_600_000 }));
 }
 
-/// Everything that can be seen of an agent: itself, its history and its mail.
-type Seen = (Value, Vec<Value>, Vec<(u64, String)>);
+/// An agent, its history and its unread mail.
+type Portrait = (Value, Vec<Value>, Vec<(u64, String)>);
 
-fn picture(door: &Door) -> Vec<Seen> {
+/// Everything that can be seen of the agents.
+fn picture(door: &Door) -> Vec<Portrait> {
     let agents = door.agents().into_iter();
     agents
         .map(|agent| {

@@ -495,7 +495,7 @@ fn the_commands_speak_json_and_say_when_it_did_not_work() {
     let daemon = grounds.up();
     let (ann, _) = pair(&daemon);
     let json = |arguments: &[&str]| -> Value {
-        let arguments: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
+        let arguments: Vec<&str> = ["--json"].into_iter().chain(arguments.iter().copied()).collect();
         serde_json::from_str(&grounds.run(&arguments).good()).unwrap()
     };
     assert_eq!(json(&["send", &ann, "hello"])["events"][0]["body"], "hello");
@@ -504,7 +504,7 @@ fn the_commands_speak_json_and_say_when_it_did_not_work() {
     assert_eq!(json(&["mail", "wait", "--of", &ann, "--timeout", "0"])["mail"]["body"], "hello");
     assert_eq!(json(&["mail", "read", "--of", &ann])["body"], "hello");
     assert_eq!(grounds.run(&["mail", "read"]).good(), "\"hi\"\n");
-    let named = json(&["mail", "wait", &ann, "nobody", "--timeout", "0"]);
+    let named = json(&["mail", "wait", "--timeout", "0", "--", &ann, "nobody"]);
     assert_eq!((&named["agents"][0]["state"], &named["agents"][1]["state"]), (&json!("waiting"), &json!("unknown")));
     for (arguments, code, words) in [
         (&["mail", "read"][..], 1, "there is no mail for human"),

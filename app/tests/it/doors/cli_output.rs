@@ -83,7 +83,7 @@ fn every_command_has_help_that_reads_well() {
             }
         }
     }
-    assert!(read >= 16, "only {read} help texts were found");
+    assert!(read >= 31, "only {read} help texts were found");
     let help = bare(&["--help"]).stdout;
     for code in ["0 it worked", "1 it did not", "2 the command line", "3 the daemon", "4 a check"] {
         assert!(help.contains(code), "{help}");
@@ -172,6 +172,34 @@ fn an_id_that_looks_like_a_flag_is_an_id() {
         let ran = grounds.run(&["session", "end", id, "--json"]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.stderr.contains(&format!("there is no session {id}")), "{ran:?}");
+    }
+    for id in ["-hAAAAAAAAAAAAAAAAAAAA", "--jsonAAAAAAAAAAAAAAAA", "-fAAAAAAAAAAAAAAAAAAAA"] {
+        for arguments in [
+            &["kill", id, "--json"][..],
+            &["fork", id, "--json"],
+            &["fork", id, "a prompt"],
+            &["rename", id, "Ann"],
+            &["history", id, "--full"],
+            &["clear", id],
+            &["mark", id, "here"],
+            &["rewind", id, "--to", "1"],
+            &["send", id, "a text", "--json"],
+            &["send", "human", "a text", "--from", id],
+            &["mail", "check", "--of", id],
+            &["mail", "wait", "--timeout", "0", "--of", id],
+            &["mcp", "--agent", id],
+        ] {
+            let ran = grounds.run(arguments);
+            assert_eq!(ran.code, Some(1), "{arguments:?}: {ran:?}");
+            assert!(ran.stderr.contains(&format!("there is no agent {id}")), "{arguments:?}: {ran:?}");
+        }
+        let waited = json(grounds.run(&["mail", "wait", "--timeout", "0", "--json", "--", id, id]));
+        assert_eq!((&waited["agents"][1]["agent"], &waited["agents"][1]["state"]), (&id.into(), &"unknown".into()));
+    }
+    // What is too short for that is an option that was mistyped, and does nothing.
+    for arguments in [&["kill", "--casade", "root"][..], &["fork", "--nmae", "Ann"], &["mail", "wait", "--timout"]] {
+        let ran = grounds.run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}: {ran:?}");
     }
     let ran = grounds.run(&["session", "end", "me"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");

@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime};
 
 const REQUESTS: usize = 10_000;
 const CLIENTS: usize = 4;
+/// Those who wait for mail give up somewhat before this, and most wait in vain.
+const PATIENT: Duration = Duration::from_millis(500);
 
 /// One request, and what may be expected of it.
 struct Shot {
@@ -29,8 +31,8 @@ struct Generator<'a> {
     random: Random,
     document: &'a Value,
     operations: &'a [(String, String, Value)],
-    /// Ids that exist, so that not everything ends with "there is no such agent".
-    known: &'a [String],
+    /// Ids that exist, so that not everything ends with "there is no such agent". Whoever is killed is replaced in time.
+    known: Vec<String>,
     host: &'a str,
     bearer: &'a str,
 }
@@ -43,12 +45,14 @@ fn malformed_requests_do_no_harm() {
     };
     println!("HATCHERY_SEED={seed}");
     let limits = Limits { head_timeout: Duration::from_secs(2), ..Limits::default() };
-    let house = House::with(Rules { limits, max_body_bytes: 64 << 10, ..Rules::default() });
+    let house = House::with(Rules { limits, max_body_bytes: 64 << 10, request_timeout: PATIENT, ..Rules::default() });
     watch_for_panics();
     let document = house.get("/api/openapi.json").json();
     let operations = operations(&document);
     let session = house.make("/api/sessions", &json!({}));
-    let known = [house.make("/api/agents", &json!({ "session": session })), house.agent(), house.agent(), session];
+    let busy = house.agent();
+    house.make(&format!("/api/agents/{busy}/messages"), &json!({ "kind": "tool_call", "content": "ls" }));
+    let known = [house.make("/api/agents", &json!({ "session": session })), house.agent(), busy, session];
     let tally = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
@@ -56,7 +60,7 @@ fn malformed_requests_do_no_harm() {
                     random: Random::new(seed.wrapping_add(client as u64)),
                     document: &document,
                     operations: &operations,
-                    known: &known,
+                    known: known.to_vec(),
                     host: &house.host,
                     bearer: &house.bearer,
                 };
@@ -71,7 +75,7 @@ fn malformed_requests_do_no_harm() {
         })
     });
     println!("answers: {}", Value::Object(tally.clone()));
-    for status in ["201", "400", "401", "404", "405", "409", "413", "415", "422", "431"] {
+    for status in ["201", "202", "400", "401", "404", "405", "409", "413", "415", "422", "431"] {
         assert!(tally.contains_key(status), "seed {seed}: no answer was {status}; the requests have become too tame");
     }
     assert_eq!(house.get("/api/health").json()["status"], "ok");
@@ -103,6 +107,9 @@ fn fire(house: &House, mut generator: Generator<'_>, count: usize, seed: u64) ->
                 assert!(reply.status < 500, "{}: {reply:?}", about());
                 if reply.status >= 400 && shot.method != "HEAD" {
                     reply.refusal().unwrap_or_else(|why| panic!("{}: {why}: {reply:?}", about()));
+                }
+                if reply.status == 201 {
+                    generator.learn(reply);
                 }
                 fates.push(reply.status.to_string());
             }
@@ -160,16 +167,18 @@ impl Generator<'_> {
     fn target(&mut self, path: &str, operation: &Value) -> String {
         let id = match self.random.below(4) {
             0 => self.odd_text(),
-            _ => self.random.one_of(self.known).clone(),
+            _ => self.reference(),
         };
-        let mut target = path.replace("{id}", &encoded(&id));
+        let parts = path.split('/').map(|part| if part.starts_with('{') { encoded(&id) } else { part.to_owned() });
+        let mut target = parts.collect::<Vec<_>>().join("/");
         let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
         let mut query = Vec::new();
         for parameter in parameters.iter().filter(|it| it["in"] == "query") {
             let name = parameter["name"].as_str().unwrap();
-            let value = match self.random.below(3) {
+            let value = match self.random.below(4) {
                 0 => continue,
                 1 => self.odd_number(),
+                2 => self.value(&parameter["schema"]).to_string(),
                 _ => self.odd_text(),
             };
             query.push(format!("{name}={}", encoded(&value)));
@@ -230,7 +239,64 @@ impl Generator<'_> {
         }
     }
 
+    fn learn(&mut self, reply: &Reply) {
+        let place = self.random.below(self.known.len());
+        match reply.json()["id"].as_str() {
+            Some(id) if id != "human" => self.known[place] = id.to_owned(),
+            _ => {}
+        }
+    }
+
+    /// Somebody who may be there: by the id, by its beginning, or by a name.
+    fn reference(&mut self) -> String {
+        match self.random.below(8) {
+            0 => "human".into(),
+            1 => "root".into(),
+            2 => self.random.one_of(&self.known)[..1 + self.random.below(22)].to_owned(),
+            _ => self.random.one_of(&self.known).clone(),
+        }
+    }
+
+    /// A history from elsewhere, mostly with something wrong in it.
+    fn lines(&mut self) -> Vec<u8> {
+        let mut text = String::new();
+        for _ in 0..self.random.below(6) {
+            let id = self.source_id();
+            let other = self.source_id();
+            let line = match self.random.below(8) {
+                0 => self.odd_value(0),
+                1 => json!({ "agent": { "id": id, "parent": other, "fork_message_id": self.source_id() } }),
+                2..=4 => json!({ "agent": { "id": id, "parent": null, "fork_message_id": null } }),
+                _ => {
+                    let kind = *self.random.one_of(&["user", "rewind", "clear", "mark", "tool_call", "shout"]);
+                    json!({ "message": { "id": id, "agent": other, "kind": kind, "content": self.odd_text() } })
+                }
+            };
+            text.push_str(&line.to_string());
+            let end = *self.random.one_of(&["\n", "\r\n", "\n\n", " "]);
+            text.push_str(end);
+        }
+        let mut text = text.into_bytes();
+        if self.random.below(20) == 0 {
+            text.extend(self.bytes(20));
+        }
+        text
+    }
+
+    fn source_id(&mut self) -> Value {
+        match self.random.below(6) {
+            0 => json!(i64::MIN),
+            1 => json!(u64::MAX),
+            2 => json!("a"),
+            3 => Value::Null,
+            _ => json!(self.random.below(4)),
+        }
+    }
+
     fn body(&mut self, operation: &Value) -> Vec<u8> {
+        if operation["requestBody"]["content"].get("application/x-ndjson").is_some() {
+            return self.lines();
+        }
         let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
         if schema.is_null() {
             return if self.random.below(10) == 0 { self.bytes(40) } else { Vec::new() };
@@ -315,13 +381,31 @@ impl Generator<'_> {
         };
         match kind.as_str() {
             Some("object") => {
-                let fields = schema["properties"].as_object().into_iter().flatten();
-                Value::Object(fields.map(|(name, schema)| (name.clone(), self.value(schema))).collect())
+                let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let mut made = Map::new();
+                for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+                    // All optional fields at once are seldom right together.
+                    if required.iter().any(|it| it == name) || self.random.below(3) > 0 {
+                        made.insert(name.clone(), self.value(schema));
+                    }
+                }
+                Value::Object(made)
             }
-            Some("string") if schema["minLength"] == 22 => json!(self.random.one_of(self.known)),
+            Some("array") => (0..self.random.below(4)).map(|_| self.value(&schema["items"])).collect(),
+            Some("string") if schema["minLength"] == 22 => json!(self.random.one_of(&self.known)),
             Some("string") if self.random.below(3) == 0 => json!(self.odd_text()),
+            Some("string") if schema["maxLength"].is_null() && self.random.below(2) == 0 => json!(self.reference()),
             Some("string") => json!("a text"),
-            Some("integer") => json!(1_000 + self.random.below(1_000_000)),
+            Some("integer") => {
+                let least = schema["minimum"].as_i64().unwrap_or_default();
+                match self.random.below(6) {
+                    0 => json!(least),
+                    1 => json!(u64::MAX),
+                    3 => schema.get("maximum").cloned().unwrap_or(json!(u64::MAX)),
+                    2 => json!(1_000 + self.random.below(1_000_000)),
+                    _ => json!(least + self.random.below(200) as i64),
+                }
+            }
             Some("boolean") => json!(self.random.below(2) == 0),
             _ => Value::Null,
         }

@@ -13,6 +13,10 @@ use std::time::{Duration, Instant};
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+/// A history from elsewhere, with ids of both sorts.
+const FOREIGN: &str = r#"{"agent":{"id":1,"parent":null,"fork_message_id":null}}
+{"message":{"id":"m","agent":1,"kind":"user","content":"hello"}}
+{"agent":{"id":"b","parent":1,"fork_message_id":"m"}}"#;
 
 fn document(house: &House) -> Value {
     house.get("/api/openapi.json").json()
@@ -77,9 +81,17 @@ fn the_document_is_well_formed() {
             parameters.iter().filter(|it| it["in"] == "path").filter_map(|it| it["name"].as_str()).collect();
         assert_eq!(in_path, described, "{about}");
         for parameter in parameters {
+            assert!(is_explained(&document, parameter), "{about}: {parameter}");
             assert!(["path", "query", "header"].contains(&parameter["in"].as_str().unwrap()), "{about}");
             assert_eq!(parameter["required"] == true, parameter["in"] == "path", "{about}: {parameter}");
             assert!(parameter["schema"].is_object(), "{about}");
+        }
+        if let Some(body) = operation["requestBody"]["content"].get("application/json") {
+            let shape = Schemas(&document).resolve(body["schema"]["$ref"].as_str().unwrap()).unwrap();
+            assert_eq!(shape["additionalProperties"], false, "{about}: what is not known is refused");
+            for (name, field) in shape["properties"].as_object().into_iter().flatten() {
+                assert!(is_explained(&document, field), "{about} does not say what `{name}` is");
+            }
         }
         let responses = operation["responses"].as_object().unwrap();
         assert!(responses.keys().any(|status| status.starts_with('2')), "{about} can go well");
@@ -95,6 +107,14 @@ fn the_document_is_well_formed() {
         }
         assert_eq!(security == &json!([{}]), path == "/api/health", "{about}: {security}");
     }
+}
+
+/// Says what it is, itself or where it refers to.
+fn is_explained(document: &Value, about: &Value) -> bool {
+    let referred = about["$ref"].as_str().map(|reference| Schemas(document).resolve(reference).unwrap());
+    about["description"].as_str().is_some_and(|text| !text.is_empty())
+        || referred.is_some_and(|it| is_explained(document, it))
+        || about["oneOf"].as_array().is_some_and(|choices| choices.iter().any(|it| is_explained(document, it)))
 }
 
 /// Axum does not list its routes, but shows them when it is debugged.
@@ -124,7 +144,7 @@ fn what_is_described_is_there_and_what_is_there_is_described() {
     routed.retain(|path| !path.contains("axum"));
     assert_eq!(routed, described);
     for (path, item) in document["paths"].as_object().unwrap() {
-        let path = path.replace("{id}", NOBODY);
+        let path = path.replace("{id}", NOBODY).replace("{agent}", NOBODY).replace("{address}", NOBODY);
         for method in METHODS.iter().filter(|method| **method != "head") {
             let reply = match (*method, path.as_str()) {
                 // Its body would not end.
@@ -157,6 +177,17 @@ fn every_operation_answers_as_described() {
     let agent = house.make("/api/agents", &json!({ "name": "Cael", "session": session }));
     let child = house.make("/api/agents", &json!({ "parent": agent }));
     let sleeper = sleeper(&house);
+    let busy = house.agent();
+    house.make(&format!("/api/agents/{busy}/messages"), &json!({ "kind": "tool_call", "content": "ls" }));
+    let at = house.head();
+    for _ in 0..2 {
+        house.make("/api/agents", &json!({ "name": "twin" }));
+    }
+    let full_birth = json!({
+        "parent": busy, "at": at, "prompt": "go on", "name": "Ædel 7", "provider": "p", "model": "m-1.5",
+        "session": session, "hatch_ms": 86_400_000,
+    });
+    let waits = format!("/api/mail/{agent}/wait");
     let mine = |call: &str| format!("/api/agents/{agent}/{call}");
     let tries = [
         tried("openapi", "/api/openapi.json", None, 200),
@@ -167,19 +198,71 @@ fn every_operation_answers_as_described() {
         tried("start_session", "/api/sessions", Some(json!({})), 201),
         tried("start_session", "/api/sessions", Some(json!({ "label": null, "idle_ms": 1_000_000 })), 201),
         tried("start_session", "/api/sessions", Some(json!({ "idle_ms": 1 })), 422),
-        tried("create_agent", "/api/agents", Some(json!({})), 201),
-        tried("create_agent", "/api/agents", Some(json!({ "parent": NOBODY })), 404),
+        tried("fork_agent", "/api/agents", Some(json!({})), 201),
+        tried("fork_agent", "/api/agents", Some(full_birth), 201),
+        tried("fork_agent", "/api/agents", Some(json!({ "parent": busy })), 202),
+        tried("fork_agent", "/api/agents", Some(json!({ "parent": busy })), 409),
+        tried("fork_agent", "/api/agents", Some(json!({ "parent": NOBODY })), 404),
+        tried("fork_agent", "/api/agents", Some(json!({ "hatch_ms": 86_400_001 })), 422),
+        tried("show_agent", format!("/api/agents/{agent}"), None, 200),
+        tried("show_agent", "/api/agents/root", None, 200),
+        tried("show_agent", format!("/api/agents/{NOBODY}"), None, 404),
+        tried("show_agent", "/api/agents/twin", None, 409),
         tried("rename_agent", mine("rename"), Some(json!({ "name": "Bram" })), 200),
         tried("rename_agent", mine("rename"), Some(json!({})), 200),
-        tried("rename_agent", "/api/agents/x/rename", Some(json!({})), 400),
+        tried("rename_agent", "/api/agents/no%20one/rename", Some(json!({})), 404),
+        tried("rename_agent", mine("rename"), Some(json!({ "name": " " })), 422),
         tried("add_message", mine("messages"), Some(json!({ "kind": "tool_result", "content": "\u{0}\"\n" })), 201),
         tried("add_message", mine("messages"), Some(json!({ "kind": "x" })), 400),
+        tried("mark_history", mine("mark"), Some(json!({})), 201),
+        tried("mark_history", mine("mark"), Some(json!({ "label": "here" })), 201),
+        tried("mark_history", mine("mark"), Some(json!({ "label": "x".repeat(257) })), 422),
+        tried("add_message", mine("messages"), Some(json!({ "kind": "interrupted", "content": "" })), 201),
+        tried("read_history", mine("history"), None, 200),
+        tried("read_history", mine("history?full=true"), None, 200),
+        tried("read_history", mine("history?full=1"), None, 400),
+        tried("read_history", mine("history?limit=1"), None, 400),
+        tried("rewind_history", mine("rewind"), Some(json!({ "mark": "here" })), 201),
+        tried("rewind_history", mine("rewind"), Some(json!({})), 201),
+        tried("rewind_history", mine("rewind"), Some(json!({ "mark": "elsewhere" })), 404),
+        tried("rewind_history", mine("rewind"), Some(json!({ "mark": "here", "message": 1 })), 400),
+        tried("clear_history", mine("clear"), Some(json!({})), 201),
+        tried("clear_history", mine("clear"), Some(json!({ "all": true })), 400),
+        tried("import_history", "/api/history/import", Some(json!(FOREIGN)), 201),
+        tried("import_history", "/api/history/import", Some(json!("")), 201),
+        tried("import_history", "/api/history/import", Some(json!("{}")), 400),
+        tried("send_mail", "/api/mail", Some(json!({ "to": "human", "from": agent, "body": "\u{0} é" })), 201),
+        tried("send_mail", "/api/mail", Some(json!({ "to": agent, "body": "one" })), 201),
+        tried("send_mail", "/api/mail", Some(json!({ "to": agent, "from": child, "body": "two" })), 201),
+        tried("send_mail", "/api/mail", Some(json!({ "to": agent, "body": "three" })), 201),
+        tried("send_mail", "/api/mail", Some(json!({ "to": "nobody here", "body": "" })), 404),
+        tried("send_mail", "/api/mail", Some(json!({ "to": agent })), 400),
+        tried("check_mail", "/api/mail/human", None, 200),
+        tried("check_mail", format!("/api/mail/{agent}"), None, 200),
+        tried("check_mail", "/api/mail/no%20one", None, 404),
+        tried("wait_for_mail", waits.clone(), Some(json!({})), 200),
+        tried("check_mail", format!("/api/mail/{agent}"), None, 200),
+        tried(
+            "wait_for_mail",
+            waits.clone(),
+            Some(json!({ "from": [child, "twin", "no one", busy], "timeout_ms": 1 })),
+            200,
+        ),
+        tried("wait_for_mail", "/api/mail/root/wait", Some(json!({})), 200),
+        tried("wait_for_mail", waits.clone(), Some(json!({ "timeout_ms": 25_001 })), 400),
+        tried("wait_for_mail", waits, Some(json!({ "from": vec!["x"; 101] })), 400),
+        tried("read_mail", "/api/mail/human/read", Some(json!({})), 200),
+        tried("read_mail", "/api/mail/human/read", Some(json!({})), 404),
+        tried("read_mail", format!("/api/mail/{agent}/read"), Some(json!({ "mail": 1 })), 404),
         tried("wake_agent", mine("wake"), Some(json!({})), 409),
         tried("wake_agent", format!("/api/agents/{sleeper}/wake"), Some(json!({ "session": session })), 200),
         tried("end_session", format!("/api/sessions/{session}/end"), Some(json!({ "reason": "failed" })), 202),
         tried("end_session", format!("/api/sessions/{session}/end"), Some(json!({})), 409),
-        tried("end_agent", format!("/api/agents/{child}/end"), Some(json!({ "remark": "done" })), 200),
-        tried("end_agent", format!("/api/agents/{child}/end"), Some(json!({})), 409),
+        tried("kill_agent", mine("kill"), Some(json!({ "by": child })), 409),
+        tried("kill_agent", format!("/api/agents/{child}/kill"), Some(json!({ "remark": "done", "by": agent })), 200),
+        tried("kill_agent", format!("/api/agents/{child}/kill"), Some(json!({})), 409),
+        tried("kill_agent", mine("kill"), Some(json!({ "cascade": true })), 200),
+        tried("kill_agent", mine("kill"), Some(json!({ "cascade": "yes" })), 400),
         tried("list_sessions", "/api/sessions", None, 200),
         tried("list_agents", "/api/agents", None, 200),
         tried("list_events", "/api/events.json", None, 200),
@@ -191,9 +274,22 @@ fn every_operation_answers_as_described() {
         operations(&document).into_iter().map(|it| (it.2["operationId"].as_str().unwrap(), it)).collect();
     let mut went_well = BTreeSet::from(["follow_events"]);
     for Try { operation, path, body, status } in &tries {
-        let (method, _, description) = described[operation];
-        let body = body.as_ref().map(Value::to_string).unwrap_or_default();
-        let reply = house.ask(&method.to_uppercase(), path, body.as_bytes());
+        let (method, template, description) = described[operation];
+        assert!(is_at(template, path), "{path} is not {operation}");
+        let (kind, shape) = match description["requestBody"]["content"].as_object().and_then(|it| it.iter().next()) {
+            Some((kind, content)) => (kind.as_str(), Some(&content["schema"])),
+            None => ("application/json", None),
+        };
+        if let (Some(body), Some(shape), 200..300) = (body, shape, status) {
+            assert_eq!(Schemas(&document).check(shape, body), Ok(()), "{operation} takes what it says it does not");
+        }
+        let body = match body {
+            Some(Value::String(text)) => text.clone(),
+            Some(body) => body.to_string(),
+            None => String::new(),
+        };
+        let headers = [("host", house.host.as_str()), ("authorization", &house.bearer), ("content-type", kind)];
+        let reply = house.line().ask(&method.to_uppercase(), path, Parts { headers: &headers, body: body.as_bytes() });
         assert_eq!(reply.status, *status, "{method} {path} {body}: {reply:?}");
         assert_described(&document, description, &reply, operation);
         let headers = [("host", house.host.as_str()), ("content-type", "application/json")];
@@ -209,6 +305,13 @@ fn every_operation_answers_as_described() {
     }
     // The stream's own tests see its good answers; here it has none that ends.
     assert_eq!(went_well, described.keys().copied().collect(), "every operation was seen to go well");
+}
+
+/// Whether a path is one of those that a template means.
+fn is_at(template: &str, path: &str) -> bool {
+    let path = path.split('?').next().unwrap();
+    let fits = |(part, given): (&str, &str)| part.starts_with('{') || part == given;
+    template.split('/').count() == path.split('/').count() && template.split('/').zip(path.split('/')).all(fits)
 }
 
 /// An agent falls asleep when its session has ended, and nobody else brings that about here.

@@ -7,8 +7,10 @@ use serde_json::{Map, Value};
 #[derive(Clone, Copy)]
 pub struct Schemas<'a>(pub &'a Value);
 
-/// The only pattern of ids, which the ids themselves know better.
+/// The patterns that there are. What they describe knows itself better.
 const ID: &str = "^[A-Za-z0-9_-]{21}[AQgw]$";
+const ADDRESS: &str = "^(human|[A-Za-z0-9_-]{21}[AQgw])$";
+const NAME: &str = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$";
 
 impl<'a> Schemas<'a> {
     /// Where and why the value is not as the schema says.
@@ -55,16 +57,40 @@ impl<'a> Schemas<'a> {
                 "maxLength" if length(value).is_some_and(|it| it > rule.as_u64().unwrap()) => {
                     return wrong(format!("must have {rule} characters or fewer"));
                 }
-                "pattern" => match rule.as_str().unwrap() {
-                    ID if value.as_str().is_some_and(|id| id.parse::<hatchery_core::AgentId>().is_err()) => {
-                        return wrong("must be an id".into());
+                "pattern" => {
+                    let fits = |text: &str| match rule.as_str().unwrap() {
+                        ID => Ok(text.parse::<hatchery_core::AgentId>().is_ok()),
+                        ADDRESS => Ok(text.parse::<hatchery_core::Address>().is_ok()),
+                        NAME => Ok(!text.is_empty() && text.trim() == text && !text.contains(char::is_control)),
+                        other => Err(format!("{at}: the pattern {other} is not known here")),
+                    };
+                    if !value.as_str().map_or(Ok(true), fits)? {
+                        return wrong(format!("must be like {rule}"));
                     }
-                    ID => {}
-                    // That of names is only asked of what comes in.
-                    other if value.is_string() => return Err(format!("{at}: the pattern {other} is not known here")),
-                    _ => {}
-                },
-                "type" | "enum" | "minimum" | "maximum" | "minLength" | "maxLength" => {}
+                }
+                "propertyNames" => {
+                    for name in value.as_object().into_iter().flat_map(Map::keys) {
+                        self.check_at(rule, &Value::String(name.clone()), &format!("{at}.{name}, the name"))?;
+                    }
+                }
+                "additionalProperties" if rule.is_object() => {
+                    let known = schema.get("properties").and_then(Value::as_object);
+                    let others = value.as_object().into_iter().flatten();
+                    for (name, field) in
+                        others.filter(|(name, _)| !known.is_some_and(|known| known.contains_key(*name)))
+                    {
+                        self.check_at(rule, field, &format!("{at}.{name}"))?;
+                    }
+                }
+                "additionalProperties" if rule == false && !schema.contains_key("properties") => {
+                    if value.as_object().is_some_and(|fields| !fields.is_empty()) {
+                        return wrong("must be empty".into());
+                    }
+                }
+                "maxItems" if value.as_array().is_some_and(|it| it.len() as u64 > rule.as_u64().unwrap()) => {
+                    return wrong(format!("must have {rule} items or fewer"));
+                }
+                "type" | "enum" | "minimum" | "maximum" | "minLength" | "maxLength" | "maxItems" => {}
                 "description" | "format" | "additionalProperties" => {}
                 other => return Err(format!("{at}: the keyword `{other}` is not known here")),
             }
@@ -143,11 +169,17 @@ mod tests {
                 "l": { "type": "array", "items": { "type": "boolean" } },
                 "o": { "oneOf": [{ "type": "string" }, { "enum": ["q", 7] }] },
                 "id": { "pattern": ID },
+                "who": { "pattern": ADDRESS },
+                "name": { "pattern": NAME },
+                "few": { "type": "array", "maxItems": 1 },
+                "none": { "type": "object", "additionalProperties": false },
+                "map": { "type": "object", "propertyNames": { "maxLength": 1 }, "additionalProperties": { "$ref": "#/s" } },
             },
         });
         for good in [
             json!({ "a": "abc", "n": 5, "e": "x", "l": [true], "o": 7, "id": "AAAAAAAAAAAAAAAAAAAAAA" }),
             json!({ "a": "ab", "n": null, "l": [], "o": "z" }),
+            json!({ "a": "ab", "who": "human", "name": "a b", "few": [1], "none": {}, "map": { "x": "yy" } }),
         ] {
             assert_eq!(schemas.check(&schema, &good), Ok(()));
         }
@@ -166,6 +198,12 @@ mod tests {
             json!({ "a": "ab", "o": "q" }),
             json!({ "a": "ab", "o": true }),
             json!({ "a": "ab", "id": "AAAAAAAAAAAAAAAAAAAAAB" }),
+            json!({ "a": "ab", "who": "Human" }),
+            json!({ "a": "ab", "name": " b" }),
+            json!({ "a": "ab", "few": [1, 2] }),
+            json!({ "a": "ab", "none": { "x": 1 } }),
+            json!({ "a": "ab", "map": { "x": "y" } }),
+            json!({ "a": "ab", "map": { "xx": "yy" } }),
         ] {
             assert!(schemas.check(&schema, &bad).is_err(), "{bad}");
         }
