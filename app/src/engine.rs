@@ -26,7 +26,7 @@ use hatchery_core::{Command, EventId, Record, Refusal, Stream, Timestamp, World,
 use page::PageWriter;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
@@ -123,6 +123,7 @@ impl Engine {
             world: RwLock::new(world.clone()),
             pages: broadcast::Sender::new(LIVE_PAGES),
             trouble: watch::Sender::new(None),
+            asked: Mutex::new(None),
             stop: Notify::new(),
         });
         let handle = Handle { inbox, shared: Arc::clone(&shared) };
@@ -298,7 +299,10 @@ impl Owner {
             return Ok(if self.world.head() == seen { Appended::NothingToAdd } else { Appended::DecideAgain });
         }
         let reads: Vec<String> = decided.reads.iter().map(Stream::to_string).collect();
-        match self.store.append(Batch { seen, reads: &reads, rows: &decided.rows }) {
+        self.shared.asked_at(Some(Instant::now()));
+        let appended = self.store.append(Batch { seen, reads: &reads, rows: &decided.rows });
+        self.shared.asked_at(None);
+        match appended {
             Ok(first) => Ok(Appended::At(first)),
             Err(StoreError::Conflict) => {
                 self.catch_up()?;

@@ -5,8 +5,12 @@ use super::{Job, SubmitError};
 use crate::store::{Store, StoreError};
 use hatchery_core::{Command, EventId, Plan, Record, World};
 use std::ops::ControlFlow;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+
+/// A commit takes milliseconds; one that takes longer than this is trouble.
+const STORE_SILENCE: Duration = Duration::from_secs(1);
 
 /// Cheap to clone; all clones speak to the same engine.
 #[derive(Clone, Debug)]
@@ -23,7 +27,15 @@ pub(super) struct Shared {
     pub pages: broadcast::Sender<Arc<Page>>,
     pub plan: watch::Sender<Plan>,
     pub trouble: watch::Sender<Option<String>>,
+    /// Since when the store has owed an answer to an append.
+    pub asked: Mutex<Option<Instant>>,
     pub stop: Notify,
+}
+
+impl Shared {
+    pub fn asked_at(&self, at: Option<Instant>) {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
 }
 
 impl Handle {
@@ -59,9 +71,13 @@ impl Handle {
         self.shared.plan.subscribe()
     }
 
-    /// What is wrong with the store at the moment, if anything.
+    /// What is wrong with the store at the moment, if anything. Silence counts: a store may take long to say that it is
+    /// away, and the engine waits for its word.
     pub fn trouble(&self) -> Option<String> {
-        self.shared.trouble.borrow().clone()
+        let asked = *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = asked.map(|at| at.elapsed()).filter(|silent| *silent > STORE_SILENCE);
+        let said = self.shared.trouble.borrow().clone();
+        said.or_else(|| silent.map(|silent| format!("the store has not answered for {} s", silent.as_secs())))
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

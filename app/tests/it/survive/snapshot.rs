@@ -16,12 +16,16 @@ const DAMAGES: [&str; 7] = [
 
 #[test]
 fn a_damaged_snapshot_is_passed_over_and_mended() {
+    let whole = Grounds::with("snapshot_every = 100");
+    let daemon = whole.up();
+    fill(&daemon);
+    let state = state(&daemon);
+    daemon.kill();
     for damage in DAMAGES {
         let grounds = Grounds::with("snapshot_every = 100");
-        let daemon = grounds.up();
-        fill(&daemon);
-        let state = state(&daemon);
-        daemon.kill();
+        for name in ["hatchery.db", "hatchery.db-wal"] {
+            std::fs::copy(whole.data().join(name), grounds.data().join(name)).unwrap();
+        }
         Connection::open(grounds.database()).unwrap().execute_batch(damage).unwrap();
         let found = grounds.run(&["fsck"]);
         assert_eq!(found.code, Some(4), "{damage}: {found:?}");
