@@ -1,0 +1,63 @@
+//! One event for a thousand connections. Three servers get the same crowd: the daemon, axum with its own SSE over a
+//! broadcast channel, and bare writes to the sockets.
+//!
+//! Events come in waves, and the next wave starts when everybody has the last one whole, so nobody gains by dropping or by
+//! running ahead. Ours are durable before they are sent; the rivals keep nothing.
+
+use crate::Effort;
+use crate::crowd::{self, Crowd};
+use crate::daemon::Daemon;
+use crate::over_http::Poster;
+use crate::raw::{self, Producer as _};
+use crate::rival::Rival;
+use crate::table::{Goal, Table, Unit, in_turns};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+pub fn run(effort: Effort, table: &mut Table) {
+    let connections = effort.pick(200, 1_000);
+    let folder = raw::folder();
+    let runtime = crowd::runtime();
+    let daemon = Daemon::start(folder.path());
+    let (mut axum, mut bare) = (Rival::start("axum", &[]), Rival::start("sockets", &[]));
+    let gather = |address, request: &[u8]| runtime.block_on(Crowd::gather(address, request, connections));
+    let follow_axum = gather(axum.address, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let follow_bare = gather(bare.address, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    for wave in [1, 64] {
+        // Making the posters appends to the log, so the crowd gathers behind that.
+        let mut posters: Vec<Poster> = (0..wave).map(|_| runtime.block_on(Poster::connect(&daemon))).collect();
+        let head = runtime.block_on(daemon.log_head());
+        let follow_ours = gather(daemon.address, &daemon.follow_request(head));
+        let turn = effort.turn();
+        for (name, follow_rival, rival, goal) in [
+            ("bare axum SSE", &follow_axum, &mut axum, Goal::AtLeast(1.0)),
+            ("raw TCP writes (a stretch)", &follow_bare, &mut bare, Goal::AtLeast(0.6)),
+        ] {
+            let pairs = in_turns(
+                effort.rounds(),
+                || rate(&runtime, &follow_ours, wave, turn, async || append(&mut posters).await),
+                || rate(&runtime, follow_rival, wave, turn, async || rival.publish(wave)),
+            );
+            let what = format!("fan-out to {connections} connections, {wave} at a time, against {name}");
+            table.add(what, Unit::PerSecond, pairs, goal);
+        }
+    }
+}
+
+/// Deliveries a second over all connections.
+fn rate(runtime: &Runtime, crowd: &Crowd, wave: u64, turn: Duration, mut publish: impl AsyncFnMut()) -> f64 {
+    runtime.block_on(async {
+        let start = Instant::now();
+        let before = crowd.delivered();
+        while start.elapsed() < turn {
+            let due = crowd.delivered() + wave * crowd.len();
+            tokio::join!(publish(), crowd.wait_for(due));
+        }
+        (crowd.delivered() - before) as f64 / start.elapsed().as_secs_f64()
+    })
+}
+
+/// One wave: all at once, so that the daemon may group them.
+async fn append(posters: &mut [Poster]) {
+    futures_util::future::join_all(posters.iter_mut().map(|poster| poster.append())).await;
+}
