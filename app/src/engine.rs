@@ -34,8 +34,11 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
 /// Commands that may wait. Beyond it `submit` waits for room, which slows the sender down.
 const INBOX: usize = 1_024;
-/// Commands decided and appended together.
-const BATCH: usize = 512;
+/// Commands decided and appended together: all that may wait, because a second commit costs more than a longer one.
+const BATCH: usize = INBOX;
+/// The part of a commit's time, and the most time, that the next one waits for those who were answered by it.
+const GATHER_PART: u32 = 4;
+const LONGEST_GATHER: Duration = Duration::from_millis(5);
 /// Pages that a live follower may be behind before it has to read the log.
 const LIVE_PAGES: usize = 256;
 /// How long a store may be away before the waiting commands are told so. Shorter than the HTTP timeout.
@@ -144,6 +147,7 @@ impl Engine {
             jobs,
             parked: Vec::new(),
             waiting: Vec::with_capacity(BATCH),
+            last_commit: (0, Duration::ZERO),
             foreign,
             snapshot_at,
             encoded,
@@ -176,6 +180,8 @@ struct Owner {
     /// Those that wait for mail, the first come first.
     parked: Vec<Job>,
     waiting: Vec<Job>,
+    /// How many commands the last commit took, and how long it lasted.
+    last_commit: (usize, Duration),
     foreign: Arc<Notify>,
     snapshot_at: EventId,
     encoded: mpsc::Sender<Box<(Snapshot, Runs)>>,
@@ -209,8 +215,11 @@ impl Owner {
             self.dismiss_overdue();
             match self.next_wake() {
                 Wake::Jobs => {
+                    self.gather();
                     let jobs = std::mem::take(&mut self.waiting);
+                    let (count, started) = (jobs.len(), Instant::now());
                     self.commit(jobs, false)?;
+                    self.last_commit = (count, started.elapsed());
                 }
                 Wake::Due => self.commit(Vec::new(), true)?,
                 Wake::Foreign => {
@@ -230,6 +239,21 @@ impl Owner {
             self.keep(&snapshot::encode(&self.world), &self.recent.runs());
         }
         Ok(())
+    }
+
+    /// Whoever was answered just now is about to ask again. A commit that takes the first of them and leaves the others
+    /// waiting costs a whole sync, so they get a moment: until as many are here as last time, or a part of what the last
+    /// commit took has passed. A single sender never waits.
+    fn gather(&mut self) {
+        let (expected, took) = self.last_commit;
+        let patience = (took / GATHER_PART).min(LONGEST_GATHER);
+        let started = Instant::now();
+        while self.waiting.len() < expected && started.elapsed() < patience {
+            match self.jobs.try_recv() {
+                Ok(job) => self.waiting.push(job),
+                Err(_) => std::thread::yield_now(),
+            }
+        }
     }
 
     fn next_wake(&mut self) -> Wake {

@@ -10,7 +10,7 @@ use crate::daemon::Daemon;
 use crate::over_http::Poster;
 use crate::raw::{self, Producer as _};
 use crate::rival::Rival;
-use crate::table::{Goal, Table, Unit, in_turns};
+use crate::table::{Goal, Pairs, Table, Unit, turns};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
@@ -33,28 +33,57 @@ pub fn run(effort: Effort, table: &mut Table) {
             ("bare axum SSE", &follow_axum, &mut axum, Goal::AtLeast(1.0)),
             ("raw TCP writes (a stretch)", &follow_bare, &mut bare, Goal::AtLeast(0.6)),
         ] {
-            let pairs = in_turns(
+            let pid = rival.pid();
+            let turns = turns(
                 effort.rounds(),
-                || rate(&runtime, &follow_ours, wave, turn, async || append(&mut posters).await),
-                || rate(&runtime, follow_rival, wave, turn, async || rival.publish(wave)),
+                || measure(&runtime, &follow_ours, daemon.pid(), wave, turn, async || append(&mut posters).await),
+                || measure(&runtime, follow_rival, pid, wave, turn, async || rival.publish(wave)),
             );
-            let what = format!("fan-out to {connections} connections, {wave} at a time, against {name}");
-            table.add(what, Unit::PerSecond, pairs, goal);
+            let pairs = |figure: fn(&Turn) -> f64| {
+                Pairs::new(turns.iter().map(|(ours, raw)| (figure(ours), figure(raw))).collect())
+            };
+            let what = format!("fan-out to {connections} connections, {wave} at a time");
+            table.add(format!("{what}, against {name}"), Unit::PerSecond, pairs(|turn| turn.rate), goal);
+            let what = format!("{what}, the server's CPU time for a delivery, against {name}");
+            table.add(what, Unit::Micros, pairs(|turn| turn.cpu_micros), Goal::Open);
         }
     }
 }
 
-/// Deliveries a second over all connections.
-fn rate(runtime: &Runtime, crowd: &Crowd, wave: u64, turn: Duration, mut publish: impl AsyncFnMut()) -> f64 {
+struct Turn {
+    /// Deliveries a second over all connections.
+    rate: f64,
+    /// What one delivery costs the server. A busy machine disturbs this less than the rate.
+    cpu_micros: f64,
+}
+
+fn measure(
+    runtime: &Runtime,
+    crowd: &Crowd,
+    server: u32,
+    wave: u64,
+    turn: Duration,
+    mut publish: impl AsyncFnMut(),
+) -> Turn {
     runtime.block_on(async {
-        let start = Instant::now();
-        let before = crowd.delivered();
+        let (start, cpu, before) = (Instant::now(), cpu_micros(server), crowd.delivered());
         while start.elapsed() < turn {
             let due = crowd.delivered() + wave * crowd.len();
             tokio::join!(publish(), crowd.wait_for(due));
         }
-        (crowd.delivered() - before) as f64 / start.elapsed().as_secs_f64()
+        let delivered = (crowd.delivered() - before) as f64;
+        Turn { rate: delivered / start.elapsed().as_secs_f64(), cpu_micros: (cpu_micros(server) - cpu) / delivered }
     })
+}
+
+/// What a process has used so far, its threads that ended included.
+fn cpu_micros(pid: u32) -> f64 {
+    /// The unit of these figures, the same on every Linux.
+    const TICK_MICROS: f64 = 1e4;
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name comes before and may hold anything; user and system time are the 12th and 13th figures after it.
+    let (_, figures) = text.rsplit_once(") ").unwrap();
+    figures.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<f64>().unwrap() * TICK_MICROS).sum()
 }
 
 /// One wave: all at once, so that the daemon may group them.

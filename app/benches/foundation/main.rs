@@ -15,6 +15,7 @@ mod delivery;
 mod fanout;
 mod memory;
 mod over_http;
+mod postgres;
 mod raw;
 mod replay;
 mod rival;
@@ -49,12 +50,13 @@ impl Effort {
 
 type Group = fn(Effort, &mut Table);
 
-const GROUPS: [(&str, Group); 7] = [
+const GROUPS: [(&str, Group); 8] = [
     ("append", append::run),
     ("http", over_http::run),
     ("delivery", delivery::run),
     ("fanout", fanout::run),
     ("replay", replay::run),
+    ("postgres", postgres::run),
     ("start", start::run),
     ("memory", memory::run),
 ];

@@ -33,6 +33,10 @@ impl Rival {
         Self { child, address: line.trim().parse().unwrap() }
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn publish(&mut self, count: u64) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{count}").unwrap();
     }

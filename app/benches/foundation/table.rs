@@ -35,7 +35,12 @@ struct Line {
 }
 
 /// Measures both sides in turns, after one turn each that does not count. Who begins changes from round to round.
-pub fn in_turns(rounds: usize, mut ours: impl FnMut() -> f64, mut raw: impl FnMut() -> f64) -> Pairs {
+pub fn in_turns(rounds: usize, ours: impl FnMut() -> f64, raw: impl FnMut() -> f64) -> Pairs {
+    Pairs(turns(rounds, ours, raw))
+}
+
+/// The same where a turn shows more than one figure.
+pub fn turns<T>(rounds: usize, mut ours: impl FnMut() -> T, mut raw: impl FnMut() -> T) -> Vec<(T, T)> {
     ours();
     raw();
     let pairs = (0..rounds).map(|round| match round % 2 {
@@ -48,7 +53,7 @@ pub fn in_turns(rounds: usize, mut ours: impl FnMut() -> f64, mut raw: impl FnMu
             (ours(), raw)
         }
     });
-    Pairs(pairs.collect())
+    pairs.collect()
 }
 
 impl Pairs {
@@ -113,6 +118,7 @@ impl Unit {
         match self {
             Self::PerSecond if value >= 10_000.0 => format!("{:.1}k/s", value / 1_000.0),
             Self::PerSecond => format!("{value:.0}/s"),
+            Self::Micros if value < 100.0 => format!("{value:.1} µs"),
             Self::Micros => format!("{value:.0} µs"),
             Self::Millis => format!("{value:.1} ms"),
             Self::Kib => format!("{value:.1} KiB"),
