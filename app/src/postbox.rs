@@ -1,6 +1,6 @@
 //! Reading mail and waiting for it: the engine gives each mail to one, and the bodies come from the log.
 
-use crate::engine::{Follower, Handle, SubmitError};
+use crate::engine::{Handle, SubmitError};
 use crate::store::StoreError;
 use hatchery_core::agent::{self, Life};
 use hatchery_core::mail::{Letter, LetterState};
@@ -8,6 +8,7 @@ use hatchery_core::{Address, Command, Event, EventId, Record, Refusal, Timestamp
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -99,11 +100,12 @@ pub async fn wait_for(
     patience: Duration,
 ) -> Result<Vec<Awaited>, SubmitError> {
     let deadline = Instant::now() + patience;
-    let mut changes = handle.follow(handle.head());
+    let mut heads = handle.heads();
     let mut awaited: Vec<Awaited> =
         named.into_iter().map(|agent| Awaited { agent, state: Standing::Waiting, mail: None }).collect();
     let waiting = |awaited: &[Awaited]| awaited.iter().any(|one| one.state == Standing::Waiting);
     loop {
+        heads.mark_unchanged();
         let world = handle.view();
         for one in awaited.iter_mut().filter(|one| one.mail.is_none()) {
             one.state = standing(&world, of, &one.agent);
@@ -111,7 +113,7 @@ pub async fn wait_for(
         if waiting(&awaited) {
             can_receive(&world, of)?;
         }
-        let over = waiting(&awaited) && !changed(&mut changes, deadline).await;
+        let over = waiting(&awaited) && !changed(&mut heads, deadline).await;
         if over || !waiting(&awaited) {
             for one in awaited.iter_mut().filter(|one| one.state == Standing::Mail && one.mail.is_none()) {
                 claim_from(handle, &world, of, one).await?;
@@ -164,8 +166,8 @@ async fn claim_from(handle: &Handle, world: &World, of: Address, one: &mut Await
 }
 
 /// False when the time is up, or nothing more will happen.
-async fn changed(changes: &mut Follower, deadline: Instant) -> bool {
-    matches!(tokio::time::timeout_at(deadline, changes.next_page()).await, Ok(Ok(_)))
+async fn changed(heads: &mut watch::Receiver<EventId>, deadline: Instant) -> bool {
+    matches!(tokio::time::timeout_at(deadline, heads.changed()).await, Ok(Ok(())))
 }
 
 async fn claim(
