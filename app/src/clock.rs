@@ -20,11 +20,21 @@ impl Clock for SystemClock {
 }
 
 pub fn new_agent_id() -> AgentId {
-    AgentId::from_bytes(random())
+    drawn(AgentId::from_bytes)
 }
 
 pub fn new_session_id() -> SessionId {
-    SessionId::from_bytes(random())
+    drawn(SessionId::from_bytes)
+}
+
+/// One id in 64 would begin with a dash when written, and look like an option on a command line. It is drawn again.
+fn drawn<T: fmt::Display>(id: fn([u8; 16]) -> T) -> T {
+    loop {
+        let id = id(random());
+        if !id.to_string().starts_with('-') {
+            return id;
+        }
+    }
 }
 
 /// Bits from the operating system: ids and tokens must not repeat or be guessed.
@@ -39,5 +49,17 @@ pub fn written(at: Timestamp) -> String {
     match jiff::Timestamp::from_millisecond(at.0) {
         Ok(moment) => format!("{moment:.3}"),
         Err(_) => format!("{} ms", at.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_id_looks_like_an_option() {
+        // Without care, one in 64 would.
+        assert!((0..2_000).all(|_| !new_agent_id().to_string().starts_with('-')));
+        assert!((0..2_000).all(|_| !new_session_id().to_string().starts_with('-')));
     }
 }

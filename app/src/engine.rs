@@ -129,6 +129,7 @@ impl Engine {
         let shared = Arc::new(Shared {
             store: Arc::clone(&store),
             plan: watch::Sender::new(plan(&world)),
+            head: watch::Sender::new(world.head()),
             view: RwLock::new(View { world: world.clone(), recent: recent.clone() }),
             pages: broadcast::Sender::new(LIVE_PAGES),
             trouble: watch::Sender::new(None),
@@ -495,6 +496,8 @@ impl Owner {
     fn show(&self) {
         let view = View { world: self.world.clone(), recent: self.recent.clone() };
         *self.shared.view.write().unwrap_or_else(PoisonError::into_inner) = view;
+        let head = self.world.head();
+        self.shared.head.send_if_modified(|shown| std::mem::replace(shown, head) != head);
     }
 
     /// Encoding happens beside the engine; keeping it comes back as a wake-up, because one thread writes.

@@ -1,6 +1,6 @@
 //! Reading mail and waiting for it: the engine gives each mail to one, and the bodies come from the log.
 
-use crate::engine::{Follower, Handle, SubmitError};
+use crate::engine::{Handle, SubmitError};
 use crate::store::StoreError;
 use hatchery_core::agent::{self, Life};
 use hatchery_core::mail::LetterState;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -121,13 +122,14 @@ pub async fn wait_for(
     patience: Duration,
 ) -> Result<Vec<Awaited>, SubmitError> {
     let deadline = Instant::now() + patience;
-    let mut changes = handle.follow(handle.head());
+    let mut heads = handle.heads();
     let mut awaited: Vec<Awaited> = {
         let world = handle.view();
         named.into_iter().map(|agent| Awaited::named(&world, agent)).collect()
     };
     let waiting = |awaited: &[Awaited]| awaited.iter().any(|one| one.state == Standing::Waiting);
     loop {
+        heads.mark_unchanged();
         let world = handle.view();
         for one in awaited.iter_mut().filter(|one| one.mail.is_none()) {
             if let Some(id) = one.id {
@@ -137,7 +139,7 @@ pub async fn wait_for(
         if waiting(&awaited) {
             can_receive(&world, of)?;
         }
-        let over = waiting(&awaited) && !changed(&mut changes, deadline).await;
+        let over = waiting(&awaited) && !changed(&mut heads, deadline).await;
         if over || !waiting(&awaited) {
             for one in awaited.iter_mut().filter(|one| one.state == Standing::Mail && one.mail.is_none()) {
                 claim_from(handle, of, one).await?;
@@ -194,8 +196,8 @@ async fn claim_from(handle: &Handle, of: Address, one: &mut Awaited) -> Result<(
 }
 
 /// False when the time is up, or nothing more will happen.
-async fn changed(changes: &mut Follower, deadline: Instant) -> bool {
-    matches!(tokio::time::timeout_at(deadline, changes.next_page()).await, Ok(Ok(_)))
+async fn changed(heads: &mut watch::Receiver<EventId>, deadline: Instant) -> bool {
+    matches!(tokio::time::timeout_at(deadline, heads.changed()).await, Ok(Ok(())))
 }
 
 async fn claim(

@@ -43,6 +43,8 @@ pub enum HistoryError {
 pub(super) struct Shared {
     pub store: Arc<dyn Store>,
     pub view: RwLock<View>,
+    /// The last event of the view.
+    pub head: watch::Sender<EventId>,
     pub pages: broadcast::Sender<Arc<Page>>,
     pub plan: watch::Sender<Plan>,
     pub trouble: watch::Sender<Option<String>>,
@@ -81,6 +83,12 @@ impl Handle {
 
     pub fn head(&self) -> EventId {
         self.shared.view.read().unwrap_or_else(PoisonError::into_inner).world.head()
+    }
+
+    /// Changes when the view has. Whoever looks at the view must wait for this, and not for the log: an event can be read
+    /// from the store before the view shows it.
+    pub fn heads(&self) -> watch::Receiver<EventId> {
+        self.shared.head.subscribe()
     }
 
     /// An agent's whole history, inherited parts first, with what was interrupted marked.

@@ -4,6 +4,7 @@ use super::daemon::{Grounds, PATIENCE};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -11,6 +12,8 @@ pub struct Tools {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
+    /// Where its words go.
+    said: PathBuf,
     asked: u64,
     /// Answers that came before they were looked for.
     early: Vec<Value>,
@@ -34,14 +37,15 @@ impl Tools {
 
     /// Starts it, and says nothing.
     pub fn bare(grounds: &Grounds, agent: &str) -> Self {
-        let said = fs::File::options().create(true).append(true).open(grounds.path().join("said")).unwrap();
+        let said = grounds.path().join("said");
+        let words = fs::File::options().create(true).append(true).open(&said).unwrap();
         let mut command = grounds.command(&["mcp", "--agent", agent]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(said).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(words).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (told, lines) = channel();
         // Ends with the output, which ends with the child.
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
-        Self { input: child.stdin.take(), child, lines, asked: 0, early: Vec::new() }
+        Self { input: child.stdin.take(), child, lines, said, asked: 0, early: Vec::new() }
     }
 
     pub fn shake_hands(&mut self) -> Value {
@@ -77,7 +81,10 @@ impl Tools {
             if let Some(at) = self.early.iter().position(|answer| answer["id"] == *id) {
                 return self.early.remove(at);
             }
-            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {id}"));
+            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+                let said = fs::read_to_string(&self.said).unwrap_or_default();
+                panic!("no answer to {id} ({error}, ended: {:?}): {said}", self.child.try_wait())
+            });
             self.early.push(protocol(&line));
         }
     }
