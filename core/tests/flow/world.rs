@@ -164,8 +164,8 @@ fn a_decision_rests_on_what_it_read_and_on_what_it_changes() {
     // Nor may those who write to each other be killed meanwhile.
     let two = || given([created(A, None), created(B, None)]);
     rests_on(two(), send(to_a, to_b, "one"), [a, b, mail(to_a), mail(to_b)]);
-    rests_on(two().and(sent(human, to_a, "one")), take(to_a), [mail(to_a)]);
-    rests_on(two().and(sent(human, to_a, "one")), read(to_a), [mail(to_a)]);
+    rests_on(two().and(sent(human, to_a, "one")), take(to_a), [a, mail(to_a)]);
+    rests_on(two().and(sent(human, to_a, "one")), read(to_a), [a, mail(to_a)]);
     let line = Imported::Message {
         agent: A,
         kind: MessageKind::User,
