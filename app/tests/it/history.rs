@@ -32,48 +32,77 @@ struct Expected {
 
 #[test]
 fn every_tree_is_replayed_sqlite() {
-    every_tree("", |settings| Grounds::with(&settings));
+    let trees = trees();
+    without_an_index(&Grounds::with(WITHOUT_AN_INDEX), &trees);
+    let grounds = Grounds::with(WITH_AN_INDEX);
+    with_an_index(&grounds, &trees, &|sql| {
+        rusqlite::Connection::open(grounds.database()).unwrap().execute_batch(sql).unwrap();
+    });
 }
 
 #[test]
 fn every_tree_is_replayed_postgres() {
-    let server = Server::shared();
-    let mut databases = Vec::new();
-    every_tree("postgres", |settings| {
-        let database = server.database();
-        let grounds = Grounds::with(&format!("store = '{}'\n{settings}", database.url()));
-        databases.push(database);
-        grounds
-    });
+    let trees = trees();
+    let databases = [(); 2].map(|()| Server::shared().database());
+    let grounds = |at: usize, settings: &str| Grounds::with(&format!("store = '{}'\n{settings}", databases[at].url()));
+    without_an_index(&grounds(0, WITHOUT_AN_INDEX), &trees);
+    with_an_index(&grounds(1, WITH_AN_INDEX), &trees, &|sql| databases[1].run_sql(sql));
 }
 
-/// Without an index, as much of it as the smallest distance of snapshots gives, across restarts, and when all that is
-/// derived from the log was made anew.
-fn every_tree(store: &str, mut grounds: impl FnMut(String) -> Grounds) {
-    let trees: Vec<Tree> = fs::read_to_string(format!("{REPLAY}/random-trees.jsonl"))
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(trees.len(), 200);
-    for snapshot_every in [1_000_000, 100] {
-        let grounds = grounds(format!("snapshot_every = {snapshot_every}"));
-        let daemon = grounds.up();
-        let imported = import(&daemon.door, lines_of(&trees).into());
-        assert_eq!(imported.status, 201, "{store}: {imported:?}");
-        let agents: BTreeMap<String, String> = serde_json::from_value(imported.json()["agents"].clone()).unwrap();
-        check_trees(&daemon.door, &trees, &agents);
-        daemon.kill();
-        let daemon = grounds.up();
-        check_trees(&daemon.door, &trees, &agents);
-        let repaired = grounds.run(&["fsck", "--repair"]);
-        assert_eq!(repaired.code, Some(0), "{store}: {repaired:?}");
-        check_trees(&daemon.door, &trees, &agents);
-        drop(daemon);
-        grounds.run(&["fsck", "--repair"]).good();
-        let daemon = grounds.up();
-        check_trees(&daemon.door, &trees, &agents);
+/// Snapshots so far apart that none is kept before the daemon ends.
+const WITHOUT_AN_INDEX: &str = "snapshot_every = 1000000";
+/// And as close together as is allowed.
+const WITH_AN_INDEX: &str = "snapshot_every = 100";
+
+fn without_an_index(grounds: &Grounds, trees: &[Tree]) {
+    let daemon = grounds.up();
+    let agents = import_trees(&daemon.door, trees);
+    check_trees(&daemon.door, trees, &agents);
+    daemon.kill();
+    check_trees(&grounds.up().door, trees, &agents);
+}
+
+fn with_an_index(grounds: &Grounds, trees: &[Tree], run_sql: &dyn Fn(&str)) {
+    let daemon = grounds.up();
+    let agents = import_trees(&daemon.door, trees);
+    check_trees(&daemon.door, trees, &agents);
+    daemon.kill();
+    grounds.run(&["fsck"]).good();
+    // The index lies: the daemon says so when it is asked, and makes it anew.
+    run_sql("DELETE FROM runs");
+    let daemon = grounds.up();
+    let found = grounds.run(&["fsck"]);
+    assert_eq!(found.code, Some(4), "{found:?}");
+    assert!(found.stdout.contains("the index of agent"), "{found:?}");
+    let mended = grounds.run(&["fsck", "--repair"]).good();
+    assert!(mended.contains("mended"), "{mended}");
+    check_trees(&daemon.door, trees, &agents);
+    // It goes on from there.
+    let agent = daemon.door.child(&daemon.door.root());
+    for number in 0..150 {
+        daemon.door.add(&agent, "user", &number.to_string());
     }
+    daemon.kill();
+    run_sql("DELETE FROM runs");
+    grounds.run(&["fsck", "--repair"]).good();
+    let daemon = grounds.up();
+    grounds.run(&["fsck"]).good();
+    check_trees(&daemon.door, trees, &agents);
+    assert_eq!(daemon.door.context(&agent).len(), 150);
+}
+
+fn trees() -> Vec<Tree> {
+    let lines = fs::read_to_string(format!("{REPLAY}/random-trees.jsonl")).unwrap();
+    let trees: Vec<Tree> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(trees.len(), 200);
+    trees
+}
+
+/// Gives which of the file's agents became which.
+fn import_trees(door: &Door, trees: &[Tree]) -> BTreeMap<String, String> {
+    let imported = import(door, lines_of(trees).into());
+    assert_eq!(imported.status, 201, "{imported:?}");
+    serde_json::from_value(imported.json()["agents"].clone()).unwrap()
 }
 
 /// All trees in one file; the ids of each are moved so that none meet.
