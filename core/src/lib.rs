@@ -19,6 +19,9 @@
 //! | [`world`] | everything that is true now, folded from the log |
 //! | [`step`](mod@step) | deciding, applying, settling |
 //! | [`plan`](mod@plan) | what the shell should bring about |
+//! | [`output`] | what a child says, in one form for all harnesses |
+//! | [`stream_json`] | the form in which the Claude CLI says it |
+//! | [`usage`] | money and tokens, and the meter that adds them up |
 //! | [`id`], [`time`] | identities and instants |
 
 // A new variant must be thought of wherever it matters.
@@ -30,11 +33,14 @@ pub mod event;
 pub mod history;
 pub mod id;
 pub mod mail;
+pub mod output;
 pub mod plan;
 pub mod refusal;
 pub mod session;
 pub mod step;
+pub mod stream_json;
 pub mod time;
+pub mod usage;
 pub mod world;
 
 pub use command::Command;
@@ -42,8 +48,10 @@ pub use event::{Event, EventId, Record, Stream};
 pub use history::MessageKind;
 pub use id::{AgentId, SessionId};
 pub use mail::Address;
+pub use output::Output;
 pub use plan::{Plan, plan};
 pub use refusal::Refusal;
 pub use step::{decide, rests_on, settle, step};
 pub use time::Timestamp;
+pub use usage::{Meter, Usage};
 pub use world::World;

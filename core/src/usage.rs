@@ -1,0 +1,138 @@
+//! What a run costs: money and tokens, and the meter that adds them up without counting anything twice.
+
+use crate::output::TurnEnd;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign};
+
+/// An amount of US dollars, in billionths: a short answer of a small model costs a few millionths, and the sum of many rounded
+/// millionths would be wrong. 64 bits of them are 18 billion dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Money {
+    pub nanodollars: u64,
+}
+
+/// What was used: by a turn, a run, an agent or a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub cost: Money,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_read_tokens: u64,
+    pub cache_write_tokens: u64,
+}
+
+/// Turns the results of one harness session into what each turn used.
+///
+/// Old versions of the Claude CLI report totals that begin at nothing with each process. Newer ones go on counting when a session
+/// is resumed, let a fork begin at its parent's total, and say beside it what was used since the last result. So the meter
+/// must know whether the session has a past, and must be told of each new process.
+///
+/// A turn that was killed has no result. Where totals go on over resumes, the next result brings in what it used; where they
+/// do not, it is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Meter {
+    /// Nothing was reported yet, and the session is new: all that will be reported is ours.
+    New,
+    /// Nothing was reported yet, and the session began as a copy of another: its totals may contain the other's.
+    Inherited,
+    /// The last totals of this process. They begin at nothing with the next.
+    PerProcess(Usage),
+    /// The last totals of the session. They go on over resumes.
+    PerSession(Usage),
+}
+
+impl Meter {
+    /// The session goes on in a new process.
+    pub fn new_process(&mut self) {
+        match self {
+            Self::PerProcess(seen) => *seen = Usage::default(),
+            Self::New | Self::Inherited | Self::PerSession(_) => {}
+        }
+    }
+
+    /// What was used since the result before this one.
+    pub fn take(&mut self, end: &TurnEnd) -> Usage {
+        let total = end.total;
+        // A child that failed before it could ask anything reports nothing, in either manner.
+        if total == Usage::default() && end.since_last.is_none() {
+            return Usage::default();
+        }
+        let (used, next) = match (*self, end.since_last) {
+            (Self::New, Some(since)) => (since.max(total), Self::PerSession(total)),
+            (Self::Inherited | Self::PerProcess(_), Some(since)) => (since, Self::PerSession(total)),
+            (Self::PerSession(seen), Some(since)) => {
+                (since.max(total.saturating_sub(seen)), Self::PerSession(seen.max(total)))
+            }
+            (Self::PerSession(seen), None) => (total.saturating_sub(seen), Self::PerSession(seen.max(total))),
+            (Self::PerProcess(seen), None) => (total.saturating_sub(seen), Self::PerProcess(seen.max(total))),
+            (Self::New | Self::Inherited, None) => (total, Self::PerProcess(total)),
+        };
+        *self = next;
+        used
+    }
+}
+
+impl Money {
+    /// From a figure as the child writes it. What is not an amount is nothing.
+    pub fn from_dollars(dollars: f64) -> Self {
+        // The cast saturates, and makes nothing of what is negative or not a number.
+        Self { nanodollars: (dollars * 1e9).round() as u64 }
+    }
+}
+
+impl Usage {
+    /// All tokens, those of the cache included.
+    pub fn tokens(&self) -> u64 {
+        [self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+
+    fn max(self, other: Self) -> Self {
+        self.with(other, u64::max)
+    }
+
+    fn saturating_sub(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+
+    /// The same operation on each figure.
+    fn with(self, other: Self, each: fn(u64, u64) -> u64) -> Self {
+        Self {
+            cost: Money { nanodollars: each(self.cost.nanodollars, other.cost.nanodollars) },
+            input_tokens: each(self.input_tokens, other.input_tokens),
+            output_tokens: each(self.output_tokens, other.output_tokens),
+            cache_read_tokens: each(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens: each(self.cache_write_tokens, other.cache_write_tokens),
+        }
+    }
+}
+
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl fmt::Display for Money {
+    /// Whole cents from a dollar on, else as many places as are needed to see something: `$12.30`, `$0.0042`, `$0`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DOLLAR: u64 = 1_000_000_000;
+        let cents = self.nanodollars.saturating_add(5_000_000) / 10_000_000;
+        match self.nanodollars {
+            0 => f.write_str("$0"),
+            DOLLAR.. => write!(f, "${}.{:02}", cents / 100, cents % 100),
+            less => write!(f, "$0.{}", format!("{less:09}").trim_end_matches('0')),
+        }
+    }
+}
