@@ -21,6 +21,7 @@
 //! | [`plan`](mod@plan) | what the shell should bring about |
 //! | [`output`] | what a child says, in one form for all harnesses |
 //! | [`stream_json`] | the form in which the Claude CLI says it |
+//! | [`outcome`] | how a run went, and why it is over |
 //! | [`usage`] | money and tokens, and the meter that adds them up |
 //! | [`id`], [`time`] | identities and instants |
 
@@ -33,6 +34,7 @@ pub mod event;
 pub mod history;
 pub mod id;
 pub mod mail;
+pub mod outcome;
 pub mod output;
 pub mod plan;
 pub mod refusal;
@@ -48,6 +50,7 @@ pub use event::{Event, EventId, Record, Stream};
 pub use history::MessageKind;
 pub use id::{AgentId, SessionId};
 pub use mail::Address;
+pub use outcome::{Cause, Exit, Outcome};
 pub use output::Output;
 pub use plan::{Plan, plan};
 pub use refusal::Refusal;

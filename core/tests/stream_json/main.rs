@@ -1,14 +1,16 @@
-//! The stream of the real Claude CLI, as it was recorded: every file in `fixtures/claude-cli` is read and metered.
+//! The stream of the real Claude CLI, as it was recorded: every file in `fixtures/claude-cli` is read, judged and metered.
 //! `NAME.stdout.jsonl` is what version 2.1.325 said (2.1.112 with the prefix `js_`), `NAME.meta.json` how it was called and ended.
 
 #![allow(clippy::disallowed_methods, reason = "recordings are read from files, though not by the core itself")]
 #![allow(clippy::unwrap_used, reason = "a test and its support stop where something is not as it must be")]
 
 mod metering;
+mod outcomes;
 mod shapes;
 
 use hatchery_core::output::{Output, TurnEnd};
 use hatchery_core::stream_json::parse;
+use hatchery_core::{Exit, Outcome};
 use std::fs;
 use std::path::PathBuf;
 
@@ -28,9 +30,25 @@ fn recorded(name: &str) -> String {
     fs::read_to_string(folder().join(format!("{name}.stdout.jsonl"))).unwrap()
 }
 
+/// How the recorded process ended: a negative code stands for a signal.
+fn exit(name: &str) -> Exit {
+    let meta = fs::read_to_string(folder().join(format!("{name}.meta.json"))).unwrap();
+    let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
+    match i32::try_from(meta["rc"].as_i64().unwrap()).unwrap() {
+        signal @ ..0 => Exit::Signal(-signal),
+        code => Exit::Code(code),
+    }
+}
+
 /// What was said, without the lines that are not JSON.
 fn outputs(name: &str) -> Vec<Output> {
     recorded(name).lines().filter_map(|line| parse(line).ok()).flatten().collect()
+}
+
+fn outcome(name: &str) -> Outcome {
+    let mut outcome = Outcome::default();
+    outputs(name).iter().for_each(|output| outcome.take(output));
+    outcome
 }
 
 fn turn_ends(name: &str) -> Vec<TurnEnd> {

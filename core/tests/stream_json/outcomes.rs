@@ -1,0 +1,241 @@
+//! Every recorded run has the cause that a person would give it, and the words that it ended with.
+
+use super::{exit, names, outcome};
+use hatchery_core::Cause::{self, *};
+use hatchery_core::output::Output;
+use hatchery_core::stream_json::parse;
+use hatchery_core::{Exit, Outcome, Timestamp};
+
+/// Name, how the process ended, the cause, and how the last result's words begin.
+const RUNS: &[(&str, Exit, Cause, &str)] = &[
+    ("agent_flag", Exit::Code(0), Completed, "hi"),
+    ("agents_task", Exit::Code(0), Completed, "main done"),
+    ("api400", Exit::Code(1), Crashed, "API Error: 400 messages: bad"),
+    ("api400_credit", Exit::Code(1), OutOfCredit, "Credit balance is too low"),
+    ("api400_toolong", Exit::Code(1), PromptTooLong, "Prompt is too long · the request is ~210"),
+    ("api401", Exit::Code(1), Unauthorised, "Invalid API key · Fix external API key"),
+    ("api403", Exit::Code(1), Unauthorised, "Failed to authenticate. API Error: 403 n"),
+    ("api429_forever", Exit::Code(1), RateLimited, "API Error: Request rejected (429) · Rate"),
+    ("api429_once", Exit::Code(0), Completed, "recovered"),
+    ("api500_forever", Exit::Code(1), Crashed, "API Error: 500 Internal server error. Th"),
+    ("api500_forever_retries0", Exit::Code(1), Crashed, "API Error: 500 Internal server error. Th"),
+    ("api500_once", Exit::Code(0), Completed, "recovered"),
+    ("api529_forever", Exit::Code(1), Overloaded, "API Error: Repeated 529 Overloaded error"),
+    ("api529_forever_retries1", Exit::Code(1), Overloaded, "API Error: 529 Overloaded. This is a ser"),
+    ("auth_token", Exit::Code(0), Completed, "end"),
+    ("bad_flag", Exit::Code(1), Crashed, ""),
+    ("bare", Exit::Code(0), Completed, "x"),
+    ("bare_resume", Exit::Code(0), Completed, "x"),
+    ("conn_refused", Exit::Code(1), Crashed, "API Error: Connection refused — a firewa"),
+    ("continue", Exit::Code(0), Completed, "x"),
+    ("empty_answer", Exit::Code(0), Completed, "default answer"),
+    ("fork", Exit::Code(0), Completed, "answer fork"),
+    ("fork_with_session_id", Exit::Code(0), Completed, "answer fork"),
+    ("hang_mid_stream", Exit::Code(0), Completed, "recovered"),
+    ("hang_no_headers", Exit::Code(0), Completed, "recovered"),
+    ("hooks_events", Exit::Code(0), Completed, "now really done"),
+    ("js_api529", Exit::Code(1), Overloaded, "API Error: 529 {\"type\":\"error\",\"error\":{"),
+    ("js_denied", Exit::Code(0), Completed, "x"),
+    ("js_mcp", Exit::Code(0), Completed, "Signalled."),
+    ("js_no_verbose", Exit::Code(1), Crashed, ""),
+    ("js_plain", Exit::Code(0), Completed, "hi"),
+    ("js_resume", Exit::Code(0), Completed, "two"),
+    ("js_resume_other_cwd", Exit::Code(1), Crashed, "No conversation found with session ID: 0"),
+    ("js_sigint", Exit::Code(0), UserEnded, "[ede_diagnostic] result_type=user last_c"),
+    ("js_team_lead", Exit::Code(0), Completed, "idle"),
+    ("js_teammate_prewritten", Exit::Code(0), Completed, "x"),
+    ("json_schema", Exit::Code(0), Completed, "{\"ok\":true}"),
+    ("max_budget", Exit::Code(1), Crashed, "Reached maximum budget ($0.01)"),
+    ("max_turns", Exit::Code(1), Crashed, "Reached maximum number of turns (2)"),
+    ("mcp_always_load", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_bad_config", Exit::Code(1), Crashed, ""),
+    ("mcp_bad_input", Exit::Code(0), Completed, "ok"),
+    ("mcp_http", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_http_badtoken", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_http_down", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_http_envtoken", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_parallel", Exit::Code(0), Completed, "ok"),
+    ("mcp_slow_start", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_slow_start_timeout", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_slow_tool", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_stdio", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_stdio_denied", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_stdio_missing", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_stdio_notoolsearch", Exit::Code(0), Completed, "Signalled."),
+    ("mcp_tool_iserror", Exit::Code(0), Completed, "ok"),
+    ("mcp_tool_timeout", Exit::Code(0), Completed, "Signalled."),
+    ("model_custom", Exit::Code(0), Completed, "end"),
+    ("new_teammate_prewritten", Exit::Code(0), Completed, "x"),
+    ("new_teammate_stdin_idle", Exit::Code(0), Completed, "x"),
+    ("no_api_key", Exit::Code(1), Unauthorised, "Not logged in · Please run /login"),
+    ("no_persist", Exit::Code(0), Completed, "x"),
+    ("no_persist_resume", Exit::Code(1), Crashed, "No conversation found with session ID: 5"),
+    ("no_prompt", Exit::Code(1), Crashed, ""),
+    ("output_json", Exit::Code(0), Completed, "one line"),
+    ("output_text", Exit::Code(0), Crashed, ""),
+    ("partial_messages", Exit::Code(0), Completed, "Done."),
+    ("permmode_acceptEdits", Exit::Code(0), Completed, "end"),
+    ("permmode_auto", Exit::Code(0), Completed, "end"),
+    ("permmode_bypassPermissions", Exit::Code(1), Crashed, ""),
+    ("permmode_default", Exit::Code(0), Completed, "end"),
+    ("permmode_dontAsk", Exit::Code(0), Completed, "end"),
+    ("permmode_manual", Exit::Code(0), Completed, "end"),
+    ("permmode_plan", Exit::Code(0), Completed, "end"),
+    ("plain", Exit::Code(0), Completed, "Hello from the fake model."),
+    ("prompt_dash", Exit::Code(0), Completed, "ok"),
+    ("prompt_on_stdin", Exit::Code(0), Completed, "one line"),
+    ("prompt_slash_path", Exit::Code(0), Completed, "ok"),
+    ("prompt_slash_unknown", Exit::Code(0), Completed, "ok"),
+    ("resume", Exit::Code(0), Completed, "answer two"),
+    ("resume_other_cwd", Exit::Code(0), Completed, "x"),
+    ("resume_snapshot_off", Exit::Code(0), Completed, "answer three"),
+    ("resume_unknown", Exit::Code(1), Crashed, "No conversation found with session ID: 9"),
+    ("session_id_bad", Exit::Code(1), Crashed, ""),
+    ("session_id_first", Exit::Code(0), Completed, "answer one"),
+    ("session_id_reuse_error", Exit::Code(1), Crashed, ""),
+    ("settings_bad", Exit::Code(0), Completed, "end"),
+    ("settings_missing_file", Exit::Code(1), Crashed, ""),
+    ("sig_SIGHUP_stream", Exit::Code(129), Crashed, ""),
+    ("sig_SIGHUP_stream_resume", Exit::Code(0), Completed, "resumed ok"),
+    ("sig_SIGINT_stream", Exit::Code(0), UserEnded, "[ede_diagnostic] result_type=user last_c"),
+    ("sig_SIGINT_stream_resume", Exit::Code(0), Completed, "resumed ok"),
+    ("sig_SIGINT_tool", Exit::Code(0), UserEnded, "[ede_diagnostic] result_type=user last_c"),
+    ("sig_SIGINT_tool_resume", Exit::Code(0), Completed, "resumed ok"),
+    ("sig_SIGKILL_stream", Exit::Signal(9), Crashed, ""),
+    ("sig_SIGKILL_stream_resume", Exit::Code(0), Completed, "resumed ok"),
+    ("sig_SIGTERM_stream", Exit::Code(143), Crashed, ""),
+    ("sig_SIGTERM_stream_resume", Exit::Code(0), Completed, "resumed ok"),
+    ("sig_SIGTERM_tool", Exit::Code(143), Crashed, ""),
+    ("sig_SIGTERM_tool_resume", Exit::Code(0), Completed, "resumed ok"),
+    ("skip_perms_root", Exit::Code(1), Crashed, ""),
+    ("skip_perms_root_sandbox", Exit::Code(0), Completed, "end"),
+    ("sse_overloaded_mid", Exit::Code(0), Completed, "recovered"),
+    ("stdin_bad_json", Exit::Code(1), Crashed, ""),
+    ("stdin_can_use_tool", Exit::Code(0), Completed, "done"),
+    ("stdin_empty", Exit::Code(0), Crashed, ""),
+    ("stdin_interrupt", Exit::Code(0), Completed, "after interrupt"),
+    ("stdin_one", Exit::Code(0), Completed, "one"),
+    ("stdin_pipe_left_open", Exit::Code(0), Completed, "ok"),
+    ("stdin_two_turns", Exit::Code(0), Completed, "two"),
+    ("stdin_unknown_type", Exit::Code(0), Completed, "one"),
+    ("stop_max_tokens", Exit::Code(0), Completed, "default answer"),
+    ("stream_json_no_verbose", Exit::Code(1), Crashed, ""),
+    ("system_prompt", Exit::Code(0), Completed, "x"),
+    ("teams_inbox_lead", Exit::Code(0), Completed, "lead 3"),
+    ("teams_tools", Exit::Code(0), Completed, "x"),
+    ("tool_denied", Exit::Code(0), Completed, "Could not."),
+    ("tool_unknown", Exit::Code(0), Completed, "ok"),
+    ("tool_use", Exit::Code(0), Completed, "All done."),
+];
+
+/// The only runs whose last turn was broken off. `stdin_interrupt` went on afterwards.
+const INTERRUPTED: [&str; 3] = ["js_sigint", "sig_SIGINT_stream", "sig_SIGINT_tool"];
+
+#[test]
+fn every_recorded_run_is_judged_rightly() {
+    assert_eq!(names(), RUNS.iter().map(|(name, ..)| *name).collect::<Vec<_>>(), "each recorded run has its row");
+    for (name, ended, cause, words) in RUNS {
+        let outcome = outcome(name);
+        assert_eq!(exit(name), *ended, "{name}");
+        let (judged, detail) = outcome.cause(*ended);
+        assert_eq!(judged, *cause, "{name}: {detail}");
+        assert_eq!(outcome.interrupted(), INTERRUPTED.contains(name), "{name}");
+        let last = outcome.last_turn().map(|turn| turn.text.clone().unwrap_or(turn.errors.join("; ")));
+        assert!(last.unwrap_or_default().starts_with(words), "{name}");
+    }
+}
+
+#[test]
+fn the_words_say_what_happened_and_what_to_do() {
+    let detail = |name: &str| outcome(name).cause(exit(name)).1;
+    assert_eq!(detail("plain"), "Its last turn ended well.");
+    assert_eq!(
+        detail("api400_credit"),
+        "It failed: Credit balance is too low. Add credit to the account, then resume it."
+    );
+    assert_eq!(
+        detail("session_id_reuse_error"),
+        "It ended before it said anything (exit code 1). Look at what it wrote to stderr."
+    );
+    assert_eq!(
+        detail("sig_SIGTERM_tool"),
+        "It ended in the middle of a turn (exit code 143, as after SIGTERM). \
+         Look at what it wrote to stderr. It can be resumed."
+    );
+    assert_eq!(
+        detail("sig_SIGKILL_stream"),
+        "It ended in the middle of a turn (SIGKILL). Look at what it wrote to stderr. It can be resumed."
+    );
+    assert_eq!(detail("sig_SIGINT_tool"), "Its last turn was interrupted (exit code 0). It can be resumed.");
+    assert_eq!(detail("max_turns"), "It failed: Reached maximum number of turns (2). Resume it, or begin anew.");
+}
+
+#[test]
+fn the_exit_code_alone_decides_nothing() {
+    for ended in [Exit::Code(0), Exit::Code(1), Exit::Signal(9), Exit::Unknown] {
+        assert_eq!(outcome("plain").cause(ended).0, Completed, "{ended}");
+        assert_eq!(outcome("api529_forever").cause(ended).0, Overloaded, "{ended}");
+        assert_eq!(Outcome::default().cause(ended).0, Crashed, "{ended}");
+    }
+}
+
+#[test]
+fn a_turn_that_began_after_the_last_result_counts() {
+    let mut outcome = outcome("plain");
+    outcome.take(&Output::Heard { uuid: "another".to_owned() });
+    assert_eq!(outcome.cause(Exit::Signal(9)).0, Crashed, "the first turn ended well, but it died in the second");
+    assert_eq!(outcome.last_turn(), None);
+}
+
+#[test]
+fn a_failure_of_an_earlier_turn_does_not_taint_a_later_one() {
+    let mut outcome = outcome("api400_credit");
+    let [ended] = parse(r#"{"type":"result","is_error":true,"subtype":"success"}"#).unwrap().try_into().unwrap();
+    outcome.take(&Output::Text { text: "a new turn".to_owned() });
+    outcome.take(&ended);
+    assert_eq!(outcome.cause(Exit::Code(1)).0, Crashed, "this time nobody spoke of credit");
+}
+
+#[test]
+fn what_a_sub_agent_says_is_never_the_parents_end() {
+    let of_a_minion = r#"{"type":"result","is_error":true,"api_error_status":529,"parent_tool_use_id":"toolu_1"}"#;
+    let mut outcome = outcome("plain");
+    parse(of_a_minion).unwrap().iter().for_each(|output| outcome.take(output));
+    assert_eq!(outcome.cause(Exit::Code(0)).0, Completed);
+}
+
+#[test]
+fn an_api_error_without_a_result_is_a_crash_that_tells_of_it() {
+    let mut outcome = Outcome::default();
+    let line = super::recorded("api429_forever")
+        .lines()
+        .find(|line| line.contains("is_api_error_message"))
+        .unwrap()
+        .to_owned();
+    parse(&line).unwrap().iter().for_each(|output| outcome.take(output));
+    let (cause, detail) = outcome.cause(Exit::Unknown);
+    assert_eq!(cause, Crashed);
+    assert!(detail.contains("exit code unknown") && detail.contains("Rate limited"), "{detail}");
+}
+
+#[test]
+fn the_time_at_which_a_limit_is_lifted_is_kept() {
+    let limit = |status: &str| {
+        format!(r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"{status}","resetsAt":1800000000}}}}"#)
+    };
+    let mut outcome = Outcome::default();
+    parse(&limit("allowed")).unwrap().iter().for_each(|output| outcome.take(output));
+    assert_eq!(outcome.resets_at(), None, "nothing was refused");
+    parse(&limit("rejected")).unwrap().iter().for_each(|output| outcome.take(output));
+    assert_eq!(outcome.resets_at(), Some(Timestamp(1_800_000_000_000)));
+}
+
+#[test]
+fn an_outcome_can_be_written_down() {
+    for name in names() {
+        let outcome = outcome(&name);
+        let bytes = postcard::to_stdvec(&outcome).unwrap();
+        assert_eq!(postcard::from_bytes::<Outcome>(&bytes).unwrap(), outcome, "{name}");
+    }
+    assert_eq!(serde_json::to_string(&LostWithMachine).unwrap(), r#""lost_with_machine""#);
+}
