@@ -1,5 +1,6 @@
 //! The command line. One file a subcommand: its help text, its arguments and what it does sit together.
 
+mod attach;
 mod clear;
 mod completions;
 mod demo;
@@ -11,7 +12,9 @@ mod fork;
 mod fsck;
 mod history;
 mod import;
+mod interrupt;
 mod kill;
+mod launch;
 mod mail;
 mod mark;
 mod mcp;
@@ -19,11 +22,18 @@ mod paint;
 mod ps;
 mod rename;
 mod rewind;
+mod run;
+mod runs;
+mod say;
 mod send;
 mod session;
 mod status;
+mod stop;
 mod tree;
 mod up;
+mod usage;
+mod why;
+mod wishes;
 
 use crate::config::{Config, Flags};
 use crate::project::Project;
@@ -71,6 +81,15 @@ enum Command {
     Down(down::Args),
     Status(status::Args),
     Demo(demo::Args),
+    Run(run::Args),
+    Say(say::Args),
+    Attach(attach::Args),
+    Interrupt(interrupt::Args),
+    Stop(stop::Args),
+    Runs(runs::Args),
+    Why(why::Args),
+    Usage(usage::Args),
+    Launch(launch::Args),
     Events(events::Args),
     Session(session::Args),
     Ps(ps::Args),
@@ -122,6 +141,15 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Down(args) => down::run(&context, &args),
         Command::Status(args) => status::run(&context, &args),
         Command::Demo(args) => demo::run(&context, &args),
+        Command::Run(args) => run::run(&context, &args),
+        Command::Say(args) => say::run(&context, &args),
+        Command::Attach(args) => attach::run(&context, &args),
+        Command::Interrupt(args) => interrupt::run(&context, &args),
+        Command::Stop(args) => stop::run(&context, &args),
+        Command::Runs(args) => runs::run(&context, &args),
+        Command::Why(args) => why::run(&context, &args),
+        Command::Usage(args) => usage::run(&context, &args),
+        Command::Launch(args) => launch::run(&args),
         Command::Events(args) => events::run(&context, &args),
         Command::Session(args) => session::run(&context, &args),
         Command::Ps(args) => ps::run(&context, &args),
@@ -208,6 +236,17 @@ fn written(result: std::io::Result<()>) -> Result<(), Report> {
 /// Words for a person who asked, where there is no data.
 fn say(words: impl std::fmt::Display) {
     anstream::eprintln!("{words}");
+}
+
+/// A text that is given, or comes from standard input when `-` is.
+fn text_or_stdin(given: &str) -> Result<String, Report> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    match given {
+        "-" => std::io::stdin().read_to_string(&mut text).context("standard input cannot be read as UTF-8")?,
+        given => return Ok(given.to_owned()),
+    };
+    Ok(text)
 }
 
 /// Who is meant by an argument. An id may begin with a dash, and is an id all the same; anything shorter that does is

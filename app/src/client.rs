@@ -98,6 +98,11 @@ impl Client {
         }
     }
 
+    /// The project's daemon if one answers now, asked with another token than the project's.
+    pub fn announced(project: &Project, token: String) -> Option<Self> {
+        project.daemon().map(|daemon| Self::new(&daemon.url, token))
+    }
+
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Report> {
         let response = self.send(Method::GET, path, Bytes::new()).await?;
         Ok(read(response).await?)

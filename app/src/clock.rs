@@ -19,12 +19,22 @@ impl Clock for SystemClock {
     }
 }
 
+/// What time it is.
+pub fn now() -> Timestamp {
+    SystemClock.now()
+}
+
 pub fn new_agent_id() -> AgentId {
     drawn(AgentId::from_bytes)
 }
 
 pub fn new_session_id() -> SessionId {
     drawn(SessionId::from_bytes)
+}
+
+/// A random UUID in the usual form, for those who know no other.
+pub fn new_uuid() -> String {
+    uuid::Builder::from_random_bytes(random()).into_uuid().to_string()
 }
 
 /// One id in 64 would begin with a dash when written, and look like an option on a command line. It is drawn again.

@@ -5,12 +5,14 @@ use crate::project::Project;
 use crate::report::{Code, Report};
 use crate::store::StoreUrl;
 use config::{Environment, File, FileFormat, Source as _};
+use hatchery_core::run;
 use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Environment variables with our prefix that are not settings.
-const NOT_SETTINGS: [&str; 3] = ["project", "seed", "soak"];
+const NOT_SETTINGS: [&str; 5] = ["project", "seed", "soak", "attempt", "sim_state"];
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -26,6 +28,23 @@ pub struct Config {
     pub max_connections: usize,
     pub max_body_bytes: usize,
     pub snapshot_every: u64,
+    pub runs: Runs,
+}
+
+/// How agents are run, unless a command says otherwise.
+#[derive(Clone, Debug)]
+pub struct Runs {
+    pub harness: String,
+    pub claude_path: PathBuf,
+    pub claude_args: Vec<String>,
+    /// What children get of the daemon's environment besides the usual.
+    pub pass_env: Vec<String>,
+    pub script: Option<String>,
+    pub stall_ms: u64,
+    pub kill_stuck: bool,
+    pub retries: u32,
+    pub park: bool,
+    pub stop_grace: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -43,6 +62,8 @@ pub struct Flags {
     pub port: Option<u16>,
     pub store: Option<String>,
     pub no_open: bool,
+    /// From `CLAUDE_CLI_PATH`, which others know as well.
+    pub claude_path: Option<PathBuf>,
 }
 
 /// The settings as people write them.
@@ -60,9 +81,19 @@ struct Settings {
     max_connections: Option<usize>,
     max_body_bytes: Option<usize>,
     snapshot_every: Option<u64>,
+    harness: Option<String>,
+    claude_path: Option<PathBuf>,
+    claude_args: Option<Vec<String>>,
+    pass_env: Option<Vec<String>>,
+    script: Option<String>,
+    stall_ms: Option<u64>,
+    kill_stuck: Option<bool>,
+    retries: Option<u32>,
+    park: Option<bool>,
+    stop_grace_ms: Option<u64>,
 }
 
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 22] = [
     "listen",
     "port",
     "store",
@@ -75,12 +106,23 @@ const KNOWN: [&str; 12] = [
     "max_connections",
     "max_body_bytes",
     "snapshot_every",
+    "harness",
+    "claude_path",
+    "claude_args",
+    "pass_env",
+    "script",
+    "stall_ms",
+    "kill_stuck",
+    "retries",
+    "park",
+    "stop_grace_ms",
 ];
 
 impl Config {
     pub fn resolve(project: &Project, flags: &Flags) -> Result<Self, Report> {
         let environment = std::env::vars().collect();
-        Self::resolve_in(project, flags, environment)
+        let claude_path = flags.claude_path.clone().or_else(|| std::env::var_os("CLAUDE_CLI_PATH").map(PathBuf::from));
+        Self::resolve_in(project, &Flags { claude_path, ..flags.clone() }, environment)
     }
 
     fn resolve_in(
@@ -94,6 +136,8 @@ impl Config {
             .try_parsing(true)
             .list_separator(",")
             .with_list_parse_key("allowed_hosts")
+            .with_list_parse_key("claude_args")
+            .with_list_parse_key("pass_env")
             .source(Some(environment.into_iter().collect()));
         let wrong =
             |error: config::ConfigError| Report::new(Code::Usage, format_args!("the configuration is wrong: {error}"));
@@ -147,7 +191,23 @@ impl Settings {
         let connections = in_range("max_connections", self.max_connections.unwrap_or(4_096) as u64, 8, 1_000_000)?;
         let body = in_range("max_body_bytes", self.max_body_bytes.unwrap_or(8 << 20) as u64, 4_096, 64 << 20)?;
         let snapshot_every = in_range("snapshot_every", self.snapshot_every.unwrap_or(10_000), 100, 10_000_000)?;
+        let stall_ms = in_range("stall_ms", self.stall_ms.unwrap_or(600_000), run::MIN_STALL_MS, run::MAX_STALL_MS)?;
+        let retries = in_range("retries", self.retries.unwrap_or(3).into(), 0, run::MAX_RETRIES.into())?;
+        let stop_grace = in_range("stop_grace_ms", self.stop_grace_ms.unwrap_or(5_000), 0, 600_000)?;
+        let runs = Runs {
+            harness: self.harness.unwrap_or_else(|| "claude".into()),
+            claude_path: flags.claude_path.clone().or(self.claude_path).unwrap_or_else(|| "claude".into()),
+            claude_args: self.claude_args.unwrap_or_default(),
+            pass_env: self.pass_env.unwrap_or_default(),
+            script: self.script,
+            stall_ms,
+            kill_stuck: self.kill_stuck.unwrap_or(false),
+            retries: u32::try_from(retries).unwrap_or(u32::MAX),
+            park: self.park.unwrap_or(true),
+            stop_grace: Duration::from_millis(stop_grace),
+        };
         Ok(Config {
+            runs,
             listen,
             store,
             auth,
@@ -236,7 +296,9 @@ mod tests {
     #[test]
     fn every_setting_is_known_by_its_name() {
         let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
-                    heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100";
+                    heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
+                    harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
+                    kill_stuck=true\nretries=1\npark=false\nstop_grace_ms=0";
         assert_eq!(toml.lines().count(), KNOWN.len());
         resolve(toml, &[], &Flags::default()).unwrap();
     }

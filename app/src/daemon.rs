@@ -1,12 +1,13 @@
 //! The daemon: one for each project, from the lock to the last farewell.
 
 use crate::clock::{self, SystemClock};
-use crate::config::{Auth, Config};
-use crate::engine::{self, Engine, EngineError, SubmitError};
-use crate::http::{self, Api, Guard, Limits};
+use crate::config::{self, Auth, Config};
+use crate::engine::{self, Engine, EngineError, Handle, SubmitError};
+use crate::harness::{Claude, Harnesses, Scripted};
+use crate::http::{self, Api, Guard, Habits, Limits};
 use crate::project::{DaemonFile, Lock, Project};
 use crate::report::{Code, Context as _, Report};
-use crate::runner;
+use crate::runner::{self, Workshop};
 use crate::store::{self, StoreError};
 use hatchery_core::{Command, Refusal};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub struct Daemon {
     api: Api,
     closing: watch::Sender<bool>,
     limits: Limits,
+    workshop: Arc<Workshop>,
     lock: Lock,
 }
 
@@ -69,10 +71,18 @@ impl Daemon {
         let address = listener.local_addr().context("the port is not known")?;
         let engine = start_engine(&config).await?;
         found_registry(&engine).await?;
+        let workshop = Arc::new(workshop(&project, &config.runs, engine.handle.clone())?);
+        let habits = Habits {
+            project: project.clone(),
+            settings: config.runs.clone(),
+            host: workshop.host.clone(),
+            harnesses: workshop.harnesses.names(),
+        };
         let (closing, on_closing) = watch::channel(false);
         let api = Api {
             handle: engine.handle.clone(),
             guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
+            habits: Arc::new(habits),
             project: project.root().display().to_string(),
             store: config.store.to_string(),
             started,
@@ -89,7 +99,7 @@ impl Daemon {
         })?;
         tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
         let limits = Limits { connections: config.max_connections, ..Limits::default() };
-        Ok(Self { url, token, project, engine, listener, api, closing, limits, lock })
+        Ok(Self { url, token, project, engine, listener, api, closing, limits, workshop, lock })
     }
 
     /// What to open in a browser.
@@ -104,7 +114,7 @@ impl Daemon {
     /// Gives back the lock, to be held for as long as anything of the daemon runs.
     pub async fn serve(self, mut farewell: Farewell) -> Result<Lock, Report> {
         let handle = self.engine.handle.clone();
-        let runner = tokio::spawn(runner::run(handle.clone(), handle.plan()));
+        let runner = tokio::spawn(runner::run(self.workshop, handle.plan()));
         let closing = self.closing.subscribe();
         let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));
         let mut engine = tokio::task::spawn_blocking(|| self.engine.join());
@@ -125,6 +135,22 @@ impl Daemon {
         ended.context("the engine did not end well")?.context("the engine stopped")?;
         Ok(self.lock)
     }
+}
+
+/// What is needed to run agents.
+fn workshop(project: &Project, runs: &config::Runs, handle: Handle) -> Result<Workshop, Report> {
+    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let claude = Claude::new(runs.claude_path.clone(), runs.claude_args.clone(), &runs.pass_env, std::env::vars());
+    let state = project.data().join("sim");
+    let scripted = Scripted::new(program.clone(), state, &runs.pass_env, std::env::vars());
+    Ok(Workshop {
+        handle,
+        project: project.clone(),
+        program,
+        host: project.host()?,
+        harnesses: Harnesses::new(claude, scripted),
+        stop_grace: runs.stop_grace,
+    })
 }
 
 async fn start_engine(config: &Config) -> Result<Engine, Report> {

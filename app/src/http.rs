@@ -8,6 +8,7 @@ mod events;
 mod guard;
 mod history;
 mod mail;
+mod runs;
 mod server;
 mod sessions;
 mod status;
@@ -18,6 +19,7 @@ pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use mail::{MailList, Waited};
+pub use runs::{Habits, RunList, RunPhase, RunView, UsageView, WhyView};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
 pub use status::Status;
@@ -45,6 +47,7 @@ use utoipa_axum::routes;
 pub struct Api {
     pub handle: Handle,
     pub guard: Arc<Guard>,
+    pub habits: Arc<Habits>,
     pub project: String,
     pub store: String,
     pub started: Instant,
@@ -162,6 +165,13 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(mail::check))
         .routes(routes!(mail::read))
         .routes(routes!(mail::wait))
+        .routes(routes!(runs::list, runs::start))
+        .routes(routes!(runs::say))
+        .routes(routes!(runs::interrupt))
+        .routes(routes!(runs::stop))
+        .routes(routes!(runs::call))
+        .routes(routes!(runs::why))
+        .routes(routes!(runs::usage))
 }
 
 /// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.

@@ -6,17 +6,22 @@
 
 mod arguments;
 mod line;
+mod pen;
 mod words;
 
+use crate::calls::Call;
 use crate::client::paths::{agent_path, mail_path};
 use crate::client::{Client, Failure, patience};
+use crate::clock;
 use crate::http::{AgentList, AgentView, MailList};
 use crate::postbox::Mail;
 use crate::project::Project;
 use crate::report::{Context as _, Report};
+use crate::run_folder::RunFolder;
 use arguments::{CheckMail, Fork, Kill, Ps, ReadMail, Send, Wait};
-use hatchery_core::AgentId;
+use hatchery_core::{AgentId, EventId};
 use line::Line;
+use pen::Pen;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -27,10 +32,20 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Serves until standard input ends.
-pub async fn serve(project: &Project, reference: &str) -> Result<(), Report> {
-    let agent: AgentView = Client::reach(project).await?.get(&agent_path(reference, "")).await?;
-    let server = Server { project: project.clone(), agent: agent.id, tools: arguments::tools() };
+/// Serves until standard input ends. The tools of a run speak with that run's token, and write down what they are asked
+/// before they do it.
+pub async fn serve(project: &Project, reference: &str, run: Option<RunFolder>) -> Result<(), Report> {
+    let (agent, pen) = match run {
+        Some(folder) => {
+            let pen = Pen::new(project, folder)?;
+            (pen.agent(), Some(pen))
+        }
+        None => {
+            let agent: AgentView = Client::reach(project).await?.get(&agent_path(reference, "")).await?;
+            (agent.id, None)
+        }
+    };
+    let server = Server { project: project.clone(), agent, pen, tools: arguments::tools() };
     match server.serve(Line::on_standard_streams()).await {
         Ok(running) => running.waiting().await.map(|_| ()).context("the tools stopped"),
         // Whoever started it left before saying a word.
@@ -43,6 +58,8 @@ struct Server {
     project: Project,
     /// For whom it speaks.
     agent: AgentId,
+    /// For the tools of a run.
+    pen: Option<Pen>,
     tools: Vec<Tool>,
 }
 
@@ -140,16 +157,31 @@ impl Server {
     }
 
     async fn fork(&self, Fork { prompt, name, at }: Fork) -> Result<Answer, Trouble> {
-        let body = json!({ "parent": self.agent, "prompt": prompt, "name": name, "at": at });
-        let accepted: Value = self.client().await?.ask("/api/agents", &body).await?;
+        let (accepted, child) = match &self.pen {
+            Some(pen) => {
+                let child = clock::new_agent_id();
+                (pen.call(&Call::Fork { child, prompt, name, at: at.map(EventId) }).await?, child.to_string())
+            }
+            None => {
+                let body = json!({ "parent": self.agent, "prompt": prompt, "name": name, "at": at });
+                let accepted: Value = self.client().await?.ask("/api/agents", &body).await?;
+                let child = accepted["id"].as_str().unwrap_or_default().to_owned();
+                (accepted, child)
+            }
+        };
         let waits = !events(&accepted, "fork_requested").is_empty();
-        let child = accepted["id"].as_str().unwrap_or_default();
+        let child = child.as_str();
         Ok(Answer { text: words::forked(child, waits), data: json!({ "agent": child, "waits": waits }) })
     }
 
     async fn kill(&self, Kill { agent, cascade, remark }: Kill) -> Result<Answer, Trouble> {
-        let body = json!({ "cascade": cascade, "remark": remark, "by": self.agent });
-        let accepted: Value = self.client().await?.ask(&agent_path(&agent, "/kill"), &body).await?;
+        let accepted: Value = match &self.pen {
+            Some(pen) => pen.call(&Call::Kill { agent, cascade, remark }).await?,
+            None => {
+                let body = json!({ "cascade": cascade, "remark": remark, "by": self.agent });
+                self.client().await?.ask(&agent_path(&agent, "/kill"), &body).await?
+            }
+        };
         let agents = |kind| events(&accepted, kind).iter().map(|event| event["agent"].clone()).collect::<Vec<_>>();
         let (killed, moved_up) = (agents("agent_killed"), agents("agent_reparented"));
         let text = format!("killed {}, moved up {}", killed.len(), moved_up.len());
@@ -157,10 +189,15 @@ impl Server {
     }
 
     async fn send(&self, Send { to, body }: Send) -> Result<Answer, Trouble> {
-        let mail = json!({ "from": self.agent, "to": to, "body": body });
-        let accepted: Value = self.client().await?.ask("/api/mail", &mail).await?;
-        let id = events(&accepted, "mail_sent").first().map(|event| event["id"].clone()).unwrap_or_default();
-        let to = &accepted["id"];
+        let accepted: Value = match &self.pen {
+            Some(pen) => pen.call(&Call::Send { to, body }).await?,
+            None => {
+                let mail = json!({ "from": self.agent, "to": to, "body": body });
+                self.client().await?.ask("/api/mail", &mail).await?
+            }
+        };
+        let sent = events(&accepted, "mail_sent").first().map(|event| (*event).clone()).unwrap_or_default();
+        let (id, to) = (&sent["id"], &sent["to"]);
         let text = format!("sent to {} as mail {id}", to.as_str().unwrap_or_default());
         Ok(Answer { text, data: json!({ "mail": id, "to": to }) })
     }
@@ -190,7 +227,10 @@ impl Server {
 
     /// The daemon that runs now: it may be another one than at the last call.
     async fn client(&self) -> Result<Client, Report> {
-        Client::reach(&self.project).await
+        match &self.pen {
+            Some(pen) => pen.client().await,
+            None => Client::reach(&self.project).await,
+        }
     }
 
     fn mailbox(&self, rest: &str) -> String {

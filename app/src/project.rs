@@ -169,6 +169,24 @@ impl Project {
         }
     }
 
+    /// Which of several daemons on one store this one is: processes run where they were started. Made at the first start.
+    pub fn host(&self) -> Result<String, Report> {
+        let path = self.data().join("host");
+        match std::fs::read_to_string(&path) {
+            Ok(host) if !host.trim().is_empty() => Ok(host.trim().to_owned()),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Report::failed(format_args!("{} cannot be read: {error}", path.display())))
+            }
+            _ => {
+                let host = clock::new_uuid();
+                write_whole(&path, host.as_bytes(), 0o600)
+                    .context(format_args!("{} cannot be written", path.display()))
+                    .map_err(|report| report.hint(MAKE_ROOM))?;
+                Ok(host)
+            }
+        }
+    }
+
     pub fn token_file(&self) -> PathBuf {
         self.data().join("token")
     }

@@ -1,36 +1,129 @@
 //! The runner brings about what the plan wants, and reports back by commands. It compares the plan with what is, so it
 //! needs no memory: after a restart the plan still says what is missing.
 
+mod briefing;
+mod launch;
+mod supervisor;
+mod watch;
+
 use crate::engine::{Handle, SubmitError};
-use hatchery_core::{Command, Plan};
+use crate::harness::Harnesses;
+use crate::project::Project;
+use hatchery_core::run::{Fence, Wanted};
+use hatchery_core::{AgentId, Command, Plan};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::watch as channel;
+use tokio::task::JoinSet;
+use watch::Watch;
 
 /// How long to wait after the store refused to record what was done.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// What is needed to run agents.
+#[derive(Debug)]
+pub struct Workshop {
+    pub handle: Handle,
+    pub project: Project,
+    /// This program.
+    pub program: PathBuf,
+    /// This machine, as runs know it.
+    pub host: String,
+    pub harnesses: Harnesses,
+    /// Between interrupting, terminating and killing.
+    pub stop_grace: Duration,
+}
+
 /// Runs until the engine stops.
-pub async fn run(handle: Handle, mut plan: watch::Receiver<Plan>) {
+pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
+    let watch = match Watch::start() {
+        Ok(watch) => Some(watch),
+        Err(error) => {
+            tracing::warn!(%error, "run folders cannot be watched; they are looked at every second instead");
+            None
+        }
+    };
+    let mut floor =
+        Floor { workshop: Arc::clone(&workshop), watch, supervised: BTreeMap::new(), tasks: JoinSet::new() };
     loop {
         let wanted = plan.borrow_and_update().clone();
-        let again = reconcile(&handle, &wanted).await;
-        let changed = async {
+        let again = close_sessions(&workshop.handle, &wanted).await;
+        floor.arrange(&wanted);
+        let pause = async {
             match again {
-                true => tokio::time::timeout(RETRY_PAUSE, plan.changed()).await.unwrap_or(Ok(())),
-                false => plan.changed().await,
+                true => tokio::time::sleep(RETRY_PAUSE).await,
+                false => std::future::pending().await,
             }
         };
-        if changed.await.is_err() {
-            return;
+        tokio::select! {
+            changed = plan.changed() => if changed.is_err() { return },
+            Some(ended) = floor.tasks.join_next(), if !floor.tasks.is_empty() => floor.left(ended),
+            () = pause => {}
+        }
+    }
+}
+
+/// Who supervises which attempt.
+struct Floor {
+    workshop: Arc<Workshop>,
+    watch: Option<Watch>,
+    supervised: BTreeMap<AgentId, Supervised>,
+    tasks: JoinSet<Fence>,
+}
+
+struct Supervised {
+    of: Fence,
+    wanted: channel::Sender<Wanted>,
+}
+
+impl Floor {
+    /// Sees to it that every wanted attempt has a supervisor that knows what is wanted.
+    fn arrange(&mut self, plan: &Plan) {
+        for (agent, wanted) in plan.runs.iter().filter(|(_, wanted)| wanted.host == self.workshop.host) {
+            let of = Fence { agent: *agent, run: wanted.run, attempt: wanted.attempt };
+            match self.supervised.get(agent) {
+                Some(known) if known.of == of => {
+                    known.wanted.send_if_modified(|shown| {
+                        let changes = shown != wanted;
+                        shown.clone_from(wanted);
+                        changes
+                    });
+                }
+                // The last attempt's supervisor is leaving; its end brings us back here.
+                Some(_) => {}
+                None => {
+                    let (sender, receiver) = channel::channel(wanted.clone());
+                    let work = supervisor::supervise(Arc::clone(&self.workshop), self.watch.clone(), of, receiver);
+                    self.tasks.spawn(async move {
+                        work.await;
+                        of
+                    });
+                    self.supervised.insert(*agent, Supervised { of, wanted: sender });
+                }
+            }
+        }
+    }
+
+    fn left(&mut self, ended: Result<Fence, tokio::task::JoinError>) {
+        match ended {
+            Ok(of) => {
+                self.supervised.remove(&of.agent);
+            }
+            Err(error) => {
+                tracing::error!(%error, "a supervisor failed");
+                // Whichever it was: those that still live are found again by what is wanted.
+                self.supervised.retain(|_, supervised| !supervised.wanted.is_closed());
+            }
         }
     }
 }
 
 /// True when something has to be tried again.
-async fn reconcile(handle: &Handle, plan: &Plan) -> bool {
+async fn close_sessions(handle: &Handle, plan: &Plan) -> bool {
     let mut again = false;
     for session in &plan.close {
-        // Nothing of a session runs outside the log yet, so its end is brought about by recording it.
         match handle.submit(Command::CloseSession { session: *session }).await {
             Ok(_) => {}
             // Closed by another daemon on the same store.

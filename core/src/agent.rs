@@ -2,6 +2,7 @@
 //! being killed. What it said is in the log; the world keeps where to look.
 
 use crate::history::Cut;
+use crate::run::RunSpec;
 use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, Timestamp, World};
 use imbl::{OrdSet, Vector};
 use serde::{Deserialize, Serialize};
@@ -72,12 +73,15 @@ pub struct Birth {
     /// When given, it is an egg that expires unless it speaks within this time.
     #[serde(default)]
     pub hatch_ms: Option<u64>,
+    /// When given, a process plays it from the start.
+    #[serde(default)]
+    pub run: Option<Box<RunSpec>>,
 }
 
 impl Birth {
     /// Nothing but an identity.
     pub fn of(agent: AgentId) -> Self {
-        Self { agent, name: None, provider: None, model: None, prompt: None, session: None, hatch_ms: None }
+        Self { agent, name: None, provider: None, model: None, prompt: None, session: None, hatch_ms: None, run: None }
     }
 }
 
@@ -175,6 +179,9 @@ pub(crate) fn fork(
     if let Some(session) = birth.session {
         crate::session::open(world, session)?;
     }
+    if let Some(spec) = &birth.run {
+        crate::run::check_spec(spec)?;
+    }
     if world.is_taken(birth.agent) {
         return Err(Refusal::AgentExists(birth.agent));
     }
@@ -195,7 +202,8 @@ pub(crate) fn fork(
 /// The events of a birth.
 pub(crate) fn born(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Vec<Event> {
     let prompt = birth.prompt.clone().map(|prompt| crate::history::said(birth.agent, MessageKind::User, prompt));
-    [created(parent, origin, birth, now)].into_iter().chain(prompt).collect()
+    let run = birth.run.as_ref().map(|spec| Event::RunRequested { agent: birth.agent, run: 1, spec: (**spec).clone() });
+    [created(parent, origin, birth, now)].into_iter().chain(prompt).chain(run).collect()
 }
 
 pub(crate) fn created(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Event {

@@ -1,8 +1,12 @@
 //! Everything that can be asked of the world, in the imperative. Ids are drawn by whoever asks.
 
 use crate::agent::Birth;
+use crate::event::Refused;
 use crate::history::{Imported, MessageKind, RewindTo};
 use crate::mail::Address;
+use crate::outcome::Exit;
+use crate::output::Output;
+use crate::run::{Fence, Process, RunSpec};
 use crate::session::EndReason;
 use crate::{AgentId, EventId, SessionId, Stream};
 
@@ -75,6 +79,54 @@ pub enum Command {
         to: Address,
         mail: Option<EventId>,
     },
+    /// Asks for a process that plays the agent.
+    StartRun {
+        agent: AgentId,
+        spec: RunSpec,
+    },
+    /// Says something to an agent. When nothing runs it, `spec` says how it is to be run.
+    Say {
+        agent: AgentId,
+        text: String,
+        spec: Option<RunSpec>,
+    },
+    /// The shell has a process for an attempt.
+    ReportSpawn {
+        of: Fence,
+        process: Process,
+        session: String,
+        /// The conversation that this one begins as a copy of.
+        copy_of: Option<String>,
+    },
+    /// What a process wrote, from one byte to another.
+    TakeOutput {
+        of: Fence,
+        from: u64,
+        upto: u64,
+        outputs: Vec<Output>,
+    },
+    /// Something that an agent asked of us by a tool, or why it makes no sense.
+    TakeCall {
+        of: Fence,
+        /// The place of the call among those of the attempt: 1, 2, 3, …
+        number: u64,
+        ask: Result<Box<Command>, Refused>,
+    },
+    /// A process is gone, or could not be started.
+    ReportExit {
+        of: Fence,
+        exit: Exit,
+        /// What else is known about it, for people.
+        evidence: Option<String>,
+    },
+    /// Breaks off the turn of an agent.
+    InterruptRun {
+        agent: AgentId,
+    },
+    /// Asks for the end of a run: recorded first, brought about by the shell afterwards.
+    StopRun {
+        agent: AgentId,
+    },
     /// Time has passed: nothing is asked, but something may follow by itself.
     Tick,
 }
@@ -116,6 +168,17 @@ impl Command {
                 [mailbox(to), sender].concat()
             }
             Self::ReadMail { to, .. } => mailbox(to),
+            Self::StartRun { agent, .. }
+            | Self::Say { agent, .. }
+            | Self::InterruptRun { agent }
+            | Self::StopRun { agent } => vec![Stream::Agent(*agent)],
+            Self::ReportSpawn { of, .. } | Self::TakeOutput { of, .. } | Self::ReportExit { of, .. } => {
+                vec![Stream::Agent(of.agent)]
+            }
+            Self::TakeCall { of, ask, .. } => {
+                let asked = ask.as_ref().map(|command| command.reads()).unwrap_or_default();
+                [Stream::Agent(of.agent)].into_iter().chain(asked).collect()
+            }
             Self::Tick => Vec::new(),
         }
     }

@@ -7,8 +7,12 @@
 use crate::agent::{Birth, Origin};
 use crate::history::{MessageKind, SourceId};
 use crate::mail::Address;
+use crate::outcome::{Cause, Exit};
+use crate::output::{Output, TurnEnd};
+use crate::run::{Fence, Process, RunSpec, StopWhy};
 use crate::session::EndReason;
-use crate::{AgentId, SessionId, Timestamp};
+use crate::usage::Usage;
+use crate::{AgentId, Refusal, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::Write as _;
@@ -151,6 +155,128 @@ pub enum Event {
         to: Address,
         mail: EventId,
     },
+    /// A process is wanted that plays the agent.
+    RunRequested {
+        agent: AgentId,
+        run: u32,
+        spec: RunSpec,
+    },
+    /// There is one.
+    RunSpawned {
+        #[serde(flatten)]
+        of: Fence,
+        process: Process,
+        /// The harness's own name for the conversation that it shall have.
+        session: String,
+        /// That of the agent it was forked from, when this one begins as its copy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copy_of: Option<String>,
+    },
+    /// It has shown that our tools answer it.
+    RunStarted {
+        #[serde(flatten)]
+        of: Fence,
+        session: String,
+    },
+    /// A process has heard what was to be said to it.
+    MessageHeard {
+        #[serde(flatten)]
+        of: Fence,
+        message: EventId,
+    },
+    /// Something that a process said and that is no part of its agent's history.
+    OutputNoted {
+        #[serde(flatten)]
+        of: Fence,
+        output: Output,
+    },
+    /// What a process wrote is taken in up to this byte.
+    OutputTaken {
+        #[serde(flatten)]
+        of: Fence,
+        upto: u64,
+    },
+    /// Something that an agent asked of us by a tool was taken in; what it led to follows right after this.
+    CallTaken {
+        #[serde(flatten)]
+        of: Fence,
+        /// The place of the call among those of the attempt: 1, 2, 3, …
+        number: u64,
+        /// How many events follow from it.
+        led_to: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<Refused>,
+    },
+    TurnStarted {
+        #[serde(flatten)]
+        of: Fence,
+    },
+    TurnEnded {
+        #[serde(flatten)]
+        of: Fence,
+        end: TurnEnd,
+        spent: Usage,
+    },
+    /// Nothing was heard of a process for longer than its run allows.
+    RunSilent {
+        #[serde(flatten)]
+        of: Fence,
+        since: Timestamp,
+    },
+    /// Its turn shall be broken off.
+    RunInterrupted {
+        #[serde(flatten)]
+        of: Fence,
+    },
+    /// The intent, recorded before the act.
+    RunStopping {
+        #[serde(flatten)]
+        of: Fence,
+        why: StopWhy,
+    },
+    /// It waits for a better moment, which costs it nothing.
+    RunParked {
+        #[serde(flatten)]
+        of: Fence,
+        cause: Cause,
+        until: Timestamp,
+        detail: String,
+    },
+    /// A process ended without having done its work; there will be another one.
+    RunCrashed {
+        #[serde(flatten)]
+        of: Fence,
+        cause: Cause,
+        detail: String,
+        exit: Exit,
+    },
+    /// The next attempt.
+    RunResumed {
+        #[serde(flatten)]
+        of: Fence,
+    },
+    RunEnded {
+        #[serde(flatten)]
+        of: Fence,
+        cause: Cause,
+        detail: String,
+        exit: Exit,
+    },
+}
+
+/// A "no" that is on the log, because whoever was told it may ask again what the answer was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Refused {
+    pub code: String,
+    pub message: String,
+    pub hint: String,
+}
+
+impl From<&Refusal> for Refused {
+    fn from(refusal: &Refusal) -> Self {
+        Self { code: refusal.code().into(), message: refusal.to_string(), hint: refusal.hint() }
+    }
 }
 
 /// Whose history an event belongs to: the unit of "did anybody else change this meanwhile".
@@ -191,7 +317,23 @@ impl Event {
             | Self::AgentWoken { agent, .. }
             | Self::AgentKilled { agent, .. }
             | Self::AgentReparented { agent, .. }
-            | Self::MessageAdded { agent, .. } => Stream::Agent(agent),
+            | Self::MessageAdded { agent, .. }
+            | Self::RunRequested { agent, .. } => Stream::Agent(agent),
+            Self::RunSpawned { of, .. }
+            | Self::RunStarted { of, .. }
+            | Self::MessageHeard { of, .. }
+            | Self::OutputNoted { of, .. }
+            | Self::OutputTaken { of, .. }
+            | Self::CallTaken { of, .. }
+            | Self::TurnStarted { of }
+            | Self::TurnEnded { of, .. }
+            | Self::RunSilent { of, .. }
+            | Self::RunInterrupted { of }
+            | Self::RunStopping { of, .. }
+            | Self::RunParked { of, .. }
+            | Self::RunCrashed { of, .. }
+            | Self::RunResumed { of }
+            | Self::RunEnded { of, .. } => Stream::Agent(of.agent),
             Self::MailSent { to, .. } | Self::MailDelivered { to, .. } | Self::MailRead { to, .. } => Stream::Mail(to),
         }
     }
@@ -202,6 +344,7 @@ impl Event {
             Self::AgentCreated { origin, .. } => origin.and_then(|origin| origin.upto),
             Self::MessageAdded { to, .. } => to,
             Self::MailDelivered { mail, .. } | Self::MailRead { mail, .. } => Some(mail),
+            Self::MessageHeard { message, .. } => Some(message),
             Self::SessionStarted { .. }
             | Self::SessionEnding { .. }
             | Self::SessionEnded { .. }
@@ -214,7 +357,22 @@ impl Event {
             | Self::AgentWoken { .. }
             | Self::AgentKilled { .. }
             | Self::AgentReparented { .. }
-            | Self::MailSent { .. } => None,
+            | Self::MailSent { .. }
+            | Self::RunRequested { .. }
+            | Self::RunSpawned { .. }
+            | Self::RunStarted { .. }
+            | Self::OutputNoted { .. }
+            | Self::OutputTaken { .. }
+            | Self::CallTaken { .. }
+            | Self::TurnStarted { .. }
+            | Self::TurnEnded { .. }
+            | Self::RunSilent { .. }
+            | Self::RunInterrupted { .. }
+            | Self::RunStopping { .. }
+            | Self::RunParked { .. }
+            | Self::RunCrashed { .. }
+            | Self::RunResumed { .. }
+            | Self::RunEnded { .. } => None,
         }
     }
 }

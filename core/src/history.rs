@@ -215,6 +215,9 @@ pub(crate) fn origin_at(world: &World, agent: AgentId, at: EventId) -> Result<Or
 pub(crate) fn add(world: &World, agent: AgentId, kind: MessageKind, content: &str) -> Result<Vec<Event>, Refusal> {
     living(world, agent)?;
     check_content(kind, content)?;
+    if kind == MessageKind::Clear {
+        crate::run::at_rest(world, agent)?;
+    }
     if kind == MessageKind::Rewind {
         return rewind(world, agent, &target(content));
     }
@@ -223,6 +226,7 @@ pub(crate) fn add(world: &World, agent: AgentId, kind: MessageKind, content: &st
 
 pub(crate) fn rewind(world: &World, agent: AgentId, to: &RewindTo) -> Result<Vec<Event>, Refusal> {
     living(world, agent)?;
+    crate::run::at_rest(world, agent)?;
     let to = Some(place(world, agent, to)?);
     let kind = MessageKind::Rewind;
     Ok(vec![Event::MessageAdded { agent, kind, content: String::new(), to, source_id: None }])

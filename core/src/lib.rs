@@ -38,11 +38,13 @@ pub mod outcome;
 pub mod output;
 pub mod plan;
 pub mod refusal;
+pub mod run;
 pub mod session;
 pub mod step;
 pub mod stream_json;
 pub mod time;
 pub mod usage;
+pub mod why;
 pub mod world;
 
 pub use command::Command;

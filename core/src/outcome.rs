@@ -33,10 +33,15 @@ pub enum Cause {
 
 /// How the process ended, as far as it can be known: a child that we have adopted is not ours to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
     Code(i32),
     Signal(i32),
+    /// It could not even be started.
+    NotStarted,
+    /// The machine went down under it.
+    LostWithMachine,
     Unknown,
 }
 
@@ -81,7 +86,8 @@ impl Outcome {
             | Output::Denied { .. }
             | Output::Asked { .. }
             | Output::Answered { .. }
-            | Output::Compacted { .. } => {}
+            | Output::Compacted { .. }
+            | Output::Unread { .. } => {}
         }
     }
 
@@ -107,6 +113,10 @@ impl Outcome {
     /// Why the run is over, and in words for people what happened and what to do.
     pub fn cause(&self, exit: Exit) -> (Cause, String) {
         match &self.stage {
+            _ if exit == Exit::NotStarted => (Cause::Crashed, "It could not be started.".to_owned()),
+            Stage::Silent | Stage::Working { .. } if exit == Exit::LostWithMachine => {
+                (Cause::LostWithMachine, format!("The machine went down under it. {RESUME}"))
+            }
             Stage::Silent => (Cause::Crashed, format!("It ended before it said anything ({exit}). {LOOK_AT_STDERR}")),
             Stage::Working { api_error: None } => {
                 (Cause::Crashed, format!("It ended in the middle of a turn ({exit}). {LOOK_AT_STDERR} {RESUME}"))
@@ -124,7 +134,7 @@ impl Outcome {
             }
             Stage::Ended { .. } => match exit {
                 Exit::Code(0) | Exit::Unknown => (Cause::Completed, "Its last turn ended well.".to_owned()),
-                Exit::Code(_) | Exit::Signal(_) => {
+                Exit::Code(_) | Exit::Signal(_) | Exit::NotStarted | Exit::LostWithMachine => {
                     (Cause::Completed, format!("Its last turn ended well; only then did the process end with {exit}."))
                 }
             },
@@ -229,6 +239,8 @@ impl fmt::Display for Exit {
             // A process that takes a signal as a request says so by this custom.
             Self::Code(code @ 129..=192) => write!(f, "exit code {code}, as after {}", Signal(code - 128)),
             Self::Code(code) => write!(f, "exit code {code}"),
+            Self::NotStarted => f.write_str("never started"),
+            Self::LostWithMachine => f.write_str("lost with its machine"),
             Self::Unknown => f.write_str("exit code unknown"),
         }
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// One thing that a child said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Output {
     /// Said at the beginning of every turn, not only of the first; not always the first line.
@@ -88,16 +89,23 @@ pub enum Output {
     /// The service has failed it. It says so in the assistant's name, but these are not the assistant's words.
     ApiError(ApiError),
     TurnEnded(TurnEnd),
+    /// A line that could not be taken in, and why. It is still in the spool.
+    Unread {
+        bytes: u64,
+        reason: String,
+    },
 }
 
 /// An MCP server of the child, as it was when the turn began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct McpServer {
     pub name: String,
     pub status: ServerStatus,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ServerStatus {
     /// Its tools can be called.
@@ -110,6 +118,7 @@ pub enum ServerStatus {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ApiError {
     pub kind: ApiErrorKind,
     /// The HTTP status, when an answer came at all.
@@ -118,6 +127,7 @@ pub struct ApiError {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ApiErrorKind {
     Authentication,
@@ -131,6 +141,7 @@ pub enum ApiErrorKind {
 
 /// The result with which a turn ends. The last one of a run is the one that counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TurnEnd {
     /// A failed request to the service ends in the subtype `success`, so this is what tells success from failure.
     pub is_error: bool,
@@ -151,6 +162,7 @@ pub struct TurnEnd {
 
 /// A tool that was not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Denial {
     pub tool: String,
     pub tool_use: Option<String>,

@@ -3,6 +3,7 @@
 use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_REMARK_BYTES};
 use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};
 use crate::mail::MAX_MAIL_BYTES;
+use crate::run::{Fence, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS};
 use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
 use crate::{Address, AgentId, EventId, SessionId};
 
@@ -48,6 +49,26 @@ pub enum Refusal {
     NoMail(Address),
     #[error("{to} has no unread mail {mail}")]
     NotUnread { to: Address, mail: EventId },
+    #[error("agent {agent} is at work (run {run})")]
+    RunOpen { agent: AgentId, run: u32 },
+    #[error("nothing runs agent {0}")]
+    NoRun(AgentId),
+    #[error("agent {0} is not in the middle of a turn")]
+    NoTurn(AgentId),
+    #[error("run {run} of agent {agent} is being stopped already")]
+    RunStopping { agent: AgentId, run: u32 },
+    #[error("run {} of agent {} is not at attempt {}", .0.run, .0.agent, .0.attempt)]
+    StaleAttempt(Fence),
+    #[error("the output of agent {agent} is taken in up to byte {at} already")]
+    OutputTaken { agent: AgentId, at: u64 },
+    #[error("the calls of agent {agent} are taken in up to number {number}")]
+    CallTaken { agent: AgentId, number: u64 },
+    #[error("a silence of {ms} ms cannot count as stuck")]
+    StallOutOfRange { ms: u64 },
+    #[error("{retries} retries are too many")]
+    TooManyRetries { retries: u32 },
+    #[error("`{text}` cannot be part of how an agent is run")]
+    BadSpec { text: String },
     #[error("the label is {bytes} bytes long")]
     LabelTooLong { bytes: usize },
     #[error("an idle limit of {ms} ms is out of range")]
@@ -86,6 +107,7 @@ impl Refusal {
             | Self::NotInHistory { .. }
             | Self::NoSuchMark { .. }
             | Self::NoMail(_)
+            | Self::NoRun(_)
             | Self::NotUnread { .. } => Sort::Missing,
             Self::SessionExists(_)
             | Self::SessionOver { .. }
@@ -99,7 +121,13 @@ impl Refusal {
             | Self::RootExists(_)
             | Self::RootIsImmortal(_)
             | Self::KillsAncestor { .. }
-            | Self::ForkPending { .. } => Sort::Untimely,
+            | Self::ForkPending { .. }
+            | Self::RunOpen { .. }
+            | Self::NoTurn(_)
+            | Self::RunStopping { .. }
+            | Self::StaleAttempt(_)
+            | Self::OutputTaken { .. }
+            | Self::CallTaken { .. } => Sort::Untimely,
             Self::LabelTooLong { .. }
             | Self::IdleOutOfRange { .. }
             | Self::BadName { .. }
@@ -107,6 +135,9 @@ impl Refusal {
             | Self::MarkTooLong { .. }
             | Self::MailTooLong { .. }
             | Self::HatchOutOfRange { .. }
+            | Self::StallOutOfRange { .. }
+            | Self::TooManyRetries { .. }
+            | Self::BadSpec { .. }
             | Self::RemarkTooLong { .. } => Sort::Invalid,
         }
     }
@@ -134,6 +165,16 @@ impl Refusal {
             Self::NoSuchMark { .. } => "no_such_mark",
             Self::NoMail(_) => "no_mail",
             Self::NotUnread { .. } => "not_unread",
+            Self::RunOpen { .. } => "run_open",
+            Self::NoRun(_) => "no_run",
+            Self::NoTurn(_) => "no_turn",
+            Self::RunStopping { .. } => "run_stopping",
+            Self::StaleAttempt(_) => "stale_attempt",
+            Self::OutputTaken { .. } => "output_taken",
+            Self::CallTaken { .. } => "call_taken",
+            Self::StallOutOfRange { .. } => "stall_out_of_range",
+            Self::TooManyRetries { .. } => "too_many_retries",
+            Self::BadSpec { .. } => "bad_spec",
             Self::MarkTooLong { .. } => "mark_too_long",
             Self::MailTooLong { .. } => "mail_too_long",
             Self::HatchOutOfRange { .. } => "hatch_out_of_range",
@@ -163,6 +204,15 @@ impl Refusal {
             Self::NoSuchMark { .. } => "set one with `hatchery mark`, or give the id of a message".into(),
             Self::NoMail(_) => "`wait` waits for the next one".into(),
             Self::NotUnread { .. } => "`check-mail` lists what is unread".into(),
+            Self::RunOpen { .. } => "`hatchery say` speaks to it, `hatchery stop` ends the run".into(),
+            Self::NoRun(_) => "`hatchery say AGENT TEXT` starts a run, `hatchery runs` shows all".into(),
+            Self::NoTurn(_) => "it waits for a message: `hatchery say`, or end the run with `hatchery stop`".into(),
+            Self::RunStopping { .. } => "wait for its run_ended event".into(),
+            Self::StaleAttempt(_) => "another process plays this agent now, or none does".into(),
+            Self::OutputTaken { .. } | Self::CallTaken { .. } => "go on from there".into(),
+            Self::StallOutOfRange { .. } => format!("choose from {MIN_STALL_MS} to {MAX_STALL_MS}"),
+            Self::TooManyRetries { .. } => format!("at most {MAX_RETRIES}"),
+            Self::BadSpec { .. } => format!("each part has 1 to {MAX_SPEC_BYTES} bytes"),
             Self::MarkTooLong { .. } => format!("a label has at most {MAX_MARK_BYTES} bytes"),
             Self::MailTooLong { .. } => format!("a mail has at most {MAX_MAIL_BYTES} bytes; send it in parts"),
             Self::HatchOutOfRange { .. } => format!("choose from 1 to {MAX_HATCH_MS}"),

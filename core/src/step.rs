@@ -2,6 +2,7 @@
 //! can be decided about a noun stands with the noun; this room only says who decides what.
 
 use crate::agent::{self, Birth, Life, Origin};
+use crate::run::{self, StopWhy};
 use crate::session::{self, EndReason};
 use crate::world::Due;
 use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
@@ -55,6 +56,16 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::SendMail { from, to, body } => mail::send(world, *from, *to, body),
         Command::TakeMail { to, from } => mail::take(world, *to, *from),
         Command::ReadMail { to, mail } => mail::read(world, *to, *mail),
+        Command::StartRun { agent, spec } => run::request(world, *agent, spec),
+        Command::Say { agent, text, spec } => run::say(world, *agent, text, spec.as_ref()),
+        Command::ReportSpawn { of, process, session, copy_of } => {
+            run::spawned(world, *of, process, session, copy_of.as_deref())
+        }
+        Command::TakeOutput { of, from, upto, outputs } => run::take_output(world, *of, *from, *upto, outputs),
+        Command::TakeCall { of, number, ask } => run::take_call(world, *of, *number, ask, now),
+        Command::ReportExit { of, exit, evidence } => run::exited(world, *of, *exit, evidence.as_deref(), now),
+        Command::InterruptRun { agent } => run::interrupt(world, *agent),
+        Command::StopRun { agent } => run::stop(world, *agent, &StopWhy::User),
         Command::Tick => Ok(Vec::new()),
     }
 }
@@ -64,11 +75,16 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some((parent, birth)) = world.ready_fork() {
         return late_birth(world, parent, birth, now);
     }
+    if let Some(agent) = world.unwanted_run() {
+        let why = if agent::living(world, agent).is_ok() { StopWhy::Session } else { StopWhy::Killed };
+        return run::stop(world, agent, &why).unwrap_or_default();
+    }
     match world.next_deadline() {
         Some((at, Due::Session(session))) if at <= now => {
             vec![Event::SessionEnding { session, reason: EndReason::Inactive }]
         }
         Some((at, Due::Egg(agent))) if at <= now => agent::expire(world, agent),
+        Some((at, Due::Run(agent))) if at <= now => run::due(world, agent),
         _ => Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ use std::ops::{Add, AddAssign};
 /// An amount of US dollars, in billionths: a short answer of a small model costs a few millionths, and the sum of many rounded
 /// millionths would be wrong. 64 bits of them are 18 billion dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct Money {
     pub nanodollars: u64,
@@ -15,6 +16,7 @@ pub struct Money {
 
 /// What was used: by a turn, a run, an agent or a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Usage {
     pub cost: Money,
     pub input_tokens: u64,

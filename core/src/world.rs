@@ -6,11 +6,14 @@
 
 mod agents;
 mod mailboxes;
+mod runs;
 mod sessions;
 
 use crate::agent::{Agent, Birth};
 use crate::mail::Mailbox;
+use crate::run::{PastRun, Run, Seat, Wanted};
 use crate::session::Session;
+use crate::usage::Usage;
 use crate::{Address, AgentId, Event, EventId, Record, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
@@ -31,6 +34,18 @@ pub struct World {
     promised: OrdSet<AgentId>,
     /// Parents whose tools are done and whose fork waited for that.
     ready_forks: OrdSet<AgentId>,
+    /// The last run of each agent that was ever run.
+    runs: OrdMap<AgentId, Run>,
+    /// What such agents keep between their runs.
+    seats: OrdMap<AgentId, Seat>,
+    /// Runs that are over, by agent and number.
+    past_runs: OrdMap<(AgentId, u32), PastRun>,
+    /// What should be so for runs that are not over.
+    wanted: OrdMap<AgentId, Wanted>,
+    /// Agents whose runs have to be stopped, because they died or their session ends.
+    unwanted: OrdSet<AgentId>,
+    /// What was spent on each day, counted from 1970 in UTC.
+    days: OrdMap<i64, Usage>,
 }
 
 /// What ends by itself when its time is up.
@@ -40,6 +55,8 @@ pub enum Due {
     Session(SessionId),
     /// An egg that has not hatched.
     Egg(AgentId),
+    /// The silence of a run's process, or the wait of a parked run.
+    Run(AgentId),
 }
 
 /// A record that cannot have happened in this world: the log is damaged, or written by something else.
@@ -118,6 +135,39 @@ impl World {
         Some((*parent, birth))
     }
 
+    /// The last run of an agent.
+    pub fn run(&self, agent: AgentId) -> Option<&Run> {
+        self.runs.get(&agent)
+    }
+
+    pub fn runs(&self) -> impl Iterator<Item = (AgentId, &Run)> {
+        self.runs.iter().map(|(id, run)| (*id, run))
+    }
+
+    pub fn seat(&self, agent: AgentId) -> Option<&Seat> {
+        self.seats.get(&agent)
+    }
+
+    /// The runs of an agent that are over, in order.
+    pub fn past_runs(&self, agent: AgentId) -> impl Iterator<Item = (u32, &PastRun)> {
+        self.past_runs.range((agent, 0)..=(agent, u32::MAX)).map(|((_, number), run)| (*number, run))
+    }
+
+    /// What was spent on each day, counted from 1970 in UTC.
+    pub fn days(&self) -> impl Iterator<Item = (i64, &Usage)> {
+        self.days.iter().map(|(day, spent)| (*day, spent))
+    }
+
+    /// What should be so for the runs that are not over.
+    pub fn wanted(&self) -> &OrdMap<AgentId, Wanted> {
+        &self.wanted
+    }
+
+    /// An agent whose run has to be stopped.
+    pub fn unwanted_run(&self) -> Option<AgentId> {
+        self.unwanted.get_min().copied()
+    }
+
     /// Gives an event its envelope and applies it.
     pub(crate) fn record(&mut self, event: Event, now: Timestamp) -> Record {
         let session = match &event {
@@ -134,7 +184,23 @@ impl World {
             | Event::AgentKilled { agent, .. }
             | Event::AgentReparented { agent, .. }
             | Event::MessageAdded { agent, .. }
+            | Event::RunRequested { agent, .. }
             | Event::MailSent { from: Address::Agent(agent), .. } => self.agent(*agent).and_then(Agent::session),
+            Event::RunSpawned { of, .. }
+            | Event::RunStarted { of, .. }
+            | Event::MessageHeard { of, .. }
+            | Event::OutputNoted { of, .. }
+            | Event::OutputTaken { of, .. }
+            | Event::CallTaken { of, .. }
+            | Event::TurnStarted { of }
+            | Event::TurnEnded { of, .. }
+            | Event::RunSilent { of, .. }
+            | Event::RunInterrupted { of }
+            | Event::RunStopping { of, .. }
+            | Event::RunParked { of, .. }
+            | Event::RunCrashed { of, .. }
+            | Event::RunResumed { of }
+            | Event::RunEnded { of, .. } => self.agent(of.agent).and_then(Agent::session),
             Event::MailSent { from: Address::Human, .. } | Event::MailDelivered { .. } | Event::MailRead { .. } => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
@@ -173,6 +239,24 @@ impl World {
             Event::MailSent { from, to, .. } => self.mail_sent(at, *from, *to),
             Event::MailDelivered { to, mail } => self.mail_delivered(at, *to, *mail)?,
             Event::MailRead { to, mail } => self.mail_read(at, *to, *mail)?,
+            Event::RunRequested { agent, run, spec } => self.run_requested(at, ts, *agent, *run, spec)?,
+            Event::RunSpawned { of, process, copy_of, .. } => {
+                self.run_spawned(at, ts, *of, process, copy_of.is_some())?;
+            }
+            Event::RunStarted { of, session } => self.run_started(at, *of, session)?,
+            Event::MessageHeard { of, message } => self.message_heard(at, *of, *message)?,
+            Event::OutputNoted { of, output } => self.output_noted(at, *of, output)?,
+            Event::OutputTaken { of, upto } => self.output_taken(at, ts, *of, *upto)?,
+            Event::TurnEnded { of, end, spent } => self.turn_ended(at, ts, *of, end, *spent)?,
+            Event::CallTaken { of, number, .. } => self.call_taken(at, *of, *number)?,
+            Event::TurnStarted { of } => self.turn_started(at, *of)?,
+            Event::RunSilent { of, .. } => self.run_silent(at, *of)?,
+            Event::RunInterrupted { of } => self.run_interrupted(at, *of)?,
+            Event::RunStopping { of, why } => self.run_stopping(at, *of, why)?,
+            Event::RunParked { of, cause, until, .. } => self.run_parked(at, *of, *cause, *until)?,
+            Event::RunCrashed { of, .. } => self.run_crashed(at, *of)?,
+            Event::RunResumed { of } => self.run_resumed(at, ts, *of)?,
+            Event::RunEnded { of, cause, detail, .. } => self.run_ended(at, ts, *of, *cause, detail)?,
         }
         if let Some(session) = session {
             self.change_session(at, session, |it| {

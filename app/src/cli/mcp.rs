@@ -3,6 +3,8 @@
 use super::{Context, reference, start_logging};
 use crate::mcp;
 use crate::report::{Context as _, Report};
+use crate::run_folder::RunFolder;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Serve the tools of one agent over MCP, on standard input and output.
@@ -15,12 +17,16 @@ pub struct Args {
     /// For whom it speaks: an id, the beginning of one, or a name.
     #[arg(long, allow_hyphen_values = true, value_parser = reference)]
     agent: String,
+
+    /// The folder of the run that it belongs to; given by the daemon when it starts an agent.
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    run: Option<PathBuf>,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     start_logging(&context.config()?.log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-    let served = runtime.block_on(mcp::serve(&context.project, &args.agent));
+    let served = runtime.block_on(mcp::serve(&context.project, &args.agent, args.run.clone().map(RunFolder::at)));
     // A thread may still wait for a line of input that nobody wants any more.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)

@@ -1,8 +1,7 @@
 //! `hatchery send`
 
-use super::{Context, accepted, reference};
-use crate::report::{Context as _, Report};
-use std::io::Read as _;
+use super::{Context, accepted, reference, text_or_stdin};
+use crate::report::Report;
 use std::process::ExitCode;
 
 /// Send a mail to an agent, or to the human.
@@ -19,13 +18,9 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let body = match args.body.as_str() {
-        "-" => {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("standard input cannot be read as UTF-8")?;
-            text
-        }
-        text => text.to_owned(),
-    };
-    accepted(context, "/api/mail", &serde_json::json!({ "from": args.from, "to": args.to, "body": body }))
+    accepted(
+        context,
+        "/api/mail",
+        &serde_json::json!({ "from": args.from, "to": args.to, "body": text_or_stdin(&args.body)? }),
+    )
 }

@@ -39,6 +39,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         port: args.port,
         store: args.store.clone(),
         no_open: args.no_open || context.json,
+        ..Flags::default()
     };
     let config = Config::resolve(&context.project, &flags)?;
     super::start_logging(&config.log)?;

@@ -216,7 +216,7 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
         super::history::check_message(&api, parent, message).await?;
     }
     let agent = clock::new_agent_id();
-    let birth = Birth { agent, name, provider, model, prompt, session, hatch_ms };
+    let birth = Birth { agent, name, provider, model, prompt, session, hatch_ms, run: None };
     let records = api.handle.submit(Command::Fork { parent, at, birth }).await?;
     let waits = records.iter().any(|record| matches!(record.event, Event::ForkRequested { .. }));
     let status = if waits { StatusCode::ACCEPTED } else { StatusCode::CREATED };

@@ -4,11 +4,13 @@
 use super::Api;
 use super::error::ApiError;
 use crate::config::Auth;
+use crate::run_folder::{self, RunFolder};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Redirect, Response};
+use hatchery_core::run::Fence;
 use std::net::IpAddr;
 use subtle::ConstantTimeEq as _;
 
@@ -67,7 +69,8 @@ impl Guard {
         offered.as_bytes().ct_eq(self.token.as_bytes()).into()
     }
 
-    fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
+    /// `by_run` when the request carries the token of a run and asks for nothing that this run may not have.
+    fn check(&self, headers: &HeaderMap, uri: &Uri, by_run: bool) -> Result<(), ApiError> {
         let authority = self.our_authority(headers, uri)?;
         let foreign = |page: &str| {
             ApiError::new(
@@ -91,7 +94,7 @@ impl Guard {
             Some(_) if uri.path() == "/" => {}
             Some(site) => return Err(foreign(site)),
         }
-        match self.auth == Auth::None || is_open(uri.path()) || self.has_token(headers) {
+        match self.auth == Auth::None || is_open(uri.path()) || self.has_token(headers) || by_run {
             true => Ok(()),
             false => Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
@@ -112,10 +115,7 @@ impl Guard {
     }
 
     fn has_token(&self, headers: &HeaderMap) -> bool {
-        let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| {
-            let (scheme, token) = value.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-        });
+        let bearer = bearer(headers);
         let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
         let mut cookie = cookies.flat_map(|value| value.split(';')).filter_map(|pair| {
             let (name, value) = pair.trim().split_once('=')?;
@@ -123,6 +123,38 @@ impl Guard {
         });
         bearer.is_some_and(|token| self.knows(token)) || cookie.any(|token| self.knows(token))
     }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether the request comes from the tools of an open run and stays within what they may do: an agent speaks for itself and for
+/// nobody else.
+fn comes_from_run(api: &Api, request: &Request) -> bool {
+    let offered = bearer(request.headers()).and_then(|token| run_folder::token_of(token).map(|of| (token, of)));
+    let Some((token, of)) = offered else { return false };
+    let agent = of.agent.to_string();
+    let post = match (request.method(), request.uri().path()) {
+        (&Method::GET, "/api/agents") => return is_token_of(api, of, token),
+        (&Method::GET, _) => false,
+        (&Method::POST, _) => true,
+        _ => return false,
+    };
+    let own = |prefix: &str| request.uri().path().strip_prefix(prefix)?.strip_prefix(agent.as_str());
+    let allowed = match (post, own("/api/agents/"), own("/api/mail/")) {
+        (false, Some(""), _) | (true, Some("/calls"), _) => true,
+        (false, _, Some("")) | (true, _, Some("/read" | "/wait")) => true,
+        _ => false,
+    };
+    allowed && is_token_of(api, of, token)
+}
+
+fn is_token_of(api: &Api, of: Fence, offered: &str) -> bool {
+    let open = api.handle.view().run(of.agent).is_some_and(|run| run.is_open() && run.fence(of.agent) == of);
+    let token = RunFolder::of(&api.habits.project, of).token();
+    open && matches!(token, Ok(Some(token)) if token.as_bytes().ct_eq(offered.as_bytes()).into())
 }
 
 /// Whether it is alive may be asked by anybody who reaches the port.
@@ -150,7 +182,7 @@ pub fn cut(text: &str) -> String {
 pub async fn admit(State(api): State<Api>, request: Request, next: Next) -> Response {
     let mut response = match api.guard.opens(&request) {
         Some(opened) => opened,
-        None => match api.guard.check(request.headers(), request.uri()) {
+        None => match api.guard.check(request.headers(), request.uri(), comes_from_run(&api, &request)) {
             Ok(()) => next.run(request).await,
             Err(error) => error.into_response(),
         },
@@ -179,7 +211,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        guard.check(&map, &Uri::from_static("/api/events")).map_err(|error| error.code)
+        guard.check(&map, &Uri::from_static("/api/events"), false).map_err(|error| error.code)
     }
 
     #[test]
@@ -241,7 +273,7 @@ mod tests {
             (header::HOST, HeaderValue::from_static("localhost:7")),
             (header::AUTHORIZATION, HeaderValue::from_str(&bearer).unwrap()),
         ]);
-        let ask = |uri| guard.check(&headers, &Uri::from_static(uri)).map_err(|error| error.code);
+        let ask = |uri| guard.check(&headers, &Uri::from_static(uri), false).map_err(|error| error.code);
         assert_eq!(ask("http://evil.example/api/events"), Err("two_hosts"));
         assert_eq!(ask("http://localhost:7/api/events"), Ok(()));
     }

@@ -175,6 +175,7 @@ impl World {
         })?;
         self.forget_egg(agent, due);
         self.leave_parent(agent);
+        self.note_unwanted(agent);
         Ok(())
     }
 
@@ -221,8 +222,19 @@ impl World {
                 | MessageKind::Usage => {}
             }
         })?;
+        if !imported {
+            self.note_message(at, agent, kind);
+        }
         self.note_ready_fork(agent);
         Ok(())
+    }
+
+    /// Its process is gone, and with it the tools that ran.
+    pub(super) fn tools_gone(&mut self, agent: AgentId) {
+        if let Some(it) = self.agents.get_mut(&agent).filter(|it| it.open_tools > 0) {
+            it.open_tools = 0;
+            self.note_ready_fork(agent);
+        }
     }
 
     pub(super) fn change_living(

@@ -45,6 +45,8 @@ impl World {
             SessionState::Ending { .. } | SessionState::Ended { .. } => Err("was asked to end before"),
         })?;
         self.ending.insert(session);
+        let awake: Vec<AgentId> = self.session(session).into_iter().flat_map(|it| it.awake.iter().copied()).collect();
+        awake.into_iter().for_each(|agent| self.note_unwanted(agent));
         Ok(())
     }
 

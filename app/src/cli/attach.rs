@@ -1,0 +1,176 @@
+//! `hatchery attach`
+
+use super::events::EventLines;
+use super::paint::{BAD, DIM, STRONG, paint};
+use super::{Context, asking, print_line, reference, say};
+use crate::client::Client;
+use crate::client::paths::agent_path;
+use crate::http::AgentView;
+use crate::report::{Code, Context as _, Report};
+use hatchery_core::outcome::Cause;
+use hatchery_core::output::Output;
+use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
+use http_body_util::BodyExt as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Follow what an agent says and does, readably, until Ctrl-C
+///
+/// Ending this command does nothing to the agent. A restart of the daemon is waited out.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Whom: an id, the beginning of one, or a name
+    #[arg(allow_hyphen_values = true, value_parser = reference)]
+    agent: String,
+
+    /// Begin with what came after this event [default: what comes from now on; 0 for everything]
+    #[arg(long, value_name = "N")]
+    after: Option<u64>,
+}
+
+/// When to stop following.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    Interrupted,
+    RunIsOver,
+}
+
+/// How long to wait before asking a daemon that went away again.
+const COME_BACK: Duration = Duration::from_millis(200);
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    asking(async {
+        let client = Client::reach(&context.project).await?;
+        let agent: AgentView = client.get(&agent_path(&args.agent, "")).await?;
+        let after = match args.after {
+            Some(after) => after,
+            None => client.get::<serde_json::Value>("/api/status").await?["head"].as_u64().unwrap_or_default(),
+        };
+        follow(context, client, &agent.id.to_string(), after, Until::Interrupted).await
+    })
+}
+
+/// Prints an agent's events as they come.
+pub async fn follow(
+    context: &Context,
+    mut client: Client,
+    agent: &str,
+    mut cursor: u64,
+    until: Until,
+) -> Result<ExitCode, Report> {
+    let agent: AgentId = agent.parse().context("the daemon gave no id")?;
+    loop {
+        let mut body = match client.stream(&format!("/api/events?after={cursor}")).await {
+            Ok(body) => Some(body),
+            Err(report) if report.code == Code::Unreachable => None,
+            Err(report) => return Err(report),
+        };
+        let mut lines = EventLines::default();
+        while let Some(open) = &mut body
+            && let Some(Ok(frame)) = open.frame().await
+        {
+            let Ok(bytes) = frame.into_data() else { continue };
+            for line in lines.take(&bytes) {
+                let record = read(&line)?;
+                cursor = record.id.0;
+                if whose(&record.event) != Some(agent) {
+                    continue;
+                }
+                match context.json {
+                    true => print_line(&line)?,
+                    false => show(&record.event)?,
+                }
+                if let (Event::RunEnded { cause, .. }, Until::RunIsOver) = (&record.event, until) {
+                    return Ok(if *cause == Cause::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+                }
+            }
+        }
+        tokio::time::sleep(COME_BACK).await;
+        if let Some(running) = Client::running(&context.project).await? {
+            client = running;
+        }
+    }
+}
+
+fn read(line: &str) -> Result<Record, Report> {
+    #[derive(serde::Deserialize)]
+    struct Numbered {
+        id: u64,
+    }
+    let Numbered { id } = serde_json::from_str(line).context("an event cannot be read")?;
+    Record::read(EventId(id), line).context("an event cannot be read")
+}
+
+fn whose(event: &Event) -> Option<AgentId> {
+    match event.stream() {
+        hatchery_core::Stream::Agent(agent) => Some(agent),
+        hatchery_core::Stream::Session(_) | hatchery_core::Stream::Mail(_) | hatchery_core::Stream::Registry => None,
+    }
+}
+
+/// What the agent said goes to standard output; everything about it goes to standard error.
+fn show(event: &Event) -> Result<(), Report> {
+    match event {
+        Event::MessageAdded { kind: MessageKind::Assistant, content, .. } => print_line(&printable(content))?,
+        Event::MessageAdded { kind: MessageKind::User, content, .. } => {
+            say(paint(STRONG, format_args!("> {}", printable(content))));
+        }
+        Event::MessageAdded { kind: MessageKind::ToolCall, content, .. } => {
+            let call: serde_json::Value = serde_json::from_str(content).unwrap_or_default();
+            let name = call["name"].as_str().unwrap_or("a tool");
+            say(paint(DIM, format_args!("  {name} {}", cut(&call["input"].to_string()))));
+        }
+        Event::MessageAdded { kind: MessageKind::ToolResult, content, .. } => {
+            let result: serde_json::Value = serde_json::from_str(content).unwrap_or_default();
+            let text = cut(result["content"].as_str().unwrap_or_default());
+            match result["is_error"] == true {
+                true => say(paint(BAD, format_args!("  ✗ {text}"))),
+                false => say(paint(DIM, format_args!("  → {text}"))),
+            }
+        }
+        Event::OutputNoted { output, .. } => note(output),
+        Event::RunSilent { .. } => say(paint(BAD, "it has been silent for longer than it should be")),
+        Event::RunParked { cause, detail, .. } => say(paint(DIM, format_args!("parked ({cause}): {detail}"))),
+        Event::RunCrashed { detail, .. } => say(paint(BAD, format_args!("crashed: {detail}"))),
+        Event::RunResumed { of } => say(paint(DIM, format_args!("attempt {}", of.attempt))),
+        Event::RunEnded { cause, detail, .. } if *cause == Cause::Completed => {
+            say(paint(DIM, format_args!("{cause}: {detail}")));
+        }
+        Event::RunEnded { cause, detail, .. } => say(paint(BAD, format_args!("{cause}: {detail}"))),
+        // The rest is of interest to `hatchery events`.
+        _ => {}
+    }
+    Ok(())
+}
+
+fn note(output: &Output) {
+    match output {
+        Output::Thinking { text } => say(paint(DIM, format_args!("  … {}", cut(text)))),
+        Output::Minion { output, .. } => {
+            if let Output::Text { text } = output.as_ref() {
+                say(paint(DIM, format_args!("  | {}", cut(text))));
+            }
+        }
+        Output::Retrying { attempt, reason, .. } => {
+            say(paint(DIM, format_args!("  retry {attempt}: {}", reason.as_deref().unwrap_or("the request failed"))));
+        }
+        Output::Denied { tool, reason, .. } => say(paint(BAD, format_args!("  {tool} denied: {}", cut(reason)))),
+        Output::ApiError(error) => say(paint(BAD, format_args!("  {}", cut(&error.text)))),
+        _ => {}
+    }
+}
+
+/// Long texts are cut: the whole is in the history.
+fn cut(text: &str) -> String {
+    const SHOWN_CHARS: usize = 160;
+    let line = printable(text).replace('\n', " ");
+    match line.chars().count() > SHOWN_CHARS {
+        true => line.chars().take(SHOWN_CHARS).chain(['…']).collect(),
+        false => line,
+    }
+}
+
+/// What an agent says must not drive the terminal.
+fn printable(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
+}

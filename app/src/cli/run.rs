@@ -1,0 +1,69 @@
+//! `hatchery run`
+
+use super::attach::{self, Until};
+use super::wishes::Wishes;
+use super::{Context, asking, print_json, print_line, reference, text_or_stdin};
+use crate::client::Client;
+use crate::client::paths::agent_path;
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// Run an agent: start it on a task and follow what it says
+///
+/// A new agent is made, unless --agent names one; that one goes on with its conversation. The agent runs in a process of
+/// its own, which goes on when this command or the daemon ends. Prints what the agent says until its run is over; with
+/// --detach it prints the agent's id and leaves it to work. The exit code is 0 when the run completed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What the agent is to do; `-` reads it from standard input
+    prompt: String,
+
+    /// Run this agent: an id, the beginning of one, or a name [default: a new one]
+    #[arg(long, allow_hyphen_values = true, value_parser = reference)]
+    agent: Option<String>,
+
+    /// What to call the new agent
+    #[arg(long, conflicts_with = "agent")]
+    name: Option<String>,
+
+    /// Do not wait: print the agent's id and leave it to work
+    #[arg(long, short)]
+    detach: bool,
+
+    #[command(flatten)]
+    with: Wishes,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hatchery run \"make the tests pass\"
+  hatchery run --detach --name docs \"write the README\"; hatchery attach docs
+  hatchery run --harness scripted \"needs no account: it repeats what you say\"";
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let prompt = text_or_stdin(&args.prompt)?;
+    asking(async {
+        let client = Client::reach(&context.project).await?;
+        let accepted: serde_json::Value = match &args.agent {
+            Some(agent) => {
+                let body = serde_json::json!({ "text": prompt, "with": args.with.as_json() });
+                client.post(&agent_path(agent, "/say"), &body).await?
+            }
+            None => {
+                let body = serde_json::json!({ "prompt": prompt, "name": args.name, "with": args.with.as_json() });
+                client.post("/api/runs", &body).await?
+            }
+        };
+        let id = accepted["id"].as_str().unwrap_or_default();
+        if args.detach {
+            match context.json {
+                true => print_json(&accepted)?,
+                false => print_line(id)?,
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        let first = accepted["events"][0]["id"].as_u64().unwrap_or_default();
+        attach::follow(context, client, id, first.saturating_sub(1), Until::RunIsOver).await
+    })
+}

@@ -1,0 +1,60 @@
+//! `hatchery runs`
+
+use super::paint::{DIM, paint};
+use super::{Context, asking, print_json, print_line, say, why::age};
+use crate::client::Client;
+use crate::clock;
+use crate::http::{RunList, RunPhase, RunView};
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// List the runs: agent, number, state, age, cost, name
+///
+/// A run is an agent at work in a process. It may take several attempts: a process that crashes is resumed, and one that
+/// meets a rate limit is parked and goes on by itself.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Show those that are over as well
+    #[arg(long, short)]
+    all: bool,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let mut list: RunList = asking(async { Client::reach(&context.project).await?.get("/api/runs").await })?;
+    list.runs.retain(|run| args.all || run.phase != RunPhase::Ended);
+    if context.json {
+        print_json(&list)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if list.runs.is_empty() {
+        say(if args.all { "nothing was ever run" } else { "nothing runs; --all shows what did" });
+    }
+    for run in &list.runs {
+        print_line(&line(run))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(run: &RunView) -> String {
+    let phase = match run.phase {
+        RunPhase::Starting => "starting",
+        RunPhase::Running => "running",
+        RunPhase::Stopping => "stopping",
+        RunPhase::Parked => "parked",
+        RunPhase::Ended => "ended",
+    };
+    let now = clock::now();
+    let cause = run.cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
+    let until = run.until.map(|until| format!(", goes on {}", age(until, now))).unwrap_or_default();
+    let name = run.name.as_deref().unwrap_or("-");
+    let pid = run.pid.map(|pid| format!("  pid {pid}")).unwrap_or_default();
+    format!(
+        "{}  run {}.{}  {phase}{cause}{until}  {}  {}  {}{pid}  {name}",
+        run.agent,
+        run.run,
+        run.attempts,
+        run.harness,
+        run.spent.cost,
+        paint(DIM, age(run.last_output, now)),
+    )
+}

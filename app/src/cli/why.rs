@@ -1,0 +1,65 @@
+//! `hatchery why`
+
+use super::paint::{DIM, STRONG, paint};
+use super::{Context, asking, print_json, print_line, reference};
+use crate::client::Client;
+use crate::client::paths::agent_path;
+use crate::http::WhyView;
+use crate::report::Report;
+use hatchery_core::Timestamp;
+use std::process::ExitCode;
+
+/// Say what an agent does at the moment, how that is known, and how old the evidence is
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Who: an id, the beginning of one, or a name
+    #[arg(allow_hyphen_values = true, value_parser = reference)]
+    agent: String,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let view: WhyView =
+        asking(async { Client::reach(&context.project).await?.get(&agent_path(&args.agent, "/why")).await })?;
+    if context.json {
+        print_json(&view)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = view.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
+    print_line(&format!("{}{name} is {}", view.agent, paint(STRONG, view.state.word())))?;
+    for evidence in &view.evidence {
+        let age = paint(DIM, age(evidence.at, view.now));
+        print_line(&format!("  {} {age}", evidence.what))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How long ago something was, or in how long it will be, in the largest unit that says enough.
+pub fn age(at: Timestamp, now: Timestamp) -> String {
+    let (ms, ahead) = match at > now {
+        true => (at.ms_since(now), true),
+        false => (now.ms_since(at), false),
+    };
+    let length = match ms / 1_000 {
+        0 => "a moment".to_owned(),
+        s @ 1..120 => format!("{s} s"),
+        s @ 120..7_200 => format!("{} min", s / 60),
+        s @ 7_200..172_800 => format!("{} h", s / 3_600),
+        s => format!("{} days", s / 86_400),
+    };
+    if ahead { format!("in {length}") } else { format!("{length} ago") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_told_in_a_unit_that_says_enough() {
+        let ago = |ms| age(Timestamp(0), Timestamp(ms));
+        assert_eq!(
+            [ago(0), ago(1_500), ago(180_000), ago(8_000_000)],
+            ["a moment ago", "1 s ago", "3 min ago", "2 h ago"]
+        );
+        assert_eq!(age(Timestamp(5_000), Timestamp(0)), "in 5 s");
+    }
+}

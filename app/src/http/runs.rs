@@ -1,0 +1,348 @@
+//! Runs over HTTP: agents at work in processes.
+
+use super::agents::{find, tell};
+use super::error::{ApiError, Body, ErrorBody, ErrorDetail, Path};
+use super::{Accepted, Api};
+use crate::calls::{self, Answer, CallError};
+use crate::clock;
+use crate::config;
+use crate::project::Project;
+use crate::run_folder::RunFolder;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use hatchery_core::agent::Birth;
+use hatchery_core::event::Refused;
+use hatchery_core::outcome::Cause;
+use hatchery_core::run::{Fence, PastRun, Run, RunSpec, RunState};
+use hatchery_core::usage::Usage;
+use hatchery_core::why::{self, Condition, Evidence};
+use hatchery_core::{AgentId, Command, Refusal, Timestamp, World};
+use serde::{Deserialize, Serialize};
+
+/// How agents are run here, unless a request says otherwise.
+#[derive(Debug)]
+pub struct Habits {
+    /// Where the run folders are.
+    pub project: Project,
+    pub settings: config::Runs,
+    /// This machine, as runs know it.
+    pub host: String,
+    pub harnesses: Vec<&'static str>,
+}
+
+/// How this run differs from what is usual here.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Wishes {
+    /// The program that plays the agent: `claude` or `scripted`.
+    harness: Option<String>,
+    model: Option<String>,
+    /// The folder to work in, relative to the project's root.
+    folder: Option<String>,
+    /// For the scripted harness: a script, or a folder of scripts of which it takes one.
+    script: Option<String>,
+    /// Wait for further messages after a turn, instead of ending.
+    stays: Option<bool>,
+    /// Silence that counts as stuck.
+    #[schema(minimum = 1_000, maximum = 604_800_000)]
+    stall_ms: Option<u64>,
+    /// Whether a stuck process is stopped. Otherwise its silence is only reported.
+    kill_stuck: Option<bool>,
+    /// How often a crashed process is resumed.
+    #[schema(maximum = 100)]
+    retries: Option<u32>,
+    /// Whether rate limits and overloads are waited out.
+    park: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartRun {
+    /// What the new agent is to do. At most 1 MiB of UTF-8.
+    prompt: String,
+    /// Whom to fork; agent 0 if not given.
+    parent: Option<String>,
+    /// What to call the new agent. At most 64 bytes of UTF-8.
+    name: Option<String>,
+    #[serde(default)]
+    with: Wishes,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Say {
+    /// At most 1 MiB of UTF-8.
+    text: String,
+    /// When nothing runs the agent, how it is to be run: as the last time, but for this.
+    #[serde(default)]
+    with: Wishes,
+}
+
+/// A call that an agent's tools have written into its run folder.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TakeCall {
+    run: u32,
+    attempt: u32,
+    /// The place of the call among those of the attempt: 1, 2, 3, …
+    #[schema(minimum = 1)]
+    number: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunList {
+    /// The open ones and the past ones, by agent and number.
+    pub runs: Vec<RunView>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunView {
+    pub agent: AgentId,
+    pub name: Option<String>,
+    pub run: u32,
+    pub attempts: u32,
+    pub harness: String,
+    pub phase: RunPhase,
+    pub pid: Option<u32>,
+    /// Why it is parked, or why it ended.
+    pub cause: Option<Cause>,
+    pub detail: Option<String>,
+    /// When a parked run goes on by itself.
+    pub until: Option<Timestamp>,
+    pub requested: Timestamp,
+    /// The last sign of life of its process, or its end.
+    #[serde(rename = "lastOutput")]
+    pub last_output: Timestamp,
+    pub turns: u32,
+    pub spent: Usage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunPhase {
+    Starting,
+    Running,
+    Stopping,
+    Parked,
+    Ended,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WhyView {
+    pub agent: AgentId,
+    pub name: Option<String>,
+    pub state: Condition,
+    pub evidence: Vec<Evidence>,
+    /// When this was asked: the age of the evidence counts from here.
+    pub now: Timestamp,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct UsageView {
+    pub total: Usage,
+    pub agents: Vec<AgentUsage>,
+    pub days: Vec<DayUsage>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AgentUsage {
+    pub agent: AgentId,
+    pub name: Option<String>,
+    pub spent: Usage,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct DayUsage {
+    /// When the day began, in UTC.
+    pub day: Timestamp,
+    pub spent: Usage,
+}
+
+impl Habits {
+    /// How an agent is to be run: as it is wished, else as the last time, else as is usual here.
+    fn spec(&self, last: Option<&RunSpec>, wishes: Wishes) -> Result<RunSpec, ApiError> {
+        let usual = &self.settings;
+        let harness = wishes.harness.or_else(|| last.map(|last| last.harness.clone()));
+        let harness = harness.unwrap_or_else(|| usual.harness.clone());
+        if !self.harnesses.contains(&harness.as_str()) {
+            let known = self.harnesses.join(", ");
+            return Err(ApiError::bad(
+                "no_such_harness",
+                format!("there is no harness `{harness}`"),
+                format!("choose one of: {known}"),
+            ));
+        }
+        Ok(RunSpec {
+            harness,
+            host: self.host.clone(),
+            folder: wishes.folder.or_else(|| last.and_then(|last| last.folder.clone())),
+            model: wishes.model.or_else(|| last.and_then(|last| last.model.clone())),
+            script: wishes
+                .script
+                .or_else(|| last.and_then(|last| last.script.clone()))
+                .or_else(|| usual.script.clone()),
+            stays: wishes.stays.unwrap_or(false),
+            stall_ms: wishes.stall_ms.unwrap_or(usual.stall_ms),
+            kill_stuck: wishes.kill_stuck.unwrap_or(usual.kill_stuck),
+            retries: wishes.retries.unwrap_or(usual.retries),
+            parks: wishes.park.unwrap_or(usual.park),
+        })
+    }
+}
+
+/// All runs, open and past.
+#[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", responses((status = 200, description = "By agent and number", body = RunList)))]
+pub async fn list(State(api): State<Api>) -> Json<RunList> {
+    let world = api.handle.view();
+    let mut runs: Vec<RunView> = world.runs().flat_map(|(agent, _)| views(&world, agent)).collect();
+    runs.sort_by_key(|run| (run.requested, run.agent, run.run));
+    Json(RunList { runs })
+}
+
+/// Make an agent and run it. The answer's id is the agent's.
+#[utoipa::path(post, path = "/api/runs", operation_id = "start_run", tag = "runs", request_body = StartRun,
+    responses((status = 201, description = "A process is on its way", body = super::AcceptedBody)))]
+pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(StatusCode, Accepted), ApiError> {
+    let StartRun { prompt, parent, name, with } = body.0;
+    let world = api.handle.view();
+    let root = world.root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into()));
+    let parent = match parent {
+        Some(reference) => find(&api, &reference)?,
+        None => root?,
+    };
+    let spec = api.habits.spec(None, with)?;
+    let agent = clock::new_agent_id();
+    let (provider, model) = (Some(spec.harness.clone()), spec.model.clone());
+    let birth = Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), ..Birth::of(agent) };
+    let records = api.handle.submit(Command::Fork { parent, at: None, birth }).await?;
+    Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records)))
+}
+
+/// Say something to an agent. When nothing runs it, a run is started.
+#[utoipa::path(post, path = "/api/agents/{agent}/say", operation_id = "say", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Say,
+    responses((status = 200, description = "It is in the agent's history, and will be said to its process", body = super::AcceptedBody)))]
+pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say>) -> Result<Accepted, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    let world = api.handle.view();
+    let spec = api.habits.spec(world.run(agent).map(|run| &run.spec), body.0.with)?;
+    tell(&api, agent, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await
+}
+
+/// Break off the turn of an agent. Its process goes on.
+#[utoipa::path(post, path = "/api/agents/{agent}/interrupt", operation_id = "interrupt", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
+    responses((status = 200, description = "It will be told", body = super::AcceptedBody)))]
+pub async fn interrupt(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    tell(&api, agent, Command::InterruptRun { agent }).await
+}
+
+/// End an agent's run, and everything that its process has started. The agent stays, and can be run again.
+#[utoipa::path(post, path = "/api/agents/{agent}/stop", operation_id = "stop_run", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
+    responses((status = 200, description = "It is being stopped; its run_ended event says when it is", body = super::AcceptedBody)))]
+pub async fn stop(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    tell(&api, agent, Command::StopRun { agent }).await
+}
+
+/// Take in a call that an agent's tools have written down. Asking again gives the same answer.
+#[utoipa::path(post, path = "/api/agents/{agent}/calls", operation_id = "take_call", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = TakeCall,
+    responses((status = 200, description = "What it led to", body = super::AcceptedBody)))]
+pub async fn call(State(api): State<Api>, reference: Path<String>, body: Body<TakeCall>) -> Result<Response, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    let of = Fence { agent, run: body.0.run, attempt: body.0.attempt };
+    let folder = RunFolder::of(&api.habits.project, of);
+    match calls::answer(&api.handle, &folder, of, body.0.number).await {
+        Ok(Answer::Done(records)) => Ok(Accepted::new(agent.to_string(), &records).into_response()),
+        Ok(Answer::Refused(Refused { code, message, hint })) => {
+            let error = ErrorDetail { code, message, hint };
+            Ok((StatusCode::CONFLICT, Json(ErrorBody { error })).into_response())
+        }
+        Err(CallError::Engine(error)) => Err(error.into()),
+        Err(CallError::Store(error)) => Err((&error).into()),
+        Err(error @ (CallError::Folder(_) | CallError::NoSuchCall(_) | CallError::Forgotten(_))) => {
+            Err(ApiError::new(StatusCode::NOT_FOUND, "no_such_call", error, "write the call down first"))
+        }
+    }
+}
+
+/// What an agent does at the moment, and how that is known.
+#[utoipa::path(get, path = "/api/agents/{agent}/why", operation_id = "why", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
+    responses((status = 200, description = "Its state, and the evidence for it", body = WhyView)))]
+pub async fn why(State(api): State<Api>, reference: Path<String>) -> Result<Json<WhyView>, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    let world = api.handle.view();
+    let why = why::why(&world, agent).ok_or(Refusal::UnknownAgent(agent))?;
+    let name = world.agent(agent).and_then(|it| it.name.clone());
+    Ok(Json(WhyView { agent, name, state: why.state, evidence: why.evidence, now: clock::now() }))
+}
+
+/// What was used: in all, by agent, and by day.
+#[utoipa::path(get, path = "/api/usage", operation_id = "usage", tag = "runs", responses((status = 200, description = "Money and tokens", body = UsageView)))]
+pub async fn usage(State(api): State<Api>) -> Json<UsageView> {
+    /// The days of the log begin at midnight in UTC.
+    const DAY_MS: i64 = 24 * 3_600 * 1_000;
+    let world = api.handle.view();
+    let used = |(agent, _): (AgentId, &Run)| {
+        let spent = world.seat(agent)?.spent;
+        Some(AgentUsage { agent, name: world.agent(agent).and_then(|it| it.name.clone()), spent })
+    };
+    let days: Vec<DayUsage> =
+        world.days().map(|(day, spent)| DayUsage { day: Timestamp(day * DAY_MS), spent: *spent }).collect();
+    let total = days.iter().fold(Usage::default(), |sum, day| sum + day.spent);
+    Json(UsageView { total, agents: world.runs().filter_map(used).collect(), days })
+}
+
+/// The runs of one agent, the past ones first.
+fn views(world: &World, agent: AgentId) -> Vec<RunView> {
+    let name = world.agent(agent).and_then(|it| it.name.clone());
+    let past = world.past_runs(agent).map(|(number, run)| past_view(agent, name.clone(), number, run));
+    let open = world.run(agent).filter(|run| run.is_open()).map(|run| view(agent, name.clone(), run));
+    past.chain(open).collect()
+}
+
+fn past_view(agent: AgentId, name: Option<String>, run: u32, past: &PastRun) -> RunView {
+    RunView {
+        agent,
+        name,
+        run,
+        attempts: past.attempts,
+        harness: past.harness.clone(),
+        phase: RunPhase::Ended,
+        pid: None,
+        cause: Some(past.cause),
+        detail: Some(past.detail.clone()),
+        until: None,
+        requested: past.requested,
+        last_output: past.ended,
+        turns: past.turns,
+        spent: past.spent,
+    }
+}
+
+fn view(agent: AgentId, name: Option<String>, run: &Run) -> RunView {
+    let (phase, cause, until) = match run.state {
+        RunState::Starting | RunState::Spawned { .. } => (RunPhase::Starting, None, None),
+        RunState::Running { .. } => (RunPhase::Running, None, None),
+        RunState::Stopping { .. } => (RunPhase::Stopping, None, None),
+        RunState::Parked { cause, until } => (RunPhase::Parked, Some(cause), Some(until)),
+        RunState::Ended { cause, .. } => (RunPhase::Ended, Some(cause), None),
+    };
+    RunView {
+        agent,
+        name,
+        run: run.number,
+        attempts: run.attempt,
+        harness: run.spec.harness.clone(),
+        phase,
+        pid: run.process().map(|process| process.pid),
+        cause,
+        detail: None,
+        until,
+        requested: run.requested,
+        last_output: run.last_output,
+        turns: run.turns,
+        spent: run.spent,
+    }
+}

@@ -1,0 +1,259 @@
+//! The launcher: the small process that holds an agent's process, so that the daemon may come and go. It starts it, passes on
+//! what the inbox says, collects everything that descends from it, and writes down how it ended.
+//!
+//! It is the process's parent and the reaper of its orphans, so a number it sends a signal to is never somebody else's, and
+//! nothing that the process starts gets out of reach, in whatever session or group it hides. Should the launcher itself be
+//! killed, the process hears the end of its input, and the daemon finds whatever is left by its mark.
+//!
+//! ```text
+//! daemon ──inbox.jsonl, bell──► launcher ──stdin──► process ──► stdout.jsonl ──► daemon
+//!                                   └── process.json, exit.json ───────────────────┘
+//! ```
+
+use crate::processes;
+use crate::run_folder::{Ended, Launch, Order, RunFolder, Started, lock_talk};
+use crate::spool::Tail;
+use hatchery_core::outcome::Exit;
+use rustix::process::{Signal, WaitOptions, WaitStatus};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// How long those that the process left behind may take to end after it.
+const LEFTOVERS_GRACE: Duration = Duration::from_secs(1);
+/// How often a tree is looked through again for what was forked while it was killed.
+const KILL_PAUSE: Duration = Duration::from_millis(20);
+
+/// Plays one attempt from its start to its end. An attempt that has begun already is left alone.
+pub fn run(folder: &RunFolder) -> io::Result<()> {
+    let Some(_lock) = folder.lock()? else { return Ok(()) };
+    if folder.started()?.is_some() || folder.ended()?.is_some() {
+        return Ok(());
+    }
+    let launch = folder.launch()?.ok_or_else(|| io::Error::other("there is nothing to launch"))?;
+    let problem = match lock_talk(folder, &launch.session) {
+        Ok(Some(talk)) => match start(folder, &launch) {
+            Ok(pid) => return hold(folder, pid, talk),
+            Err(error) => format!("{} could not be started: {error}", launch.program.display()),
+        },
+        Ok(None) => format!("another process has the conversation {}", launch.session),
+        Err(error) => format!("the conversation {} could not be locked: {error}", launch.session),
+    };
+    folder.write_ended(&Ended { exit: Exit::Unknown, problem: Some(problem) })
+}
+
+/// The process, and the way to its ear. A process that does not listen must not keep us from stopping it, so what is said
+/// goes through a thread that may wait.
+struct Held {
+    pid: u32,
+    mouth: Option<Sender<String>>,
+}
+
+fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Held> {
+    // Away from the terminal: what is typed there is not for us.
+    rustix::process::setsid().map(|_| ()).or_else(|error| match error {
+        rustix::io::Errno::PERM => Ok(()),
+        other => Err(other),
+    })?;
+    processes::adopt_orphans()?;
+    let append = |path| OpenOptions::new().append(true).create(true).open(path);
+    let mut child = Command::new(&launch.program)
+        .args(&launch.args)
+        .env_clear()
+        .envs(&launch.env)
+        .current_dir(&launch.folder)
+        .stdin(Stdio::piped())
+        .stdout(append(folder.stdout())?)
+        .stderr(append(folder.stderr())?)
+        .process_group(0)
+        .spawn()?;
+    let process = processes::look_up(child.id());
+    let started = Started { process, launcher: processes::me(), boot: processes::boot() };
+    folder.write_started(&started)?;
+    let mouth = child.stdin.take().map(speak).transpose()?;
+    Ok(Held { pid: child.id(), mouth })
+}
+
+/// Says one line after the other, until there will be no more or nobody listens.
+fn speak(mut stdin: ChildStdin) -> io::Result<Sender<String>> {
+    let (mouth, lines) = channel::<String>();
+    std::thread::Builder::new().name("mouth".into()).spawn(move || {
+        for line in lines {
+            if let Err(error) = stdin.write_all(line.as_bytes()) {
+                // What it has not heard is said to the next one.
+                eprintln!("it cannot be told anything: {error}");
+                return;
+            }
+        }
+    })?;
+    Ok(mouth)
+}
+
+/// What the main thread tells the one that gives orders.
+enum News {
+    /// The process is gone; what it left behind may still be there.
+    Gone,
+    /// Nothing of it is left.
+    Over,
+}
+
+fn hold(folder: &RunFolder, held: Held, _talk: File) -> io::Result<()> {
+    let pid = held.pid;
+    let (rung, bell) = channel();
+    let listener = OpenOptions::new().read(true).write(true).open(folder.bell())?;
+    // Both end with this process: the one waits for a bell that nobody rings any more.
+    std::thread::Builder::new().name("bell".into()).spawn({
+        let rung = rung.clone();
+        move || listen(listener, &rung)
+    })?;
+    let orders = Tail::open(&folder.inbox(), 0)?;
+    let commander = Commander { held, orders, stopping: None };
+    let commanding = std::thread::Builder::new().name("orders".into()).spawn(move || commander.obey(&bell))?;
+    let exit = collect(pid, &rung);
+    // Whoever does not hear it has ended already.
+    rung.send(Wake::News(News::Over)).ok();
+    commanding.join().map_err(|_| io::Error::other("the orders were not obeyed to the end"))?;
+    folder.write_ended(&Ended { exit, problem: None })
+}
+
+enum Wake {
+    Bell,
+    News(News),
+}
+
+fn listen(mut bell: File, rung: &Sender<Wake>) {
+    let mut strokes = [0; 64];
+    while let Ok(1..) = bell.read(&mut strokes) {
+        if rung.send(Wake::Bell).is_err() {
+            return;
+        }
+    }
+}
+
+/// Collects the process and all orphans, until there are none.
+fn collect(pid: u32, rung: &Sender<Wake>) -> Exit {
+    let mut exit = Exit::Unknown;
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((ended, status))) if ended.as_raw_nonzero().get().unsigned_abs() == pid => {
+                exit = exit_of(status);
+                rung.send(Wake::News(News::Gone)).ok();
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return exit,
+        }
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Unknown,
+    }
+}
+
+/// Carries out the orders of the inbox, one after the other.
+struct Commander {
+    held: Held,
+    orders: Tail,
+    stopping: Option<Stopping>,
+}
+
+/// How far a stop has got.
+struct Stopping {
+    grace: Duration,
+    next: Blow,
+}
+
+#[derive(Clone, Copy)]
+enum Blow {
+    Terminate,
+    Kill,
+}
+
+impl Commander {
+    fn obey(mut self, bell: &Receiver<Wake>) {
+        loop {
+            self.read_orders();
+            let patience = match &self.stopping {
+                Some(Stopping { next: Blow::Kill, grace }) if grace.is_zero() => Some(KILL_PAUSE),
+                Some(stopping) => Some(stopping.grace),
+                None => None,
+            };
+            let wake = match patience {
+                Some(patience) => bell.recv_timeout(patience),
+                None => bell.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match wake {
+                Ok(Wake::Bell) => {}
+                Ok(Wake::News(News::Gone)) => {
+                    self.held.mouth = None;
+                    let stopping = Stopping { grace: LEFTOVERS_GRACE, next: Blow::Kill };
+                    self.signal_tree(Signal::TERM);
+                    self.stopping = Some(stopping);
+                }
+                Ok(Wake::News(News::Over)) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => self.strike(),
+            }
+        }
+    }
+
+    fn read_orders(&mut self) {
+        loop {
+            let lines = match self.orders.read() {
+                Ok(lines) if lines.is_empty() => return,
+                Ok(lines) => lines,
+                Err(error) => {
+                    eprintln!("the inbox cannot be read: {error}");
+                    return;
+                }
+            };
+            for line in lines {
+                match serde_json::from_slice(&line.bytes) {
+                    Ok(Order::Say { line, .. }) => self.say(line),
+                    Ok(Order::End) => self.held.mouth = None,
+                    Ok(Order::Stop { grace_ms }) => self.stop(Duration::from_millis(grace_ms)),
+                    Err(error) => eprintln!("an order cannot be read: {error}"),
+                }
+            }
+        }
+    }
+
+    fn say(&mut self, mut line: String) {
+        line.push('\n');
+        self.held.mouth.take_if(|mouth| mouth.send(line).is_err());
+    }
+
+    fn stop(&mut self, grace: Duration) {
+        if self.stopping.is_none() {
+            self.held.mouth = None;
+            processes::signal(self.held.pid, Signal::INT);
+            self.stopping = Some(Stopping { grace, next: Blow::Terminate });
+        }
+    }
+
+    fn strike(&mut self) {
+        let Some(stopping) = &mut self.stopping else { return };
+        match stopping.next {
+            Blow::Terminate => {
+                stopping.next = Blow::Kill;
+                self.signal_tree(Signal::TERM);
+            }
+            Blow::Kill => {
+                stopping.grace = Duration::ZERO;
+                self.signal_tree(Signal::KILL);
+            }
+        }
+    }
+
+    /// Everybody below the launcher: the process, and whatever descends from it.
+    fn signal_tree(&self, signal: Signal) {
+        let tree = processes::below(std::process::id());
+        let alone = tree.is_empty().then_some(self.held.pid);
+        tree.into_iter().chain(alone).for_each(|pid| processes::signal(pid, signal));
+    }
+}

@@ -1,0 +1,156 @@
+//! The machine's processes: who descends from whom, who carries a mark, and signals to them. Linux tells all of it in `/proc`;
+//! elsewhere only the process itself and its group can be reached.
+
+use hatchery_core::run::Process;
+use rustix::process::{Pid, Signal};
+
+/// This process.
+pub fn me() -> Process {
+    let pid = std::process::id();
+    Process { pid, began: began(pid).unwrap_or_default() }
+}
+
+/// A process as it is now.
+pub fn look_up(pid: u32) -> Process {
+    Process { pid, began: began(pid).unwrap_or_default() }
+}
+
+/// Whether it is still the same process, and not a later one with its number.
+pub fn lives(process: &Process) -> bool {
+    match began(process.pid) {
+        Some(began) => began == process.began,
+        None => false,
+    }
+}
+
+/// Sends a signal to one process. One that is gone has no need of it.
+pub fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        if let Err(error) = rustix::process::kill_process(pid, signal) {
+            tracing::debug!(?pid, ?signal, %error, "no signal");
+        }
+    }
+}
+
+/// Kills every process that carries the mark, and those that it has started meanwhile, until none is left.
+pub fn sweep(name: &str, value: &str) -> usize {
+    let mut killed = 0;
+    // Each round may miss what is being forked while it looks; a process that forks faster than this is not stopped.
+    for _ in 0..SWEEPS {
+        let found = marked(name, value);
+        if found.is_empty() {
+            break;
+        }
+        killed += found.len();
+        found.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    killed
+}
+
+/// How often the process table is looked through for those that were forked meanwhile.
+const SWEEPS: usize = 100;
+
+pub use platform::{adopt_orphans, began, below, boot, marked};
+
+#[cfg(target_os = "linux")]
+mod platform {
+    use std::collections::BTreeMap;
+
+    /// When a process began, in the kernel's ticks since it started: with the number it tells a process from all others.
+    /// Nothing when there is none, or when it is dead and only waits to be collected.
+    pub fn began(pid: u32) -> Option<u64> {
+        stat(pid).filter(|stat| !stat.is_zombie).map(|stat| stat.began)
+    }
+
+    /// Which start of the machine this is.
+    pub fn boot() -> String {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        id.map(|id| id.trim().to_owned()).unwrap_or_default()
+    }
+
+    /// From now on the orphans among this process's descendants become its children.
+    pub fn adopt_orphans() -> std::io::Result<()> {
+        let me = rustix::process::getpid();
+        Ok(rustix::process::set_child_subreaper(Some(me))?)
+    }
+
+    /// All that descend from a process.
+    pub fn below(pid: u32) -> Vec<u32> {
+        let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for pid in all() {
+            if let Some(stat) = stat(pid).filter(|stat| !stat.is_zombie) {
+                children.entry(stat.parent).or_default().push(pid);
+            }
+        }
+        let mut found = vec![pid];
+        let mut next = 0;
+        while let Some(pid) = found.get(next) {
+            found.extend(children.remove(pid).unwrap_or_default());
+            next += 1;
+        }
+        found.split_off(1)
+    }
+
+    /// All that carry an entry in their environment. Those of other users cannot be looked into, and are not ours.
+    pub fn marked(name: &str, value: &str) -> Vec<u32> {
+        let entry = format!("{name}={value}");
+        let carries = |pid: &u32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.split(|byte| *byte == 0).any(|it| it == entry.as_bytes())
+        };
+        let me = std::process::id();
+        all().filter(|pid| *pid != me).filter(carries).collect()
+    }
+
+    struct Stat {
+        parent: u32,
+        began: u64,
+        is_zombie: bool,
+    }
+
+    fn all() -> impl Iterator<Item = u32> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    }
+
+    fn stat(pid: u32) -> Option<Stat> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may hold anything, blanks and parentheses included.
+        let (_, rest) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let state = *fields.first()?;
+        Some(Stat {
+            parent: fields.get(1)?.parse().ok()?,
+            began: fields.get(19)?.parse().ok()?,
+            is_zombie: state == "Z" || state == "X",
+        })
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod platform {
+    use rustix::process::Pid;
+
+    /// Whether there is such a process is all that can be known.
+    pub fn began(pid: u32) -> Option<u64> {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        rustix::process::test_kill_process(pid).ok().map(|()| 0)
+    }
+
+    pub fn boot() -> String {
+        String::new()
+    }
+
+    pub fn adopt_orphans() -> std::io::Result<()> {
+        Ok(())
+    }
+
+    pub fn below(_pid: u32) -> Vec<u32> {
+        Vec::new()
+    }
+
+    pub fn marked(_name: &str, _value: &str) -> Vec<u32> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,285 @@
+//! The folder of one attempt: everything that the daemon, the launcher and the tools of a run have to tell each other. Each of
+//! them may be killed at any moment and the others go on, so nothing between them is held in memory or in a pipe alone.
+//!
+//! | File | Written by | Says |
+//! |---|---|---|
+//! | `launch.json` | daemon | what to start |
+//! | `inbox.jsonl` | daemon | what to do with the process and what to say to it, in order ([`Order`]) |
+//! | `bell` | daemon | a FIFO: the inbox has grown |
+//! | `process.json` | launcher | the process is there |
+//! | `stdout.jsonl`, `stderr.log` | the process | what it says |
+//! | `exit.json` | launcher | the process is gone, and everything that it started |
+//! | `token` | daemon | opens the API for this attempt's tools, and for nothing else |
+//! | `calls.jsonl` | tools | what the agent asked of us |
+//! | `lock` | launcher | held for as long as it lives |
+
+use crate::clock;
+use crate::project::{self, Project};
+use base64::Engine as _;
+use hatchery_core::outcome::Exit;
+use hatchery_core::run::{Fence, Process};
+use rustix::fs::{FileType, FlockOperation, Mode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Carried by every process of an attempt, so that they can be found whatever they do to their parents and groups.
+pub const MARK: &str = "HATCHERY_ATTEMPT";
+
+/// How the token of an attempt begins.
+const RUN_TOKEN: &str = "run";
+
+/// The attempt that a token says it is of. Whether that is true is in the attempt's folder.
+pub fn token_of(token: &str) -> Option<Fence> {
+    let mut parts = token.strip_prefix(RUN_TOKEN)?.strip_prefix('.')?.split('.');
+    let mut next = || parts.next();
+    Some(Fence { agent: next()?.parse().ok()?, run: next()?.parse().ok()?, attempt: next()?.parse().ok()? })
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+/// What to start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    pub of: Fence,
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    /// All of it: nothing is inherited.
+    pub env: BTreeMap<String, String>,
+    pub folder: PathBuf,
+    /// The conversation inside the harness. No two processes may have the same.
+    pub session: String,
+    /// The one that it begins as a copy of.
+    pub copy_of: Option<String>,
+}
+
+/// What the launcher is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Pass this line on to the process.
+    Say { id: String, line: String },
+    /// Nothing more will be said.
+    End,
+    /// Interrupt it; after the grace time terminate everything, and after another one kill it.
+    Stop { grace_ms: u64 },
+}
+
+/// The process, and who holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    pub process: Process,
+    pub launcher: Process,
+    /// Which start of the machine it was.
+    pub boot: String,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    pub exit: Exit,
+    /// Why it could not even be started.
+    #[serde(default)]
+    pub problem: Option<String>,
+}
+
+impl RunFolder {
+    pub fn of(project: &Project, fence: Fence) -> Self {
+        let Fence { agent, run, attempt } = fence;
+        Self { path: runs(project).join(agent.to_string()).join(format!("{run}-{attempt}")) }
+    }
+
+    pub fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn stdout(&self) -> PathBuf {
+        self.path.join("stdout.jsonl")
+    }
+
+    pub fn stderr(&self) -> PathBuf {
+        self.path.join("stderr.log")
+    }
+
+    pub fn inbox(&self) -> PathBuf {
+        self.path.join("inbox.jsonl")
+    }
+
+    pub fn calls(&self) -> PathBuf {
+        self.path.join("calls.jsonl")
+    }
+
+    pub fn mcp_config(&self) -> PathBuf {
+        self.path.join("mcp.json")
+    }
+
+    pub fn bell(&self) -> PathBuf {
+        self.path.join("bell")
+    }
+
+    /// Makes the folder with what must be there before anybody looks. Harmless when it is there already.
+    pub fn prepare(&self) -> io::Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
+        for path in [self.stdout(), self.stderr(), self.inbox(), self.calls()] {
+            appending(&path)?;
+        }
+        match rustix::fs::mknodat(rustix::fs::CWD, self.bell(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The secret of this attempt, made when it is first asked for.
+    pub fn make_token(&self, of: Fence) -> io::Result<()> {
+        match self.token()? {
+            Some(_) => Ok(()),
+            None => {
+                let Fence { agent, run, attempt } = of;
+                let secret = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(clock::random::<32>());
+                let token = format!("{RUN_TOKEN}.{agent}.{run}.{attempt}.{secret}");
+                project::write_whole(&self.path.join("token"), token.as_bytes(), 0o600)
+            }
+        }
+    }
+
+    pub fn token(&self) -> io::Result<Option<String>> {
+        match std::fs::read_to_string(self.path.join("token")) {
+            Ok(token) => Ok(Some(token)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn launch(&self) -> io::Result<Option<Launch>> {
+        self.read("launch.json")
+    }
+
+    pub fn write_launch(&self, launch: &Launch) -> io::Result<()> {
+        self.write("launch.json", launch)
+    }
+
+    pub fn started(&self) -> io::Result<Option<Started>> {
+        self.read("process.json")
+    }
+
+    pub fn write_started(&self, started: &Started) -> io::Result<()> {
+        self.write("process.json", started)
+    }
+
+    pub fn ended(&self) -> io::Result<Option<Ended>> {
+        self.read("exit.json")
+    }
+
+    pub fn write_ended(&self, ended: &Ended) -> io::Result<()> {
+        self.write("exit.json", ended)
+    }
+
+    /// Everything that the launcher was told so far. A last line that was cut off by a crash was never told.
+    pub fn orders(&self) -> io::Result<Vec<Order>> {
+        let text = std::fs::read(self.inbox())?;
+        let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    }
+
+    /// Tells the launcher something, durably, and rings.
+    pub fn tell(&self, orders: &[Order]) -> io::Result<()> {
+        let mut text = Vec::new();
+        // Whatever a crash left half written ends here, as a line that means nothing.
+        if !std::fs::read(self.inbox())?.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+        for order in orders {
+            serde_json::to_writer(&mut text, order)?;
+            text.push(b'\n');
+        }
+        let mut inbox = appending(&self.inbox())?;
+        inbox.write_all(&text)?;
+        inbox.sync_data()?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Wakes the launcher. When it is not there to hear, it will look by itself when it comes.
+    pub fn ring(&self) {
+        let bell =
+            OpenOptions::new().write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(self.bell());
+        if let Err(error) = bell.and_then(|mut bell| bell.write_all(b"!")) {
+            tracing::debug!(%error, folder = %self.path.display(), "nobody hears the bell");
+        }
+    }
+
+    /// Makes the caller the only launcher of this attempt, for as long as the file is open; nothing when there is one.
+    pub fn lock(&self) -> io::Result<Option<File>> {
+        lock(&self.path.join("lock"))
+    }
+
+    /// True while a launcher lives.
+    pub fn is_held(&self) -> io::Result<bool> {
+        match File::open(self.path.join("lock")) {
+            Ok(file) => match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+                Ok(()) => Ok(false),
+                Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+                Err(error) => Err(error.into()),
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The value of [`MARK`] for the processes of this attempt: as unlike any other as the folder is.
+    pub fn mark(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
+        match std::fs::read(self.path.join(name)) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        project::write_whole(&self.path.join(name), &serde_json::to_vec(value)?, 0o600)
+    }
+}
+
+/// Makes the caller the only one who has a conversation, for as long as the file is open; nothing when somebody has it.
+pub fn lock_talk(folder: &RunFolder, session: &str) -> io::Result<Option<File>> {
+    // The harness's own name for it is nothing that a path may be made of unchecked.
+    if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_') {
+        return Err(io::Error::new(ErrorKind::InvalidInput, format!("`{session}` cannot name a conversation")));
+    }
+    let runs = folder.path.ancestors().nth(2).unwrap_or(&folder.path);
+    let talks = runs.join("talks");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&talks)?;
+    lock(&talks.join(format!("{session}.lock")))
+}
+
+fn runs(project: &Project) -> PathBuf {
+    project.data().join("runs")
+}
+
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn appending(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}

@@ -1,0 +1,87 @@
+//! Makes a run folder ready and starts a launcher on it. Doing it twice is harmless: the second launcher finds the first, or
+//! what it left.
+
+use super::Workshop;
+use crate::clock;
+use crate::harness::{self, Opening, Start};
+use crate::project;
+use crate::run_folder::{Ended, Launch, MARK, RunFolder};
+use hatchery_core::outcome::Exit;
+use hatchery_core::run::{Fence, RunSpec, Talk};
+use hatchery_core::{AgentId, World};
+use std::io;
+use std::process::Stdio;
+
+/// Starts the launcher of an attempt, unless it was started before.
+pub fn launch(workshop: &Workshop, world: &World, of: Fence, folder: &RunFolder) -> io::Result<()> {
+    let Some(run) = world.run(of.agent) else { return Ok(()) };
+    folder.prepare()?;
+    folder.make_token(of)?;
+    if folder.launch()?.is_none() {
+        let opening = opening(world, of.agent, &run.spec);
+        match describe(workshop, of, &run.spec, folder, &opening)? {
+            Ok(launch) => folder.write_launch(&launch)?,
+            Err(problem) => return folder.write_ended(&Ended { exit: Exit::NotStarted, problem: Some(problem) }),
+        }
+    }
+    let mut launcher = tokio::process::Command::new(&workshop.program);
+    launcher.arg("launch").arg(folder.path()).env_clear().stdin(Stdio::null()).stdout(Stdio::null());
+    launcher.stderr(std::fs::File::create(folder.path().join("launcher.log"))?);
+    // Not ours to end: it outlives us. When it ends before us, the runtime collects it.
+    launcher.kill_on_drop(false).spawn().map(drop)
+}
+
+fn describe(
+    workshop: &Workshop,
+    of: Fence,
+    spec: &RunSpec,
+    folder: &RunFolder,
+    opening: &Opening,
+) -> io::Result<Result<Launch, String>> {
+    let Some(harness) = workshop.harnesses.named(&spec.harness) else {
+        let known = workshop.harnesses.names().join(", ");
+        return Ok(Err(format!("there is no harness `{}`; there are {known}", spec.harness)));
+    };
+    let root = workshop.project.root();
+    let tools = harness::mcp_config(&workshop.program, root, folder, &of.agent.to_string());
+    project::write_whole(&folder.mcp_config(), tools.as_bytes(), 0o600)?;
+    let invocation = harness.command(&Start { spec, folder, opening });
+    let mut env = invocation.env;
+    env.insert(MARK.into(), folder.mark());
+    Ok(Ok(Launch {
+        of,
+        program: invocation.program,
+        args: invocation.args,
+        env,
+        folder: spec.folder.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder)),
+        session: opening.session().to_owned(),
+        copy_of: match opening {
+            Opening::Forked { from, .. } => Some(from.clone()),
+            Opening::New { .. } | Opening::Resumed { .. } => None,
+        },
+    }))
+}
+
+/// How the conversation is entered: the agent's own is resumed, that of the agent it was forked from is copied when it holds
+/// exactly what was inherited, and otherwise a new one is begun.
+fn opening(world: &World, agent: AgentId, spec: &RunSpec) -> Opening {
+    let here = |talk: &&Talk| talk.harness == spec.harness && talk.host == spec.host;
+    let talk = |agent| world.seat(agent).and_then(|seat| seat.talk.as_ref()).filter(here);
+    if let Some(talk) = talk(agent) {
+        return Opening::Resumed { session: talk.session.clone() };
+    }
+    let session = clock::new_uuid();
+    match inherited(world, agent).and_then(talk) {
+        Some(talk) => Opening::Forked { from: talk.session.clone(), session },
+        None => Opening::New { session },
+    }
+}
+
+/// The agent whose conversation, as it is now, is what this one inherited.
+fn inherited(world: &World, agent: AgentId) -> Option<AgentId> {
+    let child = world.agent(agent)?;
+    let origin = child.origin?;
+    let parent = world.agent(origin.agent)?;
+    let unmoved = origin.upto.is_some() && parent.last_message == origin.upto && child.cuts.is_empty();
+    unmoved.then_some(origin.agent)
+}

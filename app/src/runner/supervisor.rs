@@ -1,0 +1,289 @@
+//! One supervisor for each attempt. All that it knows is in the run folder and in the world, and all that it does there may be
+//! done again: so taking over from a daemon that was killed is not a special case, it is how every attempt is supervised.
+
+use super::briefing::{self, BriefingError};
+use super::watch::{Watch, Watched};
+use super::{RETRY_PAUSE, Workshop, launch};
+use crate::calls::{self, CallError};
+use crate::engine::SubmitError;
+use crate::harness::Harness;
+use crate::processes;
+use crate::run_folder::{MARK, Order, RunFolder, Started};
+use crate::spool::{Line, MAX_LINE_BYTES, Tail};
+use hatchery_core::outcome::Exit;
+use hatchery_core::output::Output;
+use hatchery_core::run::{Act, DeliveryKind, Fence, RunState, Wanted, wire_name};
+use hatchery_core::{Command, Refusal};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch as channel;
+
+/// How often a run folder is looked at without having been told to: a notice may get lost, and a launcher that was killed
+/// tells nobody.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How much of what a process wrote to stderr is evidence.
+const EVIDENCE_BYTES: u64 = 400;
+
+/// Why an attempt cannot be supervised at the moment.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error(transparent)]
+    Folder(#[from] io::Error),
+    #[error(transparent)]
+    Briefing(#[from] BriefingError),
+    #[error(transparent)]
+    Call(CallError),
+    #[error(transparent)]
+    Engine(#[from] SubmitError),
+}
+
+impl From<CallError> for Trouble {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Engine(error) => Self::Engine(error),
+            other => Self::Call(other),
+        }
+    }
+}
+
+/// Sees an attempt through to its end. Whatever goes wrong on the way is tried again.
+pub async fn supervise(
+    workshop: Arc<Workshop>,
+    watch: Option<Watch>,
+    of: Fence,
+    mut wanted: channel::Receiver<Wanted>,
+) {
+    let folder = RunFolder::of(&workshop.project, of);
+    let mut supervisor = Supervisor { workshop, of, folder, spool: None, told: None };
+    loop {
+        match supervisor.see_through(watch.clone(), &mut wanted).await {
+            Ok(()) => return,
+            Err(Trouble::Engine(SubmitError::Stopped)) => return,
+            // Somebody else has taken this attempt further: there is nothing left to see to.
+            Err(Trouble::Engine(SubmitError::Refused(refusal @ (Refusal::StaleAttempt(_) | Refusal::NoRun(_))))) => {
+                tracing::debug!(%refusal, "the attempt is over");
+                return;
+            }
+            Err(trouble) => {
+                tracing::warn!(agent = %of.agent, run = of.run, attempt = of.attempt, %trouble, "trying again");
+                supervisor.spool = None;
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+}
+
+struct Supervisor {
+    workshop: Arc<Workshop>,
+    of: Fence,
+    folder: RunFolder,
+    /// Where the output is read; opened again after any trouble, at the place that the world knows.
+    spool: Option<Tail>,
+    /// What the launcher was told so far, once that was looked up.
+    told: Option<Vec<Order>>,
+}
+
+impl Supervisor {
+    async fn see_through(
+        &mut self,
+        watch: Option<Watch>,
+        wanted: &mut channel::Receiver<Wanted>,
+    ) -> Result<(), Trouble> {
+        self.folder.prepare()?;
+        let watched = Watched::new(watch, self.folder.path());
+        let mut looks = tokio::time::interval(LOOK_AGAIN);
+        loop {
+            let act = wanted.borrow_and_update().act.clone();
+            if self.look(&act).await? {
+                return Ok(());
+            }
+            tokio::select! {
+                () = watched.changed() => {}
+                changed = wanted.changed() => if changed.is_err() { return Ok(()) },
+                _ = looks.tick() => {}
+            }
+        }
+    }
+
+    /// Looks at everything once. True when the attempt is over.
+    async fn look(&mut self, act: &Act) -> Result<bool, Trouble> {
+        // Before the output is read: whoever has ended has said everything.
+        let ended = self.folder.ended()?;
+        let started = self.folder.started()?;
+        if let (None, Some(ended)) = (&started, &ended) {
+            let exit = if ended.problem.is_some() { Exit::NotStarted } else { ended.exit };
+            return self.report_exit(exit, ended.problem.clone()).await;
+        }
+        let Some(started) = started else { return self.see_to_start(act).await };
+        self.report_spawn(&started).await?;
+        self.tell(act).await?;
+        let gone = ended.is_some() || !self.is_held(&started)?;
+        calls::take_all(&self.workshop.handle, &self.folder, self.of).await?;
+        self.take_output(gone).await?;
+        match ended {
+            Some(ended) => {
+                let evidence = self.last_words()?;
+                self.report_exit(ended.exit, evidence).await
+            }
+            None if gone => {
+                // The launcher was killed, and perhaps not the process.
+                let mark = self.folder.mark();
+                let killed = tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await;
+                tracing::warn!(agent = %self.of.agent, killed = killed.unwrap_or_default(), "a launcher was killed");
+                self.take_output(true).await?;
+                let same_start = started.boot == processes::boot();
+                self.report_exit(if same_start { Exit::Unknown } else { Exit::LostWithMachine }, None).await
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Nothing is there yet: it is launched, unless it is no longer wanted.
+    async fn see_to_start(&mut self, act: &Act) -> Result<bool, Trouble> {
+        match act {
+            Act::Go { .. } => {
+                if !self.folder.is_held()? {
+                    // A launcher that was killed between starting the process and saying so left it behind.
+                    let mark = self.folder.mark();
+                    if self.folder.launch()?.is_some() {
+                        tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await.unwrap_or_default();
+                    }
+                    launch::launch(&self.workshop, &self.workshop.handle.view(), self.of, &self.folder)?;
+                }
+                Ok(false)
+            }
+            Act::Stop => match self.folder.lock()? {
+                // Nobody launches it while we hold the lock, and nobody will once its end is recorded.
+                Some(_lock) if self.folder.started()?.is_none() => self.report_exit(Exit::NotStarted, None).await,
+                _ => Ok(false),
+            },
+        }
+    }
+
+    async fn report_spawn(&self, started: &Started) -> Result<(), Trouble> {
+        let unknown = self.workshop.handle.view().run(self.of.agent).is_some_and(|run| {
+            run.fence(self.of.agent) == self.of
+                && matches!(run.state, RunState::Starting | RunState::Stopping { process: None, .. })
+        });
+        if unknown && let Some(launch) = self.folder.launch()? {
+            let process = started.process.clone();
+            let spawned =
+                Command::ReportSpawn { of: self.of, process, session: launch.session, copy_of: launch.copy_of };
+            self.workshop.handle.submit(spawned).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the launcher what it was not told yet.
+    async fn tell(&mut self, act: &Act) -> Result<(), Trouble> {
+        let mut told = match self.told.take() {
+            Some(told) => told,
+            None => self.folder.orders()?,
+        };
+        let orders = match act {
+            Act::Stop if told.iter().any(|order| matches!(order, Order::Stop { .. })) => Vec::new(),
+            Act::Stop => {
+                let grace_ms = u64::try_from(self.workshop.stop_grace.as_millis()).unwrap_or(u64::MAX);
+                vec![Order::Stop { grace_ms }]
+            }
+            Act::Go { last: true, .. } if told.contains(&Order::End) => Vec::new(),
+            Act::Go { last: true, .. } => vec![Order::End],
+            Act::Go { upto: None, .. } => Vec::new(),
+            Act::Go { .. } => self.untold(&told).await?,
+        };
+        if !orders.is_empty() {
+            self.folder.tell(&orders)?;
+            told.extend(orders);
+        }
+        self.told = Some(told);
+        Ok(())
+    }
+
+    /// What waits to be said and is not in the inbox.
+    async fn untold(&self, told: &[Order]) -> Result<Vec<Order>, Trouble> {
+        let handle = &self.workshop.handle;
+        let agent = self.of.agent;
+        let unheard = handle.view().seat(agent).map(|seat| seat.unheard.clone()).unwrap_or_default();
+        let known = |name: &str| told.iter().any(|order| matches!(order, Order::Say { id, .. } if id == name));
+        let mut orders = Vec::new();
+        for delivery in unheard {
+            let id = wire_name(delivery.id);
+            if known(&id) {
+                continue;
+            }
+            let line = match delivery.what {
+                DeliveryKind::Interrupt => self.harness()?.interrupt(&id),
+                DeliveryKind::Briefing | DeliveryKind::Message | DeliveryKind::Nudge => {
+                    let copy = self.folder.launch()?.is_some_and(|launch| launch.copy_of.is_some());
+                    self.harness()?.say(&id, &briefing::words(handle, agent, delivery, copy).await?)
+                }
+            };
+            orders.push(Order::Say { id, line });
+        }
+        Ok(orders)
+    }
+
+    /// Takes in what the process has written since the last time, up to the end when nothing more will come.
+    async fn take_output(&mut self, to_the_end: bool) -> Result<(), Trouble> {
+        let handle = self.workshop.handle.clone();
+        let mut spool = match self.spool.take() {
+            Some(spool) => spool,
+            None => {
+                let taken = handle.view().run(self.of.agent).map_or(0, |run| run.spooled);
+                Tail::open(&self.folder.stdout(), taken)?
+            }
+        };
+        loop {
+            let from = spool.position();
+            let mut lines = spool.read()?;
+            if lines.is_empty() && to_the_end {
+                lines.extend(spool.rest());
+            }
+            if lines.is_empty() {
+                self.spool = Some(spool);
+                return Ok(());
+            }
+            let harness = self.harness()?;
+            let outputs = lines.iter().flat_map(|line| understood(harness, line)).collect();
+            let taken = Command::TakeOutput { of: self.of, from, upto: spool.position(), outputs };
+            handle.submit(taken).await?;
+        }
+    }
+
+    async fn report_exit(&self, exit: Exit, evidence: Option<String>) -> Result<bool, Trouble> {
+        self.workshop.handle.submit(Command::ReportExit { of: self.of, exit, evidence }).await?;
+        Ok(true)
+    }
+
+    fn is_held(&self, started: &Started) -> io::Result<bool> {
+        Ok(processes::lives(&started.launcher) && self.folder.is_held()?)
+    }
+
+    /// The end of what the process wrote to stderr.
+    fn last_words(&self) -> io::Result<Option<String>> {
+        let mut file = std::fs::File::open(self.folder.stderr())?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(EVIDENCE_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(EVIDENCE_BYTES).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+        Ok(Some(text).filter(|text| !text.is_empty()))
+    }
+
+    fn harness(&self) -> io::Result<&dyn Harness> {
+        let world = self.workshop.handle.view();
+        let name = world.run(self.of.agent).map(|run| run.spec.harness.as_str()).unwrap_or_default();
+        let unknown = || io::Error::other(format!("there is no harness `{name}`"));
+        self.workshop.harnesses.named(name).ok_or_else(unknown)
+    }
+}
+
+/// What a line means. One that means nothing to anybody is noted, not dropped.
+fn understood(harness: &dyn Harness, line: &Line) -> Vec<Output> {
+    let unread = |bytes: u64, reason: String| vec![Output::Unread { bytes, reason }];
+    if let Some(bytes) = line.too_long {
+        return unread(bytes, format!("the line is longer than {MAX_LINE_BYTES} bytes"));
+    }
+    harness.read(&String::from_utf8_lossy(&line.bytes)).unwrap_or_else(|reason| unread(line.bytes.len() as u64, reason))
+}

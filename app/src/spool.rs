@@ -1,0 +1,164 @@
+//! Reading a file that somebody else appends to, line by line, from a place that is remembered elsewhere. A line counts when
+//! its end is there: half of one is left for the next time.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// The longest line that is taken in whole. A longer one is reported with its length.
+pub const MAX_LINE_BYTES: usize = 16 << 20;
+/// How much is taken in at once: enough that a flood costs few appends, little enough to be decided in a moment.
+const CHUNK_BYTES: usize = 256 << 10;
+
+#[derive(Debug)]
+pub struct Tail {
+    file: File,
+    /// The end of the last line that was given out.
+    position: u64,
+    /// What follows it, as far as it was read.
+    pending: Vec<u8>,
+    /// How much of a line that is too long was passed over.
+    skipped: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Without its end. Empty when it was too long.
+    pub bytes: Vec<u8>,
+    /// How long it was, when it was too long.
+    pub too_long: Option<u64>,
+}
+
+impl Tail {
+    pub fn open(path: &Path, position: u64) -> io::Result<Self> {
+        Ok(Self { file: File::open(path)?, position, pending: Vec::new(), skipped: 0 })
+    }
+
+    /// Up to where lines were given out.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The lines that are complete now, as many as fit in one chunk, or one that is larger. None when there is none yet.
+    pub fn read(&mut self) -> io::Result<Vec<Line>> {
+        loop {
+            if !self.fill()? {
+                return Ok(Vec::new());
+            }
+            let lines = self.split();
+            if !lines.is_empty() {
+                return Ok(lines);
+            }
+        }
+    }
+
+    /// What is left when nobody will write any more: a last line that has no end.
+    pub fn rest(&mut self) -> Option<Line> {
+        let bytes = std::mem::take(&mut self.pending);
+        let skipped = std::mem::take(&mut self.skipped);
+        let length = skipped + bytes.len() as u64;
+        self.position += length;
+        match (length, skipped) {
+            (0, _) => None,
+            (_, 0) => Some(Line { bytes, too_long: None }),
+            _ => Some(Line { bytes: Vec::new(), too_long: Some(length) }),
+        }
+    }
+
+    /// Reads on. False when there is nothing more at the moment.
+    fn fill(&mut self) -> io::Result<bool> {
+        let before = self.pending.len();
+        let at = self.position + self.skipped + before as u64;
+        self.pending.resize(before + CHUNK_BYTES, 0);
+        let count = match self.file.read_at(&mut self.pending[before..], at) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            other => other.inspect_err(|_| self.pending.truncate(before))?,
+        };
+        self.pending.truncate(before + count);
+        Ok(count > 0)
+    }
+
+    fn split(&mut self) -> Vec<Line> {
+        let Some(end) = self.pending.iter().rposition(|byte| *byte == b'\n') else {
+            if self.pending.len() > MAX_LINE_BYTES || self.skipped > 0 {
+                self.skipped += self.pending.len() as u64;
+                self.pending.clear();
+            }
+            return Vec::new();
+        };
+        let after = self.pending.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.pending, after);
+        let mut lines: Vec<Line> = whole[..end]
+            .split(|byte| *byte == b'\n')
+            .map(|line| match line.len() > MAX_LINE_BYTES {
+                true => Line { bytes: Vec::new(), too_long: Some(line.len() as u64) },
+                false => Line { bytes: line.to_vec(), too_long: None },
+            })
+            .collect();
+        if self.skipped > 0
+            && let Some(first) = lines.first_mut()
+        {
+            let rest = first.too_long.unwrap_or(first.bytes.len() as u64);
+            *first = Line { bytes: Vec::new(), too_long: Some(self.skipped + rest) };
+        }
+        self.position += self.skipped + whole.len() as u64;
+        self.skipped = 0;
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn lines(tail: &mut Tail) -> Vec<String> {
+        tail.read().unwrap().into_iter().map(|line| String::from_utf8(line.bytes).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_line_counts_when_its_end_is_there() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut tail = Tail::open(file.path(), 0).unwrap();
+        file.write_all(b"one\ntw").unwrap();
+        assert_eq!(lines(&mut tail), ["one"]);
+        assert_eq!(tail.position(), 4);
+        assert!(lines(&mut tail).is_empty());
+        file.write_all(b"o\n\nlast").unwrap();
+        assert_eq!(lines(&mut tail), ["two", ""]);
+        assert_eq!(tail.position(), 9);
+        assert!(lines(&mut tail).is_empty());
+        assert_eq!(tail.rest(), Some(Line { bytes: b"last".to_vec(), too_long: None }));
+        assert_eq!(tail.position(), 13);
+        assert_eq!(tail.rest(), None);
+    }
+
+    #[test]
+    fn it_goes_on_from_any_place() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"one\ntwo\nthree\n").unwrap();
+        let mut tail = Tail::open(file.path(), 4).unwrap();
+        assert_eq!(lines(&mut tail), ["two", "three"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_told_by_its_length() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let long = vec![b'x'; MAX_LINE_BYTES + CHUNK_BYTES];
+        file.write_all(b"before\n").unwrap();
+        file.write_all(&long).unwrap();
+        file.write_all(b"\nafter\n").unwrap();
+        let mut tail = Tail::open(file.path(), 0).unwrap();
+        let mut all = Vec::new();
+        loop {
+            match tail.read().unwrap() {
+                lines if lines.is_empty() => break,
+                lines => all.extend(lines),
+            }
+        }
+        assert_eq!(all.iter().map(|line| line.too_long).collect::<Vec<_>>(), [None, Some(long.len() as u64), None]);
+        assert_eq!(all[2].bytes, b"after");
+        assert_eq!(tail.position(), long.len() as u64 + 14);
+    }
+}

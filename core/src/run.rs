@@ -1,0 +1,701 @@
+//! A run: an agent at work in a process. It is asked for, spawned, started (its tools answer), perhaps parked or resumed,
+//! and it ends for a cause. Each process of a run is an attempt with a number: whatever comes from an older one is refused.
+//!
+//! What is to be said to a process is a queue of [`Delivery`]s, each known by the event that caused it. It leaves the
+//! queue when the process says that it has heard it, so a process that dies before that gets it again, and none gets it twice.
+
+use crate::agent::living;
+use crate::event::Refused;
+use crate::history::said;
+use crate::outcome::{Cause, Exit, Outcome};
+use crate::output::{Output, ServerStatus, TurnEnd};
+use crate::usage::{Meter, Usage};
+use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World};
+use imbl::Vector;
+use serde::{Deserialize, Serialize};
+
+/// The name under which our own tools are offered to a process.
+pub const OUR_SERVER: &str = "hatchery";
+/// The longest folder, harness or host name, in bytes.
+pub const MAX_SPEC_BYTES: usize = 4_096;
+/// The shortest silence that may count as stuck.
+pub const MIN_STALL_MS: u64 = 1_000;
+/// The longest: a week.
+pub const MAX_STALL_MS: u64 = 7 * 24 * 3_600 * 1_000;
+/// More than this many crashes in a row are not bad luck.
+pub const MAX_RETRIES: u32 = 100;
+/// The first wait after an overload, when nobody says how long to wait; each further one is twice as long.
+const FIRST_PARK_MS: u64 = 15_000;
+/// The longest wait between two attempts.
+const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
+
+/// How much of a failure's words is kept.
+const MAX_COMPLAINT_CHARS: usize = 500;
+/// How many of them.
+const MAX_COMPLAINTS: usize = 20;
+
+/// How an agent is to be run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunSpec {
+    /// The adapter that knows how to start the process.
+    pub harness: String,
+    /// Where it runs: processes do not move between machines.
+    pub host: String,
+    /// The folder it works in; the project's root without.
+    #[serde(default)]
+    pub folder: Option<String>,
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The script that a scripted agent plays.
+    #[serde(default)]
+    pub script: Option<String>,
+    /// Waits for further messages after a turn, instead of ending.
+    #[serde(default)]
+    pub stays: bool,
+    /// Silence that counts as stuck.
+    pub stall_ms: u64,
+    /// Whether a stuck process is stopped. Otherwise a person is asked.
+    #[serde(default)]
+    pub kill_stuck: bool,
+    /// How often a crashed process is resumed.
+    pub retries: u32,
+    /// Whether the run waits out rate limits and overloads.
+    pub parks: bool,
+}
+
+/// The last run of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    pub number: u32,
+    pub spec: RunSpec,
+    pub state: RunState,
+    /// The number of its latest process.
+    pub attempt: u32,
+    pub crashes: u32,
+    /// Parked so often in a row.
+    pub parks: u32,
+    pub requested: Timestamp,
+    /// The last sign of life of the process.
+    pub last_output: Timestamp,
+    /// How much of the process's output is taken in, in bytes.
+    pub spooled: u64,
+    /// How many of the calls that it wrote down are taken in.
+    pub calls: u64,
+    /// Where the answers to the last of them are.
+    pub answers: Vector<(u64, EventId)>,
+    /// Its conversation begins as a copy of another: so do the counts of what it used.
+    pub copied: bool,
+    /// A turn is under way: silence means something.
+    pub in_turn: bool,
+    /// Whether its silence was reported.
+    pub silent: bool,
+    pub turns: u32,
+    pub outcome: Outcome,
+    pub spent: Usage,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunState {
+    /// A process is wanted; none is known.
+    Starting,
+    /// There is a process; it has not shown that our tools answer it.
+    Spawned {
+        process: Process,
+    },
+    /// It works, or waits for a message.
+    Running {
+        process: Process,
+    },
+    /// Its end is decided and recorded; the shell has yet to bring it about.
+    Stopping {
+        why: StopWhy,
+        process: Option<Process>,
+    },
+    /// Waits for a better moment, without a process.
+    Parked {
+        cause: Cause,
+        until: Timestamp,
+    },
+    Ended {
+        cause: Cause,
+        at: Timestamp,
+    },
+}
+
+/// A process, told from a later one with the same number by when it began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Process {
+    pub pid: u32,
+    /// In the machine's own count, since it was switched on.
+    pub began: u64,
+}
+
+/// Why a process is stopped: recorded before it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StopWhy {
+    /// A person asked for it.
+    User,
+    /// Its agent was killed.
+    Killed,
+    /// It was silent for too long, and the run says that such ones are stopped.
+    Stuck,
+    /// Its session ends.
+    Session,
+    /// It cannot reach our tools: so the process says.
+    Gate { status: String },
+}
+
+impl StopWhy {
+    fn cause(&self) -> Cause {
+        match self {
+            Self::User | Self::Session => Cause::UserEnded,
+            Self::Killed => Cause::Killed,
+            Self::Stuck => Cause::Stuck,
+            Self::Gate { .. } => Cause::Crashed,
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            Self::User => "stopped by a person".into(),
+            Self::Session => "its session ended".into(),
+            Self::Killed => "its agent was killed".into(),
+            Self::Stuck => "silent for too long".into(),
+            Self::Gate { status } => {
+                format!("it did not start: it says that the `{OUR_SERVER}` tools are {status}; see its stderr")
+            }
+        }
+    }
+}
+
+/// What an agent that is or was run keeps between its runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// Its conversation in the harness, once that has begun: it can be resumed. A clear or a rewind ends it, because the
+    /// harness cannot unhear.
+    pub talk: Option<Talk>,
+    /// What waits to be said to a process.
+    pub unheard: Vector<Delivery>,
+    pub spent: Usage,
+}
+
+/// A conversation inside a harness.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Talk {
+    pub harness: String,
+    /// The harness's own name for it.
+    pub session: String,
+    /// The machine that has it.
+    pub host: String,
+    /// What its own counts were when it last reported them.
+    pub meter: Meter,
+}
+
+/// Something to be said to a process, known by the event that caused it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    pub id: EventId,
+    pub what: DeliveryKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeliveryKind {
+    /// All that was said before the run: the harness knows nothing of it.
+    Briefing,
+    /// A message of the agent's history.
+    Message,
+    /// The process before broke off; this one shall go on.
+    Nudge,
+    /// Break off the turn.
+    Interrupt,
+}
+
+/// A run that is over, in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastRun {
+    pub harness: String,
+    pub attempts: u32,
+    pub turns: u32,
+    pub requested: Timestamp,
+    pub ended: Timestamp,
+    pub cause: Cause,
+    pub detail: String,
+    pub spent: Usage,
+}
+
+/// What should be so for a run that is not over: the shell compares it with what is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    pub run: u32,
+    pub attempt: u32,
+    pub host: String,
+    pub act: Act,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// There is a process, and it gets told everything up to here; `last` when nothing will follow.
+    Go { upto: Option<EventId>, last: bool },
+    /// There is no process.
+    Stop,
+}
+
+impl Run {
+    pub fn is_open(&self) -> bool {
+        match self.state {
+            RunState::Starting
+            | RunState::Spawned { .. }
+            | RunState::Running { .. }
+            | RunState::Stopping { .. }
+            | RunState::Parked { .. } => true,
+            RunState::Ended { .. } => false,
+        }
+    }
+
+    /// When its silence is to be reported, or its wait is over.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match self.state {
+            RunState::Spawned { .. } | RunState::Running { .. } if !self.silent => {
+                let listens = matches!(self.state, RunState::Running { .. }) && !self.in_turn;
+                (!listens).then(|| self.last_output.plus_ms(self.spec.stall_ms))
+            }
+            RunState::Parked { until, .. } => Some(until),
+            RunState::Starting
+            | RunState::Spawned { .. }
+            | RunState::Running { .. }
+            | RunState::Stopping { .. }
+            | RunState::Ended { .. } => None,
+        }
+    }
+
+    /// The attempt that it is at.
+    pub fn fence(&self, agent: AgentId) -> Fence {
+        Fence { agent, run: self.number, attempt: self.attempt }
+    }
+
+    pub fn process(&self) -> Option<&Process> {
+        match &self.state {
+            RunState::Spawned { process } | RunState::Running { process } => Some(process),
+            RunState::Stopping { process, .. } => process.as_ref(),
+            RunState::Starting | RunState::Parked { .. } | RunState::Ended { .. } => None,
+        }
+    }
+
+    /// What the shell should bring about, given what waits to be said.
+    pub(crate) fn wanted(&self, unheard: &Vector<Delivery>) -> Option<Wanted> {
+        let act = match self.state {
+            RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
+                let done = self.turns > 0 && !self.in_turn && unheard.is_empty();
+                let failed = self.outcome.last_turn().is_some_and(|turn| turn.is_error && !turn.interrupted());
+                let last = done && (!self.spec.stays || failed);
+                Act::Go { upto: unheard.last().map(|delivery| delivery.id), last }
+            }
+            RunState::Stopping { .. } => Act::Stop,
+            RunState::Parked { .. } | RunState::Ended { .. } => return None,
+        };
+        Some(Wanted { run: self.number, attempt: self.attempt, host: self.spec.host.clone(), act })
+    }
+}
+
+/// Asks for a process that plays the agent.
+pub(crate) fn request(world: &World, agent: AgentId, spec: &RunSpec) -> Result<Vec<Event>, Refusal> {
+    living(world, agent)?;
+    at_rest(world, agent)?;
+    check_spec(spec)?;
+    let run = world.run(agent).map_or(0, |last| last.number) + 1;
+    Ok(vec![Event::RunRequested { agent, run, spec: spec.clone() }])
+}
+
+/// No process plays the agent, and none is about to.
+pub(crate) fn at_rest(world: &World, agent: AgentId) -> Result<(), Refusal> {
+    match world.run(agent).filter(|run| run.is_open()) {
+        Some(run) => Err(Refusal::RunOpen { agent, run: run.number }),
+        None => Ok(()),
+    }
+}
+
+/// Says something to an agent. When nothing runs it, `spec` says how it is to be run.
+pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSpec>) -> Result<Vec<Event>, Refusal> {
+    let said = crate::history::add(world, agent, MessageKind::User, text)?;
+    let open = world.run(agent).is_some_and(Run::is_open);
+    let begun = match spec.filter(|_| !open) {
+        Some(spec) => request(world, agent, spec)?,
+        None => Vec::new(),
+    };
+    Ok(said.into_iter().chain(begun).collect())
+}
+
+/// The shell has a process for the attempt.
+pub(crate) fn spawned(
+    world: &World,
+    fence: Fence,
+    process: &Process,
+    session: &str,
+    copy_of: Option<&str>,
+) -> Result<Vec<Event>, Refusal> {
+    let run = fenced(world, fence)?;
+    match run.state {
+        RunState::Starting | RunState::Stopping { process: None, .. } => {
+            let (session, copy_of) = (session.to_owned(), copy_of.map(str::to_owned));
+            Ok(vec![Event::RunSpawned { of: fence, process: process.clone(), session, copy_of }])
+        }
+        RunState::Spawned { .. }
+        | RunState::Running { .. }
+        | RunState::Stopping { .. }
+        | RunState::Parked { .. }
+        | RunState::Ended { .. } => Err(Refusal::StaleAttempt(fence)),
+    }
+}
+
+/// Takes in what a process said, from one place in its output to another: exactly once, because the place is part of it.
+pub(crate) fn take_output(
+    world: &World,
+    fence: Fence,
+    from: u64,
+    upto: u64,
+    outputs: &[Output],
+) -> Result<Vec<Event>, Refusal> {
+    let run = fenced(world, fence)?;
+    if run.process().is_none() {
+        return Err(Refusal::StaleAttempt(fence));
+    }
+    if run.spooled != from {
+        return Err(Refusal::OutputTaken { agent: fence.agent, at: run.spooled });
+    }
+    let agent = fence.agent;
+    let taken = Event::OutputTaken { of: fence, upto };
+    // The dead say nothing: what comes after the kill stays in the spool.
+    if living(world, agent).is_err() {
+        return Ok(vec![taken]);
+    }
+    let hatches = world.agent(agent).is_some_and(|it| matches!(it.life, crate::agent::Life::Hatching { .. }));
+    let unheard =
+        world.seat(agent).into_iter().flat_map(|seat| seat.unheard.iter().map(|delivery| delivery.id)).collect();
+    let meter = world.seat(agent).and_then(|seat| seat.talk.as_ref()).map_or(Meter::New, |talk| talk.meter);
+    let mut listener = Listener { fence, unheard, meter, gate: run.gate(), in_turn: run.in_turn, stopping: false };
+    let mut events: Vec<Event> = outputs.iter().flat_map(|output| listener.hear(output)).collect();
+    if hatches && events.iter().any(speaks) {
+        events.insert(0, Event::AgentHatched { agent });
+    }
+    events.push(taken);
+    Ok(events)
+}
+
+/// Takes in something that an agent asked of us by a tool: exactly once, because its number is part of it. A "no" is an answer
+/// too, and is on the log like any other.
+pub(crate) fn take_call(
+    world: &World,
+    fence: Fence,
+    number: u64,
+    ask: &Result<Box<Command>, Refused>,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    let run = fenced(world, fence)?;
+    if run.process().is_none() {
+        return Err(Refusal::StaleAttempt(fence));
+    }
+    if number != run.calls + 1 {
+        return Err(Refusal::CallTaken { agent: fence.agent, number: run.calls });
+    }
+    let decided = match ask {
+        Ok(command) => crate::decide(world, command, now).map_err(|refusal| Refused::from(&refusal)),
+        Err(refused) => Err(refused.clone()),
+    };
+    let (events, refused) = match decided {
+        Ok(events) => (events, None),
+        Err(refused) => (Vec::new(), Some(refused)),
+    };
+    let taken = Event::CallTaken { of: fence, number, led_to: events.len() as u64, refused };
+    Ok([taken].into_iter().chain(events).collect())
+}
+
+/// The process is gone.
+pub(crate) fn exited(
+    world: &World,
+    fence: Fence,
+    exit: Exit,
+    evidence: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    let run = fenced(world, fence)?;
+    let agent = fence.agent;
+    let (cause, detail) = match &run.state {
+        RunState::Stopping { why, .. } => (why.cause(), why.detail()),
+        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => judge(run, exit, evidence),
+        RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(fence)),
+    };
+    let ended = |cause, detail| vec![Event::RunEnded { of: fence, cause, detail, exit }];
+    let resumed = || vec![Event::RunResumed { of: fence.next() }];
+    let lives = living(world, agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
+    if !lives {
+        return Ok(ended(cause, detail));
+    }
+    Ok(match cause {
+        Cause::RateLimited | Cause::Overloaded if run.spec.parks => {
+            let until =
+                run.outcome.resets_at().filter(|at| *at > now).unwrap_or_else(|| now.plus_ms(back_off(run.parks)));
+            vec![Event::RunParked { of: fence, cause, until, detail }]
+        }
+        Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
+            [Event::RunCrashed { of: fence, cause, detail, exit }].into_iter().chain(resumed()).collect()
+        }
+        // Something was said to it while it was leaving.
+        Cause::Completed if world.seat(agent).is_some_and(|seat| !seat.unheard.is_empty()) => resumed(),
+        Cause::Completed
+        | Cause::Crashed
+        | Cause::Stuck
+        | Cause::Killed
+        | Cause::UserEnded
+        | Cause::RateLimited
+        | Cause::Overloaded
+        | Cause::OutOfCredit
+        | Cause::Unauthorised
+        | Cause::PromptTooLong
+        | Cause::LostWithMachine => ended(cause, detail),
+    })
+}
+
+/// Why a process ended that nobody had asked to end.
+fn judge(run: &Run, exit: Exit, evidence: Option<&str>) -> (Cause, String) {
+    let (cause, detail) = match run.outcome.cause(exit) {
+        // One that was to stay has no reason to leave.
+        (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) => {
+            (Cause::Crashed, format!("It ended between two turns ({exit})."))
+        }
+        judged => judged,
+    };
+    match evidence.filter(|_| cause == Cause::Crashed) {
+        Some(evidence) => {
+            let evidence: String = evidence.chars().take(MAX_COMPLAINT_CHARS).collect();
+            (cause, format!("{detail} It left behind: {evidence}"))
+        }
+        None => (cause, detail),
+    }
+}
+
+/// Breaks off the turn; the process goes on.
+pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Refusal> {
+    let run = open(world, agent)?;
+    match run.state {
+        RunState::Spawned { .. } | RunState::Running { .. } if run.in_turn => {
+            Ok(vec![Event::RunInterrupted { of: run.fence(agent) }])
+        }
+        RunState::Starting
+        | RunState::Spawned { .. }
+        | RunState::Running { .. }
+        | RunState::Stopping { .. }
+        | RunState::Parked { .. }
+        | RunState::Ended { .. } => Err(Refusal::NoTurn(agent)),
+    }
+}
+
+/// Asks for the end of a run. One that has no process ends at once.
+pub(crate) fn stop(world: &World, agent: AgentId, why: &StopWhy) -> Result<Vec<Event>, Refusal> {
+    let run = open(world, agent)?;
+    let of = run.fence(agent);
+    match run.state {
+        RunState::Stopping { .. } => Err(Refusal::RunStopping { agent, run: run.number }),
+        RunState::Parked { .. } => {
+            Ok(vec![Event::RunEnded { of, cause: why.cause(), detail: why.detail(), exit: Exit::Unknown }])
+        }
+        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } | RunState::Ended { .. } => {
+            Ok(vec![Event::RunStopping { of, why: why.clone() }])
+        }
+    }
+}
+
+/// Its time has come: the silence of a process, or the end of a wait.
+pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
+    let Some(run) = world.run(agent) else { return Vec::new() };
+    let of = run.fence(agent);
+    match run.state {
+        RunState::Parked { .. } => vec![Event::RunResumed { of: of.next() }],
+        RunState::Spawned { .. } | RunState::Running { .. } => {
+            let silent = Event::RunSilent { of, since: run.last_output };
+            let stopping = Event::RunStopping { of, why: StopWhy::Stuck };
+            [silent].into_iter().chain(run.spec.kill_stuck.then_some(stopping)).collect()
+        }
+        RunState::Starting | RunState::Stopping { .. } | RunState::Ended { .. } => Vec::new(),
+    }
+}
+
+/// Which process of which run of which agent is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Fence {
+    pub agent: AgentId,
+    pub run: u32,
+    pub attempt: u32,
+}
+
+impl Fence {
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self { attempt: self.attempt + 1, ..self }
+    }
+}
+
+/// The run, if it is at this attempt.
+pub(crate) fn fenced(world: &World, fence: Fence) -> Result<&Run, Refusal> {
+    let run = world.run(fence.agent).ok_or(Refusal::NoRun(fence.agent))?;
+    match run.number == fence.run && run.attempt == fence.attempt && run.is_open() {
+        true => Ok(run),
+        false => Err(Refusal::StaleAttempt(fence)),
+    }
+}
+
+fn open(world: &World, agent: AgentId) -> Result<&Run, Refusal> {
+    world.agent(agent).ok_or(Refusal::UnknownAgent(agent))?;
+    world.run(agent).filter(|run| run.is_open()).ok_or(Refusal::NoRun(agent))
+}
+
+fn back_off(parks: u32) -> u64 {
+    FIRST_PARK_MS.saturating_mul(1 << parks.min(16)).min(LONGEST_PARK_MS)
+}
+
+fn speaks(event: &Event) -> bool {
+    matches!(event, Event::MessageAdded { kind, .. } if kind.is_spoken())
+}
+
+pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {
+    if !(MIN_STALL_MS..=MAX_STALL_MS).contains(&spec.stall_ms) {
+        return Err(Refusal::StallOutOfRange { ms: spec.stall_ms });
+    }
+    if spec.retries > MAX_RETRIES {
+        return Err(Refusal::TooManyRetries { retries: spec.retries });
+    }
+    let texts =
+        [Some(&spec.harness), Some(&spec.host), spec.folder.as_ref(), spec.model.as_ref(), spec.script.as_ref()];
+    match texts.into_iter().flatten().find(|text| text.is_empty() || text.len() > MAX_SPEC_BYTES) {
+        Some(text) => Err(Refusal::BadSpec { text: text.chars().take(64).collect() }),
+        None => Ok(()),
+    }
+}
+
+/// Turns what a process says into events, one after the other.
+struct Listener {
+    fence: Fence,
+    /// What it may have heard.
+    unheard: Vec<EventId>,
+    meter: Meter,
+    /// Whether our tools are known to answer.
+    gate: bool,
+    in_turn: bool,
+    stopping: bool,
+}
+
+impl Run {
+    fn gate(&self) -> bool {
+        match self.state {
+            RunState::Running { .. } | RunState::Stopping { .. } => true,
+            RunState::Starting | RunState::Spawned { .. } | RunState::Parked { .. } | RunState::Ended { .. } => false,
+        }
+    }
+}
+
+impl Listener {
+    fn hear(&mut self, output: &Output) -> Vec<Event> {
+        let of = self.fence;
+        let agent = of.agent;
+        let message = |kind, content| said(agent, kind, content);
+        match output {
+            Output::SessionStarted { session, servers, .. } if !self.gate => {
+                let ours = servers.iter().find(|server| server.name == OUR_SERVER);
+                match ours.map(|server| &server.status) {
+                    Some(ServerStatus::Connected) => {
+                        self.gate = true;
+                        self.in_turn = true;
+                        vec![Event::RunStarted { of, session: session.clone() }]
+                    }
+                    _ if self.stopping => Vec::new(),
+                    other => {
+                        self.stopping = true;
+                        let status = other.map_or("missing".into(), status_word);
+                        vec![Event::RunStopping { of, why: StopWhy::Gate { status } }]
+                    }
+                }
+            }
+            // It says so at every turn, also at those that it begins by itself.
+            Output::SessionStarted { .. } => {
+                let begins = !std::mem::replace(&mut self.in_turn, true);
+                begins.then_some(Event::TurnStarted { of }).into_iter().collect()
+            }
+            Output::Text { text } => vec![message(MessageKind::Assistant, text.clone())],
+            Output::ToolUse { id, name, input } => vec![message(MessageKind::ToolCall, tool_call(id, name, input))],
+            Output::ToolResult { id, content, is_error } => {
+                vec![message(MessageKind::ToolResult, tool_result(id, content, *is_error))]
+            }
+            Output::Heard { uuid } | Output::Answered { request: uuid, .. } => {
+                let place = delivery_of(uuid).and_then(|id| self.unheard.iter().position(|unheard| *unheard == id));
+                let heard = place.map(|place| self.unheard.remove(place));
+                heard.map(|message| Event::MessageHeard { of, message }).into_iter().collect()
+            }
+            Output::TurnEnded(end) => {
+                let spent = self.meter.take(end);
+                self.in_turn = false;
+                let broken_off = end.interrupted().then(|| message(MessageKind::Interrupted, String::new()));
+                let ended = Event::TurnEnded { of, end: in_short(end), spent };
+                broken_off.into_iter().chain([ended]).collect()
+            }
+            Output::Thinking { .. }
+            | Output::Note { .. }
+            | Output::Minion { .. }
+            | Output::Retrying { .. }
+            | Output::Limit { .. }
+            | Output::Denied { .. }
+            | Output::Asked { .. }
+            | Output::Compacted { .. }
+            | Output::ApiError(_)
+            | Output::Unread { .. } => vec![Event::OutputNoted { of, output: output.clone() }],
+        }
+    }
+}
+
+/// A tool call as it stands in a history.
+fn tool_call(id: &str, name: &str, input: &str) -> String {
+    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_else(|_| input.into());
+    serde_json::json!({ "id": id, "name": name, "input": input }).to_string()
+}
+
+/// What a tool answered, as it stands in a history.
+fn tool_result(id: &str, content: &str, is_error: bool) -> String {
+    serde_json::json!({ "id": id, "content": content, "is_error": is_error }).to_string()
+}
+
+/// A result without the answer, which is a message already. What went wrong stays, but not at any length: the world keeps it.
+fn in_short(end: &TurnEnd) -> TurnEnd {
+    let cut = |text: &String| text.chars().take(MAX_COMPLAINT_CHARS).collect::<String>();
+    TurnEnd {
+        text: end.text.as_ref().filter(|_| end.is_error).map(cut),
+        errors: end.errors.iter().take(MAX_COMPLAINTS).map(cut).collect(),
+        denials: end.denials.iter().take(MAX_COMPLAINTS).cloned().collect(),
+        ..end.clone()
+    }
+}
+
+fn status_word(status: &ServerStatus) -> String {
+    match status {
+        ServerStatus::Connected => "connected".into(),
+        ServerStatus::Pending => "pending".into(),
+        ServerStatus::Failed => "failed".into(),
+        ServerStatus::Other(word) => word.chars().take(MAX_COMPLAINT_CHARS).collect(),
+    }
+}
+
+/// The name of a delivery on the wire: a UUID of the free form (version 8) that holds the event's id.
+pub fn wire_name(delivery: EventId) -> String {
+    let id = delivery.0;
+    format!("68617463-6865-8000-8{:03x}-{:012x}", (id >> 48) & 0xfff, id & 0xffff_ffff_ffff)
+}
+
+/// The delivery that a name on the wire means, if it is one of ours.
+pub fn delivery_of(name: &str) -> Option<EventId> {
+    let rest = name.strip_prefix("68617463-6865-8000-8")?;
+    let (high, low) = rest.split_once('-')?;
+    let parse = |text: &str, chars: usize| (text.len() == chars).then(|| u64::from_str_radix(text, 16).ok()).flatten();
+    Some(EventId(parse(high, 3)? << 48 | parse(low, 12)?))
+}

@@ -1,0 +1,131 @@
+//! Why an agent is in the state it is in: the state in a word, and what it rests on, each with the moment it is known from. How
+//! old the evidence is matters as much as what it says.
+
+use crate::agent::Life;
+use crate::run::{Run, RunState};
+use crate::{AgentId, Timestamp, World};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Why {
+    pub state: Condition,
+    pub evidence: Vec<Evidence>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Evidence {
+    pub what: String,
+    pub at: Timestamp,
+}
+
+/// What an agent does, as far as a person cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    Dead,
+    Expired,
+    /// No process, and none is wanted.
+    Resting,
+    /// A process is on its way.
+    Starting,
+    /// In the middle of a turn.
+    Working,
+    /// Has a process that waits for a message.
+    Listening,
+    /// In the middle of a turn, and silent for longer than its run allows.
+    Silent,
+    Stopping,
+    /// Waits for a better moment, and goes on by itself.
+    Parked,
+}
+
+impl Condition {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Dead => "dead",
+            Self::Expired => "expired",
+            Self::Resting => "resting",
+            Self::Starting => "starting",
+            Self::Working => "working",
+            Self::Listening => "listening",
+            Self::Silent => "silent",
+            Self::Stopping => "stopping",
+            Self::Parked => "parked",
+        }
+    }
+}
+
+/// What an agent does, and how that is known. Nothing when there is no such agent.
+pub fn why(world: &World, agent: AgentId) -> Option<Why> {
+    let it = world.agent(agent)?;
+    let mut evidence = Vec::new();
+    let mut add = |what: String, at| evidence.push(Evidence { what, at });
+    let run = world.run(agent);
+    let state = match (it.life, run) {
+        (Life::Dead { at }, _) => {
+            add("it was killed".into(), at);
+            Condition::Dead
+        }
+        (Life::Expired { at }, _) => {
+            add("it never hatched".into(), at);
+            Condition::Expired
+        }
+        (_, Some(run)) => {
+            of_run(run, &mut add);
+            condition(run)
+        }
+        (_, None) => {
+            add("no process has ever played it".into(), it.created);
+            Condition::Resting
+        }
+    };
+    if let Some((number, past)) = world.past_runs(agent).last() {
+        add(format!("run {number} ended: {}. {}", past.cause, past.detail), past.ended);
+    }
+    if let Some(seat) = world.seat(agent).filter(|seat| !seat.unheard.is_empty()) {
+        add(format!("{} of our messages not heard yet", seat.unheard.len()), it.last_active);
+    }
+    if it.open_tools > 0 {
+        add(format!("{} of its tools have not answered", it.open_tools), it.last_active);
+    }
+    add(format!("{} messages in its own history", it.messages), it.last_active);
+    Some(Why { state, evidence })
+}
+
+fn condition(run: &Run) -> Condition {
+    match run.state {
+        RunState::Starting | RunState::Spawned { .. } if run.silent => Condition::Silent,
+        RunState::Starting | RunState::Spawned { .. } => Condition::Starting,
+        RunState::Running { .. } if run.silent => Condition::Silent,
+        RunState::Running { .. } if run.in_turn => Condition::Working,
+        RunState::Running { .. } => Condition::Listening,
+        RunState::Stopping { .. } => Condition::Stopping,
+        RunState::Parked { .. } => Condition::Parked,
+        RunState::Ended { .. } => Condition::Resting,
+    }
+}
+
+fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
+    let name = format!("run {}, attempt {}", run.number, run.attempt);
+    match &run.state {
+        RunState::Starting => add(format!("{name} waits for its process"), run.last_output),
+        RunState::Spawned { process } => {
+            add(
+                format!("{name} is process {}; it has not said that our tools answer it", process.pid),
+                run.last_output,
+            );
+        }
+        RunState::Running { process } => {
+            add(format!("{name} is process {}, which last said something", process.pid), run.last_output);
+        }
+        RunState::Stopping { why, .. } => add(format!("{name} is being stopped: {why:?}"), run.last_output),
+        RunState::Parked { cause, until } => {
+            add(format!("{name} was {cause}"), run.last_output);
+            add("it goes on by itself then".into(), *until);
+        }
+        RunState::Ended { .. } => {}
+    }
+}
