@@ -7,6 +7,7 @@ mod doors;
 mod history;
 mod mail;
 mod mcp;
+mod model;
 mod store_conformance;
 mod store_differential;
 mod store_postgres;

@@ -5,6 +5,7 @@ pub mod daemon;
 pub mod follower;
 pub mod http;
 pub mod mcp;
+pub mod model;
 pub mod place;
 pub mod postgres;
 pub mod proxy;
