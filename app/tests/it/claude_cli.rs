@@ -2,6 +2,7 @@
 //! of these: when one fails after a change of the pinned version, the CLI has changed, and the harness must follow.
 
 mod conversation;
+mod killed;
 
 use crate::support::claude_cli::Ended;
 use serde_json::Value;
