@@ -3,6 +3,7 @@
 
 mod conversation;
 mod killed;
+mod refusals;
 
 use crate::support::claude_cli::Ended;
 use serde_json::Value;
