@@ -4,6 +4,7 @@
 mod conversation;
 mod killed;
 mod refusals;
+mod tools;
 
 use crate::support::claude_cli::Ended;
 use serde_json::Value;
