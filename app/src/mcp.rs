@@ -63,10 +63,12 @@ struct Server {
     tools: Vec<Tool>,
 }
 
-/// What a tool answers: a few words, and the same as data.
+/// What a tool answers: a few words, and the same as data. A client shows its model one of the two, so both say what to do
+/// next.
 struct Answer {
     text: String,
     data: Value,
+    next: Option<&'static str>,
 }
 
 /// Why a tool did not do what it was asked for, in words for a model.
@@ -171,7 +173,8 @@ impl Server {
         };
         let waits = !events(&accepted, "fork_requested").is_empty();
         let child = child.as_str();
-        Ok(Answer { text: words::forked(child, waits), data: json!({ "agent": child, "waits": waits }) })
+        let (text, next) = words::forked(child, waits);
+        Ok(Answer { text, data: json!({ "agent": child, "waits": waits }), next })
     }
 
     async fn kill(&self, Kill { agent, cascade, remark }: Kill) -> Result<Answer, Trouble> {
@@ -185,7 +188,7 @@ impl Server {
         let agents = |kind| events(&accepted, kind).iter().map(|event| event["agent"].clone()).collect::<Vec<_>>();
         let (killed, moved_up) = (agents("agent_killed"), agents("agent_reparented"));
         let text = format!("killed {}, moved up {}", killed.len(), moved_up.len());
-        Ok(Answer { text, data: json!({ "killed": killed, "moved_up": moved_up }) })
+        Ok(Answer { text, data: json!({ "killed": killed, "moved_up": moved_up }), next: None })
     }
 
     async fn send(&self, Send { to, body }: Send) -> Result<Answer, Trouble> {
@@ -199,30 +202,33 @@ impl Server {
         let sent = events(&accepted, "mail_sent").first().map(|event| (*event).clone()).unwrap_or_default();
         let (id, to) = (&sent["id"], &sent["to"]);
         let text = format!("sent to {} as mail {id}", to.as_str().unwrap_or_default());
-        Ok(Answer { text, data: json!({ "mail": id, "to": to }) })
+        Ok(Answer { text, data: json!({ "mail": id, "to": to }), next: None })
     }
 
     async fn check_mail(&self) -> Result<Answer, Trouble> {
         let unread: MailList = self.client().await?.get(&self.mailbox("")).await?;
-        Ok(Answer { text: words::unread(&unread), data: json!(unread) })
+        let (text, next) = words::unread(&unread);
+        Ok(Answer { text, data: json!(unread), next })
     }
 
     async fn read_mail(&self, ReadMail { mail }: ReadMail) -> Result<Answer, Trouble> {
         let mail: Mail = self.client().await?.ask(&self.mailbox("/read"), &json!({ "mail": mail })).await?;
-        Ok(Answer { text: words::mail(&mail), data: json!(mail) })
+        Ok(Answer { text: words::mail(&mail), data: json!(mail), next: None })
     }
 
     async fn wait(&self, Wait { from, timeout }: Wait) -> Result<Answer, Trouble> {
         let timeout = timeout.unwrap_or(arguments::USUAL_TIMEOUT_S);
         let of = self.agent.to_string();
         let waited = patience::wait(&self.project, &of, &from, Duration::from_secs(timeout)).await?;
-        Ok(Answer { text: words::waited(&waited, timeout), data: json!(waited) })
+        let (text, next) = words::waited(&waited, timeout);
+        Ok(Answer { text, data: json!(waited), next })
     }
 
     async fn ps(&self, Ps { all }: Ps) -> Result<Answer, Trouble> {
         let AgentList { mut agents } = self.client().await?.get("/api/agents").await?;
         agents.retain(|agent| all || agent.state.is_living());
-        Ok(Answer { text: words::agents(&agents, self.agent), data: json!({ "you": self.agent, "agents": agents }) })
+        let text = words::agents(&agents, self.agent);
+        Ok(Answer { text, data: json!({ "you": self.agent, "agents": agents }), next: None })
     }
 
     /// The daemon that runs now: it may be another one than at the last call.
@@ -245,7 +251,11 @@ fn read<T: DeserializeOwned>(given: JsonObject) -> Result<T, Trouble> {
 
 fn result(answered: Result<Answer, Trouble>) -> CallToolResult {
     match answered {
-        Ok(Answer { text, data }) => {
+        Ok(Answer { mut text, mut data, next }) => {
+            if let Some(next) = next {
+                text = format!("{text}; {next}");
+                data["next"] = json!(next);
+            }
             let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
             result.structured_content = Some(data);
             result

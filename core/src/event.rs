@@ -249,6 +249,9 @@ pub enum Event {
         cause: Cause,
         detail: String,
         exit: Exit,
+        /// The harness has lost the conversation: the next attempt begins a new one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        forgotten: bool,
     },
     /// The next attempt.
     RunResumed {

@@ -169,6 +169,11 @@ pub struct Denial {
 }
 
 impl TurnEnd {
+    /// Whether it was to resume a conversation that it knows nothing of.
+    pub fn forgotten(&self) -> bool {
+        self.errors.iter().any(|error| error.contains("No conversation found"))
+    }
+
     /// Whether somebody broke the turn off. The session is whole and can go on.
     pub fn interrupted(&self) -> bool {
         self.terminal_reason.as_deref().is_some_and(|reason| reason.starts_with("aborted_"))

@@ -441,7 +441,8 @@ pub(crate) fn exited(
             vec![Event::RunParked { of: fence, cause, until, detail }]
         }
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
-            [Event::RunCrashed { of: fence, cause, detail, exit }].into_iter().chain(resumed()).collect()
+            let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
+            [Event::RunCrashed { of: fence, cause, detail, exit, forgotten }].into_iter().chain(resumed()).collect()
         }
         // Something was said to it while it was leaving.
         Cause::Completed if world.seat(agent).is_some_and(|seat| !seat.unheard.is_empty()) => resumed(),

@@ -50,7 +50,11 @@ impl Harness for Claude {
     fn command(&self, start: &Start<'_>) -> Invocation {
         let mut args = conversation(start);
         args.extend(self.args.iter().cloned());
-        Invocation { program: self.program.clone(), args, env: self.environment.clone() }
+        let mut env = self.environment.clone();
+        // What it says that it has heard is then on disk: without it, a process that is killed in its first turn cannot be
+        // resumed. docs/claude-cli.md has the measurements.
+        env.insert("CLAUDE_CODE_EAGER_FLUSH".into(), "1".into());
+        Invocation { program: self.program.clone(), args, env }
     }
 
     fn read(&self, line: &str) -> Result<Vec<Output>, String> {

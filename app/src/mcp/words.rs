@@ -14,20 +14,24 @@ pub fn instructions(agent: AgentId) -> String {
     )
 }
 
-pub fn forked(child: &str, waits: bool) -> String {
+/// With what to do next, as have those below that return two.
+pub fn forked(child: &str, waits: bool) -> (String, Option<&'static str>) {
     match waits {
-        false => format!("agent {child} is there"),
-        true => format!(
-            "agent {child} will be there as soon as the tools that run in you, this call included, have answered; go on, \
-             and do not fork again before `ps` shows it"
+        false => (format!("agent {child} is there"), None),
+        true => (
+            format!("agent {child} is not there yet"),
+            Some(
+                "it will be as soon as the tools that run in you, this call included, have answered: go on, and do not \
+                 fork again before `ps` shows it",
+            ),
         ),
     }
 }
 
-pub fn unread(list: &MailList) -> String {
+pub fn unread(list: &MailList) -> (String, Option<&'static str>) {
     match list.mail.is_empty() {
-        true => "no unread mail; `wait` waits for the next one".into(),
-        false => list.mail.iter().map(|it| format!("{} from {} ({})\n", it.id, it.from, it.state)).collect(),
+        true => ("no unread mail".into(), Some("`wait` waits for the next one")),
+        false => (list.mail.iter().map(|it| format!("{} from {} ({})\n", it.id, it.from, it.state)).collect(), None),
     }
 }
 
@@ -35,15 +39,17 @@ pub fn mail(mail: &Mail) -> String {
     format!("mail {} from {}:\n{}", mail.id, mail.from, mail.body)
 }
 
-pub fn waited(waited: &Waited, timeout: u64) -> String {
+pub fn waited(waited: &Waited, timeout: u64) -> (String, Option<&'static str>) {
     let told = waited.agents.iter().map(|one| match &one.mail {
         Some(mail) => format!("{}: {}\n", one.agent, self::mail(mail)),
         None => format!("{}: {}\n", one.agent, one.state.word()),
     });
     match &waited.mail {
-        Some(mail) => self::mail(mail),
-        None if waited.agents.is_empty() => format!("no mail within {timeout} s; call `wait` again to wait longer"),
-        None => told.collect(),
+        Some(mail) => (self::mail(mail), None),
+        None if waited.agents.is_empty() => {
+            (format!("no mail within {timeout} s"), Some("call `wait` again to wait longer"))
+        }
+        None => (told.collect(), None),
     }
 }
 

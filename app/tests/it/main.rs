@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test and its support stop where something is not as it must be")]
 
 mod agents;
+mod claude_cli;
 mod doors;
 mod history;
 mod mail;
 mod mcp;
+mod model;
 mod store_conformance;
 mod store_differential;
 mod store_postgres;

@@ -1,10 +1,12 @@
 //! What the tests stand on. Nothing here asserts anything about Hatchery.
 
 pub mod agents;
+pub mod claude_cli;
 pub mod daemon;
 pub mod follower;
 pub mod http;
 pub mod mcp;
+pub mod model;
 pub mod place;
 pub mod postgres;
 pub mod proxy;

@@ -250,8 +250,14 @@ impl World {
         })
     }
 
-    pub(super) fn run_crashed(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
+    pub(super) fn run_crashed(&mut self, at: EventId, fence: Fence, forgotten: bool) -> Result<(), Impossible> {
         self.process_gone(at, fence)?;
+        if forgotten {
+            self.change_seat(fence.agent, |seat| {
+                seat.talk = None;
+                seat.unheard = [Delivery { id: at, what: DeliveryKind::Briefing }].into_iter().collect();
+            });
+        }
         self.change_run(at, fence, |run| {
             run.crashes += 1;
             Ok(())

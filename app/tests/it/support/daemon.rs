@@ -12,11 +12,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_hatchery");
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_hatchery");
 /// How long anything may take that must happen. Only a failing test waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at something that gives no sign.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A project of one test. When it goes, every daemon that serves it goes first.
 pub struct Grounds {
@@ -259,13 +259,16 @@ pub fn own_mounts_or_say_skipped(test: &str) -> bool {
 
 /// Waits until a process that is not our child has ended.
 pub fn wait_for_end(id: u32) {
-    let Some(pid) = pid(id) else { return };
+    assert!(ended_within(id, PATIENCE), "process {id} is still there");
+}
+
+/// Waits for the end of a process, ours or not. False when it takes longer.
+pub fn ended_within(id: u32, patience: Duration) -> bool {
+    let Some(pid) = pid(id) else { return true };
     // Readable when the process has ended, also while nobody has asked for its status yet.
-    if let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
-        let mut ended = [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)];
-        let patience = rustix::event::Timespec::try_from(PATIENCE).unwrap();
-        assert_eq!(rustix::event::poll(&mut ended, Some(&patience)).unwrap(), 1, "process {id} is still there");
-    }
+    let Ok(process) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else { return true };
+    let mut ended = [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)];
+    rustix::event::poll(&mut ended, Some(&rustix::event::Timespec::try_from(patience).unwrap())).unwrap() == 1
 }
 
 fn pid(id: u32) -> Option<Pid> {

@@ -1,0 +1,64 @@
+//! The real agent CLI, pinned in `tests/claude-cli/`, run against a scripted model: never with an account, never with our
+//! environment, and never outside the loopback interface.
+
+mod home;
+mod install;
+mod run;
+
+pub use home::Home;
+pub use run::{Ended, Input, Run};
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The CLI, or the end of the test with a word about it.
+macro_rules! cli_or_skip {
+    () => {{
+        fn here() {}
+        let test = std::any::type_name_of_val(&here).trim_start_matches("it::").trim_end_matches("::here");
+        match $crate::support::claude_cli::ClaudeCli::or_say_skipped(test) {
+            Some(cli) => cli,
+            None => return,
+        }
+    }};
+}
+pub(crate) use cli_or_skip;
+
+/// The program, installed.
+#[derive(Debug)]
+pub struct ClaudeCli {
+    program: PathBuf,
+}
+
+impl ClaudeCli {
+    /// The CLI, installed by the first who asks. Where it cannot be had it says so, because a test is left out then.
+    /// Asked for by `cli_or_skip!()`, which knows the test's name.
+    pub fn or_say_skipped(test: &str) -> Option<&'static Self> {
+        static INSTALLED: OnceLock<Result<ClaudeCli, String>> = OnceLock::new();
+        match INSTALLED.get_or_init(|| Ok(Self { program: install::program()? })) {
+            Ok(cli) => Some(cli),
+            Err(why) => {
+                // Past the harness, which shows nothing that a passing test prints.
+                let words = format!("SKIPPED {test}: the real CLI was NOT tried: {why}\n");
+                std::io::stderr().write_all(words.as_bytes()).unwrap();
+                None
+            }
+        }
+    }
+
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+}
+
+/// A random UUID, as the CLI wants its sessions and messages named.
+pub fn uuid() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).unwrap();
+    let random = u128::from_be_bytes(bytes);
+    // Version 4, variant 1.
+    let marked = random & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let digits = format!("{marked:032x}");
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}

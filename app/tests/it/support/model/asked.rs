@@ -1,0 +1,70 @@
+//! One question to the model: what it was shown.
+
+use axum::http::HeaderMap;
+use serde_json::Value;
+
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Who asked: the API key that was shown.
+    pub key: String,
+    /// The session that the client says it is in.
+    pub session: Option<String>,
+    pub body: Value,
+}
+
+impl Asked {
+    pub(super) fn new(headers: &HeaderMap, body: Value) -> Self {
+        let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let bearer = || header("authorization")?.strip_prefix("Bearer ");
+        Self {
+            key: header("x-api-key").or_else(bearer).unwrap_or_default().to_owned(),
+            session: header("x-claude-code-session-id").map(str::to_owned),
+            body,
+        }
+    }
+
+    /// Whether it is a turn of the agent. What is asked beside it (a title, whether there is quota left) comes without tools.
+    pub(super) fn is_conversation(&self) -> bool {
+        self.body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
+    }
+
+    /// The conversation, a line a block: `user: hello`. Without what the client adds by itself.
+    pub fn dialogue(&self) -> Vec<String> {
+        let messages = self.body["messages"].as_array().into_iter().flatten();
+        let talk = messages.filter(|message| message["role"] != "system");
+        talk.flat_map(|message| {
+            let role = message["role"].as_str().unwrap_or_default();
+            words(&message["content"]).into_iter().map(move |words| format!("{role}: {words}"))
+        })
+        .collect()
+    }
+
+    /// The tools whose schema the model sees.
+    pub fn tools(&self) -> Vec<&str> {
+        self.body["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect()
+    }
+
+    /// Everything that tells the model how to behave.
+    pub fn system(&self) -> String {
+        words(&self.body["system"]).join("\n")
+    }
+}
+
+fn words(content: &Value) -> Vec<String> {
+    match content {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(blocks) => blocks.iter().filter_map(block).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn block(block: &Value) -> Option<String> {
+    let text = |name: &str| block[name].as_str().unwrap_or_default().trim().to_owned();
+    match block["type"].as_str()? {
+        "text" => Some(text("text")).filter(|text| !text.starts_with("<system-reminder>")),
+        "thinking" => Some(format!("(thinks) {}", text("thinking"))),
+        "tool_use" => Some(format!("(calls) {} {}", text("name"), block["input"])),
+        "tool_result" => Some(format!("(returns) {}", words(&block["content"]).join(" "))),
+        other => Some(format!("({other})")),
+    }
+}
