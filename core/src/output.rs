@@ -47,6 +47,7 @@ pub enum Output {
     /// What a sub-agent said, and the tool use by which it was started. Never the end of its parent.
     Minion {
         tool_use: String,
+        #[cfg_attr(feature = "openapi", schema(no_recursion))]
         output: Box<Output>,
     },
     /// A request has failed and will be made again after the delay.
