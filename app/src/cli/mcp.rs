@@ -24,7 +24,12 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    start_logging(&context.config()?.log)?;
+    // What the tools of a run say besides goes to the agent's own stderr, where only trouble is of interest.
+    let log = match args.run {
+        Some(_) => "warn".to_owned(),
+        None => context.config()?.log,
+    };
+    start_logging(&log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let served = runtime.block_on(mcp::serve(&context.project, &args.agent, args.run.clone().map(RunFolder::at)));
     // A thread may still wait for a line of input that nobody wants any more.

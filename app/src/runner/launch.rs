@@ -25,7 +25,8 @@ pub fn launch(workshop: &Workshop, world: &World, of: Fence, folder: &RunFolder)
         }
     }
     let mut launcher = tokio::process::Command::new(&workshop.program);
-    launcher.arg("launch").arg(folder.path()).env_clear().stdin(Stdio::null()).stdout(Stdio::null());
+    launcher.arg("launch").arg(folder.path()).current_dir(folder.path());
+    launcher.env_clear().env(MARK, folder.mark()).stdin(Stdio::null()).stdout(Stdio::null());
     launcher.stderr(std::fs::File::create(folder.path().join("launcher.log"))?);
     // Not ours to end: it outlives us. When it ends before us, the runtime collects it.
     launcher.kill_on_drop(false).spawn().map(drop)
