@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Environment variables with our prefix that are not settings.
-const NOT_SETTINGS: [&str; 3] = ["project", "seed", "soak"];
+const NOT_SETTINGS: [&str; 4] = ["project", "seed", "sim_state", "soak"];
 
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -14,5 +14,6 @@ pub mod postbox;
 pub mod project;
 pub mod report;
 pub mod runner;
+pub mod sim;
 pub mod store;
 pub mod transfer;

@@ -7,6 +7,7 @@ mod doors;
 mod history;
 mod mail;
 mod mcp;
+mod sim;
 mod store_conformance;
 mod store_differential;
 mod store_postgres;
