@@ -1,5 +1,6 @@
 //! The command line. One file a subcommand: its help text, its arguments and what it does sit together.
 
+mod agent_sim;
 mod attach;
 mod clear;
 mod completions;
@@ -109,6 +110,8 @@ enum Command {
     Fsck(fsck::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    AgentSim(Box<agent_sim::Args>),
 }
 
 /// Where a command works, and how it speaks.
@@ -169,6 +172,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Fsck(args) => fsck::run(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),
         Command::Completions(args) => completions::run(&args),
+        Command::AgentSim(args) => agent_sim::run(*args),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod project;
 pub mod report;
 pub mod run_folder;
 pub mod runner;
+pub mod sim;
 pub mod spool;
 pub mod store;
 pub mod transfer;

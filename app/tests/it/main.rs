@@ -9,6 +9,7 @@ mod history;
 mod mail;
 mod mcp;
 mod model;
+mod sim;
 mod store_conformance;
 mod store_differential;
 mod store_postgres;

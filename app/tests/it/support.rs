@@ -12,6 +12,7 @@ pub mod postgres;
 pub mod proxy;
 pub mod random;
 pub mod rows;
+pub mod sim;
 
 use std::sync::LazyLock;
 use tokio::runtime::{Builder, Handle, Runtime};

@@ -1,0 +1,182 @@
+//! `hatchery agent-sim`
+
+use crate::clock;
+use crate::report::{Context as _, Report};
+use crate::sim::{self, Input, Options, STATE_VARIABLE, Session, Source};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+/// Play a script as if it were an agent, for tests and demos.
+///
+/// It speaks the stream of the Claude CLI on standard output, takes the same arguments, and is as real a process. It says what
+/// its script says; when the script has come to its end, or there is none, it answers each message with "You said: …".
+///
+/// A script has one step a line, as JSON:
+///
+///   {"text": "…"}   {"think": "…"}   {"sleep_ms": 100}   "turn"   "compact"
+///   {"tool": {"name": "Bash", "input": {}, "result": "…", "is_error": false}}
+///   {"mcp": {"tool": "ps", "arguments": {}, "server": "hatchery"}}
+///   {"minion": {"prompt": "…", "text": "…"}}
+///   {"flood": {"lines": 1000, "bytes": 100}}   {"long_line": 1000000}
+///   {"write_file": {"path": "a.txt", "content": "…"}}   {"child": {"sleep_s": 60}}
+///   {"cost": {"usd": 0.01, "input_tokens": 10, "output_tokens": 5}}
+///   {"error": {"api": 529}}   (401, 429 with "resets_in_s", 500, 529, "credit", "too_long")
+///   {"exit": 3}   {"last_words": "…"}   {"crash": "KILL"}   {"hang": {"ignore_sigterm": true}}
+///
+/// "turn" ends a turn: what follows waits for the next message. How far a session has come is kept in the folder that
+/// HATCHERY_SIM_STATE names, so that --resume goes on after the step at which it died.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    /// The script, unless --script or --queue names it; then the prompt.
+    #[arg(value_name = "SCRIPT [PROMPT]")]
+    words: Vec<String>,
+    /// The script.
+    #[arg(long, value_name = "FILE", conflicts_with = "queue")]
+    script: Option<PathBuf>,
+    /// Take the next script of this folder that nobody else has taken, by moving it to its subfolder taken/
+    #[arg(long, value_name = "FOLDER")]
+    queue: Option<PathBuf>,
+    /// The id of the new session.
+    #[arg(long, value_name = "UUID")]
+    session_id: Option<String>,
+    /// Go on with a session.
+    #[arg(long, short, value_name = "UUID")]
+    resume: Option<String>,
+    /// Go on with a copy of it.
+    #[arg(long, requires = "resume")]
+    fork_session: bool,
+    /// Take messages as JSON lines (stream-json), or one prompt (text).
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    input_format: Format,
+    /// Echo the messages that were taken in.
+    #[arg(long)]
+    replay_user_messages: bool,
+    /// MCP servers to start: a file or JSON.
+    #[arg(long, value_name = "CONFIG", num_args = 1..)]
+    mcp_config: Vec<String>,
+    /// The model's name.
+    #[arg(long, default_value = "scripted")]
+    model: String,
+    #[command(flatten)]
+    ignored: Ignored,
+    /// Sleep for so many seconds in a session of its own, and do nothing else.
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    sleep_apart: Option<u64>,
+}
+
+/// What the real one is told and this one need not know.
+#[derive(Debug, clap::Args)]
+struct Ignored {
+    /// Ignored.
+    #[arg(long, short, hide = true)]
+    print: bool,
+    /// Ignored.
+    #[arg(long, hide = true)]
+    verbose: bool,
+    /// Ignored: it is always stream-json.
+    #[arg(long, hide = true)]
+    output_format: Option<String>,
+    /// Ignored.
+    #[arg(long, hide = true)]
+    strict_mcp_config: bool,
+    /// Ignored.
+    #[arg(long = "allowedTools", alias = "allowed-tools", num_args = 1.., hide = true)]
+    allowed_tools: Vec<String>,
+    /// Ignored.
+    #[arg(long = "disallowedTools", alias = "disallowed-tools", num_args = 1.., hide = true)]
+    disallowed_tools: Vec<String>,
+    /// Ignored.
+    #[arg(long, allow_hyphen_values = true, hide = true)]
+    append_system_prompt: Option<String>,
+    /// Ignored.
+    #[arg(long, allow_hyphen_values = true, hide = true)]
+    system_prompt: Option<String>,
+    /// Ignored.
+    #[arg(long, hide = true)]
+    permission_mode: Option<String>,
+    /// Ignored.
+    #[arg(long, hide = true)]
+    permission_prompt_tool: Option<String>,
+    /// Ignored.
+    #[arg(long, hide = true)]
+    settings: Option<String>,
+    /// Ignored.
+    #[arg(long, num_args = 1.., hide = true)]
+    add_dir: Vec<String>,
+    /// Ignored.
+    #[arg(long, hide = true)]
+    max_turns: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    StreamJson,
+}
+
+pub fn run(args: Args) -> Result<ExitCode, Report> {
+    if let Some(seconds) = args.sleep_apart {
+        return sleep_apart(seconds);
+    }
+    if [&args.session_id, &args.resume].into_iter().flatten().any(|id| !is_uuid(id)) {
+        eprintln!("Error: Invalid session ID. Must be a valid UUID.");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::from(sim::run(args.into())))
+}
+
+impl From<Args> for Options {
+    fn from(args: Args) -> Self {
+        let mut words = args.words.into_iter();
+        let source = match (args.script, args.queue) {
+            (Some(file), _) => Source::File(file),
+            (None, Some(folder)) => Source::Queue(folder),
+            // A resumed session has its script already.
+            (None, None) if args.resume.is_some() => Source::Echo,
+            (None, None) => words.next().map_or(Source::Echo, |file| Source::File(file.into())),
+        };
+        let given = args.session_id.unwrap_or_else(new_uuid);
+        let session = match args.resume {
+            None => Session::New(given),
+            Some(from) if args.fork_session => Session::Forked { from, to: given },
+            Some(id) => Session::Resumed(id),
+        };
+        Self {
+            source,
+            session,
+            input: match args.input_format {
+                Format::StreamJson => Input::Messages,
+                Format::Text => Input::Prompt(words.last()),
+            },
+            mcp_configs: args.mcp_config,
+            model: args.model,
+            replay: args.replay_user_messages,
+            state: state_folder(),
+        }
+    }
+}
+
+fn state_folder() -> PathBuf {
+    let given = std::env::var_os(STATE_VARIABLE).filter(|folder| !folder.is_empty());
+    given.map_or_else(|| std::env::temp_dir().join("hatchery-sim"), PathBuf::from)
+}
+
+/// Becomes a process that no signal to its parent's group or session reaches.
+fn sleep_apart(seconds: u64) -> Result<ExitCode, Report> {
+    rustix::process::setsid().context("no session of its own")?;
+    Err(Report::failed(Command::new("sleep").arg(seconds.to_string()).exec()))
+}
+
+fn is_uuid(text: &str) -> bool {
+    let groups: Vec<_> = text.split('-').collect();
+    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+        && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn new_uuid() -> String {
+    let bits = u128::from_be_bytes(clock::random());
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+}

@@ -1,0 +1,151 @@
+//! A child that plays a script and speaks the stream of the Claude CLI. It is a real process with real MCP servers, needs no
+//! account, and does exactly what its script says: tests and demos are made of it. `docs/scripted-agents.md` has the format.
+//!
+//! ```text
+//! stdin ──► inbox ─┐
+//! signals ──► inbox ├─► player ──► voice ──► stdout
+//! script ► memory ─┘      └────► servers (MCP, only when configured)
+//! ```
+//!
+//! Nothing here knows the daemon: to the supervisor it is a child like any other.
+
+mod failure;
+mod inbox;
+mod memory;
+mod player;
+mod queue;
+mod script;
+mod servers;
+mod signals;
+mod voice;
+
+use inbox::Inbox;
+use memory::{Memory, MemoryError};
+use player::Player;
+use servers::Servers;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use voice::Voice;
+
+/// Where it keeps how far each session has come.
+pub const STATE_VARIABLE: &str = "HATCHERY_SIM_STATE";
+
+/// There is no script left in the queue.
+const QUEUE_EMPTY: u8 = 64;
+
+#[derive(Debug)]
+pub struct Options {
+    pub source: Source,
+    pub session: Session,
+    pub input: Input,
+    /// Paths or JSON, as `--mcp-config` takes them.
+    pub mcp_configs: Vec<String>,
+    pub model: String,
+    /// Echo the messages that were taken in.
+    pub replay: bool,
+    pub state: PathBuf,
+}
+
+/// Where a new session's script comes from. A resumed one goes on with its own.
+#[derive(Debug)]
+pub enum Source {
+    /// It answers each message with what was said.
+    Echo,
+    File(PathBuf),
+    /// The next one of this folder that nobody else has taken.
+    Queue(PathBuf),
+}
+
+#[derive(Debug)]
+pub enum Session {
+    New(String),
+    Resumed(String),
+    Forked { from: String, to: String },
+}
+
+#[derive(Debug)]
+pub enum Input {
+    /// One turn for this prompt; without one, for what standard input says.
+    Prompt(Option<String>),
+    /// A turn for each message on standard input, until it ends.
+    Messages,
+}
+
+/// Why it cannot even begin.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    #[error("there is no script left in {}", .0.display())]
+    QueueEmpty(PathBuf),
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// Plays until the script, the input or somebody's patience ends, and gives the exit code.
+pub fn run(options: Options) -> u8 {
+    match begin(options) {
+        Ok(player) => player.run(),
+        Err(refused) => refused.tell(),
+    }
+}
+
+fn begin(options: Options) -> Result<Player, Refused> {
+    let (session, memory) = match options.session {
+        Session::New(id) => {
+            memory::free(&options.state, &id)?;
+            let script = options.source.script()?;
+            (id.clone(), Memory::begin(&options.state, &id, script)?)
+        }
+        Session::Resumed(id) => (id.clone(), Memory::resume(&options.state, &id)?),
+        Session::Forked { from, to } => (to.clone(), Memory::fork(&options.state, &from, &to)?),
+    };
+    let unusable = |error: std::io::Error| Refused::Unusable(format!("it cannot begin: {error}"));
+    let servers = Servers::connect(&options.mcp_configs).map_err(Refused::Unusable)?;
+    let inbox = match options.input {
+        Input::Prompt(prompt) => Arc::new(Inbox::of(prompt.unwrap_or_else(inbox::prompt_on_stdin))),
+        Input::Messages => inbox::listen().map_err(unusable)?,
+    };
+    let signals = signals::attend(&inbox).map_err(unusable)?;
+    let voice = Voice::new(session, options.model);
+    Ok(Player { voice, memory, inbox, servers, signals, replay: options.replay })
+}
+
+impl Source {
+    fn script(&self) -> Result<Option<String>, Refused> {
+        let path = match self {
+            Self::Echo => return Ok(None),
+            Self::File(path) => path.clone(),
+            Self::Queue(folder) => {
+                let claimed = queue::claim(folder).map_err(|error| unreadable(folder, error))?;
+                claimed.ok_or_else(|| Refused::QueueEmpty(folder.clone()))?
+            }
+        };
+        std::fs::read_to_string(&path).map(Some).map_err(|error| unreadable(&path, error))
+    }
+}
+
+impl Refused {
+    /// Says why, in the manner of the real CLI, and gives the exit code.
+    fn tell(self) -> u8 {
+        match &self {
+            Self::Memory(MemoryError::Unknown(id)) => {
+                eprintln!("{self}");
+                Voice::new(id.clone(), String::new()).never_began(&self.to_string());
+                1
+            }
+            Self::Memory(_) | Self::Unusable(_) => {
+                eprintln!("Error: {self}");
+                1
+            }
+            Self::QueueEmpty(_) => {
+                eprintln!("Error: {self}");
+                QUEUE_EMPTY
+            }
+        }
+    }
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> Refused {
+    Refused::Unusable(format!("{} cannot be used: {error}", path.display()))
+}

@@ -1,0 +1,130 @@
+//! How far a session has come, in two files named after its id: its script, and the place in it. The place is written before the
+//! step is played, so that a session goes on after the step at which it died, and a crash is not repeated.
+//!
+//! It outlives the process, not the machine: nothing is synced.
+
+use super::script::{Script, Step};
+use hatchery_core::Usage;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    #[error("No conversation found with session ID: {0}")]
+    Unknown(String),
+    #[error("Session ID {0} is already in use.")]
+    InUse(String),
+    #[error("{0}")]
+    BadScript(String),
+    #[error("the state of session {id} cannot be used: {error}")]
+    Unusable { id: String, error: io::Error },
+}
+
+#[derive(Debug)]
+pub struct Memory {
+    folder: PathBuf,
+    id: String,
+    script: Script,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Place {
+    /// The step that comes next.
+    next: usize,
+    /// What the session has used, its past before a fork included, as the real CLI counts.
+    total: Usage,
+}
+
+/// Refuses an id that a session has already.
+pub fn free(folder: &Path, id: &str) -> Result<(), MemoryError> {
+    match place_file(folder, id).exists() {
+        true => Err(MemoryError::InUse(id.to_owned())),
+        false => Ok(()),
+    }
+}
+
+impl Memory {
+    pub fn begin(folder: &Path, id: &str, script: Option<String>) -> Result<Self, MemoryError> {
+        let text = script.unwrap_or_default();
+        let script = Script::read(&text).map_err(MemoryError::BadScript)?;
+        let memory = Self { folder: folder.to_owned(), id: id.to_owned(), script, place: Place::default() };
+        let written = fs::create_dir_all(folder)
+            .and_then(|()| fs::write(script_file(folder, id), text))
+            .and_then(|()| memory.write());
+        written.map_err(|error| memory.unusable(error))?;
+        Ok(memory)
+    }
+
+    pub fn resume(folder: &Path, id: &str) -> Result<Self, MemoryError> {
+        let unusable = |error: io::Error| match error.kind() {
+            ErrorKind::NotFound => MemoryError::Unknown(id.to_owned()),
+            _ => MemoryError::Unusable { id: id.to_owned(), error },
+        };
+        let place = fs::read(place_file(folder, id)).map_err(unusable)?;
+        let place = serde_json::from_slice(&place).map_err(|error| unusable(error.into()))?;
+        let script = fs::read_to_string(script_file(folder, id)).map_err(unusable)?;
+        let script = Script::read(&script).map_err(MemoryError::BadScript)?;
+        Ok(Self { folder: folder.to_owned(), id: id.to_owned(), script, place })
+    }
+
+    /// Another session that goes on from where this one is.
+    pub fn fork(folder: &Path, from: &str, to: &str) -> Result<Self, MemoryError> {
+        let mut memory = Self::resume(folder, from)?;
+        free(folder, to)?;
+        memory.id = to.to_owned();
+        let written = fs::copy(script_file(folder, from), script_file(folder, to)).and_then(|_| memory.write());
+        written.map_err(|error| memory.unusable(error))?;
+        Ok(memory)
+    }
+
+    /// Whether the script has come to its end.
+    pub fn done(&self) -> bool {
+        self.place.next >= self.script.steps.len()
+    }
+
+    /// The next step, which will not come again.
+    pub fn step(&mut self) -> Result<Option<Step>, MemoryError> {
+        let Some(step) = self.script.steps.get(self.place.next).cloned() else { return Ok(None) };
+        self.place.next += 1;
+        if let Step::Cost(price) = &step {
+            self.place.total += price.usage();
+        }
+        self.write().map_err(|error| self.unusable(error))?;
+        Ok(Some(step))
+    }
+
+    /// Passes over what is left of the turn.
+    pub fn skip_turn(&mut self) -> Result<(), MemoryError> {
+        let left = self.script.steps.iter().skip(self.place.next);
+        let skipped = left.take_while(|step| !matches!(step, Step::Turn)).count();
+        self.place.next += skipped + 1;
+        self.write().map_err(|error| self.unusable(error))
+    }
+
+    /// What the session has used in all. As with the real CLI, a turn that is killed has cost what it had cost by then.
+    pub fn total(&self) -> Usage {
+        self.place.total
+    }
+
+    /// Whole or not at all.
+    fn write(&self) -> io::Result<()> {
+        let fresh = self.folder.join(format!("{}.new", self.id));
+        fs::write(&fresh, serde_json::to_vec(&self.place)?)?;
+        fs::rename(&fresh, place_file(&self.folder, &self.id))
+    }
+
+    fn unusable(&self, error: io::Error) -> MemoryError {
+        MemoryError::Unusable { id: self.id.clone(), error }
+    }
+}
+
+fn place_file(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.json"))
+}
+
+fn script_file(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.script"))
+}

@@ -1,0 +1,302 @@
+//! Plays a script: a turn for each message, step by step.
+
+use super::failure::Failure;
+use super::inbox::{Arrived, Call, Inbox, Interrupt, Message};
+use super::memory::{Memory, MemoryError};
+use super::script::{Api, CrashSignal, Step};
+use super::servers::{Called, Servers};
+use super::signals::Ears;
+use super::voice::{Bill, Ending, Voice};
+use crate::clock::{Clock as _, SystemClock};
+use hatchery_core::Usage;
+use rustix::process::{Signal, getpid, kill_process};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[derive(Debug)]
+pub struct Player {
+    pub voice: Voice,
+    pub memory: Memory,
+    pub inbox: Arc<Inbox>,
+    pub servers: Servers,
+    pub signals: Arc<Ears>,
+    /// Echo the messages that were taken in.
+    pub replay: bool,
+}
+
+/// What is told of a turn at its end.
+#[derive(Debug, Default)]
+struct Turn {
+    /// The last text is the answer.
+    text: String,
+    used: Usage,
+    /// Each tool means another round with the model.
+    tools: u32,
+}
+
+/// What a step leads to.
+enum Next {
+    Step,
+    EndOfTurn,
+    Interrupted { by: Interrupt, in_a_tool: bool },
+    Failed { api: Api, resets_at_s: Option<i64> },
+    Exit(u8),
+}
+
+impl Player {
+    /// Gives the exit code.
+    pub fn run(mut self) -> u8 {
+        loop {
+            let ended = match self.inbox.wait() {
+                Arrived::Message(message) => self.turn(&message).unwrap_or_else(|error| {
+                    eprintln!("Error: {error}");
+                    Some(1)
+                }),
+                Arrived::Call(call) => self.attend(call).and_then(|interrupt| self.take_note(interrupt)),
+                Arrived::End => Some(0),
+            };
+            if let Some(code) = ended {
+                return code;
+            }
+        }
+    }
+
+    /// Plays one turn; gives the exit code if it was the last.
+    fn turn(&mut self, message: &Message) -> Result<Option<u8>, MemoryError> {
+        self.voice.begin_turn(&self.servers.status());
+        if self.replay {
+            self.voice.heard(message);
+        }
+        let mut turn = Turn::default();
+        let next = match self.memory.done() {
+            true => self.say(&mut turn, format!("You said: {}", message.text())),
+            false => self.steps(&mut turn)?,
+        };
+        let bill = Bill { turn: turn.used, session: self.memory.total(), rounds: 1 + turn.tools };
+        match next {
+            Next::Step | Next::EndOfTurn => {
+                self.voice.end_turn(&Ending::Well { text: &turn.text }, &bill);
+                Ok(None)
+            }
+            Next::Interrupted { by, in_a_tool } => {
+                self.memory.skip_turn()?;
+                let code = self.take_note(by);
+                self.voice.broken_off(in_a_tool);
+                self.voice.end_turn(&Ending::Interrupted { in_a_tool }, &bill);
+                Ok(code)
+            }
+            Next::Failed { api, resets_at_s } => {
+                let failure = Failure::of(api);
+                self.voice.fail(&failure, resets_at_s);
+                self.voice.end_turn(&Ending::Failed(&failure), &bill);
+                Ok(Some(1))
+            }
+            Next::Exit(code) => Ok(Some(code)),
+        }
+    }
+
+    /// Plays steps until one of them says that the turn is over, or there are no more.
+    fn steps(&mut self, turn: &mut Turn) -> Result<Next, MemoryError> {
+        loop {
+            if let Some(by) = self.interrupt() {
+                return Ok(Next::Interrupted { by, in_a_tool: false });
+            }
+            let Some(step) = self.memory.step()? else { return Ok(Next::EndOfTurn) };
+            match self.play(step, turn) {
+                Next::Step => {}
+                over @ (Next::EndOfTurn | Next::Interrupted { .. } | Next::Failed { .. } | Next::Exit(_)) => {
+                    return Ok(over);
+                }
+            }
+        }
+    }
+
+    fn play(&mut self, step: Step, turn: &mut Turn) -> Next {
+        match step {
+            Step::Text(text) => self.say(turn, text),
+            Step::LongLine(bytes) => self.say(turn, "x".repeat(bytes)),
+            Step::Think(text) => {
+                self.voice.think(&text);
+                Next::Step
+            }
+            Step::Tool { name, input, result, is_error } => self.tool(turn, &name, &input, json!(result), is_error),
+            Step::Mcp { server, tool, arguments } => self.mcp(turn, server, &tool, arguments),
+            Step::Minion { prompt, text } => {
+                let tool_use = self.voice.tool_use("Agent", &json!({ "prompt": prompt }));
+                self.voice.minion(&tool_use, &prompt, &text);
+                self.voice.tool_result(&tool_use, json!(text), false);
+                turn.tools += 1;
+                Next::Step
+            }
+            Step::SleepMs(ms) => self.sleep(Duration::from_millis(ms)),
+            Step::Flood { lines, bytes } => self.flood(turn, lines, bytes),
+            Step::WriteFile { path, content } => self.write_file(turn, &path, &content),
+            Step::Child { sleep_s } => self.child(turn, sleep_s),
+            Step::Cost(price) => {
+                turn.used += price.usage();
+                Next::Step
+            }
+            Step::Compact => {
+                self.voice.compacted();
+                Next::Step
+            }
+            Step::Turn => Next::EndOfTurn,
+            Step::Error { api, resets_in_s } => {
+                let now_s = SystemClock.now().0 / 1_000;
+                Next::Failed { api, resets_at_s: resets_in_s.map(|seconds| now_s + i64::from(seconds)) }
+            }
+            Step::Exit(code) => Next::Exit(code),
+            Step::LastWords(text) => {
+                self.voice.text(&text);
+                Next::Exit(0)
+            }
+            Step::Crash(signal) => crash(signal),
+            Step::Hang { ignore_sigterm } => {
+                self.signals.close(ignore_sigterm);
+                self.voice.hanging();
+                loop {
+                    std::thread::park();
+                }
+            }
+        }
+    }
+
+    fn say(&mut self, turn: &mut Turn, text: String) -> Next {
+        self.voice.text(&text);
+        turn.text = text;
+        Next::Step
+    }
+
+    fn tool(&mut self, turn: &mut Turn, name: &str, input: &Value, result: Value, is_error: bool) -> Next {
+        let id = self.voice.tool_use(name, input);
+        self.voice.tool_result(&id, result, is_error);
+        turn.tools += 1;
+        Next::Step
+    }
+
+    fn mcp(
+        &mut self,
+        turn: &mut Turn,
+        server: Option<String>,
+        tool: &str,
+        arguments: serde_json::Map<String, Value>,
+    ) -> Next {
+        let server = server.or_else(|| self.servers.first().map(str::to_owned)).unwrap_or_else(|| "none".to_owned());
+        let id = self.voice.tool_use(&format!("mcp__{server}__{tool}"), &Value::Object(arguments.clone()));
+        turn.tools += 1;
+        match self.servers.call(&server, tool, arguments, &self.inbox) {
+            Called::Answered { content, is_error } => {
+                self.voice.tool_result(&id, content, is_error);
+                Next::Step
+            }
+            Called::Interrupted => {
+                self.voice.tool_result(&id, json!("[Request interrupted by user for tool use]"), true);
+                match self.interrupt() {
+                    Some(by) => Next::Interrupted { by, in_a_tool: true },
+                    None => Next::Step,
+                }
+            }
+        }
+    }
+
+    fn sleep(&mut self, time: Duration) -> Next {
+        let until = Instant::now() + time;
+        while let Some(call) = self.inbox.call_before(until) {
+            if let Some(by) = self.attend(call) {
+                return Next::Interrupted { by, in_a_tool: false };
+            }
+        }
+        Next::Step
+    }
+
+    fn flood(&mut self, turn: &mut Turn, lines: u64, bytes: usize) -> Next {
+        let mut text = String::new();
+        for number in 1..=lines {
+            if let Some(by) = self.interrupt() {
+                return Next::Interrupted { by, in_a_tool: false };
+            }
+            text = format!("flood {number} ");
+            text.extend(std::iter::repeat_n('x', bytes.saturating_sub(text.len())));
+            self.voice.text(&text);
+        }
+        turn.text = text;
+        Next::Step
+    }
+
+    fn write_file(&mut self, turn: &mut Turn, path: &Path, content: &str) -> Next {
+        let written = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder),
+            Some(_) | None => Ok(()),
+        };
+        let written = written.and_then(|()| std::fs::write(path, content));
+        let (result, is_error) = match written {
+            Ok(()) => (format!("File created successfully at: {}", path.display()), false),
+            Err(error) => (format!("{}: {error}", path.display()), true),
+        };
+        self.tool(turn, "Write", &json!({ "file_path": path, "content": content }), json!(result), is_error)
+    }
+
+    /// Starts a process that no signal to our group or session reaches.
+    fn child(&mut self, turn: &mut Turn, sleep_s: u64) -> Next {
+        let us = std::env::current_exe().unwrap_or_else(|_| "hatchery".into());
+        let mut command = Command::new(us);
+        command.args(["agent-sim", "--sleep-apart"]).arg(sleep_s.to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let (result, is_error) = match command.spawn() {
+            Ok(child) => (format!("pid {}", child.id()), false),
+            Err(error) => (error.to_string(), true),
+        };
+        self.tool(turn, "Bash", &json!({ "command": format!("setsid sleep {sleep_s}") }), json!(result), is_error)
+    }
+
+    /// Attends to whatever came meanwhile; gives what wants the turn to end.
+    fn interrupt(&mut self) -> Option<Interrupt> {
+        while let Some(call) = self.inbox.call() {
+            if let Some(interrupt) = self.attend(call) {
+                return Some(interrupt);
+            }
+        }
+        None
+    }
+
+    /// Answers at once what is no interrupt. Of those requests, only the greeting is understood.
+    fn attend(&mut self, call: Call) -> Option<Interrupt> {
+        match call {
+            Call::Interrupt(interrupt) => return Some(interrupt),
+            Call::Other { id, subtype } if subtype == "initialize" => self.voice.answer(&id, json!({ "commands": [] })),
+            Call::Other { id, subtype } => {
+                self.voice.refuse(&id, &format!("a scripted agent does not know `{subtype}`"))
+            }
+        }
+        None
+    }
+
+    /// Answers an interrupt; gives the exit code if the process is to end by it.
+    fn take_note(&mut self, interrupt: Interrupt) -> Option<u8> {
+        match interrupt {
+            Interrupt::Request(id) => {
+                self.voice.answer(&id, json!({ "still_queued": [] }));
+                None
+            }
+            Interrupt::Signal => Some(0),
+        }
+    }
+}
+
+fn crash(signal: CrashSignal) -> Next {
+    let signal = match signal {
+        CrashSignal::Abrt => Signal::ABORT,
+        CrashSignal::Hup => Signal::HUP,
+        CrashSignal::Kill => Signal::KILL,
+        CrashSignal::Segv => Signal::SEGV,
+        CrashSignal::Term => Signal::TERM,
+    };
+    // The first SIGSEGV only takes Rust's own handler away.
+    while kill_process(getpid(), signal).is_ok() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Next::Exit(1)
+}

@@ -1,0 +1,42 @@
+//! A folder of scripts, of which each is played by one: whoever renames a file has it.
+
+use std::io::{ErrorKind, Result};
+use std::path::{Path, PathBuf};
+
+/// Where scripts go that somebody plays.
+const TAKEN: &str = "taken";
+
+/// Takes the next script in the order of names, if there is one left.
+pub fn claim(folder: &Path) -> Result<Option<PathBuf>> {
+    let taken = folder.join(TAKEN);
+    std::fs::create_dir_all(&taken)?;
+    loop {
+        let waiting = waiting(folder)?;
+        if waiting.is_empty() {
+            return Ok(None);
+        }
+        for name in waiting {
+            let ours = taken.join(&name);
+            match std::fs::rename(folder.join(&name), &ours) {
+                Ok(()) => return Ok(Some(ours)),
+                // Somebody was faster.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The names of those that nobody has yet. A name that begins with a dot is still being written.
+fn waiting(folder: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_file() && !name.starts_with('.') {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
