@@ -119,6 +119,11 @@ const KNOWN: [&str; 22] = [
 ];
 
 impl Config {
+    /// What counts where nothing is set.
+    pub fn defaults(project: &Project) -> Result<Self, Report> {
+        Settings::default().over_defaults(project, &Flags::default())
+    }
+
     pub fn resolve(project: &Project, flags: &Flags) -> Result<Self, Report> {
         let environment = std::env::vars().collect();
         let claude_path = flags.claude_path.clone().or_else(|| std::env::var_os("CLAUDE_CLI_PATH").map(PathBuf::from));

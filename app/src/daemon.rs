@@ -1,9 +1,8 @@
 //! The daemon: one for each project, from the lock to the last farewell.
 
 use crate::clock::{self, SystemClock};
-use crate::config::{self, Auth, Config};
-use crate::engine::{self, Engine, EngineError, Handle, SubmitError};
-use crate::harness::{Claude, Harnesses, Scripted};
+use crate::config::{Auth, Config};
+use crate::engine::{self, Engine, EngineError, SubmitError};
 use crate::http::{self, Api, Guard, Habits, Limits};
 use crate::project::{DaemonFile, Lock, Project};
 use crate::report::{Code, Context as _, Report};
@@ -71,13 +70,8 @@ impl Daemon {
         let address = listener.local_addr().context("the port is not known")?;
         let engine = start_engine(&config).await?;
         found_registry(&engine).await?;
-        let workshop = Arc::new(workshop(&project, &config.runs, engine.handle.clone())?);
-        let habits = Habits {
-            project: project.clone(),
-            settings: config.runs.clone(),
-            host: workshop.host.clone(),
-            harnesses: workshop.harnesses.names(),
-        };
+        let workshop = Arc::new(Workshop::new(&project, &config.runs, engine.handle.clone())?);
+        let habits = Habits::of(&workshop, config.runs.clone());
         let (closing, on_closing) = watch::channel(false);
         let api = Api {
             handle: engine.handle.clone(),
@@ -135,22 +129,6 @@ impl Daemon {
         ended.context("the engine did not end well")?.context("the engine stopped")?;
         Ok(self.lock)
     }
-}
-
-/// What is needed to run agents.
-fn workshop(project: &Project, runs: &config::Runs, handle: Handle) -> Result<Workshop, Report> {
-    let program = std::env::current_exe().context("this program does not know where it is")?;
-    let claude = Claude::new(runs.claude_path.clone(), runs.claude_args.clone(), &runs.pass_env, std::env::vars());
-    let state = project.data().join("sim");
-    let scripted = Scripted::new(program.clone(), state, &runs.pass_env, std::env::vars());
-    Ok(Workshop {
-        handle,
-        project: project.clone(),
-        program,
-        host: project.host()?,
-        harnesses: Harnesses::new(claude, scripted),
-        stop_grace: runs.stop_grace,
-    })
 }
 
 async fn start_engine(config: &Config) -> Result<Engine, Report> {

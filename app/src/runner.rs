@@ -6,9 +6,11 @@ mod launch;
 mod supervisor;
 mod watch;
 
+use crate::config;
 use crate::engine::{Handle, SubmitError};
-use crate::harness::Harnesses;
+use crate::harness::{Claude, Harnesses, Scripted};
 use crate::project::Project;
+use crate::report::{Context as _, Report};
 use hatchery_core::run::{Fence, Wanted};
 use hatchery_core::{AgentId, Command, Plan};
 use std::collections::BTreeMap;
@@ -34,6 +36,23 @@ pub struct Workshop {
     pub harnesses: Harnesses,
     /// Between interrupting, terminating and killing.
     pub stop_grace: Duration,
+}
+
+impl Workshop {
+    pub fn new(project: &Project, runs: &config::Runs, handle: Handle) -> Result<Self, Report> {
+        let program = std::env::current_exe().context("this program does not know where it is")?;
+        let claude = Claude::new(runs.claude_path.clone(), runs.claude_args.clone(), &runs.pass_env, std::env::vars());
+        let state = project.data().join("sim");
+        let scripted = Scripted::new(program.clone(), state, &runs.pass_env, std::env::vars());
+        Ok(Self {
+            handle,
+            project: project.clone(),
+            program,
+            host: project.host()?,
+            harnesses: Harnesses::new(claude, scripted),
+            stop_grace: runs.stop_grace,
+        })
+    }
 }
 
 /// Runs until the engine stops.

@@ -9,8 +9,9 @@ use std::process::{Command, ExitCode};
 
 /// Play a script as if it were an agent, for tests and demos.
 ///
-/// It speaks the stream of the Claude CLI on standard output, takes the same arguments, and is as real a process. It says what
-/// its script says; when the script has come to its end, or there is none, it answers each message with "You said: …".
+/// It speaks the stream of the Claude CLI on standard output, takes the same arguments, and is
+/// as real a process. It says what its script says; when the script has come to its end, or
+/// there is none, it answers each message with "You said: …".
 ///
 /// A script has one step a line, as JSON:
 ///
@@ -24,8 +25,9 @@ use std::process::{Command, ExitCode};
 ///   {"error": {"api": 529}}   (401, 429 with "resets_in_s", 500, 529, "credit", "too_long")
 ///   {"exit": 3}   {"last_words": "…"}   {"crash": "KILL"}   {"hang": {"ignore_sigterm": true}}
 ///
-/// "turn" ends a turn: what follows waits for the next message. How far a session has come is kept in the folder that
-/// HATCHERY_SIM_STATE names, so that --resume goes on after the step at which it died.
+/// "turn" ends a turn: what follows waits for the next message. How far a session has come is
+/// kept in the folder that HATCHERY_SIM_STATE names, so that --resume goes on after the step at
+/// which it died. docs/scripted-agents.md has the rest.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {

@@ -8,6 +8,7 @@ use crate::clock;
 use crate::config;
 use crate::project::Project;
 use crate::run_folder::RunFolder;
+use crate::runner::Workshop;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -161,6 +162,11 @@ pub struct DayUsage {
 }
 
 impl Habits {
+    pub fn of(workshop: &Workshop, settings: config::Runs) -> Self {
+        let harnesses = workshop.harnesses.names();
+        Self { project: workshop.project.clone(), settings, host: workshop.host.clone(), harnesses }
+    }
+
     /// How an agent is to be run: as it is wished, else as the last time, else as is usual here.
     fn spec(&self, last: Option<&RunSpec>, wishes: Wishes) -> Result<RunSpec, ApiError> {
         let usual = &self.settings;

@@ -5,11 +5,13 @@ use super::raw::{Line, Parts, Reply};
 use crate::support::daemon::PATIENCE;
 use crate::support::runtime;
 use hatchery::clock::SystemClock;
-use hatchery::config::Auth;
+use hatchery::config::{Auth, Config};
 use hatchery::engine::{Engine, Handle, Options};
-use hatchery::http::{Api, Guard, Limits, router, serve};
+use hatchery::http::{Api, Guard, Habits, Limits, router, serve};
+use hatchery::project::Project;
+use hatchery::runner::{self, Workshop};
 use hatchery::store::{self, StoreUrl};
-use hatchery::{clock, fsck, runner};
+use hatchery::{clock, fsck};
 use hatchery_core::Command;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -25,6 +27,7 @@ pub const TOKEN: &str = "a-token-that-nobody-guesses";
 pub struct House {
     pub address: SocketAddr,
     pub handle: Handle,
+    pub habits: Arc<Habits>,
     /// What a client that may come in sends along.
     pub host: String,
     pub bearer: String,
@@ -75,8 +78,14 @@ impl House {
         let listener = runtime().block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let (closing, on_closing) = watch::channel(false);
+        std::fs::create_dir(folder.path().join(".hatchery")).unwrap();
+        let project = Project::find(folder.path()).unwrap();
+        let settings = Config::defaults(&project).unwrap().runs;
+        let workshop = Arc::new(Workshop::new(&project, &settings, handle.clone()).unwrap());
+        let habits = Arc::new(Habits::of(&workshop, settings));
         let api = Api {
             handle: handle.clone(),
+            habits: Arc::clone(&habits),
             guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
             project: "/project".into(),
             store: url.to_string(),
@@ -86,11 +95,12 @@ impl House {
             max_body_bytes: rules.max_body_bytes,
             closing: on_closing.clone(),
         };
-        let runner = rules.runner.then(|| runtime().spawn(runner::run(handle.clone(), handle.plan())));
+        let runner = rules.runner.then(|| runtime().spawn(runner::run(workshop, handle.plan())));
         let server = runtime().spawn(serve(listener, router(&api), rules.limits, on_closing));
         Self {
             address,
             handle,
+            habits,
             host: address.to_string(),
             bearer: format!("Bearer {TOKEN}"),
             closing,

@@ -121,6 +121,7 @@ fn is_explained(document: &Value, about: &Value) -> bool {
 fn routed(house: &House) -> BTreeSet<String> {
     let api = Api {
         handle: house.handle.clone(),
+        habits: Arc::clone(&house.habits),
         guard: Arc::new(Guard::new(hatchery::config::Auth::None, String::new(), house.address, Vec::new())),
         project: String::new(),
         store: String::new(),
