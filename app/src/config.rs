@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Environment variables with our prefix that are not settings.
-const NOT_SETTINGS: [&str; 5] = ["project", "seed", "soak", "attempt", "sim_state"];
+const NOT_SETTINGS: [&str; 6] = ["project", "seed", "soak", "attempt", "launcher", "sim_state"];
 
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -40,6 +40,9 @@ pub fn token_of(token: &str) -> Option<Fence> {
     Some(Fence { agent: next()?.parse().ok()?, run: next()?.parse().ok()?, attempt: next()?.parse().ok()? })
 }
 
+/// Carried by the launcher of an attempt, which must not be taken for what it holds.
+pub const LAUNCHER_MARK: &str = "HATCHERY_LAUNCHER";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
     path: PathBuf,

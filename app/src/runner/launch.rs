@@ -5,7 +5,7 @@ use super::Workshop;
 use crate::clock;
 use crate::harness::{self, Opening, Start};
 use crate::project;
-use crate::run_folder::{Ended, Launch, MARK, RunFolder};
+use crate::run_folder::{Ended, LAUNCHER_MARK, Launch, MARK, RunFolder};
 use hatchery_core::outcome::Exit;
 use hatchery_core::run::{Fence, RunSpec, Talk};
 use hatchery_core::{AgentId, World};
@@ -26,7 +26,7 @@ pub fn launch(workshop: &Workshop, world: &World, of: Fence, folder: &RunFolder)
     }
     let mut launcher = tokio::process::Command::new(&workshop.program);
     launcher.arg("launch").arg(folder.path()).current_dir(folder.path());
-    launcher.env_clear().env(MARK, folder.mark()).stdin(Stdio::null()).stdout(Stdio::null());
+    launcher.env_clear().env(LAUNCHER_MARK, folder.mark()).stdin(Stdio::null()).stdout(Stdio::null());
     launcher.stderr(std::fs::File::create(folder.path().join("launcher.log"))?);
     // Not ours to end: it outlives us. When it ends before us, the runtime collects it.
     launcher.kill_on_drop(false).spawn().map(drop)

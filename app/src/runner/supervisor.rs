@@ -108,9 +108,11 @@ impl Supervisor {
 
     /// Looks at everything once. True when the attempt is over.
     async fn look(&mut self, act: &Act) -> Result<bool, Trouble> {
-        // Before the output is read: whoever has ended has said everything.
-        let ended = self.folder.ended()?;
+        // In this order: a launcher says how it ended before it lets go, and whoever has ended has said everything.
         let started = self.folder.started()?;
+        let held =
+            started.as_ref().is_some_and(|started| processes::lives(&started.launcher)) && self.folder.is_held()?;
+        let ended = self.folder.ended()?;
         if let (None, Some(ended)) = (&started, &ended) {
             let exit = if ended.problem.is_some() { Exit::NotStarted } else { ended.exit };
             return self.report_exit(exit, ended.problem.clone()).await;
@@ -118,7 +120,7 @@ impl Supervisor {
         let Some(started) = started else { return self.see_to_start(act).await };
         self.report_spawn(&started).await?;
         self.tell(act).await?;
-        let gone = ended.is_some() || !self.is_held(&started)?;
+        let gone = ended.is_some() || !held;
         calls::take_all(&self.workshop.handle, &self.folder, self.of).await?;
         self.take_output(gone).await?;
         match ended {
@@ -254,10 +256,6 @@ impl Supervisor {
     async fn report_exit(&self, exit: Exit, evidence: Option<String>) -> Result<bool, Trouble> {
         self.workshop.handle.submit(Command::ReportExit { of: self.of, exit, evidence }).await?;
         Ok(true)
-    }
-
-    fn is_held(&self, started: &Started) -> io::Result<bool> {
-        Ok(processes::lives(&started.launcher) && self.folder.is_held()?)
     }
 
     /// The end of what the process wrote to stderr.

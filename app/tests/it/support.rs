@@ -13,6 +13,7 @@ pub mod proxy;
 pub mod random;
 pub mod rows;
 pub mod sim;
+pub mod workshop;
 
 use std::sync::LazyLock;
 use tokio::runtime::{Builder, Handle, Runtime};

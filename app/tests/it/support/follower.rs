@@ -65,6 +65,27 @@ impl Follower {
         }
     }
 
+    /// Waits for an event that is meant, and gives the first; nothing when it takes too long.
+    pub fn wait_until(&self, mut is_it: impl FnMut(&Seen) -> bool) -> Option<Seen> {
+        let mut last = self.last.clone();
+        let mut looked_at = 0;
+        let come = async {
+            loop {
+                last.borrow_and_update();
+                let found = {
+                    let seen = self.seen.lock().unwrap();
+                    let found = seen[looked_at..].iter().find(|seen| is_it(seen)).cloned();
+                    looked_at = seen.len();
+                    found
+                };
+                if found.is_some() || last.changed().await.is_err() {
+                    return found;
+                }
+            }
+        };
+        runtime().block_on(async { tokio::time::timeout(PATIENCE, come).await }).unwrap_or_default()
+    }
+
     /// Everything, in the order in which it came.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()

@@ -1,0 +1,7 @@
+//! Agents that run: real processes, held by launchers, supervised by a daemon that may be killed.
+
+mod adoption;
+mod calls;
+mod life;
+mod stopping;
+mod talking;

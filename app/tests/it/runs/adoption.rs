@@ -1,0 +1,95 @@
+//! The daemon is killed; its children go on, and the next daemon knows all that they said.
+
+use crate::support::random::Random;
+use crate::support::workshop::Workshop;
+use serde_json::json;
+
+#[test]
+fn a_killed_daemon_costs_nothing() {
+    let mut shop = Workshop::open();
+    let steps = [json!({ "text": "one" }), json!("turn"), json!({ "text": "two" })];
+    let agent = shop.run_with(&steps, json!({ "stays": true }));
+    shop.wait_for(&agent, "turn_ended");
+    shop.kill_daemon();
+    shop.restart();
+    shop.say(&agent, "go on");
+    shop.wait("the second turn", |event| event["content"] == "two");
+    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1);
+    shop.stop(&agent);
+    shop.end(&agent);
+}
+
+#[test]
+fn what_ended_while_nobody_looked_is_known_with_its_cause() {
+    let mut shop = Workshop::open();
+    let agent = shop.run_with(
+        &[json!({ "sleep_ms": 300 }), json!({ "text": "late" }), json!({ "exit": 7 })],
+        json!({ "retries": 0 }),
+    );
+    let launched = shop.wait_for(&agent, "run_started");
+    assert_eq!(launched["attempt"], 1);
+    shop.kill_daemon();
+    crate::support::daemon::wait_for_end(pid_of(&shop, &agent, "process"));
+    shop.restart();
+    let ended = shop.wait_for(&agent, "run_ended");
+    assert_eq!((&ended["cause"], &ended["exit"]), (&json!("crashed"), &json!({ "code": 7 })));
+    assert_eq!(shop.said(&agent), ["late"]);
+}
+
+#[test]
+fn a_killed_launcher_takes_its_process_with_it_and_the_run_goes_on() {
+    let shop = Workshop::open();
+    let agent =
+        shop.run(&[json!({ "text": "one" }), json!({ "hang": { "ignore_sigterm": true } }), json!({ "text": "two" })]);
+    shop.wait("the hang", |event| event["content"] == "one");
+    let launcher = pid_of(&shop, &agent, "launcher");
+    let first = pid_of(&shop, &agent, "process");
+    kill(launcher);
+    shop.wait_for(&agent, "run_crashed");
+    crate::support::daemon::wait_for_end(first);
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["one", "two"]);
+}
+
+#[test]
+fn a_flood_is_taken_in_once_and_in_order_however_often_the_daemon_dies() {
+    let soak = std::env::var_os("HATCHERY_SOAK").is_some();
+    flood(if soak { 100 } else { 4 }, if soak { 4_000 } else { 2_000 });
+}
+
+/// Eight agents flood; the daemon is killed at random moments, again and again.
+fn flood(rounds: usize, lines: usize) {
+    let mut shop = Workshop::open();
+    // Printed by a failing test, and given again by HATCHERY_SEED.
+    let seed = std::env::var("HATCHERY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    for round in 0..rounds {
+        let before = shop.events().len();
+        let step = json!({ "flood": { "lines": lines, "bytes": 60 } });
+        let agents: Vec<String> = (0..8).map(|_| shop.run(std::slice::from_ref(&step))).collect();
+        let spoken = random.below(lines * 6);
+        shop.wait("some of the flood", |event| event["id"].as_u64().unwrap() > (before + spoken) as u64);
+        shop.kill_daemon();
+        shop.restart();
+        for agent in &agents {
+            assert_eq!(shop.end(agent), "completed", "round {round}");
+            let said = shop.said(agent);
+            assert_eq!(said.len(), lines, "round {round}");
+            for (number, text) in (1..).zip(&said) {
+                assert!(text.starts_with(&format!("flood {number} ")), "round {round}: {text} at {number}");
+            }
+        }
+    }
+}
+
+fn pid_of(shop: &Workshop, agent: &str, who: &str) -> u32 {
+    let file = std::fs::read(shop.folder(agent, 1, 1).join("process.json")).unwrap();
+    let started: serde_json::Value = serde_json::from_slice(&file).unwrap();
+    u32::try_from(started[who]["pid"].as_u64().unwrap()).unwrap()
+}
+
+fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}

@@ -1,0 +1,80 @@
+//! What agents ask of us by their tools counts, also while the daemon is away, and counts once.
+
+use crate::support::http::Door;
+use crate::support::workshop::Workshop;
+use serde_json::{Value, json};
+
+fn mcp(tool: &str, arguments: Value) -> Value {
+    json!({ "mcp": { "tool": tool, "arguments": arguments } })
+}
+
+#[test]
+fn a_mail_that_is_sent_while_the_daemon_is_away_arrives_once() {
+    let mut shop = Workshop::open();
+    let steps =
+        [json!({ "text": "ready" }), json!({ "sleep_ms": 400 }), mcp("send", json!({ "to": "human", "body": "hi" }))];
+    let agent = shop.run(&steps);
+    shop.wait("ready", |event| event["content"] == "ready");
+    shop.kill_daemon();
+    // It is written down before anybody is asked.
+    let calls = shop.folder(&agent, 1, 1).join("calls.jsonl");
+    let deadline = std::time::Instant::now() + crate::support::daemon::PATIENCE;
+    while std::fs::metadata(&calls).unwrap().len() == 0 {
+        assert!(std::time::Instant::now() < deadline, "nothing was written down");
+        std::thread::sleep(crate::support::daemon::LOOK_AGAIN);
+    }
+    shop.restart();
+    assert_eq!(shop.end(&agent), "completed");
+    let sent: Vec<Value> = shop.events().into_iter().filter(|event| event["type"] == "mail_sent").collect();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!((&sent[0]["from"], &sent[0]["body"]), (&json!(agent), &json!("hi")));
+    let history = shop.door().history(&agent);
+    let result = history.iter().find(|message| message["kind"] == "tool_result").unwrap();
+    assert!(result["content"].as_str().unwrap().contains("\"is_error\":false"), "{result}");
+}
+
+#[test]
+fn a_refusal_is_an_answer_too() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[mcp("send", json!({ "to": "nobody-here", "body": "hi" }))]);
+    assert_eq!(shop.end(&agent), "completed");
+    let taken = shop.wait("the call", |event| event["type"] == "call_taken");
+    assert_eq!(taken["refused"]["code"], "nobody_called");
+    let history = shop.door().history(&agent);
+    assert!(history.iter().any(|message| message["content"].as_str().unwrap().contains("nobody-here")), "{history:?}");
+}
+
+#[test]
+fn a_child_that_is_forked_with_a_task_is_run() {
+    let shop = Workshop::open();
+    let agent =
+        shop.run(&[mcp("fork", json!({ "prompt": "child's task", "name": "junior" })), json!({ "text": "forked" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    let born = shop.wait("the child", |event| event["name"] == "junior");
+    let child = born["agent"].as_str().unwrap();
+    assert_eq!(born["parent"], json!(agent));
+    assert_eq!(shop.end(child), "completed");
+}
+
+#[test]
+fn a_run_speaks_for_itself_and_for_nobody_else() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "hang": {} })]);
+    let other = shop.door().child(&shop.door().root());
+    shop.wait_for(&agent, "run_started");
+    let token = std::fs::read_to_string(shop.folder(&agent, 1, 1).join("token")).unwrap();
+    let door = Door { token, ..shop.door() };
+    assert_eq!(door.get("/api/agents").status, 200);
+    assert_eq!(door.get(&format!("/api/mail/{agent}")).status, 200);
+    for path in
+        [format!("/api/mail/{other}"), "/api/mail/human".into(), "/api/events.json".into(), "/api/status".into()]
+    {
+        assert_eq!(door.get(&path).status, 401, "{path}");
+    }
+    for path in [format!("/api/agents/{other}/kill"), format!("/api/agents/{agent}/kill"), "/api/mail".into()] {
+        assert_eq!(door.post(&path, &json!({})).status, 401, "{path}");
+    }
+    shop.stop(&agent);
+    shop.end(&agent);
+    assert_eq!(door.get("/api/agents").status, 401, "the run is over, and so is its token");
+}

@@ -1,0 +1,157 @@
+//! From the request to the end, and every way in which a run can end.
+
+use crate::support::workshop::Workshop;
+use serde_json::json;
+
+#[test]
+fn an_agent_is_run_and_all_it_said_is_in_its_history() {
+    let shop = Workshop::open();
+    let tool = json!({ "tool": { "name": "Bash", "input": { "command": "ls" }, "result": "a b" } });
+    let agent = shop.run(&[json!({ "think": "hm" }), json!({ "text": "one" }), tool, json!({ "text": "two" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    let history = shop.door().history(&agent);
+    let kinds: Vec<_> = history.iter().map(|message| message["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["user", "assistant", "tool_call", "tool_result", "assistant"]);
+    assert_eq!(shop.said(&agent), ["one", "two"]);
+    let call: serde_json::Value = serde_json::from_str(history[2]["content"].as_str().unwrap()).unwrap();
+    assert_eq!((&call["name"], &call["input"]), (&json!("Bash"), &json!({ "command": "ls" })));
+    let thought = shop.wait_for(&agent, "output_noted");
+    assert_eq!((&thought["output"]["type"], &thought["output"]["text"]), (&json!("thinking"), &json!("hm")));
+    let expected = ["agent_created", "message_added", "run_requested", "run_spawned", "run_started", "message_heard"];
+    assert_eq!(shop.kinds(&agent)[..6].to_vec(), expected[..].to_vec());
+}
+
+#[test]
+fn each_failure_has_its_cause() {
+    let shop = Workshop::open();
+    let once = json!({ "retries": 0, "park": false });
+    let cases = [
+        (json!({ "exit": 0 }), "crashed"),
+        (json!({ "exit": 3 }), "crashed"),
+        (json!({ "crash": "KILL" }), "crashed"),
+        (json!({ "last_words": "bye" }), "crashed"),
+        (json!({ "error": { "api": 429 } }), "rate_limited"),
+        (json!({ "error": { "api": 529 } }), "overloaded"),
+        (json!({ "error": { "api": 401 } }), "unauthorised"),
+        (json!({ "error": { "api": "credit" } }), "out_of_credit"),
+        (json!({ "error": { "api": "too_long" } }), "prompt_too_long"),
+    ];
+    let runs: Vec<_> = cases.iter().map(|(step, _)| shop.run_with(std::slice::from_ref(step), once.clone())).collect();
+    for (agent, (step, cause)) in runs.iter().zip(&cases) {
+        assert_eq!(shop.end(agent), *cause, "{step}");
+    }
+    assert_eq!(shop.said(&runs[3]), ["bye"]);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_a_clear_failure() {
+    let shop = Workshop::with("claude_path = '/nowhere/claude'", Vec::new());
+    let answer = shop.door().post("/api/runs", &json!({ "prompt": "x" }));
+    let ended = shop.wait_for(&answer.id(), "run_ended");
+    assert_eq!((ended["cause"].as_str(), ended["exit"].as_str()), (Some("crashed"), Some("not_started")));
+    assert!(ended["detail"].as_str().unwrap().contains("/nowhere/claude could not be started"), "{ended}");
+}
+
+#[test]
+fn without_our_tools_it_does_not_count_as_started() {
+    let shop = Workshop::open();
+    let agent = shop.run_with(&[json!({ "sleep_ms": 600_000 })], json!({ "folder": "." }));
+    assert_eq!(shop.wait_for(&agent, "run_started")["attempt"], 1);
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
+    // A program that ends with its tools unheard of.
+    let lonely = shop.grounds.path().join("lonely.sh");
+    let init = json!({ "type": "system", "subtype": "init", "session_id": "x", "mcp_servers": [{ "name": "hatchery", "status": "failed" }] });
+    std::fs::write(&lonely, format!("#!/bin/sh\necho '{init}'\nexec sleep 600\n")).unwrap();
+    std::fs::set_permissions(&lonely, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let shop = Workshop::with(&format!("claude_path = '{}'\nstop_grace_ms = 50", lonely.display()), Vec::new());
+    let agent = shop.door().post("/api/runs", &json!({ "prompt": "x" })).id();
+    let ended = shop.wait_for(&agent, "run_ended");
+    assert_eq!(ended["cause"], "crashed");
+    assert!(ended["detail"].as_str().unwrap().contains("tools are failed"), "{ended}");
+    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_started").count(), 0);
+}
+
+#[test]
+fn a_crashed_process_is_resumed_where_it_was() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "one" }), json!({ "crash": "KILL" }), json!({ "text": "two" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["one", "two"]);
+    let crashed = shop.wait_for(&agent, "run_crashed");
+    assert_eq!(crashed["exit"], json!({ "signal": 9 }));
+    let heard = shop.events().iter().filter(|event| event["type"] == "message_heard").count();
+    assert_eq!(heard, 2, "the prompt and the nudge");
+}
+
+#[test]
+fn retries_come_to_an_end() {
+    let shop = Workshop::open();
+    let crash = || json!({ "crash": "SEGV" });
+    let agent = shop.run_with(&[crash(), crash(), crash(), crash()], json!({ "retries": 2 }));
+    assert_eq!(shop.end(&agent), "crashed");
+    let crashes = shop.kinds(&agent).iter().filter(|kind| *kind == "run_crashed").count();
+    assert_eq!(crashes, 2);
+}
+
+#[test]
+fn an_overload_is_waited_out_and_costs_no_retry() {
+    let shop = Workshop::open();
+    let limit = json!({ "error": { "api": 429, "resets_in_s": 1 } });
+    let agent = shop.run_with(&[json!({ "text": "one" }), limit, json!({ "text": "two" })], json!({ "retries": 0 }));
+    let parked = shop.wait_for(&agent, "run_parked");
+    assert_eq!(parked["cause"], "rate_limited");
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["one", "two"]);
+}
+
+#[test]
+fn silence_is_reported_and_stops_nothing_by_itself() {
+    let shop = Workshop::open();
+    let agent = shop.run_with(&[json!({ "hang": {} })], json!({ "stall_ms": 1000 }));
+    shop.wait_for(&agent, "run_silent");
+    let why = shop.door().get(&format!("/api/agents/{agent}/why")).json();
+    assert_eq!(why["state"], "silent", "{why}");
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
+    let agent = shop.run_with(&[json!({ "hang": {} })], json!({ "stall_ms": 1000, "kill_stuck": true }));
+    assert_eq!(shop.end(&agent), "stuck");
+}
+
+#[test]
+fn a_line_that_is_too_long_is_told_and_the_rest_goes_on() {
+    let shop = Workshop::open();
+    let steps = [json!({ "text": "before" }), json!({ "long_line": 17 << 20 }), json!({ "text": "after" })];
+    let agent = shop.run(&steps);
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["before", "after"]);
+    let noted = shop.wait("the long line", |event| event["output"]["type"] == "unread");
+    assert!(noted["output"]["bytes"].as_u64().unwrap() > 17 << 20, "{noted}");
+}
+
+#[test]
+fn what_was_used_adds_up_over_attempts_and_runs() {
+    let shop = Workshop::open();
+    let cost = |usd: f64| json!({ "cost": { "usd": usd, "input_tokens": 10, "output_tokens": 1 } });
+    let agent = shop.run(&[cost(0.25), json!("turn"), cost(0.5), json!({ "crash": "KILL" }), json!({ "text": "x" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    shop.say(&agent, "more");
+    shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
+    let usage = shop.door().get("/api/usage").json();
+    assert_eq!(usage["agents"][0]["spent"]["cost"], 750_000_000, "{usage}");
+    assert_eq!(usage["total"], usage["agents"][0]["spent"]);
+    assert_eq!(usage["total"]["input_tokens"], 20);
+}
+
+#[test]
+fn children_get_a_clean_environment() {
+    let settings = "harness = 'scripted'\npass_env = ['PASSED']";
+    let environment = [("SECRET", "s"), ("PASSED", "p")].map(|(name, value)| (name.to_owned(), value.into()));
+    let shop = Workshop::with(settings, environment.into());
+    let agent = shop.run(&[json!({ "sleep_ms": 600_000 })]);
+    let pid = shop.wait_for(&agent, "run_spawned")["process"]["pid"].as_u64().unwrap();
+    let environ = std::fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
+    assert!(!environ.contains("SECRET=") && environ.contains("PASSED=p"), "{environ}");
+    shop.stop(&agent);
+    shop.end(&agent);
+}

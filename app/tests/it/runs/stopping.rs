@@ -1,0 +1,76 @@
+//! Nothing is left behind, in whatever session it hides.
+
+use crate::support::daemon::wait_for_end;
+use crate::support::workshop::Workshop;
+use serde_json::{Value, json};
+
+#[test]
+fn a_stop_ends_the_whole_tree() {
+    let shop = Workshop::open();
+    let steps = [
+        json!({ "child": { "sleep_s": 600 } }),
+        json!({ "text": "ready" }),
+        json!({ "hang": { "ignore_sigterm": true } }),
+    ];
+    let agent = shop.run(&steps);
+    shop.wait("ready", |event| event["content"] == "ready");
+    let grandchild = grandchild(&shop, &agent);
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
+    wait_for_end(grandchild);
+    assert_eq!(shop.processes(), Vec::<u32>::new());
+    let kinds = shop.kinds(&agent);
+    let intent = kinds.iter().position(|kind| kind == "run_stopping").unwrap();
+    let end = kinds.iter().position(|kind| kind == "run_ended").unwrap();
+    assert!(intent < end, "{kinds:?}");
+}
+
+#[test]
+fn an_end_leaves_nothing_behind_either() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "child": { "sleep_s": 600 } }), json!({ "text": "done" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    wait_for_end(grandchild(&shop, &agent));
+    assert_eq!(shop.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn killing_an_agent_stops_its_process() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "ready" }), json!({ "hang": {} })]);
+    shop.wait("ready", |event| event["content"] == "ready");
+    assert_eq!(shop.door().kill(&agent, json!({})).status, 200);
+    assert_eq!(shop.end(&agent), "killed");
+    assert_eq!(shop.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn a_stop_survives_the_daemon_that_was_asked_for_it() {
+    let mut shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "ready" }), json!({ "hang": { "ignore_sigterm": true } })]);
+    shop.wait("ready", |event| event["content"] == "ready");
+    shop.stop(&agent);
+    shop.kill_daemon();
+    shop.restart();
+    assert_eq!(shop.end(&agent), "user_ended");
+    assert_eq!(shop.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn a_run_that_nobody_stops_twice() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "hang": { "ignore_sigterm": true } })]);
+    shop.wait_for(&agent, "run_started");
+    shop.stop(&agent);
+    let again = shop.door().post(&format!("/api/agents/{agent}/stop"), &json!({}));
+    assert!(matches!(again.error().0.as_str(), "run_stopping" | "no_run"), "{again:?}");
+    shop.end(&agent);
+    shop.door().post(&format!("/api/agents/{agent}/stop"), &json!({})).refused(404, "no_run");
+}
+
+fn grandchild(shop: &Workshop, agent: &str) -> u32 {
+    let history = shop.door().history(agent);
+    let result = history.iter().find(|message| message["kind"] == "tool_result").unwrap();
+    let result: Value = serde_json::from_str(result["content"].as_str().unwrap()).unwrap();
+    result["content"].as_str().unwrap().strip_prefix("pid ").unwrap().parse().unwrap()
+}

@@ -1,0 +1,88 @@
+//! What is said to agents arrives, in order, once, whoever dies in between.
+
+use crate::support::workshop::Workshop;
+use serde_json::json;
+
+#[test]
+fn an_agent_that_has_ended_is_resumed_by_a_word() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "one" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    shop.say(&agent, "hello");
+    shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
+    assert_eq!(shop.said(&agent), ["one", "You said: hello"]);
+}
+
+#[test]
+fn what_is_said_while_the_daemon_and_the_child_are_down_arrives_in_order_and_once() {
+    let mut shop = Workshop::open();
+    let agent = shop.run_with(&[json!({ "text": "one" })], json!({ "stays": true }));
+    shop.wait_for(&agent, "turn_ended");
+    for text in ["a", "b", "c"] {
+        shop.say(&agent, text);
+    }
+    shop.kill_daemon();
+    for pid in shop.processes() {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap_or_default();
+    }
+    shop.restart();
+    shop.wait("the last answer", |event| event["content"] == "You said: c");
+    let said: Vec<String> = shop.said(&agent).into_iter().filter(|said| !said.contains("interrupted")).collect();
+    assert_eq!(said, ["one", "You said: a", "You said: b", "You said: c"]);
+    shop.stop(&agent);
+    shop.end(&agent);
+}
+
+#[test]
+fn an_interrupt_breaks_off_the_turn_and_the_next_message_is_answered() {
+    let shop = Workshop::open();
+    let steps = [json!({ "text": "begin" }), json!({ "sleep_ms": 600_000 })];
+    let agent = shop.run_with(&steps, json!({ "stays": true }));
+    shop.wait("begin", |event| event["content"] == "begin");
+    let interrupted = shop.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
+    assert_eq!(interrupted.status, 200, "{interrupted:?}");
+    shop.wait_for(&agent, "turn_ended");
+    shop.say(&agent, "and now");
+    shop.wait("the answer", |event| event["content"] == "You said: and now");
+    // The turn that was broken off does not reach a model.
+    assert_eq!(shop.door().context(&agent), ["and now", "You said: and now"]);
+    shop.stop(&agent);
+    shop.end(&agent);
+}
+
+#[test]
+fn a_fork_goes_on_with_a_copy_of_the_conversation() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "one" }), json!("turn"), json!({ "text": "two" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    let child = shop.door().child(&agent);
+    shop.say(&child, "go on");
+    shop.end(&child);
+    let spawned = shop.wait_for(&child, "run_spawned");
+    let parent = shop.wait_for(&agent, "run_spawned");
+    assert_eq!(spawned["copy_of"], parent["session"]);
+    assert_eq!(shop.said(&child), ["one", "two"]);
+    assert_eq!(shop.said(&agent), ["one"]);
+}
+
+#[test]
+fn after_a_rewind_a_new_conversation_is_begun_with_what_counts() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "one" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    let first = shop.door().history(&agent)[0]["id"].clone();
+    let rewound = shop.door().post(&format!("/api/agents/{agent}/rewind"), &json!({ "message": first }));
+    assert!(rewound.status < 300, "{rewound:?}");
+    shop.door()
+        .post(&format!("/api/agents/{agent}/say"), &json!({ "text": "again", "with": { "harness": "scripted" } }));
+    shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
+    let sessions: Vec<_> = shop
+        .events()
+        .iter()
+        .filter(|event| event["type"] == "run_spawned")
+        .map(|event| event["session"].clone())
+        .collect();
+    assert_ne!(sessions[0], sessions[1]);
+    assert_eq!(shop.said(&agent).last().unwrap(), "one", "the script is played from its beginning");
+}

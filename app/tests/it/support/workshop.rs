@@ -1,0 +1,171 @@
+//! A project whose agents really run, and its daemon, which may be killed at any moment and come back. All that happens is
+//! followed as a browser would follow it. Every process of a run is gone when this goes.
+
+use super::daemon::{Daemon, Grounds, LOOK_AGAIN, PATIENCE};
+use super::follower::Follower;
+use super::http::{Answer, Door};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Instant;
+use tokio::sync::watch;
+
+pub struct Workshop {
+    daemon: Option<Daemon>,
+    doors: watch::Sender<Door>,
+    follower: Follower,
+    environment: Vec<(String, OsString)>,
+    pub grounds: Grounds,
+}
+
+impl Workshop {
+    /// Where agents are scripted.
+    pub fn open() -> Self {
+        Self::with("harness = 'scripted'\nstop_grace_ms = 300\n", Vec::new())
+    }
+
+    /// With these settings, and a daemon that has this besides its usual environment.
+    pub fn with(settings: &str, environment: Vec<(String, OsString)>) -> Self {
+        let grounds = Grounds::with(settings);
+        let daemon = start(&grounds, &environment);
+        let (doors, shown) = watch::channel(daemon.door.clone());
+        Self { daemon: Some(daemon), doors, follower: Follower::start(shown), environment, grounds }
+    }
+
+    pub fn door(&self) -> Door {
+        self.daemon.as_ref().unwrap().door.clone()
+    }
+
+    /// `kill -9` of the daemon.
+    pub fn kill_daemon(&mut self) {
+        self.daemon.take().unwrap().kill();
+    }
+
+    pub fn restart(&mut self) {
+        let daemon = start(&self.grounds, &self.environment);
+        self.doors.send_replace(daemon.door.clone());
+        self.daemon = Some(daemon);
+    }
+
+    /// Starts an agent that plays these steps, and gives its id.
+    pub fn run(&self, steps: &[Value]) -> String {
+        self.run_with(steps, json!({}))
+    }
+
+    pub fn run_with(&self, steps: &[Value], mut with: Value) -> String {
+        with["script"] = json!(self.script(steps));
+        let answer = self.door().post("/api/runs", &json!({ "prompt": "play", "with": with }));
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.id()
+    }
+
+    /// Writes a script and gives its path.
+    pub fn script(&self, steps: &[Value]) -> PathBuf {
+        let lines: String = steps.iter().map(|step| format!("{step}\n")).collect();
+        let count = fs::read_dir(self.grounds.path()).unwrap().count();
+        let path = self.grounds.path().join(format!("script-{count}.jsonl"));
+        fs::write(&path, lines).unwrap();
+        path
+    }
+
+    pub fn say(&self, agent: &str, text: &str) -> Answer {
+        let answer = self.door().post(&format!("/api/agents/{agent}/say"), &json!({ "text": text }));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer
+    }
+
+    pub fn stop(&self, agent: &str) {
+        let answer = self.door().post(&format!("/api/agents/{agent}/stop"), &json!({}));
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+
+    /// All events so far.
+    pub fn events(&self) -> Vec<Value> {
+        self.follower.seen().iter().map(|seen| serde_json::from_str(&seen.data).unwrap()).collect()
+    }
+
+    /// Waits for an event, and gives the first.
+    #[track_caller]
+    pub fn wait(&self, what: &str, mut is_it: impl FnMut(&Value) -> bool) -> Value {
+        match self.follower.wait_until(|seen| is_it(&serde_json::from_str(&seen.data).unwrap())) {
+            Some(seen) => serde_json::from_str(&seen.data).unwrap(),
+            None => panic!("{what} did not come; the daemon said {}\n{:#?}", self.grounds.said(), self.last_events()),
+        }
+    }
+
+    /// Waits for an event of a type about an agent.
+    #[track_caller]
+    pub fn wait_for(&self, agent: &str, kind: &str) -> Value {
+        self.wait(kind, |event| event["agent"] == agent && event["type"] == kind)
+    }
+
+    /// Waits for the end of an agent's run, and gives its cause.
+    #[track_caller]
+    pub fn end(&self, agent: &str) -> String {
+        self.wait_for(agent, "run_ended")["cause"].as_str().unwrap().to_owned()
+    }
+
+    /// What the agent said, in order.
+    pub fn said(&self, agent: &str) -> Vec<String> {
+        let history = self.door().history(agent);
+        let own = history.iter().filter(|message| message["kind"] == "assistant");
+        own.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The kinds of an agent's events, in order.
+    pub fn kinds(&self, agent: &str) -> Vec<String> {
+        let of_agent = |event: &&Value| event["agent"] == agent;
+        self.events().iter().filter(of_agent).map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The folder of an attempt.
+    pub fn folder(&self, agent: &str, run: u32, attempt: u32) -> PathBuf {
+        self.grounds.data().join("runs").join(agent).join(format!("{run}-{attempt}"))
+    }
+
+    /// The processes that belong to runs of this project, launchers included.
+    pub fn processes(&self) -> Vec<u32> {
+        let marks = [&b"HATCHERY_ATTEMPT="[..], b"HATCHERY_LAUNCHER="]
+            .map(|name| [name, self.grounds.path().as_os_str().as_bytes()].concat());
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let carries = |pid: &u32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.split(|byte| *byte == 0).any(|entry| marks.iter().any(|mark| entry.starts_with(mark)))
+        };
+        all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(carries).collect()
+    }
+
+    fn last_events(&self) -> Vec<Value> {
+        let events = self.events();
+        events[events.len().saturating_sub(12)..].to_vec()
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        drop(self.daemon.take());
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = self.processes();
+            if left.is_empty() || Instant::now() > deadline {
+                break;
+            }
+            for pid in left.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+                kill_process(pid, Signal::KILL).unwrap_or_default();
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+fn start(grounds: &Grounds, environment: &[(String, OsString)]) -> Daemon {
+    let said = fs::File::options().create(true).append(true).open(grounds.path().join("said")).unwrap();
+    let mut command = grounds.command(&["up", "--json", "--no-open"]);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    let child = command.stdout(Stdio::piped()).stderr(said).spawn().unwrap();
+    Daemon::ready(child).unwrap_or_else(|ended| panic!("the daemon ended ({ended}): {}", grounds.said()))
+}
