@@ -2,6 +2,7 @@
 
 mod adoption;
 mod calls;
+mod claude;
 mod life;
 mod stopping;
 mod talking;

@@ -100,7 +100,16 @@ impl Workshop {
     /// Waits for an event of a type about an agent.
     #[track_caller]
     pub fn wait_for(&self, agent: &str, kind: &str) -> Value {
-        self.wait(kind, |event| event["agent"] == agent && event["type"] == kind)
+        let (id, word) = (format!("\"{agent}\""), format!("\"{kind}\""));
+        // Reading every event of a flood takes its time.
+        let seen = self.follower.wait_until(|seen| {
+            let is_it = |event: Value| event["agent"] == agent && event["type"] == kind;
+            seen.data.contains(&word) && seen.data.contains(&id) && is_it(serde_json::from_str(&seen.data).unwrap())
+        });
+        match seen {
+            Some(seen) => serde_json::from_str(&seen.data).unwrap(),
+            None => panic!("{kind} did not come: {}\n{:#?}", self.grounds.said(), self.last_events()),
+        }
     }
 
     /// Waits for the end of an agent's run, and gives its cause.
