@@ -41,6 +41,22 @@ variants! {
     MailSent {}
     MailDelivered {}
     MailRead {}
+    RunRequested {}
+    RunSpawned { copy_of }
+    RunStarted {}
+    MessageHeard {}
+    OutputNoted {}
+    OutputTaken {}
+    CallTaken { refused }
+    TurnStarted {}
+    TurnEnded {}
+    RunSilent {}
+    RunInterrupted {}
+    RunStopping {}
+    RunParked {}
+    RunCrashed { forgotten }
+    RunResumed {}
+    RunEnded {}
 }
 
 /// The lines, and what they say.
@@ -99,6 +115,35 @@ fn every_kind_of_message_has_its_line() {
     for kind in kinds {
         let is_said = |event: &Event| matches!(event, Event::MessageAdded { kind: said, .. } if *said == kind);
         assert!(lines().any(|(_, record)| is_said(&record.event)), "{kind:?}");
+    }
+}
+
+/// Each word that a run can end with, for a cause or by an intent, and each thing that is noted of its output.
+#[test]
+fn every_word_about_a_run_has_its_line() {
+    let causes = [
+        "completed",
+        "crashed",
+        "stuck",
+        "killed",
+        "user_ended",
+        "rate_limited",
+        "overloaded",
+        "out_of_credit",
+        "unauthorised",
+        "prompt_too_long",
+        "lost_with_machine",
+    ];
+    let causes = causes.map(|word| format!(r#""cause":"{word}""#));
+    let exits = [r#"{"code":"#, r#"{"signal":"#, r#""not_started""#, r#""lost_with_machine""#, r#""unknown""#];
+    let exits = exits.map(|word| format!(r#""exit":{word}"#));
+    let intents = [r#""user""#, r#""killed""#, r#""stuck""#, r#""session""#, r#"{"gate":{"status":"#];
+    let intents = intents.map(|word| format!(r#""why":{word}"#));
+    let noted =
+        ["thinking", "note", "minion", "retrying", "limit", "denied", "asked", "compacted", "api_error", "unread"];
+    let noted = noted.map(|word| format!(r#""output":{{"type":"{word}""#));
+    for word in causes.iter().chain(&exits).chain(&intents).chain(&noted) {
+        assert!(EVENTS_V1.contains(word), "{word}");
     }
 }
 

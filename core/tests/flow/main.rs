@@ -10,6 +10,7 @@ mod kill;
 mod mail;
 mod refusal;
 mod registry;
+mod run;
 mod session;
 mod settling;
 mod world;

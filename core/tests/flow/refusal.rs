@@ -1,10 +1,13 @@
 //! Every "no", at least once, and what programs and people are told about it.
 
 use crate::given::*;
+use crate::run::words::*;
 use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, resolve};
 use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::mail::MAX_MAIL_BYTES;
+use hatchery_core::outcome::Exit;
 use hatchery_core::refusal::Sort::{self, Invalid, Missing, Untimely};
+use hatchery_core::run::{Fence, RunSpec, StopWhy};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::session::MAX_LABEL_BYTES;
 use hatchery_core::{Address, Command, EventId, MessageKind, Refusal};
@@ -28,6 +31,7 @@ variants! {
     UnknownSession SessionExists SessionOver SessionEnding SessionNotEnding
     UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
+    RunOpen NoRun NoTurn RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange
 }
 
@@ -87,6 +91,27 @@ fn cases() -> Vec<(Command, Refusal, Sort, &'static str)> {
     ]
 }
 
+/// A is run for the first time and in the middle of a turn; ten bytes of its output and no call are taken in.
+fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
+    let later = Fence { attempt: 2, ..first() };
+    let early = Command::TakeCall { of: first(), number: 2, ask: Ok(Box::new(Command::Tick)) };
+    let bad = |change: fn(&mut RunSpec)| {
+        let mut bad = spec();
+        change(&mut bad);
+        run(R, bad)
+    };
+    vec![
+        (run(A, spec()), Refusal::RunOpen { agent: A, run: 1 }, Untimely, "run_open"),
+        (stop(R), Refusal::NoRun(R), Missing, "no_run"),
+        (exit(later, Exit::Unknown), Refusal::StaleAttempt(later), Untimely, "stale_attempt"),
+        (output(first(), 0, 10, []), Refusal::OutputTaken { agent: A, at: 10 }, Untimely, "output_taken"),
+        (early, Refusal::CallTaken { agent: A, number: 0 }, Untimely, "call_taken"),
+        (bad(|it| it.stall_ms = 1), Refusal::StallOutOfRange { ms: 1 }, Invalid, "stall_out_of_range"),
+        (bad(|it| it.retries = 101), Refusal::TooManyRetries { retries: 101 }, Invalid, "too_many_retries"),
+        (bad(|it| it.host.clear()), Refusal::BadSpec { text: String::new() }, Invalid, "bad_spec"),
+    ]
+}
+
 const PROMISED: hatchery_core::AgentId = hatchery_core::AgentId::from_bytes([10; 16]);
 
 #[test]
@@ -111,6 +136,16 @@ fn every_refusal_is_given_where_it_should_be() {
         check_words(&refusal, sort, code);
         assert_eq!(resolve(&it.world, reference), Err(refusal));
     }
+    for (command, refusal, sort, code) in cases_of_runs() {
+        check_words(&refusal, sort, code);
+        working(spec()).when(command).refused(refusal);
+    }
+    let refusal = Refusal::NoTurn(A);
+    check_words(&refusal, Untimely, "no_turn");
+    done(staying()).when(interrupt(A)).refused(refusal);
+    let refusal = Refusal::RunStopping { agent: A, run: 1 };
+    check_words(&refusal, Untimely, "run_stopping");
+    working(spec()).and(stopping(first(), StopWhy::User)).when(stop(A)).refused(refusal);
     let refusal = Refusal::SessionEnding { session: S, reason: User };
     check_words(&refusal, Untimely, "session_ending");
     it.and(ending(S, User)).when(end(S, User)).refused(refusal);

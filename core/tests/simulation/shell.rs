@@ -309,7 +309,23 @@ impl Shell {
             | Event::AgentKilled { .. }
             | Event::MessageAdded { .. }
             | Event::MailSent { .. }
-            | Event::MailDelivered { .. } => return,
+            | Event::MailDelivered { .. }
+            | Event::RunRequested { .. }
+            | Event::RunSpawned { .. }
+            | Event::RunStarted { .. }
+            | Event::MessageHeard { .. }
+            | Event::OutputNoted { .. }
+            | Event::OutputTaken { .. }
+            | Event::CallTaken { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnEnded { .. }
+            | Event::RunSilent { .. }
+            | Event::RunInterrupted { .. }
+            | Event::RunStopping { .. }
+            | Event::RunParked { .. }
+            | Event::RunCrashed { .. }
+            | Event::RunResumed { .. }
+            | Event::RunEnded { .. } => return,
         };
         self.met.insert(met);
     }

@@ -186,6 +186,22 @@ impl Witness {
             Event::MailRead { to, mail } => {
                 self.letter(*mail, *to).read = true;
             }
+            Event::RunRequested { .. }
+            | Event::RunSpawned { .. }
+            | Event::RunStarted { .. }
+            | Event::MessageHeard { .. }
+            | Event::OutputNoted { .. }
+            | Event::OutputTaken { .. }
+            | Event::CallTaken { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnEnded { .. }
+            | Event::RunSilent { .. }
+            | Event::RunInterrupted { .. }
+            | Event::RunStopping { .. }
+            | Event::RunParked { .. }
+            | Event::RunCrashed { .. }
+            | Event::RunResumed { .. }
+            | Event::RunEnded { .. } => {}
         }
         if let Some(session) = record.session {
             let sitting = self.sitting(session);
@@ -209,10 +225,23 @@ impl Witness {
             | Event::AgentKilled { agent, .. }
             | Event::AgentReparented { agent, .. }
             | Event::MessageAdded { agent, .. }
-            | Event::MailSent { from: Address::Agent(agent), .. } => {
-                let being = self.agents.get(agent).unwrap_or_else(|| panic!("{agent} was never created"));
-                session_at(being.place)
-            }
+            | Event::RunRequested { agent, .. }
+            | Event::MailSent { from: Address::Agent(agent), .. } => self.session_of_agent(*agent),
+            Event::RunSpawned { of, .. }
+            | Event::RunStarted { of, .. }
+            | Event::MessageHeard { of, .. }
+            | Event::OutputNoted { of, .. }
+            | Event::OutputTaken { of, .. }
+            | Event::CallTaken { of, .. }
+            | Event::TurnStarted { of, .. }
+            | Event::TurnEnded { of, .. }
+            | Event::RunSilent { of, .. }
+            | Event::RunInterrupted { of, .. }
+            | Event::RunStopping { of, .. }
+            | Event::RunParked { of, .. }
+            | Event::RunCrashed { of, .. }
+            | Event::RunResumed { of, .. }
+            | Event::RunEnded { of, .. } => self.session_of_agent(of.agent),
             Event::MailSent { from: Address::Human, .. } | Event::MailDelivered { .. } | Event::MailRead { .. } => None,
         }
     }
@@ -281,7 +310,7 @@ impl Witness {
         }
         self.agrees_on_mail(world, Address::Human);
         let wake_at = self.next_deadline().map(Timestamp);
-        assert_eq!(plan(world), Plan { close: self.unfinished(), wake_at });
+        assert_eq!(plan(world), Plan { close: self.unfinished(), wake_at, ..Plan::default() });
     }
 
     fn agrees_on_mail(&self, world: &World, of: Address) {
@@ -307,6 +336,11 @@ impl Witness {
         let letter = self.mail.get_mut(&id).unwrap_or_else(|| panic!("{id} was never sent"));
         assert!(letter.to == to && !letter.read, "{id} is unread, and for {to}: {letter:?}");
         letter
+    }
+
+    fn session_of_agent(&self, agent: AgentId) -> Option<SessionId> {
+        let being = self.agents.get(&agent).unwrap_or_else(|| panic!("{agent} was never created"));
+        session_at(being.place)
     }
 
     fn assert_open(&self, session: Option<SessionId>) {

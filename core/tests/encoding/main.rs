@@ -1,5 +1,7 @@
 //! How records are written: whatever can be said comes back unchanged, and whatever is read does no harm.
 
+mod runs;
+
 use hatchery_core::agent::{Birth, Origin};
 use hatchery_core::event::write_wire;
 use hatchery_core::history::SourceId;
@@ -57,8 +59,8 @@ fn source_id() -> impl Strategy<Value = SourceId> {
 
 fn birth() -> impl Strategy<Value = Birth> {
     let words = [(); 4].map(|()| option::of(text()));
-    (agent(), words, option::of(session()), option::of(any::<u64>())).prop_map(
-        |(agent, [name, provider, model, prompt], session, hatch_ms)| Birth {
+    (agent(), words, option::of(session()), option::of(any::<u64>()), option::of(runs::spec())).prop_map(
+        |(agent, [name, provider, model, prompt], session, hatch_ms, run)| Birth {
             agent,
             name,
             provider,
@@ -66,6 +68,7 @@ fn birth() -> impl Strategy<Value = Birth> {
             prompt,
             session,
             hatch_ms,
+            run: run.map(Box::new),
         },
     )
 }
@@ -78,6 +81,11 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![1 => happened(), 1 => runs::happened()]
+}
+
+/// Whatever can happen, but for runs.
+fn happened() -> impl Strategy<Value = Event> {
     prop_oneof![
         (session(), option::of(text()), option::of(any::<u64>()))
             .prop_map(|(session, label, idle_ms)| Event::SessionStarted { session, label, idle_ms }),

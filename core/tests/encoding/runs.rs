@@ -1,0 +1,360 @@
+//! Whatever can be said about runs: on the log as JSON, and in the world's snapshot as postcard.
+
+use super::{agent, event_id, text};
+use hatchery_core::event::Refused;
+use hatchery_core::outcome::{Cause, Exit, Outcome};
+use hatchery_core::output::{ApiError, ApiErrorKind, Denial, McpServer, Output, ServerStatus, TurnEnd};
+use hatchery_core::run::{
+    Act, Delivery, DeliveryKind, Fence, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk, Wanted,
+};
+use hatchery_core::usage::{Meter, Money, Usage};
+use hatchery_core::{Event, Timestamp};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+
+pub fn spec() -> impl Strategy<Value = RunSpec> {
+    let places = (text(), text(), option::of(text()), option::of(text()), option::of(text()));
+    let habits = (any::<bool>(), any::<u64>(), any::<bool>(), any::<u32>(), any::<bool>());
+    (places, habits).prop_map(
+        |((harness, host, folder, model, script), (stays, stall_ms, kill_stuck, retries, parks))| RunSpec {
+            harness,
+            host,
+            folder,
+            model,
+            script,
+            stays,
+            stall_ms,
+            kill_stuck,
+            retries,
+            parks,
+        },
+    )
+}
+
+pub fn happened() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        (agent(), any::<u32>(), spec()).prop_map(|(agent, run, spec)| Event::RunRequested { agent, run, spec }),
+        (fence(), process(), text(), option::of(text()))
+            .prop_map(|(of, process, session, copy_of)| Event::RunSpawned { of, process, session, copy_of }),
+        (fence(), text()).prop_map(|(of, session)| Event::RunStarted { of, session }),
+        (fence(), event_id()).prop_map(|(of, message)| Event::MessageHeard { of, message }),
+        (fence(), output()).prop_map(|(of, output)| Event::OutputNoted { of, output }),
+        (fence(), any::<u64>()).prop_map(|(of, upto)| Event::OutputTaken { of, upto }),
+        (fence(), any::<u64>(), any::<u64>(), option::of(refused()))
+            .prop_map(|(of, number, led_to, refused)| Event::CallTaken { of, number, led_to, refused }),
+        fence().prop_map(|of| Event::TurnStarted { of }),
+        (fence(), turn_end(), usage()).prop_map(|(of, end, spent)| Event::TurnEnded { of, end, spent }),
+        (fence(), instant()).prop_map(|(of, since)| Event::RunSilent { of, since }),
+        fence().prop_map(|of| Event::RunInterrupted { of }),
+        (fence(), why()).prop_map(|(of, why)| Event::RunStopping { of, why }),
+        (fence(), cause(), instant(), text()).prop_map(|(of, cause, until, detail)| Event::RunParked {
+            of,
+            cause,
+            until,
+            detail
+        }),
+        (fence(), cause(), text(), exit(), any::<bool>())
+            .prop_map(|(of, cause, detail, exit, forgotten)| Event::RunCrashed { of, cause, detail, exit, forgotten }),
+        fence().prop_map(|of| Event::RunResumed { of }),
+        (fence(), cause(), text(), exit()).prop_map(|(of, cause, detail, exit)| Event::RunEnded {
+            of,
+            cause,
+            detail,
+            exit
+        }),
+    ]
+}
+
+fn fence() -> impl Strategy<Value = Fence> {
+    (agent(), any::<u32>(), any::<u32>()).prop_map(|(agent, run, attempt)| Fence { agent, run, attempt })
+}
+
+fn process() -> impl Strategy<Value = Process> {
+    (any::<u32>(), any::<u64>()).prop_map(|(pid, began)| Process { pid, began })
+}
+
+fn instant() -> impl Strategy<Value = Timestamp> {
+    any::<i64>().prop_map(Timestamp)
+}
+
+fn usage() -> impl Strategy<Value = Usage> {
+    any::<[u64; 5]>().prop_map(|[nanodollars, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens]| {
+        Usage { cost: Money { nanodollars }, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens }
+    })
+}
+
+fn refused() -> impl Strategy<Value = Refused> {
+    (text(), text(), text()).prop_map(|(code, message, hint)| Refused { code, message, hint })
+}
+
+fn why() -> impl Strategy<Value = StopWhy> {
+    prop_oneof![
+        Just(StopWhy::User),
+        Just(StopWhy::Killed),
+        Just(StopWhy::Stuck),
+        Just(StopWhy::Session),
+        text().prop_map(|status| StopWhy::Gate { status }),
+    ]
+}
+
+fn cause() -> impl Strategy<Value = Cause> {
+    use Cause::*;
+    prop::sample::select(vec![
+        Completed,
+        Crashed,
+        Stuck,
+        Killed,
+        UserEnded,
+        RateLimited,
+        Overloaded,
+        OutOfCredit,
+        Unauthorised,
+        PromptTooLong,
+        LostWithMachine,
+    ])
+}
+
+fn exit() -> impl Strategy<Value = Exit> {
+    prop_oneof![
+        any::<i32>().prop_map(Exit::Code),
+        any::<i32>().prop_map(Exit::Signal),
+        Just(Exit::NotStarted),
+        Just(Exit::LostWithMachine),
+        Just(Exit::Unknown),
+    ]
+}
+
+fn output() -> impl Strategy<Value = Output> {
+    let plain = prop_oneof![words(), troubles()];
+    plain.prop_recursive(3, 6, 1, |inner| {
+        (text(), inner).prop_map(|(tool_use, output)| Output::Minion { tool_use, output: Box::new(output) })
+    })
+}
+
+fn words() -> impl Strategy<Value = Output> {
+    prop_oneof![
+        (text(), option::of(text()), option::of(text()), vec(server(), 0..3))
+            .prop_map(|(session, model, version, servers)| Output::SessionStarted { session, model, version, servers }),
+        text().prop_map(|text| Output::Text { text }),
+        text().prop_map(|text| Output::Thinking { text }),
+        (text(), text(), text()).prop_map(|(id, name, input)| Output::ToolUse { id, name, input }),
+        (text(), text(), any::<bool>()).prop_map(|(id, content, is_error)| Output::ToolResult {
+            id,
+            content,
+            is_error
+        }),
+        text().prop_map(|uuid| Output::Heard { uuid }),
+        text().prop_map(|text| Output::Note { text }),
+        turn_end().prop_map(Output::TurnEnded),
+    ]
+}
+
+fn troubles() -> impl Strategy<Value = Output> {
+    prop_oneof![
+        (
+            any::<u32>(),
+            option::of(any::<u32>()),
+            option::of(any::<u16>()),
+            option::of(any::<u64>()),
+            option::of(text())
+        )
+            .prop_map(|(attempt, max_attempts, status, delay_ms, reason)| Output::Retrying {
+                attempt,
+                max_attempts,
+                status,
+                delay_ms,
+                reason
+            }),
+        (any::<bool>(), option::of(instant()), option::of(text()))
+            .prop_map(|(rejected, resets_at, window)| Output::Limit { rejected, resets_at, window }),
+        (text(), option::of(text()), text()).prop_map(|(tool, tool_use, reason)| Output::Denied {
+            tool,
+            tool_use,
+            reason
+        }),
+        (text(), text(), option::of(text()), text()).prop_map(|(request, tool, tool_use, input)| Output::Asked {
+            request,
+            tool,
+            tool_use,
+            input
+        }),
+        (text(), option::of(text())).prop_map(|(request, problem)| Output::Answered { request, problem }),
+        (option::of(text()), option::of(any::<u64>()))
+            .prop_map(|(trigger, tokens_before)| Output::Compacted { trigger, tokens_before }),
+        api_error().prop_map(Output::ApiError),
+        (any::<u64>(), text()).prop_map(|(bytes, reason)| Output::Unread { bytes, reason }),
+    ]
+}
+
+fn server() -> impl Strategy<Value = McpServer> {
+    let status = prop_oneof![
+        Just(ServerStatus::Connected),
+        Just(ServerStatus::Pending),
+        Just(ServerStatus::Failed),
+        text().prop_map(ServerStatus::Other),
+    ];
+    (text(), status).prop_map(|(name, status)| McpServer { name, status })
+}
+
+fn api_error() -> impl Strategy<Value = ApiError> {
+    let kind = prop_oneof![
+        Just(ApiErrorKind::Authentication),
+        Just(ApiErrorKind::Billing),
+        Just(ApiErrorKind::RateLimit),
+        Just(ApiErrorKind::InvalidRequest),
+        Just(ApiErrorKind::Server),
+        text().prop_map(ApiErrorKind::Other),
+    ];
+    (kind, option::of(any::<u16>()), text()).prop_map(|(kind, status, text)| ApiError { kind, status, text })
+}
+
+fn turn_end() -> impl Strategy<Value = TurnEnd> {
+    let denial = (text(), option::of(text())).prop_map(|(tool, tool_use)| Denial { tool, tool_use });
+    let said = (any::<bool>(), text(), option::of(text()), option::of(any::<u16>()), option::of(text()));
+    let counted = (vec(text(), 0..3), any::<u32>(), vec(denial, 0..3), usage(), option::of(usage()));
+    (said, counted).prop_map(
+        |((is_error, subtype, terminal_reason, api_status, text), (errors, num_turns, denials, total, since_last))| {
+            TurnEnd {
+                is_error,
+                subtype,
+                terminal_reason,
+                api_status,
+                text,
+                errors,
+                num_turns,
+                denials,
+                total,
+                since_last,
+            }
+        },
+    )
+}
+
+/// However much was said.
+fn outcome() -> impl Strategy<Value = Outcome> {
+    vec(output(), 0..4).prop_map(|outputs| {
+        let mut outcome = Outcome::default();
+        outputs.iter().for_each(|output| outcome.take(output));
+        outcome
+    })
+}
+
+fn state() -> impl Strategy<Value = RunState> {
+    prop_oneof![
+        Just(RunState::Starting),
+        process().prop_map(|process| RunState::Spawned { process }),
+        process().prop_map(|process| RunState::Running { process }),
+        (why(), option::of(process())).prop_map(|(why, process)| RunState::Stopping { why, process }),
+        (cause(), instant()).prop_map(|(cause, until)| RunState::Parked { cause, until }),
+        (cause(), instant()).prop_map(|(cause, at)| RunState::Ended { cause, at }),
+    ]
+}
+
+fn run() -> impl Strategy<Value = Run> {
+    let counts = any::<([u32; 5], [u64; 2], [bool; 3])>();
+    let answers = vec((any::<u64>(), event_id()), 0..3);
+    (spec(), state(), counts, (instant(), instant()), answers, outcome(), usage()).prop_map(
+        |(spec, state, (counts, [spooled, calls], [copied, in_turn, silent]), times, answers, outcome, spent)| {
+            let [number, attempt, crashes, parks, turns] = counts;
+            let (requested, last_output) = times;
+            let answers = answers.into_iter().collect();
+            Run {
+                number,
+                spec,
+                state,
+                attempt,
+                crashes,
+                parks,
+                requested,
+                last_output,
+                spooled,
+                calls,
+                answers,
+                copied,
+                in_turn,
+                silent,
+                turns,
+                outcome,
+                spent,
+            }
+        },
+    )
+}
+
+fn seat() -> impl Strategy<Value = Seat> {
+    use DeliveryKind::*;
+    let meter = prop_oneof![
+        Just(Meter::New),
+        Just(Meter::Inherited),
+        usage().prop_map(Meter::PerProcess),
+        usage().prop_map(Meter::PerSession)
+    ];
+    let talk = (text(), text(), text(), meter).prop_map(|(harness, session, host, meter)| Talk {
+        harness,
+        session,
+        host,
+        meter,
+    });
+    let what = prop::sample::select(vec![Briefing, Message, Nudge, Interrupt]);
+    let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
+    (option::of(talk), vec(delivery, 0..4), usage()).prop_map(|(talk, unheard, spent)| Seat {
+        talk,
+        unheard: unheard.into_iter().collect(),
+        spent,
+    })
+}
+
+fn past_run() -> impl Strategy<Value = PastRun> {
+    (text(), any::<[u32; 2]>(), (instant(), instant()), cause(), text(), usage()).prop_map(
+        |(harness, [attempts, turns], (requested, ended), cause, detail, spent)| PastRun {
+            harness,
+            attempts,
+            turns,
+            requested,
+            ended,
+            cause,
+            detail,
+            spent,
+        },
+    )
+}
+
+fn wanted() -> impl Strategy<Value = Wanted> {
+    let act = prop_oneof![
+        (option::of(event_id()), any::<bool>()).prop_map(|(upto, last)| Act::Go { upto, last }),
+        Just(Act::Stop)
+    ];
+    (any::<[u32; 2]>(), text(), act).prop_map(|([run, attempt], host, act)| Wanted { run, attempt, host, act })
+}
+
+/// As the snapshot keeps it, and as it is shown.
+fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(it: &T) -> Result<(), TestCaseError> {
+    let saved = postcard::to_stdvec(it).expect("plain data");
+    prop_assert_eq!(&postcard::from_bytes::<T>(&saved).expect("what was saved loads"), it);
+    let written = serde_json::to_string(it).expect("plain data");
+    prop_assert_eq!(&serde_json::from_str::<T>(&written).expect("what was written can be read"), it);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn what_the_world_keeps_of_runs_comes_back_unchanged(
+        run in run(), seat in seat(), past in past_run(), wanted in wanted()
+    ) {
+        comes_back(&run)?;
+        comes_back(&seat)?;
+        comes_back(&past)?;
+        comes_back(&wanted)?;
+    }
+
+    /// It is said by a child, so it is written by somebody else, and read by us.
+    #[test]
+    fn an_output_comes_back_unchanged(output in output()) {
+        let written = serde_json::to_string(&output).expect("plain data");
+        prop_assert_eq!(serde_json::from_str::<Output>(&written).expect("what was written can be read"), output);
+    }
+}

@@ -1,0 +1,278 @@
+//! The words in which the tests of runs speak, beside those of `given`.
+
+use crate::given::*;
+use hatchery_core::event::Refused;
+use hatchery_core::outcome::{Cause, Exit};
+use hatchery_core::output::{ApiError, ApiErrorKind, McpServer, Output, ServerStatus, TurnEnd};
+use hatchery_core::run::{Fence, OUR_SERVER, Process, RunSpec, Seat, StopWhy, wire_name};
+use hatchery_core::usage::{Money, Usage};
+use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Timestamp};
+
+pub const STALL_MS: u64 = 10_000;
+/// The name that the harness has for a conversation.
+pub const TALK: &str = "c-1";
+
+/// Ends after its turn, is resumed twice, waits out a limit.
+pub fn spec() -> RunSpec {
+    RunSpec {
+        harness: "scripted".into(),
+        host: "mill".into(),
+        folder: None,
+        model: None,
+        script: None,
+        stays: false,
+        stall_ms: STALL_MS,
+        kill_stuck: false,
+        retries: 2,
+        parks: true,
+    }
+}
+
+/// Waits for further messages after a turn.
+pub fn staying() -> RunSpec {
+    RunSpec { stays: true, ..spec() }
+}
+
+/// The first run of A.
+pub fn attempt(attempt: u32) -> Fence {
+    Fence { agent: A, run: 1, attempt }
+}
+
+/// The first process of the first run of A.
+pub fn first() -> Fence {
+    attempt(1)
+}
+
+pub fn process() -> Process {
+    Process { pid: 42, began: 7 }
+}
+
+pub fn run(agent: AgentId, spec: RunSpec) -> Command {
+    Command::StartRun { agent, spec }
+}
+
+pub fn tell(agent: AgentId, text: &str, spec: Option<RunSpec>) -> Command {
+    Command::Say { agent, text: text.into(), spec }
+}
+
+pub fn spawn(of: Fence) -> Command {
+    Command::ReportSpawn { of, process: process(), session: TALK.into(), copy_of: None }
+}
+
+pub fn copy(of: Fence) -> Command {
+    Command::ReportSpawn { of, process: process(), session: TALK.into(), copy_of: Some("c-0".into()) }
+}
+
+pub fn exit(of: Fence, exit: Exit) -> Command {
+    Command::ReportExit { of, exit, evidence: None }
+}
+
+pub fn call(of: Fence, number: u64, ask: Command) -> Command {
+    Command::TakeCall { of, number, ask: Ok(Box::new(ask)) }
+}
+
+pub fn interrupt(agent: AgentId) -> Command {
+    Command::InterruptRun { agent }
+}
+
+pub fn stop(agent: AgentId) -> Command {
+    Command::StopRun { agent }
+}
+
+pub fn output<const N: usize>(of: Fence, from: u64, upto: u64, outputs: [Output; N]) -> Command {
+    Command::TakeOutput { of, from, upto, outputs: outputs.into() }
+}
+
+pub fn requested(agent: AgentId, spec: RunSpec) -> Event {
+    Event::RunRequested { agent, run: 1, spec }
+}
+
+pub fn spawned(of: Fence) -> Event {
+    Event::RunSpawned { of, process: process(), session: TALK.into(), copy_of: None }
+}
+
+pub fn copied(of: Fence) -> Event {
+    Event::RunSpawned { of, process: process(), session: TALK.into(), copy_of: Some("c-0".into()) }
+}
+
+pub fn begun(of: Fence) -> Event {
+    Event::RunStarted { of, session: TALK.into() }
+}
+
+pub fn heard(of: Fence, message: u64) -> Event {
+    Event::MessageHeard { of, message: EventId(message) }
+}
+
+pub fn noted(of: Fence, output: Output) -> Event {
+    Event::OutputNoted { of, output }
+}
+
+pub fn taken(of: Fence, upto: u64) -> Event {
+    Event::OutputTaken { of, upto }
+}
+
+pub fn call_taken(of: Fence, number: u64, led_to: u64) -> Event {
+    Event::CallTaken { of, number, led_to, refused: None }
+}
+
+pub fn call_refused(of: Fence, number: u64, refused: Refused) -> Event {
+    Event::CallTaken { of, number, led_to: 0, refused: Some(refused) }
+}
+
+pub fn turn_started(of: Fence) -> Event {
+    Event::TurnStarted { of }
+}
+
+pub fn turn_ended(of: Fence, end: TurnEnd, spent: Usage) -> Event {
+    Event::TurnEnded { of, end, spent }
+}
+
+pub fn silent(of: Fence, since: i64) -> Event {
+    Event::RunSilent { of, since: Timestamp(since) }
+}
+
+pub fn interrupted(of: Fence) -> Event {
+    Event::RunInterrupted { of }
+}
+
+pub fn stopping(of: Fence, why: StopWhy) -> Event {
+    Event::RunStopping { of, why }
+}
+
+pub fn parked(of: Fence, cause: Cause, until: i64, detail: &str) -> Event {
+    Event::RunParked { of, cause, until: Timestamp(until), detail: detail.into() }
+}
+
+pub fn crashed(of: Fence, exit: Exit, detail: &str) -> Event {
+    Event::RunCrashed { of, cause: Cause::Crashed, detail: detail.into(), exit, forgotten: false }
+}
+
+pub fn resumed(of: Fence) -> Event {
+    Event::RunResumed { of }
+}
+
+pub fn over(of: Fence, cause: Cause, exit: Exit, detail: &str) -> Event {
+    Event::RunEnded { of, cause, detail: detail.into(), exit }
+}
+
+pub fn spoke(agent: AgentId, content: &str) -> Event {
+    added(agent, MessageKind::Assistant, content)
+}
+
+/// The first line of a turn, with our tools in this state; none of ours without.
+pub fn init(ours: Option<ServerStatus>) -> Output {
+    let server = ours.map(|status| McpServer { name: OUR_SERVER.into(), status });
+    let other = McpServer { name: "other".into(), status: ServerStatus::Connected };
+    let servers = [other].into_iter().chain(server).collect();
+    Output::SessionStarted { session: TALK.into(), model: None, version: None, servers }
+}
+
+pub fn connected() -> Output {
+    init(Some(ServerStatus::Connected))
+}
+
+pub fn text(text: &str) -> Output {
+    Output::Text { text: text.into() }
+}
+
+/// The process has heard a delivery.
+pub fn echo(delivery: u64) -> Output {
+    Output::Heard { uuid: wire_name(EventId(delivery)) }
+}
+
+/// The process has obeyed a request.
+pub fn obeyed(delivery: u64) -> Output {
+    Output::Answered { request: wire_name(EventId(delivery)), problem: None }
+}
+
+pub fn result(end: TurnEnd) -> Output {
+    Output::TurnEnded(end)
+}
+
+/// A turn that ended well, at no cost.
+pub fn well() -> TurnEnd {
+    TurnEnd { subtype: "success".into(), num_turns: 1, ..TurnEnd::default() }
+}
+
+/// A turn that somebody broke off.
+pub fn broken_off() -> TurnEnd {
+    TurnEnd {
+        is_error: true,
+        subtype: "error_during_execution".into(),
+        terminal_reason: Some("aborted_streaming".into()),
+        ..TurnEnd::default()
+    }
+}
+
+/// A turn that the service refused with this status.
+pub fn refused(status: u16) -> TurnEnd {
+    TurnEnd { is_error: true, subtype: "success".into(), api_status: Some(status), ..TurnEnd::default() }
+}
+
+/// A turn in which a conversation was to be resumed that is not there.
+pub fn forgotten() -> TurnEnd {
+    TurnEnd {
+        is_error: true,
+        subtype: "error_during_execution".into(),
+        errors: vec!["No conversation found with session ID: c-1".into()],
+        ..TurnEnd::default()
+    }
+}
+
+pub fn billing() -> Output {
+    Output::ApiError(ApiError { kind: ApiErrorKind::Billing, status: None, text: "no credit".into() })
+}
+
+pub fn nothing_spent() -> Usage {
+    Usage::default()
+}
+
+/// As many thousandths of a dollar, and as many tokens.
+pub fn usage(amount: u64) -> Usage {
+    let cost = Money { nanodollars: amount * 1_000_000 };
+    Usage { cost, input_tokens: amount, output_tokens: amount, ..Usage::default() }
+}
+
+/// A has been told "hello" (event 3), and a process is wanted (event 4, its briefing).
+pub fn wanted(spec: RunSpec) -> Given {
+    given([created(A, None), said(A, "hello"), requested(A, spec)])
+}
+
+/// The briefing of the first run.
+pub const BRIEFING: u64 = 4;
+
+/// There is a process (event 5).
+pub fn present(spec: RunSpec) -> Given {
+    wanted(spec).and(spawned(first()))
+}
+
+/// It has started (6), has heard its briefing (7), and is in its first turn; ten bytes of its output are taken in (8).
+pub fn working(spec: RunSpec) -> Given {
+    present(spec).and(begun(first())).and(heard(first(), BRIEFING)).and(taken(first(), 10))
+}
+
+/// Its first turn has ended well (9), and twenty bytes are taken in (10).
+pub fn done(spec: RunSpec) -> Given {
+    working(spec).and(turn_ended(first(), well(), nothing_spent())).and(taken(first(), 20))
+}
+
+/// Its first turn has ended like this.
+pub fn failed(spec: RunSpec, end: TurnEnd) -> Given {
+    working(spec).and(turn_ended(first(), end, nothing_spent())).and(taken(first(), 20))
+}
+
+/// A process of A says something, and it is taken in: so many bytes as things said.
+pub fn hears<const N: usize>(it: Given, outputs: [Output; N]) -> When {
+    let run = it.world.run(A).expect("A is run");
+    let (of, from) = (run.fence(A), run.spooled);
+    it.when(output(of, from, from + N as u64, outputs))
+}
+
+pub fn seat(it: &Given) -> &Seat {
+    it.world.seat(A).expect("A is or was run")
+}
+
+/// What waits to be said to A, by the ids of what caused it.
+pub fn unheard(it: &Given) -> Vec<u64> {
+    seat(it).unheard.iter().map(|delivery| delivery.id.0).collect()
+}
