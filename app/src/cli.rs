@@ -1,7 +1,9 @@
 //! The command line. One file a subcommand: its help text, its arguments and what it does sit together.
 
 mod agent_sim;
+mod ask;
 mod attach;
+mod budget;
 mod clear;
 mod completions;
 mod demo;
@@ -90,6 +92,8 @@ enum Command {
     Runs(runs::Args),
     Why(why::Args),
     Usage(usage::Args),
+    Budget(budget::Args),
+    Ask(ask::Args),
     Launch(launch::Args),
     Events(events::Args),
     Session(session::Args),
@@ -152,6 +156,8 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Runs(args) => runs::run(&context, &args),
         Command::Why(args) => why::run(&context, &args),
         Command::Usage(args) => usage::run(&context, &args),
+        Command::Budget(args) => budget::run(&context, &args),
+        Command::Ask(args) => ask::run(&context, &args),
         Command::Launch(args) => launch::run(&args),
         Command::Events(args) => events::run(&context, &args),
         Command::Session(args) => session::run(&context, &args),

@@ -8,6 +8,7 @@ mod events;
 mod guard;
 mod history;
 mod mail;
+mod questions;
 mod runs;
 mod server;
 mod sessions;
@@ -19,6 +20,7 @@ pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use mail::{MailList, Waited};
+pub use questions::{BudgetList, QuestionList};
 pub use runs::{Habits, RunList, RunPhase, RunView, UsageView, WhyView};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
@@ -172,6 +174,9 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(runs::call))
         .routes(routes!(runs::why))
         .routes(routes!(runs::usage))
+        .routes(routes!(questions::list))
+        .routes(routes!(questions::answer))
+        .routes(routes!(questions::budgets, questions::set_budget))
 }
 
 /// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.

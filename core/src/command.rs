@@ -8,6 +8,7 @@ use crate::outcome::Exit;
 use crate::output::Output;
 use crate::run::{Fence, Process, RunSpec};
 use crate::session::EndReason;
+use crate::usage::Money;
 use crate::{AgentId, EventId, SessionId, Stream};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +120,16 @@ pub enum Command {
         /// What else is known about it, for people.
         evidence: Option<String>,
     },
+    /// What the human says to a question.
+    AnswerQuestion {
+        question: EventId,
+        answer: String,
+    },
+    /// Sets a ceiling for an agent, or for all agents on each day; none takes it away.
+    SetBudget {
+        agent: Option<AgentId>,
+        limit: Option<Money>,
+    },
     /// Breaks off the turn of an agent.
     InterruptRun {
         agent: AgentId,
@@ -175,6 +186,9 @@ impl Command {
             Self::ReportSpawn { of, .. } | Self::TakeOutput { of, .. } | Self::ReportExit { of, .. } => {
                 vec![Stream::Agent(of.agent)]
             }
+            // Whom it concerns is in the question; its events name them.
+            Self::AnswerQuestion { .. } => Vec::new(),
+            Self::SetBudget { agent, .. } => vec![agent.map_or(Stream::Registry, Stream::Agent)],
             Self::TakeCall { of, ask, .. } => {
                 let asked = ask.as_ref().map(|command| command.reads()).unwrap_or_default();
                 [Stream::Agent(of.agent)].into_iter().chain(asked).collect()

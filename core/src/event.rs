@@ -5,13 +5,14 @@
 //! is renamed or removed, and `tests/golden` holds every line that was ever released.
 
 use crate::agent::{Birth, Origin};
+use crate::ask::About;
 use crate::history::{MessageKind, SourceId};
 use crate::mail::Address;
 use crate::outcome::{Cause, Exit};
 use crate::output::{Output, TurnEnd};
 use crate::run::{Fence, Process, RunSpec, StopWhy};
 use crate::session::EndReason;
-use crate::usage::Usage;
+use crate::usage::{Money, Usage};
 use crate::{AgentId, Refusal, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -239,7 +240,9 @@ pub enum Event {
         #[serde(flatten)]
         of: Fence,
         cause: Cause,
-        until: Timestamp,
+        /// When it goes on by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
         detail: String,
     },
     /// A process ended without having done its work; there will be another one.
@@ -252,6 +255,35 @@ pub enum Event {
         /// The harness has lost the conversation: the next attempt begins a new one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         forgotten: bool,
+    },
+    /// It has used up a budget. It finishes its turn; nothing more is begun.
+    BudgetReached {
+        #[serde(flatten)]
+        of: Fence,
+    },
+    /// A ceiling for an agent, or for all agents on each day.
+    BudgetSet {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+        /// None takes it away.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<Money>,
+    },
+    /// The human is asked something; the agent waits for the answer.
+    QuestionAsked {
+        agent: AgentId,
+        about: About,
+        text: String,
+    },
+    QuestionAnswered {
+        agent: AgentId,
+        question: EventId,
+        answer: String,
+    },
+    /// Nobody needs the answer any more.
+    QuestionWithdrawn {
+        agent: AgentId,
+        question: EventId,
     },
     /// The next attempt.
     RunResumed {
@@ -321,7 +353,11 @@ impl Event {
             | Self::AgentKilled { agent, .. }
             | Self::AgentReparented { agent, .. }
             | Self::MessageAdded { agent, .. }
-            | Self::RunRequested { agent, .. } => Stream::Agent(agent),
+            | Self::RunRequested { agent, .. }
+            | Self::QuestionAsked { agent, .. }
+            | Self::QuestionAnswered { agent, .. }
+            | Self::QuestionWithdrawn { agent, .. } => Stream::Agent(agent),
+            Self::BudgetSet { agent, .. } => agent.map_or(Stream::Registry, Stream::Agent),
             Self::RunSpawned { of, .. }
             | Self::RunStarted { of, .. }
             | Self::MessageHeard { of, .. }
@@ -335,6 +371,7 @@ impl Event {
             | Self::RunStopping { of, .. }
             | Self::RunParked { of, .. }
             | Self::RunCrashed { of, .. }
+            | Self::BudgetReached { of }
             | Self::RunResumed { of }
             | Self::RunEnded { of, .. } => Stream::Agent(of.agent),
             Self::MailSent { to, .. } | Self::MailDelivered { to, .. } | Self::MailRead { to, .. } => Stream::Mail(to),
@@ -348,6 +385,7 @@ impl Event {
             Self::MessageAdded { to, .. } => to,
             Self::MailDelivered { mail, .. } | Self::MailRead { mail, .. } => Some(mail),
             Self::MessageHeard { message, .. } => Some(message),
+            Self::QuestionAnswered { question, .. } | Self::QuestionWithdrawn { question, .. } => Some(question),
             Self::SessionStarted { .. }
             | Self::SessionEnding { .. }
             | Self::SessionEnded { .. }
@@ -374,6 +412,9 @@ impl Event {
             | Self::RunStopping { .. }
             | Self::RunParked { .. }
             | Self::RunCrashed { .. }
+            | Self::BudgetReached { .. }
+            | Self::BudgetSet { .. }
+            | Self::QuestionAsked { .. }
             | Self::RunResumed { .. }
             | Self::RunEnded { .. } => None,
         }

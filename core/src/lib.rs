@@ -29,6 +29,8 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod agent;
+pub mod ask;
+pub mod budget;
 pub mod command;
 pub mod event;
 pub mod history;

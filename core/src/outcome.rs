@@ -29,6 +29,8 @@ pub enum Cause {
     PromptTooLong,
     /// The machine went down under it.
     LostWithMachine,
+    /// A budget is used up.
+    OverBudget,
 }
 
 /// How the process ended, as far as it can be known: a child that we have adopted is not ours to wait for.
@@ -82,6 +84,7 @@ impl Outcome {
             Output::Limit { rejected, resets_at, .. } => self.resets_at = resets_at.filter(|_| *rejected),
             // A sub-agent may outlive its parent's turn, and the others can come between two turns.
             Output::Minion { .. }
+            | Output::Begun { .. }
             | Output::Note { .. }
             | Output::Denied { .. }
             | Output::Asked { .. }
@@ -210,6 +213,7 @@ fn advice(cause: Cause) -> &'static str {
         | Cause::Stuck
         | Cause::Killed
         | Cause::UserEnded
+        | Cause::OverBudget
         | Cause::LostWithMachine => "Resume it, or begin anew.",
     }
 }
@@ -228,6 +232,7 @@ impl fmt::Display for Cause {
             Self::Unauthorised => "unauthorised",
             Self::PromptTooLong => "prompt too long",
             Self::LostWithMachine => "lost with its machine",
+            Self::OverBudget => "over budget",
         })
     }
 }

@@ -40,6 +40,10 @@ pub enum Output {
     Heard {
         uuid: String,
     },
+    /// It begins to work on a message of ours. By the time it says so of its turn as well, it has it in its own records.
+    Begun {
+        uuid: String,
+    },
     /// What the harness itself put before the model: the mark of an interrupt, a hook's objection, a sub-agent's task.
     Note {
         text: String,

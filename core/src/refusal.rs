@@ -63,6 +63,10 @@ pub enum Refusal {
     OutputTaken { agent: AgentId, at: u64 },
     #[error("the calls of agent {agent} are taken in up to number {number}")]
     CallTaken { agent: AgentId, number: u64 },
+    #[error("there is no open question {0}")]
+    NoQuestion(EventId),
+    #[error("this is no answer to question {question}: {expected}")]
+    BadAnswer { question: EventId, expected: String },
     #[error("a silence of {ms} ms cannot count as stuck")]
     StallOutOfRange { ms: u64 },
     #[error("{retries} retries are too many")]
@@ -108,6 +112,7 @@ impl Refusal {
             | Self::NoSuchMark { .. }
             | Self::NoMail(_)
             | Self::NoRun(_)
+            | Self::NoQuestion(_)
             | Self::NotUnread { .. } => Sort::Missing,
             Self::SessionExists(_)
             | Self::SessionOver { .. }
@@ -136,6 +141,7 @@ impl Refusal {
             | Self::MailTooLong { .. }
             | Self::HatchOutOfRange { .. }
             | Self::StallOutOfRange { .. }
+            | Self::BadAnswer { .. }
             | Self::TooManyRetries { .. }
             | Self::BadSpec { .. }
             | Self::RemarkTooLong { .. } => Sort::Invalid,
@@ -172,6 +178,8 @@ impl Refusal {
             Self::StaleAttempt(_) => "stale_attempt",
             Self::OutputTaken { .. } => "output_taken",
             Self::CallTaken { .. } => "call_taken",
+            Self::NoQuestion(_) => "no_question",
+            Self::BadAnswer { .. } => "bad_answer",
             Self::StallOutOfRange { .. } => "stall_out_of_range",
             Self::TooManyRetries { .. } => "too_many_retries",
             Self::BadSpec { .. } => "bad_spec",
@@ -210,6 +218,8 @@ impl Refusal {
             Self::RunStopping { .. } => "wait for its run_ended event".into(),
             Self::StaleAttempt(_) => "another process plays this agent now, or none does".into(),
             Self::OutputTaken { .. } | Self::CallTaken { .. } => "go on from there".into(),
+            Self::NoQuestion(_) => "`hatchery ask list` shows what is open; a question is answered once".into(),
+            Self::BadAnswer { .. } => "answer with one of the things it asks for".into(),
             Self::StallOutOfRange { .. } => format!("choose from {MIN_STALL_MS} to {MAX_STALL_MS}"),
             Self::TooManyRetries { .. } => format!("at most {MAX_RETRIES}"),
             Self::BadSpec { .. } => format!("each part has 1 to {MAX_SPEC_BYTES} bytes"),

@@ -10,7 +10,7 @@ use crate::history::said;
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::{Output, ServerStatus, TurnEnd};
 use crate::usage::{Meter, Usage};
-use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World};
+use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, budget};
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,10 @@ pub struct Run {
     pub in_turn: bool,
     /// Whether its silence was reported.
     pub silent: bool,
+    /// What the human was asked about it and has not answered.
+    pub question: Option<EventId>,
+    /// A budget is used up: after this turn nothing more is begun.
+    pub held: bool,
     pub turns: u32,
     pub outcome: Outcome,
     pub spent: Usage,
@@ -115,7 +119,7 @@ pub enum RunState {
     /// Waits for a better moment, without a process.
     Parked {
         cause: Cause,
-        until: Timestamp,
+        until: Option<Timestamp>,
     },
     Ended {
         cause: Cause,
@@ -263,7 +267,7 @@ impl Run {
                 let listens = matches!(self.state, RunState::Running { .. }) && !self.in_turn;
                 (!listens).then(|| self.last_output.plus_ms(self.spec.stall_ms))
             }
-            RunState::Parked { until, .. } => Some(until),
+            RunState::Parked { until, .. } => until,
             RunState::Starting
             | RunState::Spawned { .. }
             | RunState::Running { .. }
@@ -291,7 +295,7 @@ impl Run {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
                 let done = self.turns > 0 && !self.in_turn && unheard.is_empty();
                 let failed = self.outcome.last_turn().is_some_and(|turn| turn.is_error && !turn.interrupted());
-                let last = done && (!self.spec.stays || failed);
+                let last = (done && (!self.spec.stays || failed)) || (self.held && !self.in_turn);
                 Act::Go { upto: unheard.last().map(|delivery| delivery.id), last }
             }
             RunState::Stopping { .. } => Act::Stop,
@@ -358,6 +362,7 @@ pub(crate) fn take_output(
     from: u64,
     upto: u64,
     outputs: &[Output],
+    now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
     let run = fenced(world, fence)?;
     if run.process().is_none() {
@@ -376,8 +381,13 @@ pub(crate) fn take_output(
     let unheard =
         world.seat(agent).into_iter().flat_map(|seat| seat.unheard.iter().map(|delivery| delivery.id)).collect();
     let meter = world.seat(agent).and_then(|seat| seat.talk.as_ref()).map_or(Meter::New, |talk| talk.meter);
-    let mut listener = Listener { fence, unheard, meter, gate: run.gate(), in_turn: run.in_turn, stopping: false };
+    let mut listener =
+        Listener { fence, unheard, meter, gate: run.gate(), in_turn: run.in_turn, stopping: false, begun: None };
     let mut events: Vec<Event> = outputs.iter().flat_map(|output| listener.hear(output)).collect();
+    let spent = events.iter().filter_map(used).fold(Usage::default(), |sum, spent| sum + spent);
+    if !run.held && spent != Usage::default() && budget::over(world, agent, spent, now).is_some() {
+        events.push(Event::BudgetReached { of: fence });
+    }
     if hatches && events.iter().any(speaks) {
         events.insert(0, Event::AgentHatched { agent });
     }
@@ -438,7 +448,7 @@ pub(crate) fn exited(
         Cause::RateLimited | Cause::Overloaded if run.spec.parks => {
             let until =
                 run.outcome.resets_at().filter(|at| *at > now).unwrap_or_else(|| now.plus_ms(back_off(run.parks)));
-            vec![Event::RunParked { of: fence, cause, until, detail }]
+            vec![Event::RunParked { of: fence, cause, until: Some(until), detail }]
         }
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
             let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
@@ -456,6 +466,7 @@ pub(crate) fn exited(
         | Cause::OutOfCredit
         | Cause::Unauthorised
         | Cause::PromptTooLong
+        | Cause::OverBudget
         | Cause::LostWithMachine => ended(cause, detail),
     })
 }
@@ -517,8 +528,11 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
         RunState::Parked { .. } => vec![Event::RunResumed { of: of.next() }],
         RunState::Spawned { .. } | RunState::Running { .. } => {
             let silent = Event::RunSilent { of, since: run.last_output };
-            let stopping = Event::RunStopping { of, why: StopWhy::Stuck };
-            [silent].into_iter().chain(run.spec.kill_stuck.then_some(stopping)).collect()
+            let then = match run.spec.kill_stuck {
+                true => Event::RunStopping { of, why: StopWhy::Stuck },
+                false => ask::of_silence(of, run.spec.stall_ms),
+            };
+            vec![silent, then]
         }
         RunState::Starting | RunState::Stopping { .. } | RunState::Ended { .. } => Vec::new(),
     }
@@ -558,6 +572,13 @@ fn back_off(parks: u32) -> u64 {
     FIRST_PARK_MS.saturating_mul(1 << parks.min(16)).min(LONGEST_PARK_MS)
 }
 
+fn used(event: &Event) -> Option<Usage> {
+    match event {
+        Event::TurnEnded { spent, .. } => Some(*spent),
+        _ => None,
+    }
+}
+
 fn speaks(event: &Event) -> bool {
     matches!(event, Event::MessageAdded { kind, .. } if kind.is_spoken())
 }
@@ -587,6 +608,8 @@ struct Listener {
     gate: bool,
     in_turn: bool,
     stopping: bool,
+    /// What it said last that it begins to work on.
+    begun: Option<EventId>,
 }
 
 impl Run {
@@ -610,7 +633,8 @@ impl Listener {
                     Some(ServerStatus::Connected) => {
                         self.gate = true;
                         self.in_turn = true;
-                        vec![Event::RunStarted { of, session: session.clone() }]
+                        let started = Event::RunStarted { of, session: session.clone() };
+                        [started].into_iter().chain(self.heard_begun()).collect()
                     }
                     _ if self.stopping => Vec::new(),
                     other => {
@@ -623,7 +647,11 @@ impl Listener {
             // It says so at every turn, also at those that it begins by itself.
             Output::SessionStarted { .. } => {
                 let begins = !std::mem::replace(&mut self.in_turn, true);
-                begins.then_some(Event::TurnStarted { of }).into_iter().collect()
+                begins.then_some(Event::TurnStarted { of }).into_iter().chain(self.heard_begun()).collect()
+            }
+            Output::Begun { uuid } => {
+                self.begun = delivery_of(uuid);
+                Vec::new()
             }
             Output::Text { text } => vec![message(MessageKind::Assistant, text.clone())],
             Output::ToolUse { id, name, input } => vec![message(MessageKind::ToolCall, tool_call(id, name, input))],
@@ -631,9 +659,7 @@ impl Listener {
                 vec![message(MessageKind::ToolResult, tool_result(id, content, *is_error))]
             }
             Output::Heard { uuid } | Output::Answered { request: uuid, .. } => {
-                let place = delivery_of(uuid).and_then(|id| self.unheard.iter().position(|unheard| *unheard == id));
-                let heard = place.map(|place| self.unheard.remove(place));
-                heard.map(|message| Event::MessageHeard { of, message }).into_iter().collect()
+                delivery_of(uuid).and_then(|id| self.heard(id)).into_iter().collect()
             }
             Output::TurnEnded(end) => {
                 let spent = self.meter.take(end);
@@ -653,6 +679,19 @@ impl Listener {
             | Output::ApiError(_)
             | Output::Unread { .. } => vec![Event::OutputNoted { of, output: output.clone() }],
         }
+    }
+}
+
+impl Listener {
+    /// What it has begun is in its own records now, so it must not be said again.
+    fn heard_begun(&mut self) -> Option<Event> {
+        self.begun.take().and_then(|id| self.heard(id))
+    }
+
+    fn heard(&mut self, id: EventId) -> Option<Event> {
+        let place = self.unheard.iter().position(|unheard| *unheard == id)?;
+        let message = self.unheard.remove(place);
+        Some(Event::MessageHeard { of: self.fence, message })
     }
 }
 

@@ -6,6 +6,7 @@ use crate::run::{self, StopWhy};
 use crate::session::{self, EndReason};
 use crate::world::Due;
 use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
+use crate::{ask, budget};
 use std::collections::BTreeSet;
 
 /// Decides, applies and settles: the one way in which a world moves forward. A refusal leaves it untouched.
@@ -61,9 +62,11 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::ReportSpawn { of, process, session, copy_of } => {
             run::spawned(world, *of, process, session, copy_of.as_deref())
         }
-        Command::TakeOutput { of, from, upto, outputs } => run::take_output(world, *of, *from, *upto, outputs),
+        Command::TakeOutput { of, from, upto, outputs } => run::take_output(world, *of, *from, *upto, outputs, now),
         Command::TakeCall { of, number, ask } => run::take_call(world, *of, *number, ask, now),
         Command::ReportExit { of, exit, evidence } => run::exited(world, *of, *exit, evidence.as_deref(), now),
+        Command::AnswerQuestion { question, answer } => ask::answer(world, *question, answer, now),
+        Command::SetBudget { agent, limit } => budget::set(world, *agent, *limit, now),
         Command::InterruptRun { agent } => run::interrupt(world, *agent),
         Command::StopRun { agent } => run::stop(world, *agent, &StopWhy::User),
         Command::Tick => Ok(Vec::new()),
@@ -78,6 +81,12 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some(agent) = world.unwanted_run() {
         let why = if agent::living(world, agent).is_ok() { StopWhy::Session } else { StopWhy::Killed };
         return run::stop(world, agent, &why).unwrap_or_default();
+    }
+    if let Some((agent, run, over)) = world.unaffordable_run(now) {
+        return budget::park(agent, run, over);
+    }
+    if let Some((question, asked)) = world.moot_question() {
+        return vec![Event::QuestionWithdrawn { agent: asked.agent, question }];
     }
     match world.next_deadline() {
         Some((at, Due::Session(session))) if at <= now => {

@@ -42,6 +42,7 @@ fn said(line: &Fields) -> Vec<Output> {
         Some("user") => user(line),
         Some("result") => vec![Output::TurnEnded(turn_end(line))],
         Some("rate_limit_event") => limit(line).into_iter().collect(),
+        Some("command_lifecycle") => begun(line).into_iter().collect(),
         Some("control_request") => asked(line).into_iter().collect(),
         Some("control_response") => answered(line).into_iter().collect(),
         _ => Vec::new(),
@@ -52,6 +53,14 @@ fn said(line: &Fields) -> Vec<Output> {
             .into_iter()
             .map(|output| Output::Minion { tool_use: tool_use.clone(), output: Box::new(output) })
             .collect(),
+    }
+}
+
+/// Newer versions say what becomes of each message of ours.
+fn begun(line: &Fields) -> Option<Output> {
+    match line.text("state")?.as_str() {
+        "started" => Some(Output::Begun { uuid: line.text("command_uuid")? }),
+        _ => None,
     }
 }
 

@@ -123,8 +123,11 @@ fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
         }
         RunState::Stopping { why, .. } => add(format!("{name} is being stopped: {why:?}"), run.last_output),
         RunState::Parked { cause, until } => {
-            add(format!("{name} was {cause}"), run.last_output);
-            add("it goes on by itself then".into(), *until);
+            add(format!("{name} is parked: {cause}"), run.last_output);
+            match until {
+                Some(until) => add("it goes on by itself".into(), *until),
+                None => add("it goes on when a person says so".into(), run.last_output),
+            }
         }
         RunState::Ended { .. } => {}
     }

@@ -6,14 +6,17 @@
 
 mod agents;
 mod mailboxes;
+mod questions;
 mod runs;
 mod sessions;
 
 use crate::agent::{Agent, Birth};
+use crate::ask::Question;
+use crate::budget::{self, Over};
 use crate::mail::Mailbox;
 use crate::run::{PastRun, Run, Seat, Wanted};
 use crate::session::Session;
-use crate::usage::Usage;
+use crate::usage::{Money, Usage};
 use crate::{Address, AgentId, Event, EventId, Record, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
@@ -46,6 +49,14 @@ pub struct World {
     unwanted: OrdSet<AgentId>,
     /// What was spent on each day, counted from 1970 in UTC.
     days: OrdMap<i64, Usage>,
+    /// Runs that are about to begin something: the moment to ask whether they can afford it.
+    starting: OrdSet<AgentId>,
+    /// Ceilings: by agent, and one for each day.
+    budgets: OrdMap<Option<AgentId>, Money>,
+    /// What the human was asked and has not answered, the oldest first.
+    questions: OrdMap<EventId, Question>,
+    /// Questions whose answer nobody needs any more.
+    moot: OrdSet<EventId>,
 }
 
 /// What ends by itself when its time is up.
@@ -70,6 +81,8 @@ pub enum Impossible {
     Session { at: EventId, session: SessionId, why: &'static str },
     #[error("event {at} speaks of agent {agent}, which {why}")]
     Agent { at: EventId, agent: AgentId, why: &'static str },
+    #[error("event {at} speaks of question {question}, which is not open")]
+    Question { at: EventId, question: EventId },
     #[error("event {at} speaks of mail {mail} for {to}, which {why}")]
     Mail { at: EventId, to: Address, mail: EventId, why: &'static str },
 }
@@ -158,6 +171,46 @@ impl World {
         self.days.iter().map(|(day, spent)| (*day, spent))
     }
 
+    /// What was spent on a day, counted from 1970 in UTC.
+    pub fn spent_on(&self, day: i64) -> Usage {
+        self.days.get(&day).copied().unwrap_or_default()
+    }
+
+    /// The ceiling of an agent, or of a day when nobody is named.
+    pub fn budget(&self, of: Option<AgentId>) -> Option<Money> {
+        self.budgets.get(&of).copied()
+    }
+
+    pub fn budgets(&self) -> impl Iterator<Item = (Option<AgentId>, Money)> {
+        self.budgets.iter().map(|(of, limit)| (*of, *limit))
+    }
+
+    pub fn question(&self, id: EventId) -> Option<&Question> {
+        self.questions.get(&id)
+    }
+
+    /// What the human was asked and has not answered, the oldest first.
+    pub fn questions(&self) -> impl Iterator<Item = (EventId, &Question)> {
+        self.questions.iter().map(|(id, question)| (*id, question))
+    }
+
+    /// A question whose answer nobody needs any more.
+    pub fn moot_question(&self) -> Option<(EventId, &Question)> {
+        let id = self.moot.get_min()?;
+        Some((*id, self.questions.get(id)?))
+    }
+
+    /// A run that is about to begin something it cannot afford.
+    pub fn unaffordable_run(&self, now: Timestamp) -> Option<(AgentId, &Run, Over)> {
+        if self.budgets.is_empty() {
+            return None;
+        }
+        self.starting.iter().find_map(|agent| {
+            let over = budget::over(self, *agent, Usage::default(), now)?;
+            Some((*agent, self.runs.get(agent)?, over))
+        })
+    }
+
     /// What should be so for the runs that are not over.
     pub fn wanted(&self) -> &OrdMap<AgentId, Wanted> {
         &self.wanted
@@ -185,6 +238,10 @@ impl World {
             | Event::AgentReparented { agent, .. }
             | Event::MessageAdded { agent, .. }
             | Event::RunRequested { agent, .. }
+            | Event::QuestionAsked { agent, .. }
+            | Event::QuestionAnswered { agent, .. }
+            | Event::QuestionWithdrawn { agent, .. }
+            | Event::BudgetSet { agent: Some(agent), .. }
             | Event::MailSent { from: Address::Agent(agent), .. } => self.agent(*agent).and_then(Agent::session),
             Event::RunSpawned { of, .. }
             | Event::RunStarted { of, .. }
@@ -199,9 +256,13 @@ impl World {
             | Event::RunStopping { of, .. }
             | Event::RunParked { of, .. }
             | Event::RunCrashed { of, .. }
+            | Event::BudgetReached { of }
             | Event::RunResumed { of }
             | Event::RunEnded { of, .. } => self.agent(of.agent).and_then(Agent::session),
-            Event::MailSent { from: Address::Human, .. } | Event::MailDelivered { .. } | Event::MailRead { .. } => None,
+            Event::MailSent { from: Address::Human, .. }
+            | Event::MailDelivered { .. }
+            | Event::MailRead { .. }
+            | Event::BudgetSet { agent: None, .. } => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
         self.apply(&record).expect("what was decided in this world is possible in it");
@@ -255,6 +316,13 @@ impl World {
             Event::RunStopping { of, why } => self.run_stopping(at, *of, why)?,
             Event::RunParked { of, cause, until, .. } => self.run_parked(at, *of, *cause, *until)?,
             Event::RunCrashed { of, forgotten, .. } => self.run_crashed(at, *of, *forgotten)?,
+            Event::BudgetReached { of } => self.budget_reached(at, *of)?,
+            Event::BudgetSet { agent, limit } => self.budget_set(*agent, *limit),
+            Event::QuestionAsked { agent, about, text } => self.question_asked(at, ts, *agent, *about, text)?,
+            Event::QuestionAnswered { question, .. } => self.question_answered(at, ts, *question)?,
+            Event::QuestionWithdrawn { question, .. } => {
+                self.question_closed(at, *question)?;
+            }
             Event::RunResumed { of } => self.run_resumed(at, ts, *of)?,
             Event::RunEnded { of, cause, detail, .. } => self.run_ended(at, ts, *of, *cause, detail)?,
         }

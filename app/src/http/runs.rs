@@ -332,7 +332,7 @@ fn view(agent: AgentId, name: Option<String>, run: &Run) -> RunView {
         RunState::Starting | RunState::Spawned { .. } => (RunPhase::Starting, None, None),
         RunState::Running { .. } => (RunPhase::Running, None, None),
         RunState::Stopping { .. } => (RunPhase::Stopping, None, None),
-        RunState::Parked { cause, until } => (RunPhase::Parked, Some(cause), Some(until)),
+        RunState::Parked { cause, until } => (RunPhase::Parked, Some(cause), until),
         RunState::Ended { cause, .. } => (RunPhase::Ended, Some(cause), None),
     };
     RunView {

@@ -1,6 +1,7 @@
 //! How events change runs, and what agents that are run keep between them.
 
 use super::{Due, Impossible, World};
+use crate::budget;
 use crate::outcome::{Cause, Outcome};
 use crate::output::{Output, TurnEnd};
 use crate::run::{Delivery, DeliveryKind, Fence, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk};
@@ -10,8 +11,6 @@ use imbl::Vector;
 
 /// How many answers to calls can be asked for again: no agent waits for more at once.
 const KEPT_ANSWERS: usize = 64;
-/// A day, as the log's clock counts them.
-const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 impl World {
     pub(super) fn run_requested(
@@ -45,6 +44,8 @@ impl World {
             copied: false,
             in_turn: false,
             silent: false,
+            question: None,
+            held: false,
             turns: 0,
             outcome: Outcome::default(),
             spent: Usage::default(),
@@ -61,6 +62,7 @@ impl World {
             }
         }
         self.seats.insert(agent, seat);
+        self.starting.insert(agent);
         self.note_wanted(agent);
         Ok(())
     }
@@ -203,13 +205,29 @@ impl World {
                 talk.meter.take(end);
             });
         });
-        *self.days.entry(ts.0.div_euclid(DAY_MS)).or_default() += spent;
+        *self.days.entry(budget::day(ts)).or_default() += spent;
         Ok(())
+    }
+
+    pub(super) fn budget_reached(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
+        self.change_run(at, fence, |run| {
+            run.held = true;
+            Ok(())
+        })
     }
 
     pub(super) fn run_silent(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
         self.change_run(at, fence, |run| {
             run.silent = true;
+            Ok(())
+        })
+    }
+
+    /// Its silence was asked about, and it may go on being silent.
+    pub(super) fn given_time(&mut self, at: EventId, ts: Timestamp, fence: Fence) -> Result<(), Impossible> {
+        self.change_run(at, fence, |run| {
+            run.silent = false;
+            run.last_output = run.last_output.max(ts);
             Ok(())
         })
     }
@@ -240,11 +258,11 @@ impl World {
         at: EventId,
         fence: Fence,
         cause: Cause,
-        until: Timestamp,
+        until: Option<Timestamp>,
     ) -> Result<(), Impossible> {
         self.process_gone(at, fence)?;
         self.change_run(at, fence, |run| {
-            run.parks += 1;
+            run.parks += u32::from(cause != Cause::OverBudget);
             run.state = RunState::Parked { cause, until };
             Ok(())
         })
@@ -279,6 +297,7 @@ impl World {
             run.answers.clear();
             run.in_turn = false;
             run.silent = false;
+            run.held = false;
             run.outcome = Outcome::default();
             Ok(())
         })?;
@@ -303,6 +322,7 @@ impl World {
         self.unwanted.remove(&fence.agent);
         let mut past = None;
         self.change_run(at, fence, |run| {
+            run.silent = false;
             run.state = RunState::Ended { cause, at: ts };
             past = Some(PastRun {
                 harness: run.spec.harness.clone(),
@@ -388,6 +408,19 @@ impl World {
         }
         let before = run.deadline();
         change(run).map_err(impossible)?;
+        // An answer is needed only as long as it stays as it was when the question was asked.
+        if let Some(question) = run.question.filter(|_| !run.silent && !run.is_broke()) {
+            run.question = None;
+            self.moot.insert(question);
+        }
+        match run.state {
+            RunState::Starting => self.starting.insert(agent),
+            RunState::Spawned { .. }
+            | RunState::Running { .. }
+            | RunState::Stopping { .. }
+            | RunState::Parked { .. }
+            | RunState::Ended { .. } => self.starting.remove(&agent),
+        };
         let after = run.deadline();
         if before != after {
             before.and_then(|due| self.deadlines.remove(&(due, Due::Run(agent))));
@@ -412,6 +445,11 @@ impl World {
 }
 
 impl Run {
+    /// Waits for money.
+    fn is_broke(&self) -> bool {
+        matches!(self.state, RunState::Parked { cause: Cause::OverBudget, .. })
+    }
+
     fn begin_turn(&mut self) {
         self.in_turn = true;
         // Whatever happens to it now happens in the middle of a turn.

@@ -1,0 +1,120 @@
+//! What the human is asked, and budgets, over HTTP.
+
+use super::agents::find;
+use super::error::{ApiError, Body, Path};
+use super::{Accepted, Api};
+use axum::Json;
+use axum::extract::State;
+use hatchery_core::ask::{About, Question};
+use hatchery_core::usage::{Money, Usage};
+use hatchery_core::{AgentId, Command, EventId, Refusal, Timestamp, World, budget};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct QuestionList {
+    /// What is open, the oldest first.
+    pub questions: Vec<QuestionView>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct QuestionView {
+    pub id: EventId,
+    /// Who waits for the answer.
+    pub agent: AgentId,
+    pub name: Option<String>,
+    pub about: About,
+    pub text: String,
+    pub asked: Timestamp,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reply {
+    /// What a question takes for an answer is in its text. At most 1 MiB of UTF-8.
+    answer: String,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetBudget {
+    /// Whose; that of each day for all agents if not given.
+    agent: Option<String>,
+    /// In dollars, such as `5` or `0.25`. None takes the ceiling away.
+    limit: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct BudgetList {
+    pub budgets: Vec<BudgetView>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct BudgetView {
+    /// Nobody for that of each day.
+    pub agent: Option<AgentId>,
+    pub name: Option<String>,
+    /// In billionths of a dollar.
+    pub limit: Money,
+    /// So far, or so far today.
+    pub spent: Money,
+}
+
+/// What the human is asked and has not answered.
+#[utoipa::path(get, path = "/api/questions", operation_id = "list_questions", tag = "questions", responses((status = 200, description = "The oldest first", body = QuestionList)))]
+pub async fn list(State(api): State<Api>) -> Json<QuestionList> {
+    let world = api.handle.view();
+    Json(QuestionList { questions: world.questions().map(|(id, question)| view(&world, id, question)).collect() })
+}
+
+/// Answer a question. It can be done once.
+#[utoipa::path(post, path = "/api/questions/{question}/answer", operation_id = "answer_question", tag = "questions", params(("question" = u64, Path, description = "The id of a question")), request_body = Reply,
+    responses((status = 200, description = "Answered", body = super::AcceptedBody)))]
+pub async fn answer(State(api): State<Api>, question: Path<u64>, body: Body<Reply>) -> Result<Accepted, ApiError> {
+    let question = EventId(question.0);
+    let world = api.handle.view();
+    let agent = world.question(question).map(|asked| asked.agent).ok_or(Refusal::NoQuestion(question))?;
+    let records = api.handle.submit(Command::AnswerQuestion { question, answer: body.0.answer }).await?;
+    Ok(Accepted::new(agent.to_string(), &records))
+}
+
+/// All ceilings, and how much of them is used.
+#[utoipa::path(get, path = "/api/budgets", operation_id = "list_budgets", tag = "questions", responses((status = 200, description = "That of each day first", body = BudgetList)))]
+pub async fn budgets(State(api): State<Api>) -> Json<BudgetList> {
+    let world = api.handle.view();
+    let today = budget::day(crate::clock::now());
+    let view = |(agent, limit): (Option<AgentId>, Money)| {
+        let used = |agent| world.seat(agent).map_or(Usage::default(), |seat| seat.spent);
+        let spent = agent.map_or_else(|| world.spent_on(today), used).cost;
+        BudgetView { agent, name: agent.and_then(|agent| name(&world, agent)), limit, spent }
+    };
+    Json(BudgetList { budgets: world.budgets().map(view).collect() })
+}
+
+/// Set a ceiling for an agent, or for all agents on each day. The answer's id is the agent's, or that of agent 0.
+#[utoipa::path(post, path = "/api/budgets", operation_id = "set_budget", tag = "questions", request_body = SetBudget,
+    responses((status = 200, description = "Set; runs that waited for it go on", body = super::AcceptedBody)))]
+pub async fn set_budget(State(api): State<Api>, body: Body<SetBudget>) -> Result<Accepted, ApiError> {
+    let agent = body.0.agent.map(|reference| find(&api, &reference)).transpose()?;
+    let bad = |text: &String| {
+        ApiError::bad("bad_amount", format!("`{text}` is no amount of dollars"), "for example 5 or 0.25")
+    };
+    let limit = body.0.limit.map(|text| budget::amount(&text).ok_or_else(|| bad(&text))).transpose()?;
+    let records = api.handle.submit(Command::SetBudget { agent, limit }).await?;
+    let about = agent.or_else(|| api.handle.view().root()).map(|agent| agent.to_string()).unwrap_or_default();
+    Ok(Accepted::new(about, &records))
+}
+
+fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
+    QuestionView {
+        id,
+        agent: question.agent,
+        name: name(world, question.agent),
+        about: question.about,
+        text: question.text.clone(),
+        asked: question.asked,
+    }
+}
+
+fn name(world: &World, agent: AgentId) -> Option<String> {
+    world.agent(agent).and_then(|it| it.name.clone())
+}

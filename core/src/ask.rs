@@ -1,0 +1,66 @@
+//! Questions to the human: one queue, first come first served. A question is known by the event that asked it. It is open until it
+//! is answered, or until nobody needs the answer any more.
+
+use crate::budget;
+use crate::run::{self, Fence, StopWhy};
+use crate::{AgentId, Event, EventId, MessageKind, Refusal, Timestamp, World};
+use serde::{Deserialize, Serialize};
+
+/// The longest answer, in bytes of UTF-8: that of a message, since it may become one.
+pub const MAX_ANSWER_BYTES: usize = crate::history::MAX_MESSAGE_BYTES;
+
+/// An open question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// Who waits for the answer.
+    pub agent: AgentId,
+    pub about: About,
+    pub text: String,
+    pub asked: Timestamp,
+}
+
+/// What a question is about, which says what an answer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// A process has been silent for too long. `wait` gives it the same time again, `stop` ends it, anything else is said to it.
+    Silence(Fence),
+    /// A budget is used up. An amount is the new ceiling, `stop` ends the run.
+    Budget {
+        /// Nobody when it is the budget of a day.
+        of: Option<AgentId>,
+    },
+}
+
+/// The question that a silent process leads to.
+pub(crate) fn of_silence(of: Fence, silent_ms: u64) -> Event {
+    let text = format!(
+        "It has said nothing for {} s in the middle of a turn. Answer `wait`, `stop`, or something to say to it.",
+        silent_ms / 1_000
+    );
+    Event::QuestionAsked { agent: of.agent, about: About::Silence(of), text }
+}
+
+/// What an answer leads to.
+pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    let asked = world.question(question).ok_or(Refusal::NoQuestion(question))?;
+    if answer.len() > MAX_ANSWER_BYTES {
+        return Err(Refusal::MessageTooLong { bytes: answer.len() });
+    }
+    let agent = asked.agent;
+    let answered = Event::QuestionAnswered { agent, question, answer: answer.to_owned() };
+    let follows = match (asked.about, answer.trim()) {
+        (_, "") => return Err(Refusal::BadAnswer { question, expected: asked.text.clone() }),
+        (About::Silence(_), "stop") => run::stop(world, agent, &StopWhy::Stuck)?,
+        (About::Silence(_), "wait") => Vec::new(),
+        (About::Silence(_), _) => crate::history::add(world, agent, MessageKind::User, answer)?,
+        (About::Budget { .. }, "stop") => run::stop(world, agent, &StopWhy::User)?,
+        (About::Budget { of }, amount) => {
+            let limit = budget::amount(amount);
+            let limit = limit.ok_or_else(|| Refusal::BadAnswer { question, expected: asked.text.clone() })?;
+            budget::set(world, of, Some(limit), now)?
+        }
+    };
+    Ok([answered].into_iter().chain(follows).collect())
+}

@@ -1,0 +1,53 @@
+//! How events change what the human is asked, and budgets.
+
+use super::{Impossible, World};
+use crate::ask::{About, Question};
+use crate::usage::Money;
+use crate::{AgentId, EventId, Timestamp};
+
+impl World {
+    pub(super) fn question_asked(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        agent: AgentId,
+        about: About,
+        text: &str,
+    ) -> Result<(), Impossible> {
+        let run = self.runs.get_mut(&agent).ok_or(Impossible::Agent { at, agent, why: "was never run" })?;
+        run.question = Some(at);
+        self.questions.insert(at, Question { agent, about, text: text.to_owned(), asked: ts });
+        Ok(())
+    }
+
+    /// A person answered. Whoever was silent gets the same time again.
+    pub(super) fn question_answered(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        question: EventId,
+    ) -> Result<(), Impossible> {
+        let asked = self.question_closed(at, question)?;
+        match asked.about {
+            About::Silence(of) => self.given_time(at, ts, of),
+            About::Budget { .. } => Ok(()),
+        }
+    }
+
+    /// It is answered, or nobody needs the answer any more.
+    pub(super) fn question_closed(&mut self, at: EventId, question: EventId) -> Result<Question, Impossible> {
+        let asked = self.questions.remove(&question).ok_or(Impossible::Question { at, question })?;
+        self.moot.remove(&question);
+        if let Some(run) = self.runs.get_mut(&asked.agent) {
+            run.question.take_if(|open| *open == question);
+        }
+        Ok(asked)
+    }
+
+    pub(super) fn budget_set(&mut self, of: Option<AgentId>, limit: Option<Money>) {
+        match limit {
+            Some(limit) => self.budgets.insert(of, limit),
+            None => self.budgets.remove(&of),
+        };
+    }
+}
