@@ -254,7 +254,7 @@ impl World {
             Event::RunInterrupted { of } => self.run_interrupted(at, *of)?,
             Event::RunStopping { of, why } => self.run_stopping(at, *of, why)?,
             Event::RunParked { of, cause, until, .. } => self.run_parked(at, *of, *cause, *until)?,
-            Event::RunCrashed { of, forgotten, .. } => self.run_crashed(at, *of, *forgotten)?,
+            Event::RunCrashed { of, .. } => self.run_crashed(at, *of)?,
             Event::RunResumed { of } => self.run_resumed(at, ts, *of)?,
             Event::RunEnded { of, cause, detail, .. } => self.run_ended(at, ts, *of, *cause, detail)?,
         }

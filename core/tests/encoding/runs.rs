@@ -255,10 +255,18 @@ fn state() -> impl Strategy<Value = RunState> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 5], [u64; 2], [bool; 3])>();
+    let counts = any::<([u32; 5], [u64; 2], [bool; 4])>();
     let answers = vec((any::<u64>(), event_id()), 0..3);
     (spec(), state(), counts, (instant(), instant()), answers, outcome(), usage()).prop_map(
-        |(spec, state, (counts, [spooled, calls], [copied, in_turn, silent]), times, answers, outcome, spent)| {
+        |(
+            spec,
+            state,
+            (counts, [spooled, calls], [copied, started, in_turn, silent]),
+            times,
+            answers,
+            outcome,
+            spent,
+        )| {
             let [number, attempt, crashes, parks, turns] = counts;
             let (requested, last_output) = times;
             let answers = answers.into_iter().collect();
@@ -275,6 +283,7 @@ fn run() -> impl Strategy<Value = Run> {
                 calls,
                 answers,
                 copied,
+                started,
                 in_turn,
                 silent,
                 turns,
@@ -301,8 +310,9 @@ fn seat() -> impl Strategy<Value = Seat> {
     });
     let what = prop::sample::select(vec![Briefing, Message, Nudge, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
-    (option::of(talk), vec(delivery, 0..4), usage()).prop_map(|(talk, unheard, spent)| Seat {
+    (option::of(talk), any::<bool>(), vec(delivery, 0..4), usage()).prop_map(|(talk, orphaned, unheard, spent)| Seat {
         talk,
+        orphaned,
         unheard: unheard.into_iter().collect(),
         spent,
     })
