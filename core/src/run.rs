@@ -4,15 +4,20 @@
 //! What is to be said to a process is a queue of [`Delivery`]s, each known by the event that caused it. It leaves the
 //! queue when the process says that it has heard it, so a process that dies before that gets it again, and none gets it twice.
 
+mod listener;
+mod seat;
+
 use crate::agent::living;
 use crate::event::Refused;
-use crate::history::said;
 use crate::outcome::{Cause, Exit, Outcome};
-use crate::output::{Output, ServerStatus, TurnEnd};
-use crate::usage::{Meter, Usage};
-use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, budget};
-use imbl::Vector;
+use crate::output::TurnEnd;
+use crate::usage::Usage;
+use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask};
+use imbl::{OrdSet, Vector};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use listener::take_output;
+pub use seat::{Delivery, DeliveryKind, Seat, Talk, delivery_of, wire_name};
 
 /// The name under which our own tools are offered to a process.
 pub const OUR_SERVER: &str = "hatchery";
@@ -29,10 +34,8 @@ const FIRST_PARK_MS: u64 = 15_000;
 /// The longest wait between two attempts.
 const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
 
-/// How much of a failure's words is kept.
-const MAX_COMPLAINT_CHARS: usize = 500;
-/// How many of them.
-const MAX_COMPLAINTS: usize = 20;
+/// How much of a process's words for something is kept in the world.
+const MAX_WORDS_CHARS: usize = 500;
 
 /// How an agent is to be run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +89,8 @@ pub struct Run {
     pub answers: Vector<(u64, EventId)>,
     /// Its conversation begins as a copy of another: so do the counts of what it used.
     pub copied: bool,
+    /// Its process has shown that our tools answer it.
+    pub started: bool,
     /// A turn is under way: silence means something.
     pub in_turn: bool,
     /// Whether its silence was reported.
@@ -176,48 +181,6 @@ impl StopWhy {
     }
 }
 
-/// What an agent that is or was run keeps between its runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seat {
-    /// Its conversation in the harness, once that has begun: it can be resumed. A clear or a rewind ends it, because the
-    /// harness cannot unhear.
-    pub talk: Option<Talk>,
-    /// What waits to be said to a process.
-    pub unheard: Vector<Delivery>,
-    pub spent: Usage,
-}
-
-/// A conversation inside a harness.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Talk {
-    pub harness: String,
-    /// The harness's own name for it.
-    pub session: String,
-    /// The machine that has it.
-    pub host: String,
-    /// What its own counts were when it last reported them.
-    pub meter: Meter,
-}
-
-/// Something to be said to a process, known by the event that caused it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delivery {
-    pub id: EventId,
-    pub what: DeliveryKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DeliveryKind {
-    /// All that was said before the run: the harness knows nothing of it.
-    Briefing,
-    /// A message of the agent's history.
-    Message,
-    /// The process before broke off; this one shall go on.
-    Nudge,
-    /// Break off the turn.
-    Interrupt,
-}
-
 /// A run that is over, in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRun {
@@ -290,13 +253,13 @@ impl Run {
     }
 
     /// What the shell should bring about, given what waits to be said.
-    pub(crate) fn wanted(&self, unheard: &Vector<Delivery>) -> Option<Wanted> {
+    pub(crate) fn wanted(&self, unheard: &OrdSet<Delivery>) -> Option<Wanted> {
         let act = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
                 let done = self.turns > 0 && !self.in_turn && unheard.is_empty();
                 let failed = self.outcome.last_turn().is_some_and(|turn| turn.is_error && !turn.interrupted());
                 let last = (done && (!self.spec.stays || failed)) || (self.held && !self.in_turn);
-                Act::Go { upto: unheard.last().map(|delivery| delivery.id), last }
+                Act::Go { upto: unheard.get_max().map(|delivery| delivery.id), last }
             }
             RunState::Stopping { .. } => Act::Stop,
             RunState::Parked { .. } | RunState::Ended { .. } => return None,
@@ -353,46 +316,6 @@ pub(crate) fn spawned(
         | RunState::Parked { .. }
         | RunState::Ended { .. } => Err(Refusal::StaleAttempt(fence)),
     }
-}
-
-/// Takes in what a process said, from one place in its output to another: exactly once, because the place is part of it.
-pub(crate) fn take_output(
-    world: &World,
-    fence: Fence,
-    from: u64,
-    upto: u64,
-    outputs: &[Output],
-    now: Timestamp,
-) -> Result<Vec<Event>, Refusal> {
-    let run = fenced(world, fence)?;
-    if run.process().is_none() {
-        return Err(Refusal::StaleAttempt(fence));
-    }
-    if run.spooled != from {
-        return Err(Refusal::OutputTaken { agent: fence.agent, at: run.spooled });
-    }
-    let agent = fence.agent;
-    let taken = Event::OutputTaken { of: fence, upto };
-    // The dead say nothing: what comes after the kill stays in the spool.
-    if living(world, agent).is_err() {
-        return Ok(vec![taken]);
-    }
-    let hatches = world.agent(agent).is_some_and(|it| matches!(it.life, crate::agent::Life::Hatching { .. }));
-    let unheard =
-        world.seat(agent).into_iter().flat_map(|seat| seat.unheard.iter().map(|delivery| delivery.id)).collect();
-    let meter = world.seat(agent).and_then(|seat| seat.talk.as_ref()).map_or(Meter::New, |talk| talk.meter);
-    let mut listener =
-        Listener { fence, unheard, meter, gate: run.gate(), in_turn: run.in_turn, stopping: false, begun: None };
-    let mut events: Vec<Event> = outputs.iter().flat_map(|output| listener.hear(output)).collect();
-    let spent = events.iter().filter_map(used).fold(Usage::default(), |sum, spent| sum + spent);
-    if !run.held && spent != Usage::default() && budget::over(world, agent, spent, now).is_some() {
-        events.push(Event::BudgetReached { of: fence });
-    }
-    if hatches && events.iter().any(speaks) {
-        events.insert(0, Event::AgentHatched { agent });
-    }
-    events.push(taken);
-    Ok(events)
 }
 
 /// Takes in something that an agent asked of us by a tool: exactly once, because its number is part of it. A "no" is an answer
@@ -481,10 +404,7 @@ fn judge(run: &Run, exit: Exit, evidence: Option<&str>) -> (Cause, String) {
         judged => judged,
     };
     match evidence.filter(|_| cause == Cause::Crashed) {
-        Some(evidence) => {
-            let evidence: String = evidence.chars().take(MAX_COMPLAINT_CHARS).collect();
-            (cause, format!("{detail} It left behind: {evidence}"))
-        }
+        Some(evidence) => (cause, format!("{detail} It left behind: {}", cut(evidence))),
         None => (cause, detail),
     }
 }
@@ -572,17 +492,6 @@ fn back_off(parks: u32) -> u64 {
     FIRST_PARK_MS.saturating_mul(1 << parks.min(16)).min(LONGEST_PARK_MS)
 }
 
-fn used(event: &Event) -> Option<Usage> {
-    match event {
-        Event::TurnEnded { spent, .. } => Some(*spent),
-        _ => None,
-    }
-}
-
-fn speaks(event: &Event) -> bool {
-    matches!(event, Event::MessageAdded { kind, .. } if kind.is_spoken())
-}
-
 pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {
     if !(MIN_STALL_MS..=MAX_STALL_MS).contains(&spec.stall_ms) {
         return Err(Refusal::StallOutOfRange { ms: spec.stall_ms });
@@ -598,144 +507,7 @@ pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {
     }
 }
 
-/// Turns what a process says into events, one after the other.
-struct Listener {
-    fence: Fence,
-    /// What it may have heard.
-    unheard: Vec<EventId>,
-    meter: Meter,
-    /// Whether our tools are known to answer.
-    gate: bool,
-    in_turn: bool,
-    stopping: bool,
-    /// What it said last that it begins to work on.
-    begun: Option<EventId>,
-}
-
-impl Run {
-    fn gate(&self) -> bool {
-        match self.state {
-            RunState::Running { .. } | RunState::Stopping { .. } => true,
-            RunState::Starting | RunState::Spawned { .. } | RunState::Parked { .. } | RunState::Ended { .. } => false,
-        }
-    }
-}
-
-impl Listener {
-    fn hear(&mut self, output: &Output) -> Vec<Event> {
-        let of = self.fence;
-        let agent = of.agent;
-        let message = |kind, content| said(agent, kind, content);
-        match output {
-            Output::SessionStarted { session, servers, .. } if !self.gate => {
-                let ours = servers.iter().find(|server| server.name == OUR_SERVER);
-                match ours.map(|server| &server.status) {
-                    Some(ServerStatus::Connected) => {
-                        self.gate = true;
-                        self.in_turn = true;
-                        let started = Event::RunStarted { of, session: session.clone() };
-                        [started].into_iter().chain(self.heard_begun()).collect()
-                    }
-                    _ if self.stopping => Vec::new(),
-                    other => {
-                        self.stopping = true;
-                        let status = other.map_or("missing".into(), status_word);
-                        vec![Event::RunStopping { of, why: StopWhy::Gate { status } }]
-                    }
-                }
-            }
-            // It says so at every turn, also at those that it begins by itself.
-            Output::SessionStarted { .. } => {
-                let begins = !std::mem::replace(&mut self.in_turn, true);
-                begins.then_some(Event::TurnStarted { of }).into_iter().chain(self.heard_begun()).collect()
-            }
-            Output::Begun { uuid } => {
-                self.begun = delivery_of(uuid);
-                Vec::new()
-            }
-            Output::Text { text } => vec![message(MessageKind::Assistant, text.clone())],
-            Output::ToolUse { id, name, input } => vec![message(MessageKind::ToolCall, tool_call(id, name, input))],
-            Output::ToolResult { id, content, is_error } => {
-                vec![message(MessageKind::ToolResult, tool_result(id, content, *is_error))]
-            }
-            Output::Heard { uuid } | Output::Answered { request: uuid, .. } => {
-                delivery_of(uuid).and_then(|id| self.heard(id)).into_iter().collect()
-            }
-            Output::TurnEnded(end) => {
-                let spent = self.meter.take(end);
-                self.in_turn = false;
-                let broken_off = end.interrupted().then(|| message(MessageKind::Interrupted, String::new()));
-                let ended = Event::TurnEnded { of, end: in_short(end), spent };
-                broken_off.into_iter().chain([ended]).collect()
-            }
-            Output::Thinking { .. }
-            | Output::Note { .. }
-            | Output::Minion { .. }
-            | Output::Retrying { .. }
-            | Output::Limit { .. }
-            | Output::Denied { .. }
-            | Output::Asked { .. }
-            | Output::Compacted { .. }
-            | Output::ApiError(_)
-            | Output::Unread { .. } => vec![Event::OutputNoted { of, output: output.clone() }],
-        }
-    }
-}
-
-impl Listener {
-    /// What it has begun is in its own records now, so it must not be said again.
-    fn heard_begun(&mut self) -> Option<Event> {
-        self.begun.take().and_then(|id| self.heard(id))
-    }
-
-    fn heard(&mut self, id: EventId) -> Option<Event> {
-        let place = self.unheard.iter().position(|unheard| *unheard == id)?;
-        let message = self.unheard.remove(place);
-        Some(Event::MessageHeard { of: self.fence, message })
-    }
-}
-
-/// A tool call as it stands in a history.
-fn tool_call(id: &str, name: &str, input: &str) -> String {
-    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_else(|_| input.into());
-    serde_json::json!({ "id": id, "name": name, "input": input }).to_string()
-}
-
-/// What a tool answered, as it stands in a history.
-fn tool_result(id: &str, content: &str, is_error: bool) -> String {
-    serde_json::json!({ "id": id, "content": content, "is_error": is_error }).to_string()
-}
-
-/// A result without the answer, which is a message already. What went wrong stays, but not at any length: the world keeps it.
-fn in_short(end: &TurnEnd) -> TurnEnd {
-    let cut = |text: &String| text.chars().take(MAX_COMPLAINT_CHARS).collect::<String>();
-    TurnEnd {
-        text: end.text.as_ref().filter(|_| end.is_error).map(cut),
-        errors: end.errors.iter().take(MAX_COMPLAINTS).map(cut).collect(),
-        denials: end.denials.iter().take(MAX_COMPLAINTS).cloned().collect(),
-        ..end.clone()
-    }
-}
-
-fn status_word(status: &ServerStatus) -> String {
-    match status {
-        ServerStatus::Connected => "connected".into(),
-        ServerStatus::Pending => "pending".into(),
-        ServerStatus::Failed => "failed".into(),
-        ServerStatus::Other(word) => word.chars().take(MAX_COMPLAINT_CHARS).collect(),
-    }
-}
-
-/// The name of a delivery on the wire: a UUID of the free form (version 8) that holds the event's id.
-pub fn wire_name(delivery: EventId) -> String {
-    let id = delivery.0;
-    format!("68617463-6865-8000-8{:03x}-{:012x}", (id >> 48) & 0xfff, id & 0xffff_ffff_ffff)
-}
-
-/// The delivery that a name on the wire means, if it is one of ours.
-pub fn delivery_of(name: &str) -> Option<EventId> {
-    let rest = name.strip_prefix("68617463-6865-8000-8")?;
-    let (high, low) = rest.split_once('-')?;
-    let parse = |text: &str, chars: usize| (text.len() == chars).then(|| u64::from_str_radix(text, 16).ok()).flatten();
-    Some(EventId(parse(high, 3)? << 48 | parse(low, 12)?))
+/// The beginning of what a process said: the world keeps it.
+fn cut(words: &str) -> String {
+    words.chars().take(MAX_WORDS_CHARS).collect()
 }

@@ -46,6 +46,11 @@ pub enum Meter {
 }
 
 impl Meter {
+    /// The meter of a session that was not heard of before.
+    pub fn first(copied: bool) -> Self {
+        if copied { Self::Inherited } else { Self::New }
+    }
+
     /// The session goes on in a new process.
     pub fn new_process(&mut self) {
         match self {

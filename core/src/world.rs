@@ -315,7 +315,7 @@ impl World {
             Event::RunInterrupted { of } => self.run_interrupted(at, *of)?,
             Event::RunStopping { of, why } => self.run_stopping(at, *of, why)?,
             Event::RunParked { of, cause, until, .. } => self.run_parked(at, *of, *cause, *until)?,
-            Event::RunCrashed { of, forgotten, .. } => self.run_crashed(at, *of, *forgotten)?,
+            Event::RunCrashed { of, .. } => self.run_crashed(at, *of)?,
             Event::BudgetReached { of } => self.budget_reached(at, *of)?,
             Event::BudgetSet { agent, limit } => self.budget_set(*agent, *limit),
             Event::QuestionAsked { agent, about, text } => self.question_asked(at, ts, *agent, *about, text)?,

@@ -53,8 +53,13 @@ variants! {
     RunSilent {}
     RunInterrupted {}
     RunStopping {}
-    RunParked {}
+    RunParked { until }
     RunCrashed { forgotten }
+    BudgetReached {}
+    BudgetSet { agent limit }
+    QuestionAsked {}
+    QuestionAnswered {}
+    QuestionWithdrawn {}
     RunResumed {}
     RunEnded {}
 }

@@ -72,7 +72,8 @@ fn opening(world: &World, agent: AgentId, spec: &RunSpec) -> Opening {
         return Opening::Resumed { session: talk.session.clone() };
     }
     let session = clock::new_uuid();
-    match inherited(world, agent).and_then(talk) {
+    let orphaned = world.seat(agent).is_some_and(|seat| seat.orphaned);
+    match inherited(world, agent).filter(|_| !orphaned).and_then(talk) {
         Some(talk) => Opening::Forked { from: talk.session.clone(), session },
         None => Opening::New { session },
     }

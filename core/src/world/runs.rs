@@ -4,8 +4,8 @@ use super::{Due, Impossible, World};
 use crate::budget;
 use crate::outcome::{Cause, Outcome};
 use crate::output::{Output, TurnEnd};
-use crate::run::{Delivery, DeliveryKind, Fence, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk};
-use crate::usage::{Meter, Usage};
+use crate::run::{DeliveryKind, Fence, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy};
+use crate::usage::Usage;
 use crate::{AgentId, EventId, MessageKind, Timestamp};
 use imbl::Vector;
 
@@ -42,6 +42,7 @@ impl World {
             calls: 0,
             answers: Vector::new(),
             copied: false,
+            started: false,
             in_turn: false,
             silent: false,
             question: None,
@@ -51,19 +52,10 @@ impl World {
             spent: Usage::default(),
         };
         self.runs.insert(agent, requested);
-        let mut seat = self.seats.get(&agent).cloned().unwrap_or_default();
-        let knows_it = seat.talk.as_ref().is_some_and(|talk| talk.harness == spec.harness && talk.host == spec.host);
-        match (knows_it, seat.unheard.is_empty()) {
-            (true, false) => {}
-            (true, true) => seat.unheard.push_back(Delivery { id: at, what: DeliveryKind::Nudge }),
-            (false, _) => {
-                seat.talk = None;
-                seat.unheard = [Delivery { id: at, what: DeliveryKind::Briefing }].into_iter().collect();
-            }
-        }
-        self.seats.insert(agent, seat);
-        self.starting.insert(agent);
-        self.note_wanted(agent);
+        let seat = self.seats.entry(agent).or_default();
+        seat.talk.take_if(|talk| talk.harness != spec.harness || talk.host != spec.host);
+        seat.prepare(at);
+        self.reschedule(agent, None);
         Ok(())
     }
 
@@ -75,9 +67,10 @@ impl World {
         process: &Process,
         copied: bool,
     ) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run| {
+        self.change_run(at, fence, |run, seat| {
             run.copied = copied;
             run.last_output = ts;
+            seat.talk.iter_mut().for_each(|talk| talk.meter.new_process());
             run.state = match &run.state {
                 RunState::Starting => RunState::Spawned { process: process.clone() },
                 RunState::Stopping { why, process: None } => {
@@ -93,35 +86,27 @@ impl World {
         })
     }
 
+    /// One that is being stopped is stopped all the same, but its conversation can be resumed.
     pub(super) fn run_started(&mut self, at: EventId, fence: Fence, session: &str) -> Result<(), Impossible> {
-        let mut place = None;
-        self.change_run(at, fence, |run| {
-            place = Some((run.spec.harness.clone(), run.spec.host.clone(), run.copied));
-            run.begin_turn();
+        self.change_run(at, fence, |run, seat| {
             run.state = match &run.state {
                 RunState::Spawned { process } => RunState::Running { process: process.clone() },
+                stopping @ RunState::Stopping { process: Some(_), .. } => stopping.clone(),
                 RunState::Starting
                 | RunState::Running { .. }
                 | RunState::Stopping { .. }
                 | RunState::Parked { .. }
                 | RunState::Ended { .. } => return Err("could not start"),
             };
+            run.started = true;
+            run.begin_turn();
+            seat.enter(session, &run.spec, run.copied);
             Ok(())
-        })?;
-        self.change_seat(fence.agent, |seat| {
-            let known = seat.talk.take().filter(|talk| talk.session == session);
-            seat.talk = place.map(|(harness, host, copied)| {
-                let fresh = if copied { Meter::Inherited } else { Meter::New };
-                let mut meter = known.map_or(fresh, |talk| talk.meter);
-                meter.new_process();
-                Talk { harness, session: session.to_owned(), host, meter }
-            });
-        });
-        Ok(())
+        })
     }
 
     pub(super) fn call_taken(&mut self, at: EventId, fence: Fence, number: u64) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run| match number == run.calls + 1 {
+        self.change_run(at, fence, |run, _| match number == run.calls + 1 {
             true => {
                 run.calls = number;
                 run.answers.push_back((number, at));
@@ -135,7 +120,7 @@ impl World {
     }
 
     pub(super) fn turn_started(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run| {
+        self.change_run(at, fence, |run, _| {
             run.begin_turn();
             Ok(())
         })
@@ -148,7 +133,7 @@ impl World {
         fence: Fence,
         upto: u64,
     ) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run| match run.spooled <= upto {
+        self.change_run(at, fence, |run, _| match run.spooled <= upto {
             true => {
                 run.spooled = upto;
                 run.last_output = run.last_output.max(ts);
@@ -160,19 +145,15 @@ impl World {
     }
 
     pub(super) fn output_noted(&mut self, at: EventId, fence: Fence, output: &Output) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run| {
+        self.change_run(at, fence, |run, _| {
             run.outcome.take(output);
             Ok(())
         })
     }
 
     pub(super) fn message_heard(&mut self, at: EventId, fence: Fence, message: EventId) -> Result<(), Impossible> {
-        let agent = fence.agent;
-        let seat = self.seats.get_mut(&agent).ok_or(Impossible::Agent { at, agent, why: "was never run" })?;
-        let place = seat.unheard.iter().position(|delivery| delivery.id == message);
-        let place = place.ok_or(Impossible::Agent { at, agent, why: "had heard it" })?;
-        let heard = seat.unheard.remove(place);
-        self.change_run(at, fence, |run| {
+        self.change_run(at, fence, |run, seat| {
+            let heard = seat.hear(message).ok_or("had heard it")?;
             if heard.what != DeliveryKind::Interrupt {
                 run.begin_turn();
             }
@@ -188,7 +169,8 @@ impl World {
         end: &TurnEnd,
         spent: Usage,
     ) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run| {
+        self.tools_gone(fence.agent);
+        self.change_run(at, fence, |run, seat| {
             run.outcome.take(&Output::TurnEnded(end.clone()));
             run.spent += spent;
             run.turns += 1;
@@ -197,50 +179,52 @@ impl World {
                 run.parks = 0;
                 run.crashes = 0;
             }
-            Ok(())
-        })?;
-        self.change_seat(fence.agent, |seat| {
             seat.spent += spent;
             seat.talk.iter_mut().for_each(|talk| {
                 talk.meter.take(end);
             });
-        });
+            if end.forgotten() && !run.started {
+                seat.forget(run.copied);
+            }
+            Ok(())
+        })?;
         *self.days.entry(budget::day(ts)).or_default() += spent;
         Ok(())
     }
 
     pub(super) fn budget_reached(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run| {
+        self.change_run(at, fence, |run, _| {
             run.held = true;
-            Ok(())
-        })
-    }
-
-    pub(super) fn run_silent(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run| {
-            run.silent = true;
             Ok(())
         })
     }
 
     /// Its silence was asked about, and it may go on being silent.
     pub(super) fn given_time(&mut self, at: EventId, ts: Timestamp, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run| {
+        self.change_run(at, fence, |run, _| {
             run.silent = false;
             run.last_output = run.last_output.max(ts);
             Ok(())
         })
     }
 
+    pub(super) fn run_silent(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
+        self.change_run(at, fence, |run, _| {
+            run.silent = true;
+            Ok(())
+        })
+    }
+
     pub(super) fn run_interrupted(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        let told = Delivery { id: at, what: DeliveryKind::Interrupt };
-        self.change_seat(fence.agent, |seat| seat.unheard.push_back(told));
-        self.change_run(at, fence, |_| Ok(()))
+        self.change_run(at, fence, |_, seat| {
+            seat.add(at, DeliveryKind::Interrupt);
+            Ok(())
+        })
     }
 
     pub(super) fn run_stopping(&mut self, at: EventId, fence: Fence, why: &StopWhy) -> Result<(), Impossible> {
         self.unwanted.remove(&fence.agent);
-        self.change_run(at, fence, |run| {
+        self.change_run(at, fence, |run, _| {
             let process = match &run.state {
                 RunState::Starting => None,
                 RunState::Spawned { process } | RunState::Running { process } => Some(process.clone()),
@@ -260,23 +244,19 @@ impl World {
         cause: Cause,
         until: Option<Timestamp>,
     ) -> Result<(), Impossible> {
-        self.process_gone(at, fence)?;
-        self.change_run(at, fence, |run| {
+        self.tools_gone(fence.agent);
+        self.change_run(at, fence, |run, seat| {
+            run.process_gone(seat);
             run.parks += u32::from(cause != Cause::OverBudget);
             run.state = RunState::Parked { cause, until };
             Ok(())
         })
     }
 
-    pub(super) fn run_crashed(&mut self, at: EventId, fence: Fence, forgotten: bool) -> Result<(), Impossible> {
-        self.process_gone(at, fence)?;
-        if forgotten {
-            self.change_seat(fence.agent, |seat| {
-                seat.talk = None;
-                seat.unheard = [Delivery { id: at, what: DeliveryKind::Briefing }].into_iter().collect();
-            });
-        }
-        self.change_run(at, fence, |run| {
+    pub(super) fn run_crashed(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
+        self.tools_gone(fence.agent);
+        self.change_run(at, fence, |run, seat| {
+            run.process_gone(seat);
             run.crashes += 1;
             Ok(())
         })
@@ -286,28 +266,23 @@ impl World {
     pub(super) fn run_resumed(&mut self, at: EventId, ts: Timestamp, next: Fence) -> Result<(), Impossible> {
         let agent = next.agent;
         let before = next.attempt.checked_sub(1).ok_or(Impossible::Agent { at, agent, why: "had made no attempt" })?;
-        let last = Fence { attempt: before, ..next };
-        self.process_gone(at, last)?;
-        self.change_run(at, last, |run| {
+        self.tools_gone(agent);
+        self.change_run(at, Fence { attempt: before, ..next }, |run, seat| {
+            run.process_gone(seat);
             run.attempt = next.attempt;
             run.state = RunState::Starting;
             run.last_output = ts;
             run.spooled = 0;
             run.calls = 0;
             run.answers.clear();
-            run.in_turn = false;
+            run.copied = false;
+            run.started = false;
             run.silent = false;
             run.held = false;
             run.outcome = Outcome::default();
+            seat.prepare(at);
             Ok(())
-        })?;
-        self.change_seat(agent, |seat| {
-            if seat.unheard.is_empty() {
-                seat.unheard.push_back(Delivery { id: at, what: DeliveryKind::Nudge });
-            }
-        });
-        self.note_wanted(agent);
-        Ok(())
+        })
     }
 
     pub(super) fn run_ended(
@@ -318,10 +293,11 @@ impl World {
         cause: Cause,
         detail: &str,
     ) -> Result<(), Impossible> {
-        self.process_gone(at, fence)?;
+        self.tools_gone(fence.agent);
         self.unwanted.remove(&fence.agent);
         let mut past = None;
-        self.change_run(at, fence, |run| {
+        self.change_run(at, fence, |run, seat| {
+            run.process_gone(seat);
             run.silent = false;
             run.state = RunState::Ended { cause, at: ts };
             past = Some(PastRun {
@@ -343,14 +319,8 @@ impl World {
     /// A message for an agent that is or was run has to reach its process. A cut ends the conversation: what was taken back
     /// cannot be unheard.
     pub(super) fn note_message(&mut self, at: EventId, agent: AgentId, kind: MessageKind) {
-        if !self.seats.contains_key(&agent) {
-            return;
-        }
         match kind {
-            MessageKind::User => {
-                let said = Delivery { id: at, what: DeliveryKind::Message };
-                self.change_seat(agent, |seat| seat.unheard.push_back(said));
-            }
+            MessageKind::User => self.change_seat(agent, |seat| seat.add(at, DeliveryKind::Message)),
             MessageKind::Clear | MessageKind::Rewind => self.change_seat(agent, |seat| {
                 seat.talk = None;
                 seat.unheard.clear();
@@ -376,16 +346,7 @@ impl World {
         }
     }
 
-    /// Whatever the process had open is closed with it.
-    fn process_gone(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        self.change_seat(fence.agent, |seat| seat.unheard.retain(|delivery| delivery.what != DeliveryKind::Interrupt));
-        self.tools_gone(fence.agent);
-        self.change_run(at, fence, |run| {
-            run.in_turn = false;
-            Ok(())
-        })
-    }
-
+    /// Changes what an agent keeps, if it is or was run.
     fn change_seat(&mut self, agent: AgentId, change: impl FnOnce(&mut Seat)) {
         if let Some(seat) = self.seats.get_mut(&agent) {
             change(seat);
@@ -398,36 +359,38 @@ impl World {
         &mut self,
         at: EventId,
         fence: Fence,
-        change: impl FnOnce(&mut Run) -> Result<(), &'static str>,
+        change: impl FnOnce(&mut Run, &mut Seat) -> Result<(), &'static str>,
     ) -> Result<(), Impossible> {
         let agent = fence.agent;
         let impossible = |why| Impossible::Agent { at, agent, why };
-        let run = self.runs.get_mut(&agent).ok_or(impossible("was never run"))?;
+        let (run, seat) = (self.runs.get_mut(&agent), self.seats.get_mut(&agent));
+        let (run, seat) = run.zip(seat).ok_or(impossible("was never run"))?;
         if run.number != fence.run || run.attempt != fence.attempt || !run.is_open() {
             return Err(impossible("was at another attempt"));
         }
         let before = run.deadline();
-        change(run).map_err(impossible)?;
+        change(run, seat).map_err(impossible)?;
         // An answer is needed only as long as it stays as it was when the question was asked.
         if let Some(question) = run.question.filter(|_| !run.silent && !run.is_broke()) {
             run.question = None;
             self.moot.insert(question);
         }
-        match run.state {
-            RunState::Starting => self.starting.insert(agent),
-            RunState::Spawned { .. }
-            | RunState::Running { .. }
-            | RunState::Stopping { .. }
-            | RunState::Parked { .. }
-            | RunState::Ended { .. } => self.starting.remove(&agent),
-        };
-        let after = run.deadline();
+        self.reschedule(agent, before);
+        Ok(())
+    }
+
+    /// Puts a run that has changed into its place among the deadlines and among what is wanted.
+    fn reschedule(&mut self, agent: AgentId, before: Option<Timestamp>) {
+        let after = self.runs.get(&agent).and_then(Run::deadline);
         if before != after {
             before.and_then(|due| self.deadlines.remove(&(due, Due::Run(agent))));
             self.deadlines.extend(after.map(|due| (due, Due::Run(agent))));
         }
+        match self.runs.get(&agent).is_some_and(|run| run.state == RunState::Starting) {
+            true => self.starting.insert(agent),
+            false => self.starting.remove(&agent),
+        };
         self.note_wanted(agent);
-        Ok(())
     }
 
     /// Touches the map only when something changed: whoever holds it compares by identity.
@@ -448,6 +411,12 @@ impl Run {
     /// Waits for money.
     fn is_broke(&self) -> bool {
         matches!(self.state, RunState::Parked { cause: Cause::OverBudget, .. })
+    }
+
+    /// Whatever its process had open is closed with it.
+    fn process_gone(&mut self, seat: &mut Seat) {
+        self.in_turn = false;
+        seat.forget_interrupts();
     }
 
     fn begin_turn(&mut self) {

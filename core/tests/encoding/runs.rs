@@ -1,6 +1,7 @@
 //! Whatever can be said about runs: on the log as JSON, and in the world's snapshot as postcard.
 
 use super::{agent, event_id, text};
+use hatchery_core::ask::About;
 use hatchery_core::event::Refused;
 use hatchery_core::outcome::{Cause, Exit, Outcome};
 use hatchery_core::output::{ApiError, ApiErrorKind, Denial, McpServer, Output, ServerStatus, TurnEnd};
@@ -51,7 +52,7 @@ pub fn happened() -> impl Strategy<Value = Event> {
         (fence(), instant()).prop_map(|(of, since)| Event::RunSilent { of, since }),
         fence().prop_map(|of| Event::RunInterrupted { of }),
         (fence(), why()).prop_map(|(of, why)| Event::RunStopping { of, why }),
-        (fence(), cause(), instant(), text()).prop_map(|(of, cause, until, detail)| Event::RunParked {
+        (fence(), cause(), option::of(instant()), text()).prop_map(|(of, cause, until, detail)| Event::RunParked {
             of,
             cause,
             until,
@@ -59,6 +60,15 @@ pub fn happened() -> impl Strategy<Value = Event> {
         }),
         (fence(), cause(), text(), exit(), any::<bool>())
             .prop_map(|(of, cause, detail, exit, forgotten)| Event::RunCrashed { of, cause, detail, exit, forgotten }),
+        fence().prop_map(|of| Event::BudgetReached { of }),
+        (option::of(agent()), option::of(money())).prop_map(|(agent, limit)| Event::BudgetSet { agent, limit }),
+        (agent(), about(), text()).prop_map(|(agent, about, text)| Event::QuestionAsked { agent, about, text }),
+        (agent(), event_id(), text()).prop_map(|(agent, question, answer)| Event::QuestionAnswered {
+            agent,
+            question,
+            answer
+        }),
+        (agent(), event_id()).prop_map(|(agent, question)| Event::QuestionWithdrawn { agent, question }),
         fence().prop_map(|of| Event::RunResumed { of }),
         (fence(), cause(), text(), exit()).prop_map(|(of, cause, detail, exit)| Event::RunEnded {
             of,
@@ -71,6 +81,14 @@ pub fn happened() -> impl Strategy<Value = Event> {
 
 fn fence() -> impl Strategy<Value = Fence> {
     (agent(), any::<u32>(), any::<u32>()).prop_map(|(agent, run, attempt)| Fence { agent, run, attempt })
+}
+
+fn money() -> impl Strategy<Value = Money> {
+    any::<u64>().prop_map(|nanodollars| Money { nanodollars })
+}
+
+fn about() -> impl Strategy<Value = About> {
+    prop_oneof![fence().prop_map(About::Silence), option::of(agent()).prop_map(|of| About::Budget { of })]
 }
 
 fn process() -> impl Strategy<Value = Process> {
@@ -115,6 +133,7 @@ fn cause() -> impl Strategy<Value = Cause> {
         Unauthorised,
         PromptTooLong,
         LostWithMachine,
+        OverBudget,
     ])
 }
 
@@ -249,16 +268,24 @@ fn state() -> impl Strategy<Value = RunState> {
         process().prop_map(|process| RunState::Spawned { process }),
         process().prop_map(|process| RunState::Running { process }),
         (why(), option::of(process())).prop_map(|(why, process)| RunState::Stopping { why, process }),
-        (cause(), instant()).prop_map(|(cause, until)| RunState::Parked { cause, until }),
+        (cause(), option::of(instant())).prop_map(|(cause, until)| RunState::Parked { cause, until }),
         (cause(), instant()).prop_map(|(cause, at)| RunState::Ended { cause, at }),
     ]
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 5], [u64; 2], [bool; 3])>();
-    let answers = vec((any::<u64>(), event_id()), 0..3);
+    let counts = any::<([u32; 5], [u64; 2], [bool; 5])>();
+    let answers = (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()));
     (spec(), state(), counts, (instant(), instant()), answers, outcome(), usage()).prop_map(
-        |(spec, state, (counts, [spooled, calls], [copied, in_turn, silent]), times, answers, outcome, spent)| {
+        |(
+            spec,
+            state,
+            (counts, [spooled, calls], [copied, started, in_turn, silent, held]),
+            times,
+            (answers, question),
+            outcome,
+            spent,
+        )| {
             let [number, attempt, crashes, parks, turns] = counts;
             let (requested, last_output) = times;
             let answers = answers.into_iter().collect();
@@ -275,8 +302,11 @@ fn run() -> impl Strategy<Value = Run> {
                 calls,
                 answers,
                 copied,
+                started,
                 in_turn,
                 silent,
+                question,
+                held,
                 turns,
                 outcome,
                 spent,
@@ -301,8 +331,9 @@ fn seat() -> impl Strategy<Value = Seat> {
     });
     let what = prop::sample::select(vec![Briefing, Message, Nudge, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
-    (option::of(talk), vec(delivery, 0..4), usage()).prop_map(|(talk, unheard, spent)| Seat {
+    (option::of(talk), any::<bool>(), vec(delivery, 0..4), usage()).prop_map(|(talk, orphaned, unheard, spent)| Seat {
         talk,
+        orphaned,
         unheard: unheard.into_iter().collect(),
         spent,
     })

@@ -1,6 +1,7 @@
 //! Given events, when a command, then events or a refusal. One file a noun.
 
 mod agent;
+mod asking;
 mod egg;
 mod fork;
 mod given;

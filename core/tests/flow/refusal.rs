@@ -3,6 +3,7 @@
 use crate::given::*;
 use crate::run::words::*;
 use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, resolve};
+use hatchery_core::ask::About;
 use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::mail::MAX_MAIL_BYTES;
 use hatchery_core::outcome::Exit;
@@ -31,7 +32,7 @@ variants! {
     UnknownSession SessionExists SessionOver SessionEnding SessionNotEnding
     UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
-    RunOpen NoRun NoTurn RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
+    NoQuestion BadAnswer RunOpen NoRun NoTurn RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange
 }
 
@@ -103,6 +104,7 @@ fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
     vec![
         (run(A, spec()), Refusal::RunOpen { agent: A, run: 1 }, Untimely, "run_open"),
         (stop(R), Refusal::NoRun(R), Missing, "no_run"),
+        (answer(1), Refusal::NoQuestion(EventId(1)), Missing, "no_question"),
         (exit(later, Exit::Unknown), Refusal::StaleAttempt(later), Untimely, "stale_attempt"),
         (output(first(), 0, 10, []), Refusal::OutputTaken { agent: A, at: 10 }, Untimely, "output_taken"),
         (early, Refusal::CallTaken { agent: A, number: 0 }, Untimely, "call_taken"),
@@ -110,6 +112,10 @@ fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
         (bad(|it| it.retries = 101), Refusal::TooManyRetries { retries: 101 }, Invalid, "too_many_retries"),
         (bad(|it| it.host.clear()), Refusal::BadSpec { text: String::new() }, Invalid, "bad_spec"),
     ]
+}
+
+fn answer(question: u64) -> Command {
+    Command::AnswerQuestion { question: EventId(question), answer: String::new() }
 }
 
 const PROMISED: hatchery_core::AgentId = hatchery_core::AgentId::from_bytes([10; 16]);
@@ -140,6 +146,11 @@ fn every_refusal_is_given_where_it_should_be() {
         check_words(&refusal, sort, code);
         working(spec()).when(command).refused(refusal);
     }
+    let question = EventId(9);
+    let asked = hatchery_core::Event::QuestionAsked { agent: A, about: About::Silence(first()), text: "Well?".into() };
+    let refusal = Refusal::BadAnswer { question, expected: "Well?".into() };
+    check_words(&refusal, Invalid, "bad_answer");
+    working(spec()).and(asked).when(answer(9)).refused(refusal);
     let refusal = Refusal::NoTurn(A);
     check_words(&refusal, Untimely, "no_turn");
     done(staying()).when(interrupt(A)).refused(refusal);

@@ -324,6 +324,11 @@ impl Shell {
             | Event::RunStopping { .. }
             | Event::RunParked { .. }
             | Event::RunCrashed { .. }
+            | Event::BudgetReached { .. }
+            | Event::BudgetSet { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
+            | Event::QuestionWithdrawn { .. }
             | Event::RunResumed { .. }
             | Event::RunEnded { .. } => return,
         };

@@ -200,6 +200,11 @@ impl Witness {
             | Event::RunStopping { .. }
             | Event::RunParked { .. }
             | Event::RunCrashed { .. }
+            | Event::BudgetReached { .. }
+            | Event::BudgetSet { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
+            | Event::QuestionWithdrawn { .. }
             | Event::RunResumed { .. }
             | Event::RunEnded { .. } => {}
         }
@@ -226,6 +231,10 @@ impl Witness {
             | Event::AgentReparented { agent, .. }
             | Event::MessageAdded { agent, .. }
             | Event::RunRequested { agent, .. }
+            | Event::QuestionAsked { agent, .. }
+            | Event::QuestionAnswered { agent, .. }
+            | Event::QuestionWithdrawn { agent, .. }
+            | Event::BudgetSet { agent: Some(agent), .. }
             | Event::MailSent { from: Address::Agent(agent), .. } => self.session_of_agent(*agent),
             Event::RunSpawned { of, .. }
             | Event::RunStarted { of, .. }
@@ -240,9 +249,13 @@ impl Witness {
             | Event::RunStopping { of, .. }
             | Event::RunParked { of, .. }
             | Event::RunCrashed { of, .. }
+            | Event::BudgetReached { of }
             | Event::RunResumed { of, .. }
             | Event::RunEnded { of, .. } => self.session_of_agent(of.agent),
-            Event::MailSent { from: Address::Human, .. } | Event::MailDelivered { .. } | Event::MailRead { .. } => None,
+            Event::MailSent { from: Address::Human, .. }
+            | Event::MailDelivered { .. }
+            | Event::MailRead { .. }
+            | Event::BudgetSet { agent: None, .. } => None,
         }
     }
 

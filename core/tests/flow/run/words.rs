@@ -140,7 +140,7 @@ pub fn stopping(of: Fence, why: StopWhy) -> Event {
 }
 
 pub fn parked(of: Fence, cause: Cause, until: i64, detail: &str) -> Event {
-    Event::RunParked { of, cause, until: Timestamp(until), detail: detail.into() }
+    Event::RunParked { of, cause, until: Some(Timestamp(until)), detail: detail.into() }
 }
 
 pub fn crashed(of: Fence, exit: Exit, detail: &str) -> Event {

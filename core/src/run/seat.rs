@@ -1,0 +1,121 @@
+//! What an agent that is or was run keeps between its runs: its conversation in the harness, and what waits to be said to it.
+
+use super::RunSpec;
+use crate::EventId;
+use crate::usage::{Meter, Usage};
+use imbl::OrdSet;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// Its conversation in the harness, once that has begun: it can be resumed. A clear or a rewind ends it, because the
+    /// harness cannot unhear.
+    pub talk: Option<Talk>,
+    /// The conversation of the agent it was forked from could not be copied: the harness no longer has it.
+    pub orphaned: bool,
+    /// What waits to be said to a process, in order.
+    pub unheard: OrdSet<Delivery>,
+    pub spent: Usage,
+}
+
+/// A conversation inside a harness.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Talk {
+    pub harness: String,
+    /// The harness's own name for it.
+    pub session: String,
+    /// The machine that has it.
+    pub host: String,
+    /// What its own counts were when it last reported them.
+    pub meter: Meter,
+}
+
+/// Something to be said to a process, known by the event that caused it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Delivery {
+    pub id: EventId,
+    pub what: DeliveryKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum DeliveryKind {
+    /// All that was said before the run: the harness knows nothing of it.
+    Briefing,
+    /// A message of the agent's history.
+    Message,
+    /// The process before broke off; this one shall go on.
+    Nudge,
+    /// Break off the turn.
+    Interrupt,
+}
+
+impl Seat {
+    /// Whether something waits to be said that outlives the process. An interrupt does not: its turn is over with it.
+    pub fn has_words(&self) -> bool {
+        self.unheard.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
+    }
+
+    /// A new process has everything to hear that waits. One that has no conversation to resume is told all that was said, and
+    /// one that has, but nothing new to hear, is told to go on.
+    pub(crate) fn prepare(&mut self, at: EventId) {
+        self.forget_interrupts();
+        match (&self.talk, self.unheard.is_empty()) {
+            (Some(_), false) => {}
+            (Some(_), true) => self.add(at, DeliveryKind::Nudge),
+            (None, _) => {
+                self.unheard.clear();
+                self.add(at, DeliveryKind::Briefing);
+            }
+        }
+    }
+
+    pub(crate) fn add(&mut self, id: EventId, what: DeliveryKind) {
+        self.unheard.insert(Delivery { id, what });
+    }
+
+    /// A process has heard a delivery: it leaves the queue. Nothing when it was not in it.
+    pub(crate) fn hear(&mut self, id: EventId) -> Option<Delivery> {
+        let first = Delivery { id, what: DeliveryKind::Briefing };
+        let heard = self.unheard.range(first..).next().copied().filter(|delivery| delivery.id == id)?;
+        self.unheard.remove(&heard)
+    }
+
+    /// The harness does not have the conversation that it was to go on with.
+    pub(crate) fn forget(&mut self, copied: bool) {
+        self.talk = None;
+        self.orphaned |= copied;
+    }
+
+    pub(crate) fn forget_interrupts(&mut self) {
+        let interrupts = self.unheard.iter().filter(|delivery| delivery.what == DeliveryKind::Interrupt);
+        for interrupt in interrupts.copied().collect::<Vec<_>>() {
+            self.unheard.remove(&interrupt);
+        }
+    }
+
+    /// A process has begun or resumed a conversation. One that is resumed under another name, like one that is copied from
+    /// another agent's, may go on with the counts of the one before.
+    pub(crate) fn enter(&mut self, session: &str, spec: &RunSpec, copied: bool) {
+        let meter = match &self.talk {
+            Some(talk) if talk.session == session => talk.meter,
+            Some(_) => Meter::Inherited,
+            None => Meter::first(copied),
+        };
+        let (harness, host) = (spec.harness.clone(), spec.host.clone());
+        self.talk = Some(Talk { harness, session: session.to_owned(), host, meter });
+    }
+}
+
+/// The name of a delivery on the wire: a UUID of the free form (version 8) that holds the event's id.
+pub fn wire_name(delivery: EventId) -> String {
+    let id = delivery.0;
+    format!("68617463-6865-8000-8{:03x}-{:012x}", (id >> 48) & 0xfff, id & 0xffff_ffff_ffff)
+}
+
+/// The delivery that a name on the wire means, if it is one of ours.
+pub fn delivery_of(name: &str) -> Option<EventId> {
+    let rest = name.strip_prefix("68617463-6865-8000-8")?;
+    let (high, low) = rest.split_once('-')?;
+    let parse = |text: &str, chars: usize| (text.len() == chars).then(|| u64::from_str_radix(text, 16).ok()).flatten();
+    Some(EventId(parse(high, 3)? << 48 | parse(low, 12)?))
+}
