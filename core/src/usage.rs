@@ -9,7 +9,6 @@ use std::ops::{Add, AddAssign};
 /// millionths would be wrong. 64 bits of them are 18 billion dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(transparent)]
 pub struct Money {
     pub nanodollars: u64,
 }

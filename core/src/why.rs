@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Why {
-    pub state: Condition,
+    pub state: Activity,
     pub evidence: Vec<Evidence>,
 }
 
@@ -24,7 +24,7 @@ pub struct Evidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Condition {
+pub enum Activity {
     Dead,
     Expired,
     /// No process, and none is wanted.
@@ -42,7 +42,7 @@ pub enum Condition {
     Parked,
 }
 
-impl Condition {
+impl Activity {
     pub fn word(self) -> &'static str {
         match self {
             Self::Dead => "dead",
@@ -67,19 +67,19 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
     let state = match (it.life, run) {
         (Life::Dead { at }, _) => {
             add("it was killed".into(), at);
-            Condition::Dead
+            Activity::Dead
         }
         (Life::Expired { at }, _) => {
             add("it never hatched".into(), at);
-            Condition::Expired
+            Activity::Expired
         }
         (_, Some(run)) => {
             of_run(run, &mut add);
-            condition(run)
+            activity(run)
         }
         (_, None) => {
             add("no process has ever played it".into(), it.created);
-            Condition::Resting
+            Activity::Resting
         }
     };
     if let Some((number, past)) = world.past_runs(agent).last() {
@@ -95,16 +95,16 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
     Some(Why { state, evidence })
 }
 
-fn condition(run: &Run) -> Condition {
+fn activity(run: &Run) -> Activity {
     match run.state {
-        RunState::Starting | RunState::Spawned { .. } if run.silent => Condition::Silent,
-        RunState::Starting | RunState::Spawned { .. } => Condition::Starting,
-        RunState::Running { .. } if run.silent => Condition::Silent,
-        RunState::Running { .. } if run.in_turn => Condition::Working,
-        RunState::Running { .. } => Condition::Listening,
-        RunState::Stopping { .. } => Condition::Stopping,
-        RunState::Parked { .. } => Condition::Parked,
-        RunState::Ended { .. } => Condition::Resting,
+        RunState::Starting | RunState::Spawned { .. } if run.silent => Activity::Silent,
+        RunState::Starting | RunState::Spawned { .. } => Activity::Starting,
+        RunState::Running { .. } if run.silent => Activity::Silent,
+        RunState::Running { .. } if run.in_turn => Activity::Working,
+        RunState::Running { .. } => Activity::Listening,
+        RunState::Stopping { .. } => Activity::Stopping,
+        RunState::Parked { .. } => Activity::Parked,
+        RunState::Ended { .. } => Activity::Resting,
     }
 }
 

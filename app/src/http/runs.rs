@@ -18,7 +18,7 @@ use hatchery_core::event::Refused;
 use hatchery_core::outcome::Cause;
 use hatchery_core::run::{Fence, PastRun, Run, RunSpec, RunState};
 use hatchery_core::usage::Usage;
-use hatchery_core::why::{self, Condition, Evidence};
+use hatchery_core::why::{self, Activity, Evidence};
 use hatchery_core::{AgentId, Command, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,7 @@ pub struct Habits {
 pub struct Wishes {
     /// The program that plays the agent: `claude` or `scripted`.
     harness: Option<String>,
+    /// The model that the program shall use.
     model: Option<String>,
     /// The folder to work in, relative to the project's root.
     folder: Option<String>,
@@ -67,6 +68,7 @@ pub struct StartRun {
     parent: Option<String>,
     /// What to call the new agent. At most 64 bytes of UTF-8.
     name: Option<String>,
+    /// How the run differs from what is usual here.
     #[serde(default)]
     with: Wishes,
 }
@@ -85,7 +87,9 @@ pub struct Say {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TakeCall {
+    /// The number of the run.
     run: u32,
+    /// The number of its process.
     attempt: u32,
     /// The place of the call among those of the attempt: 1, 2, 3, …
     #[schema(minimum = 1)]
@@ -134,7 +138,7 @@ pub enum RunPhase {
 pub struct WhyView {
     pub agent: AgentId,
     pub name: Option<String>,
-    pub state: Condition,
+    pub state: Activity,
     pub evidence: Vec<Evidence>,
     /// When this was asked: the age of the evidence counts from here.
     pub now: Timestamp,

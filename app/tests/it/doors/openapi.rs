@@ -4,8 +4,12 @@ use super::house::{House, Rules};
 use super::raw::{Parts, Reply};
 use super::schema::Schemas;
 use crate::support::runtime;
+use hatchery::calls::{self, Call};
 use hatchery::http::{Api, Guard, router};
+use hatchery::run_folder::RunFolder;
 use hatchery_core::Command;
+use hatchery_core::output::{McpServer, Output, ServerStatus};
+use hatchery_core::run::{Fence, Process};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -188,6 +192,17 @@ fn every_operation_answers_as_described() {
         "parent": busy, "at": at, "prompt": "go on", "name": "Ædel 7", "provider": "p", "model": "m-1.5",
         "session": session, "hatch_ms": 86_400_000,
     });
+    let (worker, idler) = (at_work(&house), at_work(&house));
+    let broke = house.agent();
+    house.make("/api/budgets", &json!({ "agent": broke, "limit": "0" }));
+    house.make(&format!("/api/agents/{broke}/say"), &json!({ "text": "x", "with": { "harness": "scripted" } }));
+    let question = house.get("/api/questions").json()["questions"][0]["id"].clone();
+    let answers = format!("/api/questions/{question}/answer");
+    let call = |number: u64| Some(json!({ "run": 1, "attempt": 1, "number": number }));
+    let full_wishes = json!({
+        "harness": "scripted", "model": "m", "folder": "f", "script": "s", "stays": true, "stall_ms": 1_000, "kill_stuck": true,
+        "retries": 100, "park": false,
+    });
     let waits = format!("/api/mail/{agent}/wait");
     let mine = |call: &str| format!("/api/agents/{agent}/{call}");
     let tries = [
@@ -264,6 +279,33 @@ fn every_operation_answers_as_described() {
         tried("kill_agent", format!("/api/agents/{child}/kill"), Some(json!({})), 409),
         tried("kill_agent", mine("kill"), Some(json!({ "cascade": true })), 200),
         tried("kill_agent", mine("kill"), Some(json!({ "cascade": "yes" })), 400),
+        tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": full_wishes })), 201),
+        tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "parent": "root", "name": "Ida" })), 201),
+        tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": { "harness": "none" } })), 400),
+        tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": { "stall_ms": 1 } })), 422),
+        tried("say", format!("/api/agents/{worker}/say"), Some(json!({ "text": "more" })), 200),
+        tried("say", format!("/api/agents/{NOBODY}/say"), Some(json!({ "text": "more" })), 404),
+        tried("take_call", format!("/api/agents/{worker}/calls"), call(1), 200),
+        tried("take_call", format!("/api/agents/{worker}/calls"), call(1), 200),
+        tried("take_call", format!("/api/agents/{worker}/calls"), call(2), 409),
+        tried("take_call", format!("/api/agents/{worker}/calls"), call(3), 404),
+        tried("interrupt", format!("/api/agents/{worker}/interrupt"), None, 200),
+        tried("interrupt", format!("/api/agents/{busy}/interrupt"), None, 404),
+        tried("stop_run", format!("/api/agents/{idler}/stop"), None, 200),
+        tried("stop_run", format!("/api/agents/{idler}/stop"), None, 409),
+        tried("list_runs", "/api/runs", None, 200),
+        tried("why", format!("/api/agents/{worker}/why"), None, 200),
+        tried("why", format!("/api/agents/{broke}/why"), None, 200),
+        tried("why", format!("/api/agents/{NOBODY}/why"), None, 404),
+        tried("usage", "/api/usage", None, 200),
+        tried("list_questions", "/api/questions", None, 200),
+        tried("answer_question", answers.clone(), Some(json!({ "answer": "a lot" })), 422),
+        tried("answer_question", answers.clone(), Some(json!({ "answer": "0.5" })), 200),
+        tried("answer_question", answers, Some(json!({ "answer": "0.5" })), 404),
+        tried("set_budget", "/api/budgets", Some(json!({ "limit": "$20" })), 200),
+        tried("set_budget", "/api/budgets", Some(json!({ "agent": broke })), 200),
+        tried("set_budget", "/api/budgets", Some(json!({ "limit": "much" })), 400),
+        tried("list_budgets", "/api/budgets", None, 200),
         tried("list_sessions", "/api/sessions", None, 200),
         tried("list_agents", "/api/agents", None, 200),
         tried("list_events", "/api/events.json", None, 200),
@@ -322,6 +364,26 @@ fn sleeper(house: &House) -> String {
     house.make(&format!("/api/sessions/{session}/end"), &json!({}));
     let close = house.handle.submit(Command::CloseSession { session: session.parse().unwrap() });
     runtime().block_on(close).unwrap();
+    agent
+}
+
+/// An agent in the middle of a turn, as far as the log knows, whose tools have asked for two things.
+fn at_work(house: &House) -> String {
+    let ask = json!({ "prompt": "x", "with": { "harness": "scripted" } });
+    let agent = house.make("/api/runs", &ask);
+    let of = Fence { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
+    let folder = RunFolder::of(&house.habits.project, of);
+    folder.prepare().unwrap();
+    calls::write(&folder, &Call::Send { to: "human".into(), body: "hello".into() }).unwrap();
+    calls::write(&folder, &Call::Send { to: "no one".into(), body: "hello".into() }).unwrap();
+    let servers = vec![McpServer { name: "hatchery".into(), status: ServerStatus::Connected }];
+    let init = Output::SessionStarted { session: "s".into(), model: None, version: None, servers };
+    let process = Process { pid: 1, began: 1 };
+    let spawned = Command::ReportSpawn { of, process, session: "s".into(), copy_of: None };
+    let said = Command::TakeOutput { of, from: 0, upto: 1, outputs: vec![init] };
+    for command in [spawned, said] {
+        runtime().block_on(house.handle.submit(command)).unwrap();
+    }
     agent
 }
 
