@@ -55,6 +55,11 @@ impl Seat {
         self.unheard.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
     }
 
+    /// Whether its process is to break off its turn.
+    pub fn is_interrupted(&self) -> bool {
+        self.unheard.iter().any(|delivery| delivery.what == DeliveryKind::Interrupt)
+    }
+
     /// A new process has everything to hear that waits. One that has no conversation to resume is told all that was said, and
     /// one that has, but nothing new to hear, is told to go on.
     pub(crate) fn prepare(&mut self, at: EventId) {
@@ -84,6 +89,12 @@ impl Seat {
     pub(crate) fn forget(&mut self, copied: bool) {
         self.talk = None;
         self.orphaned |= copied;
+    }
+
+    /// The history is no longer what the conversation is about.
+    pub(crate) fn begin_anew(&mut self) {
+        self.talk = None;
+        self.unheard.clear();
     }
 
     pub(crate) fn forget_interrupts(&mut self) {

@@ -255,20 +255,20 @@ fn state() -> impl Strategy<Value = RunState> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 5], [u64; 2], [bool; 4])>();
+    let counts = any::<([u32; 5], [u64; 2], [bool; 5])>();
     let answers = vec((any::<u64>(), event_id()), 0..3);
-    (spec(), state(), counts, (instant(), instant()), answers, outcome(), usage()).prop_map(
+    (spec(), state(), counts, [instant(), instant(), instant()], answers, outcome(), usage()).prop_map(
         |(
             spec,
             state,
-            (counts, [spooled, calls], [copied, started, in_turn, silent]),
+            (counts, [spooled, calls], [copied, started, heard, in_turn, silent]),
             times,
             answers,
             outcome,
             spent,
         )| {
             let [number, attempt, crashes, parks, turns] = counts;
-            let (requested, last_output) = times;
+            let [requested, last_output, addressed] = times;
             let answers = answers.into_iter().collect();
             Run {
                 number,
@@ -279,11 +279,13 @@ fn run() -> impl Strategy<Value = Run> {
                 parks,
                 requested,
                 last_output,
+                addressed,
                 spooled,
                 calls,
                 answers,
                 copied,
                 started,
+                heard,
                 in_turn,
                 silent,
                 turns,
