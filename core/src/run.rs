@@ -11,7 +11,7 @@ use crate::agent::{Life, living};
 use crate::event::Refused;
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnEnd;
-use crate::usage::Usage;
+use crate::usage::{Meter, Usage};
 use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World};
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,8 @@ pub struct Run {
     pub silent: bool,
     pub turns: u32,
     pub outcome: Outcome,
+    /// What its process has reported before it showed its conversation.
+    pub meter: Meter,
     pub spent: Usage,
 }
 

@@ -58,7 +58,7 @@ impl<'a> Listener<'a> {
             of,
             run,
             seat: seat.cloned().unwrap_or_default(),
-            meter: Meter::first(run.copied),
+            meter: run.meter,
             started: run.started,
             stopping: matches!(run.state, RunState::Stopping { .. }),
             in_turn: run.in_turn,
@@ -101,7 +101,7 @@ impl<'a> Listener<'a> {
             self.started = true;
             self.in_turn = true;
             let session = cut(session);
-            self.seat.enter(&session, &self.run.spec, self.run.copied);
+            self.seat.enter(&session, &self.run.spec, self.meter);
             return vec![Event::RunStarted { of, session }];
         }
         if !self.started && !self.stopping {
@@ -115,7 +115,7 @@ impl<'a> Listener<'a> {
 
     fn turn_ends(&mut self, end: &TurnEnd) -> Vec<Event> {
         let of = self.of;
-        let spent = self.seat.talk.as_mut().map_or(&mut self.meter, |talk| &mut talk.meter).take(end);
+        let spent = self.seat.take(end, &mut self.meter);
         self.in_turn = false;
         if end.forgotten() && !self.started {
             self.seat.forget(self.run.copied);

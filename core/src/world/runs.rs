@@ -6,7 +6,7 @@ use crate::outcome::{Cause, Outcome};
 use crate::output::{Output, TurnEnd};
 use crate::run::{DeliveryKind, Fence, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy};
 use crate::session::SessionState;
-use crate::usage::Usage;
+use crate::usage::{Meter, Usage};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
 use imbl::Vector;
 
@@ -54,6 +54,7 @@ impl World {
             silent: false,
             turns: 0,
             outcome: Outcome::default(),
+            meter: Meter::New,
             spent: Usage::default(),
         };
         self.runs.insert(agent, requested);
@@ -79,6 +80,7 @@ impl World {
     ) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, seat| {
             run.copied = copied;
+            run.meter = Meter::first(copied);
             run.last_output = ts;
             seat.talk.iter_mut().for_each(|talk| talk.meter.new_process());
             run.state = match &run.state {
@@ -110,7 +112,7 @@ impl World {
             };
             run.started = true;
             run.begin_turn();
-            seat.enter(session, &run.spec, run.copied);
+            seat.enter(session, &run.spec, run.meter);
             Ok(())
         })
     }
@@ -200,9 +202,7 @@ impl World {
                 run.crashes = 0;
             }
             seat.spent += spent;
-            seat.talk.iter_mut().for_each(|talk| {
-                talk.meter.take(end);
-            });
+            seat.take(end, &mut run.meter);
             if end.forgotten() && !run.started {
                 seat.forget(run.copied);
             }

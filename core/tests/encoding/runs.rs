@@ -257,7 +257,7 @@ fn state() -> impl Strategy<Value = RunState> {
 fn run() -> impl Strategy<Value = Run> {
     let counts = any::<([u32; 5], [u64; 2], [bool; 5])>();
     let answers = vec((any::<u64>(), event_id()), 0..3);
-    (spec(), state(), counts, [instant(), instant(), instant()], answers, outcome(), usage()).prop_map(
+    (spec(), state(), counts, [instant(), instant(), instant()], answers, outcome(), (meter(), usage())).prop_map(
         |(
             spec,
             state,
@@ -265,7 +265,7 @@ fn run() -> impl Strategy<Value = Run> {
             times,
             answers,
             outcome,
-            spent,
+            (meter, spent),
         )| {
             let [number, attempt, crashes, parks, turns] = counts;
             let [requested, last_output, addressed] = times;
@@ -290,21 +290,25 @@ fn run() -> impl Strategy<Value = Run> {
                 silent,
                 turns,
                 outcome,
+                meter,
                 spent,
             }
         },
     )
 }
 
-fn seat() -> impl Strategy<Value = Seat> {
-    use DeliveryKind::*;
-    let meter = prop_oneof![
+fn meter() -> impl Strategy<Value = Meter> {
+    prop_oneof![
         Just(Meter::New),
         Just(Meter::Inherited),
         usage().prop_map(Meter::PerProcess),
         usage().prop_map(Meter::PerSession)
-    ];
-    let talk = (text(), text(), text(), meter).prop_map(|(harness, session, host, meter)| Talk {
+    ]
+}
+
+fn seat() -> impl Strategy<Value = Seat> {
+    use DeliveryKind::*;
+    let talk = (text(), text(), text(), meter()).prop_map(|(harness, session, host, meter)| Talk {
         harness,
         session,
         host,

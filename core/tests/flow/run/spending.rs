@@ -111,6 +111,15 @@ fn a_copy_does_not_pay_for_its_parent() {
     it.then([turn_ended(first(), end, usage(5)), taken(first(), 1)]);
 }
 
+/// Its tools do not answer, and it is stopped; but it has worked.
+#[test]
+fn one_that_never_started_is_metered_by_its_process() {
+    let it =
+        hears(present(spec()), [result(total(3))]).then([turn_ended(first(), total(3), usage(3)), taken(first(), 1)]);
+    let it = hears(it, [result(total(5))]).then([turn_ended(first(), total(5), usage(2)), taken(first(), 2)]);
+    assert_eq!(spent(&it), [usage(5); 3]);
+}
+
 #[test]
 fn a_copy_that_is_resumed_is_still_its_own_conversation() {
     let it = wanted(spec()).and(copied(first())).and(begun(first()));
