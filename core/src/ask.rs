@@ -36,7 +36,7 @@ pub enum About {
 /// The question that a silent process leads to.
 pub(crate) fn of_silence(of: Fence, silent_ms: u64) -> Event {
     let text = format!(
-        "It has said nothing for {} s in the middle of a turn. Answer `wait`, `stop`, or something to say to it.",
+        "Nothing was heard of it for {} s. Answer `wait`, `stop`, or something to say to it.",
         silent_ms / 1_000
     );
     Event::QuestionAsked { agent: of.agent, about: About::Silence(of), text }

@@ -319,6 +319,8 @@ fn imported(world: &World, item: &Imported) -> Result<Event, Refusal> {
         }
         Imported::Message { agent, kind, content, to, source_id } => {
             living(world, *agent)?;
+            // Its process would know nothing of it.
+            crate::run::at_rest(world, *agent)?;
             check_content(*kind, content)?;
             let to = match (kind, to) {
                 (MessageKind::Rewind, Some(to)) => Some(place(world, *agent, &RewindTo::Message(*to))?),

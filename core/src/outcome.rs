@@ -9,6 +9,9 @@ use crate::output::{ApiError, ApiErrorKind, Output, TurnEnd};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// How much of a service's words for an error is kept.
+const MAX_ERROR_CHARS: usize = 1_000;
+
 /// Why a run is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -73,7 +76,7 @@ impl Outcome {
                 let api_error = self.api_error().cloned();
                 self.stage = Stage::Ended { turn: Box::new(turn.clone()), api_error };
             }
-            Output::ApiError(error) => self.stage = Stage::Working { api_error: Some(error.clone()) },
+            Output::ApiError(error) => self.stage = Stage::Working { api_error: Some(in_short(error)) },
             Output::SessionStarted { .. }
             | Output::Text { .. }
             | Output::Thinking { .. }
@@ -158,6 +161,20 @@ impl Outcome {
             Stage::Silent | Stage::Ended { .. } => self.stage = Stage::Working { api_error: None },
         }
     }
+}
+
+/// Whatever the service wrote, the world keeps only so much of it.
+fn in_short(error: &ApiError) -> ApiError {
+    let cut = |words: &str| words.chars().take(MAX_ERROR_CHARS).collect::<String>();
+    let kind = match &error.kind {
+        ApiErrorKind::Other(word) => ApiErrorKind::Other(cut(word)),
+        known @ (ApiErrorKind::Authentication
+        | ApiErrorKind::Billing
+        | ApiErrorKind::RateLimit
+        | ApiErrorKind::InvalidRequest
+        | ApiErrorKind::Server) => known.clone(),
+    };
+    ApiError { kind, status: error.status, text: cut(&error.text) }
 }
 
 const LOOK_AT_STDERR: &str = "Look at what it wrote to stderr.";

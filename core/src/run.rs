@@ -7,13 +7,13 @@
 mod listener;
 mod seat;
 
-use crate::agent::living;
+use crate::agent::{Life, living};
 use crate::event::Refused;
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnEnd;
-use crate::usage::Usage;
+use crate::usage::{Meter, Usage};
 use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask};
-use imbl::{OrdSet, Vector};
+use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use listener::take_output;
@@ -34,8 +34,8 @@ const FIRST_PARK_MS: u64 = 15_000;
 /// The longest wait between two attempts.
 const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
 
-/// How much of a process's words for something is kept in the world.
-const MAX_WORDS_CHARS: usize = 500;
+/// How much of what is said about something is kept in the world.
+const MAX_WORDS_CHARS: usize = 1_000;
 
 /// How an agent is to be run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +81,8 @@ pub struct Run {
     pub requested: Timestamp,
     /// The last sign of life of the process.
     pub last_output: Timestamp,
+    /// Since when something waits to be said to it, if anything does.
+    pub addressed: Timestamp,
     /// How much of the process's output is taken in, in bytes.
     pub spooled: u64,
     /// How many of the calls that it wrote down are taken in.
@@ -91,7 +93,9 @@ pub struct Run {
     pub copied: bool,
     /// Its process has shown that our tools answer it.
     pub started: bool,
-    /// A turn is under way: silence means something.
+    /// Its process has heard something of what was to be said to it.
+    pub heard: bool,
+    /// A turn is under way.
     pub in_turn: bool,
     /// Whether its silence was reported.
     pub silent: bool,
@@ -101,6 +105,8 @@ pub struct Run {
     pub held: bool,
     pub turns: u32,
     pub outcome: Outcome,
+    /// What its process has reported before it showed its conversation.
+    pub meter: Meter,
     pub spent: Usage,
 }
 
@@ -224,19 +230,41 @@ impl Run {
     }
 
     /// When its silence is to be reported, or its wait is over.
-    pub fn deadline(&self) -> Option<Timestamp> {
+    pub(crate) fn deadline(&self, seat: &Seat) -> Option<Timestamp> {
         match self.state {
-            RunState::Spawned { .. } | RunState::Running { .. } if !self.silent => {
-                let listens = matches!(self.state, RunState::Running { .. }) && !self.in_turn;
-                (!listens).then(|| self.last_output.plus_ms(self.spec.stall_ms))
+            RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
+                let counts = !self.silent && !self.listens(seat);
+                counts.then(|| self.quiet_since().plus_ms(self.spec.stall_ms))
             }
             RunState::Parked { until, .. } => until,
-            RunState::Starting
-            | RunState::Spawned { .. }
-            | RunState::Running { .. }
-            | RunState::Stopping { .. }
-            | RunState::Ended { .. } => None,
+            RunState::Stopping { .. } | RunState::Ended { .. } => None,
         }
+    }
+
+    /// Whether its process has nothing to do but to wait for a message, so that its silence means nothing.
+    fn listens(&self, seat: &Seat) -> bool {
+        let at_rest = matches!(self.state, RunState::Running { .. }) && !self.in_turn && seat.unheard.is_empty();
+        at_rest && !self.is_last(seat)
+    }
+
+    /// Since when nothing was heard of it that should have been.
+    fn quiet_since(&self) -> Timestamp {
+        match self.in_turn {
+            true => self.last_output,
+            false => self.last_output.max(self.addressed),
+        }
+    }
+
+    /// Whether its process had ended its turn in good order.
+    fn had_finished(&self) -> bool {
+        self.outcome.last_turn().is_some_and(|turn| !turn.is_error || turn.interrupted())
+    }
+
+    /// Whether its process may leave: it has done what it was to do, or cannot.
+    fn is_last(&self, seat: &Seat) -> bool {
+        let done = self.turns > 0 && !self.in_turn && seat.unheard.is_empty();
+        let failed = self.outcome.last_turn().is_some() && !self.had_finished();
+        (done && (!self.spec.stays || failed)) || (self.held && !self.in_turn)
     }
 
     /// The attempt that it is at.
@@ -252,14 +280,12 @@ impl Run {
         }
     }
 
-    /// What the shell should bring about, given what waits to be said.
-    pub(crate) fn wanted(&self, unheard: &OrdSet<Delivery>) -> Option<Wanted> {
+    /// What the shell should bring about.
+    pub(crate) fn wanted(&self, seat: &Seat) -> Option<Wanted> {
         let act = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-                let done = self.turns > 0 && !self.in_turn && unheard.is_empty();
-                let failed = self.outcome.last_turn().is_some_and(|turn| turn.is_error && !turn.interrupted());
-                let last = (done && (!self.spec.stays || failed)) || (self.held && !self.in_turn);
-                Act::Go { upto: unheard.get_max().map(|delivery| delivery.id), last }
+                let upto = seat.unheard.get_max().map(|delivery| delivery.id);
+                Act::Go { upto, last: self.is_last(seat) }
             }
             RunState::Stopping { .. } => Act::Stop,
             RunState::Parked { .. } | RunState::Ended { .. } => return None,
@@ -268,13 +294,17 @@ impl Run {
     }
 }
 
-/// Asks for a process that plays the agent.
+/// Asks for a process that plays the agent. One that sleeps is woken by it, outside of any session.
 pub(crate) fn request(world: &World, agent: AgentId, spec: &RunSpec) -> Result<Vec<Event>, Refusal> {
-    living(world, agent)?;
+    let it = living(world, agent)?;
     at_rest(world, agent)?;
     check_spec(spec)?;
+    if let Some(session) = it.session() {
+        crate::session::open(world, session)?;
+    }
+    let woken = (it.life == Life::Sleeping).then_some(Event::AgentWoken { agent, session: None });
     let run = world.run(agent).map_or(0, |last| last.number) + 1;
-    Ok(vec![Event::RunRequested { agent, run, spec: spec.clone() }])
+    Ok(woken.into_iter().chain([Event::RunRequested { agent, run, spec: spec.clone() }]).collect())
 }
 
 /// No process plays the agent, and none is about to.
@@ -355,15 +385,15 @@ pub(crate) fn exited(
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
     let run = fenced(world, fence)?;
-    let agent = fence.agent;
+    let waits = world.seat(fence.agent).is_some_and(Seat::has_words);
     let (cause, detail) = match &run.state {
         RunState::Stopping { why, .. } => (why.cause(), why.detail()),
-        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => judge(run, exit, evidence),
+        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => judge(run, exit, evidence, waits),
         RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(fence)),
     };
     let ended = |cause, detail| vec![Event::RunEnded { of: fence, cause, detail, exit }];
-    let resumed = || vec![Event::RunResumed { of: fence.next() }];
-    let lives = living(world, agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
+    let resumed = Event::RunResumed { of: fence.next() };
+    let lives = living(world, fence.agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
     if !lives {
         return Ok(ended(cause, detail));
     }
@@ -373,12 +403,14 @@ pub(crate) fn exited(
                 run.outcome.resets_at().filter(|at| *at > now).unwrap_or_else(|| now.plus_ms(back_off(run.parks)));
             vec![Event::RunParked { of: fence, cause, until: Some(until), detail }]
         }
+        // To start it again would only make it take a turn for nothing; the next message does.
+        Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits => ended(cause, detail),
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
             let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
-            [Event::RunCrashed { of: fence, cause, detail, exit, forgotten }].into_iter().chain(resumed()).collect()
+            vec![Event::RunCrashed { of: fence, cause, detail, exit, forgotten }, resumed]
         }
         // Something was said to it while it was leaving.
-        Cause::Completed if world.seat(agent).is_some_and(|seat| !seat.unheard.is_empty()) => resumed(),
+        Cause::Completed | Cause::UserEnded if waits => vec![resumed],
         Cause::Completed
         | Cause::Crashed
         | Cause::Stuck
@@ -394,25 +426,35 @@ pub(crate) fn exited(
     })
 }
 
-/// Why a process ended that nobody had asked to end.
-fn judge(run: &Run, exit: Exit, evidence: Option<&str>) -> (Cause, String) {
+/// Why a process ended that nobody had asked to end, and whether something `waits` to be said to it.
+fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool) -> (Cause, String) {
     let (cause, detail) = match run.outcome.cause(exit) {
         // One that was to stay has no reason to leave.
         (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) => {
-            (Cause::Crashed, format!("It ended between two turns ({exit})."))
+            let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
+            (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))
+        }
+        // Started again for that, it would never come to an end.
+        (Cause::Completed | Cause::UserEnded, _) if waits && !run.heard => {
+            (Cause::Crashed, format!("It ended without having heard what was said to it ({exit})."))
         }
         judged => judged,
     };
     match evidence.filter(|_| cause == Cause::Crashed) {
-        Some(evidence) => (cause, format!("{detail} It left behind: {}", cut(evidence))),
-        None => (cause, detail),
+        Some(evidence) => (cause, cut(&format!("{detail} It left behind: {evidence}"))),
+        None => (cause, cut(&detail)),
     }
 }
 
-/// Breaks off the turn; the process goes on.
+/// Breaks off the turn; the process goes on. Asking twice is asking once: a second request would break off the next turn.
 pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Refusal> {
     let run = open(world, agent)?;
     match run.state {
+        RunState::Spawned { .. } | RunState::Running { .. }
+            if run.in_turn && world.seat(agent).is_some_and(Seat::is_interrupted) =>
+        {
+            Ok(Vec::new())
+        }
         RunState::Spawned { .. } | RunState::Running { .. } if run.in_turn => {
             Ok(vec![Event::RunInterrupted { of: run.fence(agent) }])
         }
@@ -446,15 +488,15 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     let of = run.fence(agent);
     match run.state {
         RunState::Parked { .. } => vec![Event::RunResumed { of: of.next() }],
-        RunState::Spawned { .. } | RunState::Running { .. } => {
-            let silent = Event::RunSilent { of, since: run.last_output };
+        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
+            let silent = Event::RunSilent { of, since: run.quiet_since() };
             let then = match run.spec.kill_stuck {
                 true => Event::RunStopping { of, why: StopWhy::Stuck },
                 false => ask::of_silence(of, run.spec.stall_ms),
             };
             vec![silent, then]
         }
-        RunState::Starting | RunState::Stopping { .. } | RunState::Ended { .. } => Vec::new(),
+        RunState::Stopping { .. } | RunState::Ended { .. } => Vec::new(),
     }
 }
 
@@ -486,6 +528,18 @@ pub(crate) fn fenced(world: &World, fence: Fence) -> Result<&Run, Refusal> {
 fn open(world: &World, agent: AgentId) -> Result<&Run, Refusal> {
     world.agent(agent).ok_or(Refusal::UnknownAgent(agent))?;
     world.run(agent).filter(|run| run.is_open()).ok_or(Refusal::NoRun(agent))
+}
+
+/// The conversation of the agent that this one was forked from, while it is exactly what was inherited: it can be copied.
+pub fn inherited_talk(world: &World, agent: AgentId) -> Option<&Talk> {
+    let child = world.agent(agent)?;
+    let origin = child.origin?;
+    let seat = world.seat(origin.agent)?;
+    let unmoved = origin.upto.is_some() && world.agent(origin.agent)?.last_message == origin.upto;
+    // What waits to be heard, or is about to be said, is not in it yet, or in part.
+    let at_rest = !seat.has_words() && world.run(origin.agent).is_none_or(|run| !run.in_turn);
+    let copyable = child.cuts.is_empty() && world.seat(agent).is_none_or(|own| !own.orphaned);
+    seat.talk.as_ref().filter(|_| unmoved && at_rest && copyable)
 }
 
 fn back_off(parks: u32) -> u64 {

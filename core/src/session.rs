@@ -86,11 +86,12 @@ pub(crate) fn end(world: &World, session: SessionId, reason: &EndReason) -> Resu
     Ok(vec![Event::SessionEnding { session, reason: reason.clone() }])
 }
 
-/// An ended session's agents fall asleep in the same breath.
+/// An ended session's agents fall asleep in the same breath, once none of them is at work.
 pub(crate) fn close(world: &World, id: SessionId) -> Result<Vec<Event>, Refusal> {
     let session = known(world, id)?;
     match &session.state {
         SessionState::Ending { reason, .. } => {
+            session.awake.iter().try_for_each(|agent| crate::run::at_rest(world, *agent))?;
             let asleep = session.awake.iter().map(|agent| Event::AgentSlept { agent: *agent });
             Ok(asleep.chain([Event::SessionEnded { session: id, reason: reason.clone() }]).collect())
         }

@@ -98,12 +98,13 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     }
 }
 
-/// A birth that had to wait. Its session may have ended meanwhile; then the child sleeps, like everybody who was in it.
+/// A birth that had to wait. Its session may have ended meanwhile; then the child sleeps, like everybody who was in it, and
+/// nobody plays it.
 fn late_birth(world: &World, parent: AgentId, birth: &Birth, now: Timestamp) -> Vec<Event> {
     let origin = Origin { agent: parent, upto: world.agent(parent).and_then(|it| it.last_message) };
     match birth.session {
         Some(session) if session::open(world, session).is_err() => {
-            let outside = Birth { session: None, ..birth.clone() };
+            let outside = Birth { session: None, run: None, ..birth.clone() };
             let asleep = Event::AgentSlept { agent: birth.agent };
             agent::born(parent, origin, &outside, now).into_iter().chain([asleep]).collect()
         }
@@ -113,11 +114,12 @@ fn late_birth(world: &World, parent: AgentId, birth: &Birth, now: Timestamp) -> 
 
 /// The streams that must not have changed meanwhile for these records to stand: what the command read, and whatever they
 /// change. The second matters because much follows from a command that does not name it: a closing session puts agents to
-/// sleep, any command may find that a session is overdue, and a child that waited is born into its session.
+/// sleep, any command may find that a session is overdue, a child that waited is born into its session, and a run begins in
+/// that of its agent.
 pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
     let changed = records.iter().map(|record| record.event.stream());
-    let births = records.iter().filter(|record| matches!(record.event, Event::AgentCreated { .. }));
-    let entered = births.filter_map(|record| record.session.map(Stream::Session));
+    let enters = |record: &&Record| matches!(record.event, Event::AgentCreated { .. } | Event::RunRequested { .. });
+    let entered = records.iter().filter(enters).filter_map(|record| record.session.map(Stream::Session));
     command.reads().into_iter().chain(changed).chain(entered).collect()
 }
 

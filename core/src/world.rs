@@ -41,7 +41,7 @@ pub struct World {
     runs: OrdMap<AgentId, Run>,
     /// What such agents keep between their runs.
     seats: OrdMap<AgentId, Seat>,
-    /// Runs that are over, by agent and number.
+    /// The latest runs that are over, by agent and number.
     past_runs: OrdMap<(AgentId, u32), PastRun>,
     /// What should be so for runs that are not over.
     wanted: OrdMap<AgentId, Wanted>,
@@ -161,7 +161,7 @@ impl World {
         self.seats.get(&agent)
     }
 
-    /// The runs of an agent that are over, in order.
+    /// The latest runs of an agent that are over, in order.
     pub fn past_runs(&self, agent: AgentId) -> impl Iterator<Item = (u32, &PastRun)> {
         self.past_runs.range((agent, 0)..=(agent, u32::MAX)).map(|((_, number), run)| (*number, run))
     }
@@ -309,7 +309,7 @@ impl World {
             Event::OutputNoted { of, output } => self.output_noted(at, *of, output)?,
             Event::OutputTaken { of, upto } => self.output_taken(at, ts, *of, *upto)?,
             Event::TurnEnded { of, end, spent } => self.turn_ended(at, ts, *of, end, *spent)?,
-            Event::CallTaken { of, number, .. } => self.call_taken(at, *of, *number)?,
+            Event::CallTaken { of, number, .. } => self.call_taken(at, ts, *of, *number)?,
             Event::TurnStarted { of } => self.turn_started(at, *of)?,
             Event::RunSilent { of, .. } => self.run_silent(at, *of)?,
             Event::RunInterrupted { of } => self.run_interrupted(at, *of)?,

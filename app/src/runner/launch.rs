@@ -7,7 +7,7 @@ use crate::harness::{self, Opening, Start};
 use crate::project;
 use crate::run_folder::{Ended, LAUNCHER_MARK, Launch, MARK, RunFolder};
 use hatchery_core::outcome::Exit;
-use hatchery_core::run::{Fence, RunSpec, Talk};
+use hatchery_core::run::{self, Fence, RunSpec, Talk};
 use hatchery_core::{AgentId, World};
 use std::io;
 use std::process::Stdio;
@@ -67,23 +67,12 @@ fn describe(
 /// exactly what was inherited, and otherwise a new one is begun.
 fn opening(world: &World, agent: AgentId, spec: &RunSpec) -> Opening {
     let here = |talk: &&Talk| talk.harness == spec.harness && talk.host == spec.host;
-    let talk = |agent| world.seat(agent).and_then(|seat| seat.talk.as_ref()).filter(here);
-    if let Some(talk) = talk(agent) {
+    if let Some(talk) = world.seat(agent).and_then(|seat| seat.talk.as_ref()).filter(here) {
         return Opening::Resumed { session: talk.session.clone() };
     }
     let session = clock::new_uuid();
-    let orphaned = world.seat(agent).is_some_and(|seat| seat.orphaned);
-    match inherited(world, agent).filter(|_| !orphaned).and_then(talk) {
+    match run::inherited_talk(world, agent).filter(here) {
         Some(talk) => Opening::Forked { from: talk.session.clone(), session },
         None => Opening::New { session },
     }
-}
-
-/// The agent whose conversation, as it is now, is what this one inherited.
-fn inherited(world: &World, agent: AgentId) -> Option<AgentId> {
-    let child = world.agent(agent)?;
-    let origin = child.origin?;
-    let parent = world.agent(origin.agent)?;
-    let unmoved = origin.upto.is_some() && parent.last_message == origin.upto && child.cuts.is_empty();
-    unmoved.then_some(origin.agent)
 }

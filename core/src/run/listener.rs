@@ -65,7 +65,7 @@ impl<'a> Listener<'a> {
             of,
             run,
             seat: seat.cloned().unwrap_or_default(),
-            meter: Meter::first(run.copied),
+            meter: run.meter,
             started: run.started,
             stopping: matches!(run.state, RunState::Stopping { .. }),
             in_turn: run.in_turn,
@@ -112,7 +112,7 @@ impl<'a> Listener<'a> {
             self.started = true;
             self.in_turn = true;
             let session = cut(session);
-            self.seat.enter(&session, &self.run.spec, self.run.copied);
+            self.seat.enter(&session, &self.run.spec, self.meter);
             return [Event::RunStarted { of, session }].into_iter().chain(self.heard_begun()).collect();
         }
         if !self.started && !self.stopping {
@@ -136,7 +136,7 @@ impl<'a> Listener<'a> {
 
     fn turn_ends(&mut self, end: &TurnEnd) -> Vec<Event> {
         let of = self.of;
-        let spent = self.seat.talk.as_mut().map_or(&mut self.meter, |talk| &mut talk.meter).take(end);
+        let spent = self.seat.take(end, &mut self.meter);
         self.in_turn = false;
         if end.forgotten() && !self.started {
             self.seat.forget(self.run.copied);

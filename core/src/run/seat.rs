@@ -2,6 +2,7 @@
 
 use super::RunSpec;
 use crate::EventId;
+use crate::output::TurnEnd;
 use crate::usage::{Meter, Usage};
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,11 @@ impl Seat {
         self.unheard.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
     }
 
+    /// Whether its process is to break off its turn.
+    pub fn is_interrupted(&self) -> bool {
+        self.unheard.iter().any(|delivery| delivery.what == DeliveryKind::Interrupt)
+    }
+
     /// A new process has everything to hear that waits. One that has no conversation to resume is told all that was said, and
     /// one that has, but nothing new to hear, is told to go on.
     pub(crate) fn prepare(&mut self, at: EventId) {
@@ -80,10 +86,21 @@ impl Seat {
         self.unheard.remove(&heard)
     }
 
+    /// What a turn used, by the counts of the conversation, or by those of a process that has not shown one.
+    pub(crate) fn take(&mut self, end: &TurnEnd, fresh: &mut Meter) -> Usage {
+        self.talk.as_mut().map_or(fresh, |talk| &mut talk.meter).take(end)
+    }
+
     /// The harness does not have the conversation that it was to go on with.
     pub(crate) fn forget(&mut self, copied: bool) {
         self.talk = None;
         self.orphaned |= copied;
+    }
+
+    /// The history is no longer what the conversation is about.
+    pub(crate) fn begin_anew(&mut self) {
+        self.talk = None;
+        self.unheard.clear();
     }
 
     pub(crate) fn forget_interrupts(&mut self) {
@@ -95,11 +112,11 @@ impl Seat {
 
     /// A process has begun or resumed a conversation. One that is resumed under another name, like one that is copied from
     /// another agent's, may go on with the counts of the one before.
-    pub(crate) fn enter(&mut self, session: &str, spec: &RunSpec, copied: bool) {
+    pub(crate) fn enter(&mut self, session: &str, spec: &RunSpec, fresh: Meter) {
         let meter = match &self.talk {
             Some(talk) if talk.session == session => talk.meter,
             Some(_) => Meter::Inherited,
-            None => Meter::first(copied),
+            None => fresh,
         };
         let (harness, host) = (spec.harness.clone(), spec.host.clone());
         self.talk = Some(Talk { harness, session: session.to_owned(), host, meter });

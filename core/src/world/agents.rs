@@ -116,6 +116,7 @@ impl World {
         })?;
         self.forget_egg(agent, due);
         self.leave_parent(agent);
+        self.note_unwanted(agent);
         Ok(())
     }
 
@@ -222,8 +223,9 @@ impl World {
                 | MessageKind::Usage => {}
             }
         })?;
-        if !imported {
-            self.note_message(at, agent, kind);
+        match imported {
+            true => self.note_import(agent),
+            false => self.note_message(at, ts, agent, kind),
         }
         self.note_ready_fork(agent);
         Ok(())

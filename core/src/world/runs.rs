@@ -1,16 +1,20 @@
 //! How events change runs, and what agents that are run keep between them.
 
 use super::{Due, Impossible, World};
+use crate::agent::Agent;
 use crate::budget;
 use crate::outcome::{Cause, Outcome};
 use crate::output::{Output, TurnEnd};
 use crate::run::{DeliveryKind, Fence, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy};
-use crate::usage::Usage;
+use crate::session::SessionState;
+use crate::usage::{Meter, Usage};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
 use imbl::Vector;
 
 /// How many answers to calls can be asked for again: no agent waits for more at once.
 const KEPT_ANSWERS: usize = 64;
+/// How many of an agent's past runs are kept at hand. The log has them all.
+const KEPT_RUNS: u32 = 100;
 
 impl World {
     pub(super) fn run_requested(
@@ -38,17 +42,20 @@ impl World {
             parks: 0,
             requested: ts,
             last_output: ts,
+            addressed: ts,
             spooled: 0,
             calls: 0,
             answers: Vector::new(),
             copied: false,
             started: false,
+            heard: false,
             in_turn: false,
             silent: false,
             question: None,
             held: false,
             turns: 0,
             outcome: Outcome::default(),
+            meter: Meter::New,
             spent: Usage::default(),
         };
         self.runs.insert(agent, requested);
@@ -56,6 +63,11 @@ impl World {
         seat.talk.take_if(|talk| talk.harness != spec.harness || talk.host != spec.host);
         seat.prepare(at);
         self.reschedule(agent, None);
+        // Another daemon may have asked for the end of the session at the same moment.
+        let session = self.agent(agent).and_then(Agent::session).and_then(|session| self.session(session));
+        if session.is_some_and(|session| session.state != SessionState::Open) {
+            self.note_unwanted(agent);
+        }
         Ok(())
     }
 
@@ -69,6 +81,7 @@ impl World {
     ) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, seat| {
             run.copied = copied;
+            run.meter = Meter::first(copied);
             run.last_output = ts;
             seat.talk.iter_mut().for_each(|talk| talk.meter.new_process());
             run.state = match &run.state {
@@ -100,14 +113,21 @@ impl World {
             };
             run.started = true;
             run.begin_turn();
-            seat.enter(session, &run.spec, run.copied);
+            seat.enter(session, &run.spec, run.meter);
             Ok(())
         })
     }
 
-    pub(super) fn call_taken(&mut self, at: EventId, fence: Fence, number: u64) -> Result<(), Impossible> {
+    pub(super) fn call_taken(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        fence: Fence,
+        number: u64,
+    ) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, _| match number == run.calls + 1 {
             true => {
+                run.alive(ts);
                 run.calls = number;
                 run.answers.push_back((number, at));
                 if run.answers.len() > KEPT_ANSWERS {
@@ -135,9 +155,8 @@ impl World {
     ) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, _| match run.spooled <= upto {
             true => {
+                run.alive(ts);
                 run.spooled = upto;
-                run.last_output = run.last_output.max(ts);
-                run.silent = false;
                 Ok(())
             }
             false => Err("had said more"),
@@ -154,6 +173,7 @@ impl World {
     pub(super) fn message_heard(&mut self, at: EventId, fence: Fence, message: EventId) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, seat| {
             let heard = seat.hear(message).ok_or("had heard it")?;
+            run.heard = true;
             if heard.what != DeliveryKind::Interrupt {
                 run.begin_turn();
             }
@@ -177,12 +197,13 @@ impl World {
             run.in_turn = false;
             if !end.is_error {
                 run.parks = 0;
+            }
+            // One that does not listen may end as many turns as it likes: it does not do what it was started for.
+            if !end.is_error && run.heard {
                 run.crashes = 0;
             }
             seat.spent += spent;
-            seat.talk.iter_mut().for_each(|talk| {
-                talk.meter.take(end);
-            });
+            seat.take(end, &mut run.meter);
             if end.forgotten() && !run.started {
                 seat.forget(run.copied);
             }
@@ -277,6 +298,7 @@ impl World {
             run.answers.clear();
             run.copied = false;
             run.started = false;
+            run.heard = false;
             run.silent = false;
             run.held = false;
             run.outcome = Outcome::default();
@@ -313,18 +335,21 @@ impl World {
             Ok(())
         })?;
         self.past_runs.extend(past.map(|past| ((fence.agent, fence.run), past)));
+        self.past_runs.remove(&(fence.agent, fence.run.saturating_sub(KEPT_RUNS)));
         Ok(())
     }
 
     /// A message for an agent that is or was run has to reach its process. A cut ends the conversation: what was taken back
     /// cannot be unheard.
-    pub(super) fn note_message(&mut self, at: EventId, agent: AgentId, kind: MessageKind) {
+    pub(super) fn note_message(&mut self, at: EventId, ts: Timestamp, agent: AgentId, kind: MessageKind) {
         match kind {
-            MessageKind::User => self.change_seat(agent, |seat| seat.add(at, DeliveryKind::Message)),
-            MessageKind::Clear | MessageKind::Rewind => self.change_seat(agent, |seat| {
-                seat.talk = None;
-                seat.unheard.clear();
+            MessageKind::User => self.change_seat(agent, |run, seat| {
+                if seat.unheard.is_empty() {
+                    run.addressed = ts;
+                }
+                seat.add(at, DeliveryKind::Message);
             }),
+            MessageKind::Clear | MessageKind::Rewind => self.change_seat(agent, |_, seat| seat.begin_anew()),
             MessageKind::System
             | MessageKind::Assistant
             | MessageKind::ToolCall
@@ -338,19 +363,16 @@ impl World {
         }
     }
 
+    /// What comes from elsewhere was never part of the conversation: the next process is told everything.
+    pub(super) fn note_import(&mut self, agent: AgentId) {
+        self.change_seat(agent, |_, seat| seat.begin_anew());
+    }
+
     /// Nobody wants this agent's run any more; `settle` says so on the log.
     pub(super) fn note_unwanted(&mut self, agent: AgentId) {
         let runs = |run: &Run| run.is_open() && !matches!(run.state, RunState::Stopping { .. });
         if self.run(agent).is_some_and(runs) {
             self.unwanted.insert(agent);
-        }
-    }
-
-    /// Changes what an agent keeps, if it is or was run.
-    fn change_seat(&mut self, agent: AgentId, change: impl FnOnce(&mut Seat)) {
-        if let Some(seat) = self.seats.get_mut(&agent) {
-            change(seat);
-            self.note_wanted(agent);
         }
     }
 
@@ -363,47 +385,52 @@ impl World {
     ) -> Result<(), Impossible> {
         let agent = fence.agent;
         let impossible = |why| Impossible::Agent { at, agent, why };
-        let (run, seat) = (self.runs.get_mut(&agent), self.seats.get_mut(&agent));
-        let (run, seat) = run.zip(seat).ok_or(impossible("was never run"))?;
-        if run.number != fence.run || run.attempt != fence.attempt || !run.is_open() {
-            return Err(impossible("was at another attempt"));
-        }
-        let before = run.deadline();
-        change(run, seat).map_err(impossible)?;
-        // An answer is needed only as long as it stays as it was when the question was asked.
-        if let Some(question) = run.question.filter(|_| !run.silent && !run.is_broke()) {
-            run.question = None;
-            self.moot.insert(question);
-        }
-        self.reschedule(agent, before);
-        Ok(())
+        let mut answer = Err("was never run");
+        self.change_seat(agent, |run, seat| {
+            let meant = run.number == fence.run && run.attempt == fence.attempt && run.is_open();
+            answer = if meant { change(run, seat) } else { Err("was at another attempt") };
+        });
+        answer.map_err(impossible)
     }
 
-    /// Puts a run that has changed into its place among the deadlines and among what is wanted.
+    /// Changes the last run of an agent and what it keeps, if it was ever run.
+    fn change_seat(&mut self, agent: AgentId, change: impl FnOnce(&mut Run, &mut Seat)) {
+        let (run, seat) = (self.runs.get_mut(&agent), self.seats.get_mut(&agent));
+        if let Some((run, seat)) = run.zip(seat) {
+            let before = run.deadline(seat);
+            change(run, seat);
+            // An answer is needed only as long as it stays as it was when the question was asked.
+            let moot = run.question.filter(|_| !run.silent && !run.is_broke());
+            if moot.is_some() {
+                run.question = None;
+            }
+            self.moot.extend(moot);
+            self.reschedule(agent, before);
+        }
+    }
+
+    /// Puts a run that has changed into its place among the deadlines and among what is wanted. Touches the maps only when
+    /// something is different: whoever holds them compares by identity.
     fn reschedule(&mut self, agent: AgentId, before: Option<Timestamp>) {
-        let after = self.runs.get(&agent).and_then(Run::deadline);
+        let (run, seat) = (self.runs.get(&agent), self.seats.get(&agent));
+        let (after, wanted) = match run.zip(seat) {
+            Some((run, seat)) => (run.deadline(seat), run.wanted(seat)),
+            None => (None, None),
+        };
         if before != after {
             before.and_then(|due| self.deadlines.remove(&(due, Due::Run(agent))));
             self.deadlines.extend(after.map(|due| (due, Due::Run(agent))));
         }
-        match self.runs.get(&agent).is_some_and(|run| run.state == RunState::Starting) {
+        match run.is_some_and(|run| run.state == RunState::Starting) {
             true => self.starting.insert(agent),
             false => self.starting.remove(&agent),
         };
-        self.note_wanted(agent);
-    }
-
-    /// Touches the map only when something changed: whoever holds it compares by identity.
-    fn note_wanted(&mut self, agent: AgentId) {
-        let unheard = self.seats.get(&agent).map(|seat| &seat.unheard);
-        let wanted = self.runs.get(&agent).zip(unheard).and_then(|(run, unheard)| run.wanted(unheard));
-        if self.wanted.get(&agent) == wanted.as_ref() {
-            return;
+        if self.wanted.get(&agent) != wanted.as_ref() {
+            match wanted {
+                Some(wanted) => self.wanted.insert(agent, wanted),
+                None => self.wanted.remove(&agent),
+            };
         }
-        match wanted {
-            Some(wanted) => self.wanted.insert(agent, wanted),
-            None => self.wanted.remove(&agent),
-        };
     }
 }
 
@@ -417,6 +444,12 @@ impl Run {
     fn process_gone(&mut self, seat: &mut Seat) {
         self.in_turn = false;
         seat.forget_interrupts();
+    }
+
+    /// A sign of life.
+    fn alive(&mut self, ts: Timestamp) {
+        self.last_output = self.last_output.max(ts);
+        self.silent = false;
     }
 
     fn begin_turn(&mut self) {

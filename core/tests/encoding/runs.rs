@@ -274,20 +274,20 @@ fn state() -> impl Strategy<Value = RunState> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 5], [u64; 2], [bool; 5])>();
+    let counts = any::<([u32; 5], [u64; 2], [bool; 6])>();
     let answers = (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()));
-    (spec(), state(), counts, (instant(), instant()), answers, outcome(), usage()).prop_map(
+    (spec(), state(), counts, [instant(), instant(), instant()], answers, outcome(), (meter(), usage())).prop_map(
         |(
             spec,
             state,
-            (counts, [spooled, calls], [copied, started, in_turn, silent, held]),
+            (counts, [spooled, calls], [copied, started, heard, in_turn, silent, held]),
             times,
             (answers, question),
             outcome,
-            spent,
+            (meter, spent),
         )| {
             let [number, attempt, crashes, parks, turns] = counts;
-            let (requested, last_output) = times;
+            let [requested, last_output, addressed] = times;
             let answers = answers.into_iter().collect();
             Run {
                 number,
@@ -298,32 +298,38 @@ fn run() -> impl Strategy<Value = Run> {
                 parks,
                 requested,
                 last_output,
+                addressed,
                 spooled,
                 calls,
                 answers,
                 copied,
                 started,
+                heard,
                 in_turn,
                 silent,
                 question,
                 held,
                 turns,
                 outcome,
+                meter,
                 spent,
             }
         },
     )
 }
 
-fn seat() -> impl Strategy<Value = Seat> {
-    use DeliveryKind::*;
-    let meter = prop_oneof![
+fn meter() -> impl Strategy<Value = Meter> {
+    prop_oneof![
         Just(Meter::New),
         Just(Meter::Inherited),
         usage().prop_map(Meter::PerProcess),
         usage().prop_map(Meter::PerSession)
-    ];
-    let talk = (text(), text(), text(), meter).prop_map(|(harness, session, host, meter)| Talk {
+    ]
+}
+
+fn seat() -> impl Strategy<Value = Seat> {
+    use DeliveryKind::*;
+    let talk = (text(), text(), text(), meter()).prop_map(|(harness, session, host, meter)| Talk {
         harness,
         session,
         host,

@@ -9,8 +9,6 @@ use hatchery_core::run::{Act, StopWhy};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, EventId, Refusal, Timestamp};
 
-const SILENCE: &str =
-    "It has said nothing for 10 s in the middle of a turn. Answer `wait`, `stop`, or something to say to it.";
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 fn answer(question: u64, answer: &str) -> Command {

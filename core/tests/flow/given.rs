@@ -110,6 +110,11 @@ impl When {
         expected
     }
 
+    /// Whether it was not refused.
+    pub fn answer_is_ok(self) -> bool {
+        self.answer.is_ok()
+    }
+
     /// The refusal, and not a trace of the command.
     #[track_caller]
     pub fn refused(self, refusal: Refusal) -> Given {

@@ -1,3 +1,13 @@
 //! Runs: an agent at work in a process. One file a subject.
 
+mod begin;
+mod call;
+mod delivery;
+mod exit;
+mod output;
+mod park;
+mod silence;
+mod spending;
+mod stop;
+mod talk;
 pub mod words;

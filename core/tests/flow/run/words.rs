@@ -4,13 +4,19 @@ use crate::given::*;
 use hatchery_core::event::Refused;
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::{ApiError, ApiErrorKind, McpServer, Output, ServerStatus, TurnEnd};
-use hatchery_core::run::{Fence, OUR_SERVER, Process, RunSpec, Seat, StopWhy, wire_name};
+use hatchery_core::run::{Fence, OUR_SERVER, Process, Run, RunSpec, Seat, StopWhy, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Timestamp};
 
 pub const STALL_MS: u64 = 10_000;
+/// What the human is asked when nothing was heard for that long.
+pub const SILENCE: &str = "Nothing was heard of it for 10 s. Answer `wait`, `stop`, or something to say to it.";
 /// The name that the harness has for a conversation.
 pub const TALK: &str = "c-1";
+
+/// What is said of a process that was killed at work.
+pub const MID_TURN: &str =
+    "It ended in the middle of a turn (SIGKILL). Look at what it wrote to stderr. It can be resumed.";
 
 /// Ends after its turn, is resumed twice, waits out a limit.
 pub fn spec() -> RunSpec {
@@ -263,9 +269,14 @@ pub fn failed(spec: RunSpec, end: TurnEnd) -> Given {
 
 /// A process of A says something, and it is taken in: so many bytes as things said.
 pub fn hears<const N: usize>(it: Given, outputs: [Output; N]) -> When {
-    let run = it.world.run(A).expect("A is run");
+    let run = last_run(&it);
     let (of, from) = (run.fence(A), run.spooled);
     it.when(output(of, from, from + N as u64, outputs))
+}
+
+/// The last run of A.
+pub fn last_run(it: &Given) -> &Run {
+    it.world.run(A).expect("A is or was run")
 }
 
 pub fn seat(it: &Given) -> &Seat {

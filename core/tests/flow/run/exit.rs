@@ -1,0 +1,209 @@
+//! The end of a process, in every state and for every cause, and what becomes of its run.
+
+use super::words::*;
+use crate::given::*;
+use hatchery_core::output::{Output, TurnEnd};
+use hatchery_core::run::{RunSpec, RunState, StopWhy};
+use hatchery_core::{Cause, Command, Event, Exit, Refusal};
+
+const SAID_NOTHING: &str = "It ended before it said anything (exit code 1). Look at what it wrote to stderr.";
+const WELL: &str = "Its last turn ended well.";
+
+#[test]
+fn a_run_that_has_done_its_work_is_completed() {
+    let it = done(spec()).when(exit(first(), Exit::Code(0)));
+    let it = it.then([over(first(), Cause::Completed, Exit::Code(0), WELL)]);
+    assert!(matches!(last_run(&it).state, RunState::Ended { cause: Cause::Completed, .. }));
+    assert_eq!(it.world.past_runs(A).map(|(number, past)| (number, past.cause)).last(), Some((1, Cause::Completed)));
+    it.when(exit(first(), Exit::Code(0))).refused(Refusal::StaleAttempt(first()));
+}
+
+#[test]
+fn its_last_result_counts_and_not_its_exit_code() {
+    for exited in [Exit::Code(1), Exit::Signal(9), Exit::Unknown, Exit::LostWithMachine] {
+        let it = done(spec()).when(exit(first(), exited));
+        let detail = match exited {
+            Exit::Unknown => WELL.to_owned(),
+            other => format!("Its last turn ended well; only then did the process end with {other}."),
+        };
+        it.then([over(first(), Cause::Completed, exited, &detail)]);
+    }
+    // And without a result, leaving with 0 is a crash.
+    let detail = "It ended in the middle of a turn (exit code 0). Look at what it wrote to stderr. It can be resumed.";
+    let it = working(spec()).when(exit(first(), Exit::Code(0)));
+    it.then([crashed(first(), Exit::Code(0), detail), resumed(attempt(2))]);
+}
+
+#[test]
+fn a_crash_is_resumed_until_the_retries_are_spent() {
+    let mut it = wanted(spec());
+    for count in 1..=2 {
+        let of = attempt(count);
+        let crash = it.and(spawned(of)).when(exit(of, Exit::Code(1)));
+        it = crash.then([crashed(of, Exit::Code(1), SAID_NOTHING), resumed(of.next())]);
+        assert_eq!(last_run(&it).crashes, count);
+    }
+    let it = it.and(spawned(attempt(3))).when(exit(attempt(3), Exit::Code(1)));
+    it.then([over(attempt(3), Cause::Crashed, Exit::Code(1), SAID_NOTHING)]);
+}
+
+#[test]
+fn a_crash_without_retries_ends_the_run() {
+    let it = present(RunSpec { retries: 0, ..spec() }).when(exit(first(), Exit::Code(1)));
+    it.then([over(first(), Cause::Crashed, Exit::Code(1), SAID_NOTHING)]);
+}
+
+#[test]
+fn a_turn_that_ends_well_gives_the_retries_back() {
+    let it = working(spec()).and(crashed(first(), Exit::Signal(9), "")).and(resumed(attempt(2)));
+    let it = it.and(spawned(attempt(2))).and(begun(attempt(2))).and(heard(attempt(2), 10));
+    assert_eq!(last_run(&it).crashes, 1);
+    assert_eq!(last_run(&it.clone().and(turn_ended(attempt(2), refused(500), usage(0)))).crashes, 1);
+    assert_eq!(last_run(&it.and(turn_ended(attempt(2), well(), usage(0)))).crashes, 0);
+}
+
+/// It would fail again in the same way.
+#[test]
+fn what_could_not_even_be_started_is_not_tried_again() {
+    let evidence = Some("there is no harness `x`".to_owned());
+    let it = wanted(spec()).when(Command::ReportExit { of: first(), exit: Exit::NotStarted, evidence });
+    let detail = "It could not be started. It left behind: there is no harness `x`";
+    it.then([over(first(), Cause::Crashed, Exit::NotStarted, detail)]);
+}
+
+#[test]
+fn the_evidence_is_for_crashes_and_has_a_limit() {
+    let report =
+        |evidence: &str| Command::ReportExit { of: first(), exit: Exit::Code(1), evidence: Some(evidence.into()) };
+    let it = present(RunSpec { retries: 0, ..spec() }).when(report(&"é".repeat(5_000)));
+    let start = format!("{SAID_NOTHING} It left behind: ");
+    let detail = format!("{start}{}", "é".repeat(1_000 - start.chars().count()));
+    it.then([over(first(), Cause::Crashed, Exit::Code(1), &detail)]);
+    let detail = "Its last turn ended well; only then did the process end with exit code 1.";
+    done(spec()).when(report("a warning")).then([over(first(), Cause::Completed, Exit::Code(1), detail)]);
+}
+
+/// Each failure of a turn, and whether it is the end of the run.
+#[test]
+fn a_failed_turn_has_its_cause() {
+    let too_long = TurnEnd { terminal_reason: Some("prompt_too_long".into()), ..refused(400) };
+    let final_ones = [
+        (refused(401), Cause::Unauthorised, "Log in again or mend the key, then resume it."),
+        (refused(403), Cause::Unauthorised, "Log in again or mend the key, then resume it."),
+        (refused(402), Cause::OutOfCredit, "Add credit to the account, then resume it."),
+        (
+            refused(413),
+            Cause::PromptTooLong,
+            "Its history is too long for the model: compact it, or begin anew with less.",
+        ),
+        (too_long, Cause::PromptTooLong, "Its history is too long for the model: compact it, or begin anew with less."),
+    ];
+    for (end, cause, advice) in final_ones {
+        let it = failed(spec(), end).when(exit(first(), Exit::Code(1)));
+        it.then([over(first(), cause, Exit::Code(1), &format!("It failed: success. {advice}"))]);
+    }
+    let it = working(spec()).and(noted(first(), billing())).and(turn_ended(first(), refused(400), usage(0)));
+    let it = it.when(exit(first(), Exit::Code(1)));
+    let detail = "It failed: no credit. Add credit to the account, then resume it.";
+    it.then([over(first(), Cause::OutOfCredit, Exit::Code(1), detail)]);
+    let it = failed(spec(), refused(500)).when(exit(first(), Exit::Code(1)));
+    let detail = "It failed: success. Resume it, or begin anew.";
+    it.then([crashed(first(), Exit::Code(1), detail), resumed(attempt(2))]);
+}
+
+#[test]
+fn a_run_whose_turn_was_broken_off_was_ended_by_the_user() {
+    let it = failed(spec(), broken_off()).when(exit(first(), Exit::Code(0)));
+    let detail = "Its last turn was interrupted (exit code 0). It can be resumed.";
+    it.then([over(first(), Cause::UserEnded, Exit::Code(0), detail)]);
+}
+
+#[test]
+fn a_machine_that_went_down_is_a_crash_that_is_resumed() {
+    let lost = Event::RunCrashed {
+        of: first(),
+        cause: Cause::LostWithMachine,
+        detail: "The machine went down under it. It can be resumed.".into(),
+        exit: Exit::LostWithMachine,
+        forgotten: false,
+    };
+    let it = working(spec()).when(exit(first(), Exit::LostWithMachine));
+    it.then([lost.clone(), resumed(attempt(2))]);
+    let it = present(spec()).when(exit(first(), Exit::LostWithMachine));
+    it.then([lost, resumed(attempt(2))]);
+}
+
+/// A process that had nothing to do leaves nothing undone; to nudge a new one would cost a turn for nothing.
+#[test]
+fn one_that_was_to_stay_and_left_between_two_turns_is_not_resumed_for_nothing() {
+    for (exited, cause) in [(Exit::Signal(9), Cause::Crashed), (Exit::LostWithMachine, Cause::LostWithMachine)] {
+        let detail = format!("It ended between two turns ({exited}). Say something to it, and it goes on.");
+        let it = done(staying()).when(exit(first(), exited)).then([over(first(), cause, exited, &detail)]);
+        let it = it.when(tell(A, "more", Some(staying())));
+        let it = it.then([said(A, "more"), Event::RunRequested { agent: A, run: 2, spec: staying() }]);
+        assert_eq!(unheard(&it), [12], "the conversation goes on");
+        assert!(seat(&it).talk.is_some());
+    }
+    let it = done(staying()).when(exit(first(), Exit::Code(0)));
+    it.then([over(first(), Cause::Completed, Exit::Code(0), WELL)]);
+    // One that has something to hear is.
+    let detail = "It ended between two turns (SIGKILL). Say something to it, and it goes on.";
+    let it = done(staying()).and(said(A, "more")).when(exit(first(), Exit::Signal(9)));
+    it.then([crashed(first(), Exit::Signal(9), detail), resumed(attempt(2))]);
+}
+
+#[test]
+fn what_was_said_while_it_was_leaving_is_heard_by_the_next_process() {
+    let it = done(spec()).and(said(A, "wait")).when(exit(first(), Exit::Code(0))).then([resumed(attempt(2))]);
+    assert_eq!(unheard(&it), [11]);
+    let it = failed(spec(), broken_off()).and(said(A, "rather this")).when(exit(first(), Exit::Code(0)));
+    assert_eq!(unheard(&it.then([resumed(attempt(2))])), [11]);
+}
+
+#[test]
+fn an_interrupt_that_came_too_late_does_not_bring_a_process_back() {
+    let it = working(spec()).and(interrupted(first())).and(turn_ended(first(), well(), usage(0)));
+    let it = it.when(exit(first(), Exit::Code(0)));
+    let it = it.then([over(first(), Cause::Completed, Exit::Code(0), WELL)]);
+    assert_eq!(unheard(&it), [0; 0]);
+}
+
+/// Else a process that never listens would be started again for ever.
+#[test]
+fn a_process_that_left_without_listening_has_crashed() {
+    let deaf = "It ended without having heard what was said to it (exit code 0).";
+    let mut it = wanted(spec());
+    for of in [attempt(1), attempt(2)] {
+        it = it.and(spawned(of)).and(begun(of)).and(turn_ended(of, well(), usage(0)));
+        it = it.when(exit(of, Exit::Code(0))).then([crashed(of, Exit::Code(0), deaf), resumed(of.next())]);
+    }
+    let of = attempt(3);
+    let it = it.and(spawned(of)).and(begun(of)).and(turn_ended(of, well(), usage(0)));
+    it.when(exit(of, Exit::Code(0))).then([over(of, Cause::Crashed, Exit::Code(0), deaf)]);
+}
+
+#[test]
+fn an_exit_is_believed_in_every_state_that_may_have_a_process() {
+    let ends = |it: Given| it.when(exit(first(), Exit::Signal(15))).answer_is_ok();
+    for it in [wanted(spec()), present(spec()), working(spec()), done(spec())] {
+        assert!(ends(it.clone()));
+        assert!(ends(it.and(stopping(first(), StopWhy::User))));
+    }
+    let limit = Output::Limit { rejected: true, resets_at: None, window: None };
+    let it = working(spec()).and(noted(first(), limit)).and(turn_ended(first(), refused(429), usage(0)));
+    let it = it.and(parked(first(), Cause::RateLimited, 9_000, ""));
+    it.when(exit(first(), Exit::Code(1))).refused(Refusal::StaleAttempt(first()));
+    given([created(A, None)]).when(exit(first(), Exit::Code(1))).refused(Refusal::NoRun(A));
+}
+
+#[test]
+fn only_the_latest_runs_are_kept_at_hand() {
+    let mut it = given([created(A, None)]);
+    for number in 1..=103 {
+        let of = hatchery_core::run::Fence { agent: A, run: number, attempt: 1 };
+        it = it.and(Event::RunRequested { agent: A, run: number, spec: spec() });
+        it = it.and(over(of, Cause::Completed, Exit::Code(0), ""));
+    }
+    let kept: Vec<u32> = it.world.past_runs(A).map(|(number, _)| number).collect();
+    assert_eq!(kept, (4..=103).collect::<Vec<_>>());
+}
