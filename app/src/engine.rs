@@ -13,10 +13,12 @@
 mod handle;
 mod page;
 pub mod recent;
+mod replay;
 pub mod snapshot;
 
 pub use handle::{FollowError, Follower, Handle, HistoryError};
 pub use page::{PAGE_ROWS, Page};
+pub use replay::{Replay, Replayed};
 
 use crate::clock::Clock;
 use crate::store::{Batch, Row, Runs, Snapshot, Store, StoreError};
