@@ -14,6 +14,8 @@ use crate::run::{Fence, Process, RunSpec, StopWhy};
 use crate::session::EndReason;
 use crate::usage::{Money, Usage};
 use crate::{AgentId, Refusal, SessionId, Timestamp};
+use serde::de::IntoDeserializer as _;
+use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::Write as _;
@@ -478,6 +480,19 @@ struct Body<'a> {
 
 /// Inside a text the quotes would be escaped, so this is the type and nothing else.
 const MESSAGE_MARK: &str = r#""type":"message_added""#;
+
+/// A message's kind stands in front of its text, so this is found early and at the right place, for the same reason.
+const KIND_MARK: &str = r#""kind":""#;
+
+/// The kind of a stored message, or nothing for what is no message. For those who hand a body on as it is and need not know more.
+pub fn message_kind(id: EventId, body: &str) -> Result<Option<MessageKind>, Unreadable> {
+    if !body.contains(MESSAGE_MARK) {
+        return Ok(None);
+    }
+    let kind = body.split_once(KIND_MARK).and_then(|(_, rest)| rest.split_once('"')).map_or("", |(kind, _)| kind);
+    let kind: StrDeserializer<'_, serde_json::Error> = kind.into_deserializer();
+    MessageKind::deserialize(kind).map(Some).map_err(|source| Unreadable { id, source })
+}
 
 /// Most of a log is messages. Read by their fields they cost far less than as a flattened, tagged enum, which
 /// has to put everything aside until it has seen the tag.

@@ -190,19 +190,30 @@ impl Said {
     }
 }
 
-/// Marks what interruptions took back: from the last user's message before each marker, or from the start, to the marker.
+/// Marks what interruptions took back.
 pub fn mark_interrupted(said: &mut [Said]) {
+    let kinds: Vec<MessageKind> = said.iter().map(|it| it.kind).collect();
+    for turn in interrupted(kinds) {
+        said[turn].iter_mut().for_each(|it| it.interrupted = true);
+    }
+}
+
+/// What interruptions took back of messages of these kinds: from the last user's message before each marker, or from the
+/// start, to the marker.
+pub fn interrupted(kinds: impl IntoIterator<Item = MessageKind>) -> Vec<std::ops::Range<usize>> {
+    let mut turns = Vec::new();
     let mut turn = 0;
-    for at in 0..said.len() {
-        if said[at].kind == MessageKind::User {
+    for (at, kind) in kinds.into_iter().enumerate() {
+        if kind == MessageKind::User {
             turn = at;
         }
-        if said[at].kind == MessageKind::Interrupted {
-            said[turn..=at].iter_mut().for_each(|it| it.interrupted = true);
+        if kind == MessageKind::Interrupted {
+            turns.push(turn..at + 1);
             // What is marked once need not be marked again by the next marker.
             turn = at + 1;
         }
     }
+    turns
 }
 
 /// Where a fork from an earlier message has its origin: the agent in whose part of the history the message stands.

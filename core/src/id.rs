@@ -2,8 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 /// How many characters an id has when written.
@@ -66,8 +68,7 @@ macro_rules! id {
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 if deserializer.is_human_readable() {
-                    let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                    text.parse().map_err(serde::de::Error::custom)
+                    deserializer.deserialize_str(Text(PhantomData))
                 } else {
                     <[u8; 16]>::deserialize(deserializer).map(Self)
                 }
@@ -112,6 +113,21 @@ fn parsed(text: &str) -> Option<[u8; 16]> {
     }
     let count = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
     (count == bytes.len()).then_some(bytes)
+}
+
+/// Reads an id where it stands. A log has one or more in every line, and a copy of each would cost more than reading it.
+struct Text<T>(PhantomData<T>);
+
+impl<T: FromStr<Err = NotAnId>> Visitor<'_> for Text<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an id")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
 }
 
 #[cfg(test)]

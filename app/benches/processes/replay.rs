@@ -23,7 +23,7 @@ pub fn run(effort: Effort, table: &mut Table) {
         tree::stop(engine);
         let engine = tree::start(&url);
         let bare = Connection::open(&file).unwrap();
-        let ours = || millis(|| assert_eq!(runtime().block_on(engine.handle.history(leaf)).unwrap().len(), ROWS));
+        let ours = || millis(|| assert_eq!(runtime().block_on(engine.handle.replay(leaf)).unwrap().len(), ROWS));
         let pairs = in_turns(rounds, ours, || millis(|| assert_eq!(scan(&bare), ROWS)));
         table.add(
             format!("replay of {depth} × {each} on SQLite, against a bare scan"),
@@ -42,7 +42,7 @@ pub fn run(effort: Effort, table: &mut Table) {
         tree::stop(engine);
         let engine = tree::start(&url);
         let original = runtime().block_on(Original::build(&database.url(), depth, each));
-        let ours = || millis(|| assert_eq!(runtime().block_on(engine.handle.history(leaf)).unwrap().len(), ROWS));
+        let ours = || millis(|| assert_eq!(runtime().block_on(engine.handle.replay(leaf)).unwrap().len(), ROWS));
         let theirs = || millis(|| assert_eq!(runtime().block_on(original.replay(depth)), ROWS));
         let pairs = in_turns(effort.pick(3, 15), ours, theirs);
         let what = format!("replay of {depth} × {each} on PostgreSQL, against two queries for each ancestor");

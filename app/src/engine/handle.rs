@@ -2,6 +2,7 @@
 
 use super::page::{PAGE_ROWS, Page, PageWriter};
 use super::recent::Recent;
+use super::replay::Replay;
 use super::{Job, SubmitError};
 use crate::store::{Store, StoreError};
 use hatchery_core::event::Unreadable;
@@ -92,18 +93,15 @@ impl Handle {
     }
 
     /// An agent's whole history, inherited parts first, with what was interrupted marked.
-    pub async fn history(&self, agent: AgentId) -> Result<Vec<Said>, HistoryError> {
+    pub async fn replay(&self, agent: AgentId) -> Result<Replay, HistoryError> {
         let View { world, recent } = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).clone();
         let store = Arc::clone(&self.shared.store);
         let read = move || {
             let parts = history::ranges(&world, agent);
-            let mut found: Vec<Said> = Vec::new();
+            let mut replay = Replay::default();
             let mut problem = None;
-            store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match said(id, body) {
-                Ok(said) => {
-                    found.extend(said);
-                    ControlFlow::Continue(())
-                }
+            store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match replay.push(id, body) {
+                Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     problem = Some(error);
                     ControlFlow::Break(())
@@ -112,15 +110,19 @@ impl Handle {
             if let Some(error) = problem {
                 return Err(HistoryError::Unreadable(error));
             }
-            found.sort_by_key(|said| said.id);
-            found.dedup_by_key(|said| said.id);
-            history::mark_interrupted(&mut found);
-            Ok(found)
+            replay.finish();
+            Ok(replay)
         };
         match tokio::task::spawn_blocking(read).await {
-            Ok(said) => said,
+            Ok(replay) => replay,
             Err(error) => Err(StoreError::Broken(error.to_string()).into()),
         }
+    }
+
+    /// The same, taken out of its JSON, for those who work with it.
+    pub async fn history(&self, agent: AgentId) -> Result<Vec<Said>, HistoryError> {
+        let replay = self.replay(agent).await?;
+        Ok(replay.iter().filter_map(|message| message.said().transpose()).collect::<Result<_, _>>()?)
     }
 
     /// Every event after a place in the log: first what is there, then what comes, each once, in order.
@@ -140,8 +142,8 @@ impl Handle {
         let page = self.read(message.before(), 1).await?;
         let Some((id, json)) = page.events().next().filter(|(id, _)| *id == message) else { return Ok(false) };
         let body = std::str::from_utf8(&json).map_err(|error| StoreError::Damaged(error.to_string()))?;
-        let owner = said(id, body)?.map(|said| said.agent);
-        let inside = |part: &history::Range| part.after < id && id <= part.upto && owner == Some(part.agent);
+        let Event::MessageAdded { agent: owner, .. } = Record::read(id, body)?.event else { return Ok(false) };
+        let inside = |part: &history::Range| part.after < id && id <= part.upto && owner == part.agent;
         Ok(history::ranges(&world, agent).iter().any(inside))
     }
 
@@ -237,14 +239,4 @@ async fn read_page(store: Arc<dyn Store>, after: EventId, limit: usize) -> Resul
         Ok(page) => page,
         Err(error) => Err(StoreError::Broken(error.to_string())),
     }
-}
-
-fn said(id: EventId, body: &str) -> Result<Option<Said>, Unreadable> {
-    let record = Record::read(id, body)?;
-    Ok(match record.event {
-        Event::MessageAdded { agent, kind, content, source_id, .. } => {
-            Some(Said { id, agent, kind, content, source_id, interrupted: false })
-        }
-        _ => None,
-    })
 }

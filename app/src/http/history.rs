@@ -3,15 +3,17 @@
 use super::agents::{find, tell};
 use super::error::{ApiError, Body, Path, Query, Text};
 use super::{Accepted, Api};
-use crate::engine::HistoryError;
+use crate::engine::{HistoryError, Replayed};
 use crate::history_import;
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
-use hatchery_core::history::{RewindTo, Said, SourceId};
-use hatchery_core::{AgentId, Command, EventId, MessageKind, Refusal};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use hatchery_core::history::{RewindTo, SourceId};
+use hatchery_core::{AgentId, Command, EventId, MessageKind, Refusal, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::Write as _;
 
 /// The largest file of histories. One file is one forest, whose lines refer to each other: it cannot come in parts, and it is
 /// held in memory while it is taken in.
@@ -66,6 +68,8 @@ pub struct HistoryView {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MessageView {
     pub id: EventId,
+    /// When it was said, in milliseconds since 1970.
+    pub ts: Timestamp,
     /// Whose message it is: the agent's own, or an ancestor's.
     pub agent: AgentId,
     pub kind: MessageKind,
@@ -83,14 +87,6 @@ pub struct ImportView {
     /// The file's agent ids, and ours.
     pub agents: BTreeMap<String, AgentId>,
     pub messages: u64,
-}
-
-impl From<Said> for MessageView {
-    fn from(said: Said) -> Self {
-        let reaches_model = said.reaches_model();
-        let Said { id, agent, kind, content, source_id, interrupted } = said;
-        Self { id, agent, kind, content, source_id, interrupted, reaches_model }
-    }
 }
 
 impl From<HistoryError> for ApiError {
@@ -111,12 +107,25 @@ pub async fn read(
     State(api): State<Api>,
     reference: Path<String>,
     query: Query<HistoryQuery>,
-) -> Result<Json<HistoryView>, ApiError> {
+) -> Result<Response, ApiError> {
     let agent = find(&api, &reference.0)?;
-    let said = api.handle.history(agent).await?;
-    let messages =
-        said.into_iter().map(MessageView::from).filter(|message| query.0.full || message.reaches_model).collect();
-    Ok(Json(HistoryView { agent, messages }))
+    let replay = api.handle.replay(agent).await?;
+    let mut body = format!("{{\"agent\":\"{agent}\",\"messages\":[").into_bytes();
+    let shown = replay.iter().filter(|message| query.0.full || message.reaches_model());
+    for (at, message) in shown.enumerate() {
+        body.extend_from_slice(if at == 0 { b"" } else { b"," });
+        write_message(&mut body, &message);
+    }
+    body.extend_from_slice(b"]}");
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// A [`MessageView`]: the message as it is stored, and what follows from its place in the history.
+fn write_message(out: &mut Vec<u8>, message: &Replayed<'_>) {
+    let Replayed { id, body, interrupted, .. } = *message;
+    let (reaches_model, rest) = (message.reaches_model(), body.strip_prefix('{').unwrap_or(body));
+    write!(out, "{{\"id\":{id},\"interrupted\":{interrupted},\"reaches_model\":{reaches_model},{rest}")
+        .expect("a vector takes what it is given");
 }
 
 /// Add a message to an agent's history.

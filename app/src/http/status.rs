@@ -50,7 +50,7 @@ pub struct FsckRequest {
 /// Whether the daemon is alive. Needs no token.
 #[utoipa::path(get, path = "/api/health", operation_id = "health", tag = "daemon", security(()), responses((status = 200, description = "It is alive", body = Health)))]
 pub async fn health(State(api): State<Api>) -> Json<Health> {
-    let status = if api.handle.trouble().is_some() { Activity::StoreTrouble } else { Activity::Ok };
+    let status = if api.handle.trouble().is_some() { Condition::StoreTrouble } else { Condition::Ok };
     Json(Health { status, version: env!("CARGO_PKG_VERSION") })
 }
 

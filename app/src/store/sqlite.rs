@@ -5,7 +5,7 @@ use super::migration::{self, Migration};
 use super::{Batch, Hint, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, Visit};
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -59,25 +59,22 @@ impl Sqlite {
         result
     }
 
-    fn writing<T>(
-        &self,
-        write: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, Problem>,
-    ) -> Result<T, StoreError> {
-        let mut writer = self.writer();
-        let before = head_of(&writer).map_err(|error| explain(&self.path, error))?;
-        let transaction = writer
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|error| explain(&self.path, error))?;
-        let done = match write(&transaction) {
+    /// Writes all of it or nothing. `write` is told where the log ends.
+    fn writing<T>(&self, write: impl FnOnce(&Connection, EventId) -> Result<T, Problem>) -> Result<T, StoreError> {
+        let writer = self.writer();
+        let explain = |error| explain(&self.path, error);
+        let transaction = Transaction::begin(&writer).map_err(explain)?;
+        let before = head_of(&writer).map_err(explain)?;
+        let done = match write(&writer, before) {
             Ok(done) => done,
             Err(Problem::Known(error)) => return Err(error),
-            Err(Problem::Sql(error)) => return Err(explain(&self.path, error)),
+            Err(Problem::Sql(error)) => return Err(explain(error)),
         };
         match transaction.commit() {
             Ok(()) => Ok(done),
             // A commit that fails half-way is rolled back; ask the file whether that is so before saying it.
             Err(error) => match head_of(&writer) {
-                Ok(head) if head == before => Err(explain(&self.path, error)),
+                Ok(head) if head == before => Err(explain(error)),
                 _ => Err(StoreError::Unknown(error.to_string())),
             },
         }
@@ -91,7 +88,7 @@ impl Store for Sqlite {
             applied(&writer).map_err(|error| explain(&self.path, error))?
         };
         for Migration { name, sqlite, .. } in migration::pending(&applied)? {
-            self.writing(|transaction| {
+            self.writing(|transaction, _| {
                 transaction.execute_batch(sqlite)?;
                 transaction.execute("INSERT INTO migrations (name) VALUES (?1)", [name])?;
                 Ok(())
@@ -105,8 +102,7 @@ impl Store for Sqlite {
     }
 
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
-        self.writing(|transaction| {
-            let head = head_of(transaction)?;
+        self.writing(|transaction, head| {
             if head != batch.seen && (batch.fixed || touched_since(transaction, batch)?) {
                 return Err(Problem::Known(StoreError::Conflict));
             }
@@ -146,7 +142,7 @@ impl Store for Sqlite {
     }
 
     fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError> {
-        self.writing(|transaction| {
+        self.writing(|transaction, _| {
             add_snapshot(transaction, snapshot)?;
             transaction.execute(
                 "DELETE FROM snapshots WHERE at NOT IN (SELECT at FROM snapshots ORDER BY at DESC LIMIT ?1)",
@@ -193,7 +189,7 @@ impl Store for Sqlite {
     }
 
     fn rebuild(&self, snapshot: &Snapshot, runs: &Runs) -> Result<bool, StoreError> {
-        self.writing(|transaction| {
+        self.writing(|transaction, _| {
             if indexed_of(transaction)? > runs.upto {
                 return Ok(false);
             }
@@ -219,6 +215,32 @@ impl Store for Sqlite {
 
     /// Nobody else writes to this file: the daemon's lock sees to it.
     fn on_foreign_append(&self, _hint: Hint) {}
+}
+
+/// A transaction that rolls back unless it is committed. Unlike rusqlite's own it does not parse its statements each time,
+/// which a lone append would feel.
+struct Transaction<'a>(&'a Connection);
+
+impl<'a> Transaction<'a> {
+    fn begin(connection: &'a Connection) -> rusqlite::Result<Self> {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        Ok(Self(connection))
+    }
+
+    fn commit(self) -> rusqlite::Result<()> {
+        self.0.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit()
+            && let Err(error) = self.0.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%error, "a transaction could not be rolled back");
+        }
+    }
 }
 
 /// Either our own verdict or SQLite's.

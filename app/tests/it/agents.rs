@@ -333,9 +333,16 @@ fn times_do_not_matter() {
             for part in ["id", "parent", "state", "name", "forkedFrom", "forkPoint", "lastMessage", "messages"] {
                 assert_eq!(was[part], is[part], "{clock}: {part}");
             }
-            assert_eq!((said, unread), (says, mail), "{clock}");
+            assert_eq!((timeless(said), unread), (timeless(says), mail), "{clock}");
         }
     }
+}
+
+/// A history without when it was said.
+fn timeless(history: &[Value]) -> Vec<Value> {
+    let mut history = history.to_vec();
+    history.iter_mut().for_each(|message| message["ts"] = Value::Null);
+    history
 }
 
 #[test]
