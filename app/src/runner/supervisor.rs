@@ -181,7 +181,11 @@ impl Supervisor {
     async fn tell(&mut self, act: &Act) -> Result<(), Trouble> {
         let mut told = match self.told.take() {
             Some(told) => told,
-            None => self.folder.orders()?,
+            None => {
+                // Whoever wrote them may have been killed before the bell was rung.
+                self.folder.ring();
+                self.folder.orders()?
+            }
         };
         let orders = match act {
             Act::Stop if told.iter().any(|order| matches!(order, Order::Stop { .. })) => Vec::new(),

@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::{Builder, Runtime};
 
 /// How long a server may take to shake hands. The real CLI goes on without it after about this time.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
 pub struct Servers {
