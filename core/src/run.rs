@@ -191,8 +191,24 @@ pub struct Talk {
     pub session: String,
     /// The machine that has it.
     pub host: String,
+    /// The folder that it is held in; the project's root without.
+    pub folder: Option<String>,
     /// What its own counts were when it last reported them.
     pub meter: Meter,
+}
+
+/// A conversation inside a harness that was begun without us.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ForeignTalk {
+    pub harness: String,
+    /// The harness's own name for it.
+    pub session: String,
+    /// The machine that has it.
+    pub host: String,
+    /// The folder that it was held in; the project's root without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
 }
 
 /// Something to be said to a process, known by the event that caused it.
@@ -299,6 +315,30 @@ impl Run {
         };
         Some(Wanted { run: self.number, attempt: self.attempt, host: self.spec.host.clone(), act })
     }
+}
+
+/// Gives an agent that was never run a conversation that was begun elsewhere. A conversation has one agent: two would speak
+/// into each other's words.
+pub(crate) fn adopt(
+    world: &World,
+    agent: AgentId,
+    talk: &ForeignTalk,
+    name: Option<&str>,
+) -> Result<Vec<Event>, Refusal> {
+    crate::agent::check_name(name)?;
+    check_texts([Some(&talk.harness), Some(&talk.session), Some(&talk.host), talk.folder.as_ref()])?;
+    living(world, agent)?;
+    if world.seat(agent).is_some() {
+        return Err(Refusal::HasTalk(agent));
+    }
+    // One whose agent is dead, and all its processes, can be taken over.
+    let held = |owner: &AgentId| living(world, *owner).is_ok() || at_rest(world, *owner).is_err();
+    if let Some(owner) = world.whose_talk(&talk.session).filter(held) {
+        let name = world.agent(owner).and_then(|it| it.name.clone());
+        return Err(Refusal::TalkTaken { session: talk.session.clone(), agent: owner, name });
+    }
+    let named = name.map(|name| Event::AgentRenamed { agent, name: Some(name.to_owned()) });
+    Ok(named.into_iter().chain([Event::TalkAdopted { agent, talk: talk.clone() }]).collect())
 }
 
 /// Asks for a process that plays the agent.
@@ -569,8 +609,17 @@ pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {
     if spec.retries > MAX_RETRIES {
         return Err(Refusal::TooManyRetries { retries: spec.retries });
     }
-    let texts =
-        [Some(&spec.harness), Some(&spec.host), spec.folder.as_ref(), spec.model.as_ref(), spec.script.as_ref()];
+    check_texts([
+        Some(&spec.harness),
+        Some(&spec.host),
+        spec.folder.as_ref(),
+        spec.model.as_ref(),
+        spec.script.as_ref(),
+    ])
+}
+
+/// They are kept in memory, and end up on a command line.
+fn check_texts<const N: usize>(texts: [Option<&String>; N]) -> Result<(), Refusal> {
     match texts.into_iter().flatten().find(|text| text.is_empty() || text.len() > MAX_SPEC_BYTES) {
         Some(text) => Err(Refusal::BadSpec { text: text.chars().take(64).collect() }),
         None => Ok(()),
@@ -657,13 +706,13 @@ impl Listener {
 }
 
 /// A tool call as it stands in a history.
-fn tool_call(id: &str, name: &str, input: &str) -> String {
+pub(crate) fn tool_call(id: &str, name: &str, input: &str) -> String {
     let input: serde_json::Value = serde_json::from_str(input).unwrap_or_else(|_| input.into());
     serde_json::json!({ "id": id, "name": name, "input": input }).to_string()
 }
 
 /// What a tool answered, as it stands in a history.
-fn tool_result(id: &str, content: &str, is_error: bool) -> String {
+pub(crate) fn tool_result(id: &str, content: &str, is_error: bool) -> String {
     serde_json::json!({ "id": id, "content": content, "is_error": is_error }).to_string()
 }
 

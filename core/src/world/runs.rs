@@ -3,7 +3,9 @@
 use super::{Due, Impossible, World};
 use crate::outcome::{Cause, Outcome};
 use crate::output::{Output, TurnEnd};
-use crate::run::{Delivery, DeliveryKind, Fence, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk};
+use crate::run::{
+    Delivery, DeliveryKind, Fence, ForeignTalk, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk,
+};
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
 use imbl::Vector;
@@ -14,6 +16,22 @@ const KEPT_ANSWERS: usize = 64;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 impl World {
+    pub(super) fn talk_adopted(&mut self, at: EventId, agent: AgentId, talk: &ForeignTalk) -> Result<(), Impossible> {
+        self.change_living(at, agent, |_| {})?;
+        if self.seats.contains_key(&agent) {
+            return Err(Impossible::Agent { at, agent, why: "had been run" });
+        }
+        let ForeignTalk { harness, session, host, folder } = talk.clone();
+        if let Some(before) = self.talks.insert(session.clone(), agent) {
+            // It is dead; its children must not copy what is said to somebody else from now on.
+            self.change_seat(before, |seat| seat.talk = None);
+        }
+        // What it cost before is not ours to count.
+        let talk = Talk { harness, session, host, folder, meter: Meter::Inherited };
+        self.seats.insert(agent, Seat { talk: Some(talk), ..Seat::default() });
+        Ok(())
+    }
+
     pub(super) fn run_requested(
         &mut self,
         at: EventId,
@@ -94,7 +112,7 @@ impl World {
     pub(super) fn run_started(&mut self, at: EventId, fence: Fence, session: &str) -> Result<(), Impossible> {
         let mut place = None;
         self.change_run(at, fence, |run| {
-            place = Some((run.spec.harness.clone(), run.spec.host.clone(), run.copied));
+            place = Some((run.spec.clone(), run.copied));
             run.begin_turn();
             run.state = match &run.state {
                 RunState::Spawned { process } => RunState::Running { process: process.clone() },
@@ -108,11 +126,11 @@ impl World {
         })?;
         self.change_seat(fence.agent, |seat| {
             let known = seat.talk.take().filter(|talk| talk.session == session);
-            seat.talk = place.map(|(harness, host, copied)| {
+            seat.talk = place.map(|(RunSpec { harness, host, folder, .. }, copied)| {
                 let fresh = if copied { Meter::Inherited } else { Meter::New };
                 let mut meter = known.map_or(fresh, |talk| talk.meter);
                 meter.new_process();
-                Talk { harness, session: session.to_owned(), host, meter }
+                Talk { harness, session: session.to_owned(), host, folder, meter }
             });
         });
         Ok(())
