@@ -1,5 +1,6 @@
 //! The command line. One file a subcommand: its help text, its arguments and what it does sit together.
 
+mod adopt;
 mod agent_sim;
 mod attach;
 mod clear;
@@ -90,6 +91,7 @@ enum Command {
     Runs(runs::Args),
     Why(why::Args),
     Usage(usage::Args),
+    Adopt(adopt::Args),
     Launch(launch::Args),
     Events(events::Args),
     Session(session::Args),
@@ -152,6 +154,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Runs(args) => runs::run(&context, &args),
         Command::Why(args) => why::run(&context, &args),
         Command::Usage(args) => usage::run(&context, &args),
+        Command::Adopt(args) => adopt::run(&context, &args),
         Command::Launch(args) => launch::run(&args),
         Command::Events(args) => events::run(&context, &args),
         Command::Session(args) => session::run(&context, &args),

@@ -2,6 +2,7 @@
 //!
 //! The router and the OpenAPI document come from the same declarations, so a route without a description cannot exist.
 
+mod adopt;
 mod agents;
 mod error;
 mod events;
@@ -14,6 +15,7 @@ mod sessions;
 mod status;
 mod wire;
 
+pub use adopt::{Adoptable, AdoptableList, AdoptedView};
 pub use agents::{AgentList, AgentState, AgentView};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
@@ -172,11 +174,12 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(runs::call))
         .routes(routes!(runs::why))
         .routes(routes!(runs::usage))
+        .routes(routes!(adopt::list, adopt::take))
 }
 
 /// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.
 async fn in_time(State(api): State<Api>, request: Request, next: Next) -> Response {
-    if ["/api/fsck", "/api/history/import"].contains(&request.uri().path()) {
+    if ["/api/fsck", "/api/history/import", "/api/adopt"].contains(&request.uri().path()) {
         return next.run(request).await;
     }
     match tokio::time::timeout(api.request_timeout, next.run(request)).await {
