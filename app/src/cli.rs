@@ -1,5 +1,6 @@
 //! The command line. One file a subcommand: its help text, its arguments and what it does sit together.
 
+mod adopt;
 mod agent_sim;
 mod ask;
 mod attach;
@@ -94,6 +95,7 @@ enum Command {
     Usage(usage::Args),
     Budget(budget::Args),
     Ask(ask::Args),
+    Adopt(adopt::Args),
     Launch(launch::Args),
     Events(events::Args),
     Session(session::Args),
@@ -158,6 +160,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Usage(args) => usage::run(&context, &args),
         Command::Budget(args) => budget::run(&context, &args),
         Command::Ask(args) => ask::run(&context, &args),
+        Command::Adopt(args) => adopt::run(&context, &args),
         Command::Launch(args) => launch::run(&args),
         Command::Events(args) => events::run(&context, &args),
         Command::Session(args) => session::run(&context, &args),

@@ -154,7 +154,7 @@ impl Client {
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(body))
             .context("the request cannot be written")?;
-        let slow = ["/api/fsck", "/api/history/import"].iter().any(|slow| path.starts_with(slow));
+        let slow = ["/api/fsck", "/api/history/import", "/api/adopt"].iter().any(|slow| path.starts_with(slow));
         let limit = if slow { Duration::MAX } else { ANSWER_TIMEOUT };
         let answered = tokio::time::timeout(limit, sender.send_request(request)).await;
         answered.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))

@@ -2,6 +2,7 @@
 //!
 //! The router and the OpenAPI document come from the same declarations, so a route without a description cannot exist.
 
+mod adopt;
 mod agents;
 mod error;
 mod events;
@@ -15,6 +16,7 @@ mod sessions;
 mod status;
 mod wire;
 
+pub use adopt::{Adoptable, AdoptableList, AdoptedView};
 pub use agents::{AgentList, AgentState, AgentView};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
@@ -177,11 +179,12 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(questions::list))
         .routes(routes!(questions::answer))
         .routes(routes!(questions::budgets, questions::set_budget))
+        .routes(routes!(adopt::list, adopt::take))
 }
 
 /// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.
 async fn in_time(State(api): State<Api>, request: Request, next: Next) -> Response {
-    if ["/api/fsck", "/api/history/import"].contains(&request.uri().path()) {
+    if ["/api/fsck", "/api/history/import", "/api/adopt"].contains(&request.uri().path()) {
         return next.run(request).await;
     }
     match tokio::time::timeout(api.request_timeout, next.run(request)).await {

@@ -1,5 +1,6 @@
 //! Hatchery's shell around the pure core. Direction: core ← store ← engine ← {runner, http} ← {daemon, client} ← mcp ← cli.
 
+pub mod adoption;
 pub mod calls;
 pub mod cli;
 pub mod client;
@@ -22,4 +23,5 @@ pub mod runner;
 pub mod sim;
 pub mod spool;
 pub mod store;
+pub mod transcripts;
 pub mod transfer;

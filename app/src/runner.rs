@@ -11,6 +11,7 @@ use crate::engine::{Handle, SubmitError};
 use crate::harness::{Claude, Harnesses, Scripted};
 use crate::project::Project;
 use crate::report::{Context as _, Report};
+use crate::transcripts::Transcripts;
 use hatchery_core::run::{Fence, Wanted};
 use hatchery_core::{AgentId, Command, Plan};
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub struct Workshop {
     /// This machine, as runs know it.
     pub host: String,
     pub harnesses: Harnesses,
+    /// Where the conversations are that the Claude CLI has without us.
+    pub transcripts: Transcripts,
     /// Between interrupting, terminating and killing.
     pub stop_grace: Duration,
 }
@@ -49,6 +52,7 @@ impl Workshop {
             project: project.clone(),
             program,
             host: project.host()?,
+            transcripts: Transcripts::new(project.root(), &claude.environment),
             harnesses: Harnesses::new(claude, scripted),
             stop_grace: runs.stop_grace,
         })

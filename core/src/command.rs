@@ -6,7 +6,7 @@ use crate::history::{Imported, MessageKind, RewindTo};
 use crate::mail::Address;
 use crate::outcome::Exit;
 use crate::output::Output;
-use crate::run::{Fence, Process, RunSpec};
+use crate::run::{Fence, ForeignTalk, Process, RunSpec};
 use crate::session::EndReason;
 use crate::usage::Money;
 use crate::{AgentId, EventId, SessionId, Stream};
@@ -79,6 +79,13 @@ pub enum Command {
     ReadMail {
         to: Address,
         mail: Option<EventId>,
+    },
+    /// Gives an agent a conversation that was begun elsewhere: its runs go on with it.
+    AdoptTalk {
+        agent: AgentId,
+        talk: ForeignTalk,
+        /// What to call the agent.
+        name: Option<String>,
     },
     /// Asks for a process that plays the agent.
     StartRun {
@@ -179,6 +186,7 @@ impl Command {
                 [mailbox(to), sender].concat()
             }
             Self::ReadMail { to, .. } => mailbox(to),
+            Self::AdoptTalk { agent, .. } => vec![Stream::Registry, Stream::Agent(*agent)],
             Self::StartRun { agent, .. }
             | Self::Say { agent, .. }
             | Self::InterruptRun { agent }

@@ -10,7 +10,7 @@ use crate::history::{MessageKind, SourceId};
 use crate::mail::Address;
 use crate::outcome::{Cause, Exit};
 use crate::output::{Output, TurnEnd};
-use crate::run::{Fence, Process, RunSpec, StopWhy};
+use crate::run::{Fence, ForeignTalk, Process, RunSpec, StopWhy};
 use crate::session::EndReason;
 use crate::usage::{Money, Usage};
 use crate::{AgentId, Refusal, SessionId, Timestamp};
@@ -157,6 +157,12 @@ pub enum Event {
     MailRead {
         to: Address,
         mail: EventId,
+    },
+    /// It goes on with a conversation that was begun elsewhere.
+    TalkAdopted {
+        agent: AgentId,
+        #[serde(flatten)]
+        talk: ForeignTalk,
     },
     /// A process is wanted that plays the agent.
     RunRequested {
@@ -322,7 +328,7 @@ pub enum Stream {
     Session(SessionId),
     Agent(AgentId),
     Mail(Address),
-    /// Who is the root of all agents.
+    /// What there is one of among all agents: the root, and the agent of a conversation from elsewhere.
     Registry,
 }
 
@@ -360,6 +366,8 @@ impl Event {
             | Self::QuestionAnswered { agent, .. }
             | Self::QuestionWithdrawn { agent, .. } => Stream::Agent(agent),
             Self::BudgetSet { agent, .. } => agent.map_or(Stream::Registry, Stream::Agent),
+            // Not in the agent's: one conversation must not be given to two agents side by side.
+            Self::TalkAdopted { .. } => Stream::Registry,
             Self::RunSpawned { of, .. }
             | Self::RunStarted { of, .. }
             | Self::MessageHeard { of, .. }
@@ -401,6 +409,7 @@ impl Event {
             | Self::AgentKilled { .. }
             | Self::AgentReparented { .. }
             | Self::MailSent { .. }
+            | Self::TalkAdopted { .. }
             | Self::RunRequested { .. }
             | Self::RunSpawned { .. }
             | Self::RunStarted { .. }

@@ -21,6 +21,7 @@
 //! | [`plan`](mod@plan) | what the shell should bring about |
 //! | [`output`] | what a child says, in one form for all harnesses |
 //! | [`stream_json`] | the form in which the Claude CLI says it |
+//! | [`transcript`] | the transcripts that the Claude CLI keeps, and the path through them |
 //! | [`outcome`] | how a run went, and why it is over |
 //! | [`usage`] | money and tokens, and the meter that adds them up |
 //! | [`id`], [`time`] | identities and instants |
@@ -45,6 +46,7 @@ pub mod session;
 pub mod step;
 pub mod stream_json;
 pub mod time;
+pub mod transcript;
 pub mod usage;
 pub mod why;
 pub mod world;

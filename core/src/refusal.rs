@@ -55,6 +55,10 @@ pub enum Refusal {
     NoRun(AgentId),
     #[error("agent {0} is not in the middle of a turn")]
     NoTurn(AgentId),
+    #[error("agent {0} has been run and has a conversation of its own")]
+    HasTalk(AgentId),
+    #[error("session {session} is the conversation of agent {agent}{} already", name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default())]
+    TalkTaken { session: String, agent: AgentId, name: Option<String> },
     #[error("run {run} of agent {agent} is being stopped already")]
     RunStopping { agent: AgentId, run: u32 },
     #[error("run {} of agent {} is not at attempt {}", .0.run, .0.agent, .0.attempt)]
@@ -128,6 +132,8 @@ impl Refusal {
             | Self::KillsAncestor { .. }
             | Self::ForkPending { .. }
             | Self::RunOpen { .. }
+            | Self::HasTalk(_)
+            | Self::TalkTaken { .. }
             | Self::NoTurn(_)
             | Self::RunStopping { .. }
             | Self::StaleAttempt(_)
@@ -174,6 +180,8 @@ impl Refusal {
             Self::RunOpen { .. } => "run_open",
             Self::NoRun(_) => "no_run",
             Self::NoTurn(_) => "no_turn",
+            Self::HasTalk(_) => "has_talk",
+            Self::TalkTaken { .. } => "talk_taken",
             Self::RunStopping { .. } => "run_stopping",
             Self::StaleAttempt(_) => "stale_attempt",
             Self::OutputTaken { .. } => "output_taken",
@@ -215,6 +223,8 @@ impl Refusal {
             Self::RunOpen { .. } => "`hatchery say` speaks to it, `hatchery stop` ends the run".into(),
             Self::NoRun(_) => "`hatchery say AGENT TEXT` starts a run, `hatchery runs` shows all".into(),
             Self::NoTurn(_) => "it waits for a message: `hatchery say`, or end the run with `hatchery stop`".into(),
+            Self::HasTalk(_) => "give the conversation to a new agent".into(),
+            Self::TalkTaken { .. } => "`hatchery say AGENT TEXT` goes on with it".into(),
             Self::RunStopping { .. } => "wait for its run_ended event".into(),
             Self::StaleAttempt(_) => "another process plays this agent now, or none does".into(),
             Self::OutputTaken { .. } | Self::CallTaken { .. } => "go on from there".into(),

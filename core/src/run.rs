@@ -16,8 +16,8 @@ use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, W
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use listener::take_output;
-pub use seat::{Delivery, DeliveryKind, Seat, Talk, delivery_of, wire_name};
+pub(crate) use listener::{take_output, tool_call, tool_result};
+pub use seat::{Delivery, DeliveryKind, ForeignTalk, Seat, Talk, delivery_of, wire_name};
 
 /// The name under which our own tools are offered to a process.
 pub const OUR_SERVER: &str = "hatchery";
@@ -294,6 +294,30 @@ impl Run {
     }
 }
 
+/// Gives an agent that was never run a conversation that was begun elsewhere. A conversation has one agent: two would speak
+/// into each other's words.
+pub(crate) fn adopt(
+    world: &World,
+    agent: AgentId,
+    talk: &ForeignTalk,
+    name: Option<&str>,
+) -> Result<Vec<Event>, Refusal> {
+    crate::agent::check_name(name)?;
+    check_texts([Some(&talk.harness), Some(&talk.session), Some(&talk.host), talk.folder.as_ref()])?;
+    living(world, agent)?;
+    if world.seat(agent).is_some() {
+        return Err(Refusal::HasTalk(agent));
+    }
+    // One whose agent is dead, and all its processes, can be taken over.
+    let held = |owner: &AgentId| living(world, *owner).is_ok() || at_rest(world, *owner).is_err();
+    if let Some(owner) = world.whose_talk(&talk.session).filter(held) {
+        let name = world.agent(owner).and_then(|it| it.name.clone());
+        return Err(Refusal::TalkTaken { session: talk.session.clone(), agent: owner, name });
+    }
+    let named = name.map(|name| Event::AgentRenamed { agent, name: Some(name.to_owned()) });
+    Ok(named.into_iter().chain([Event::TalkAdopted { agent, talk: talk.clone() }]).collect())
+}
+
 /// Asks for a process that plays the agent. One that sleeps is woken by it, outside of any session.
 pub(crate) fn request(world: &World, agent: AgentId, spec: &RunSpec) -> Result<Vec<Event>, Refusal> {
     let it = living(world, agent)?;
@@ -553,8 +577,17 @@ pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {
     if spec.retries > MAX_RETRIES {
         return Err(Refusal::TooManyRetries { retries: spec.retries });
     }
-    let texts =
-        [Some(&spec.harness), Some(&spec.host), spec.folder.as_ref(), spec.model.as_ref(), spec.script.as_ref()];
+    check_texts([
+        Some(&spec.harness),
+        Some(&spec.host),
+        spec.folder.as_ref(),
+        spec.model.as_ref(),
+        spec.script.as_ref(),
+    ])
+}
+
+/// They are kept in memory, and end up on a command line.
+fn check_texts<const N: usize>(texts: [Option<&String>; N]) -> Result<(), Refusal> {
     match texts.into_iter().flatten().find(|text| text.is_empty() || text.len() > MAX_SPEC_BYTES) {
         Some(text) => Err(Refusal::BadSpec { text: text.chars().take(64).collect() }),
         None => Ok(()),

@@ -57,6 +57,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::SendMail { from, to, body } => mail::send(world, *from, *to, body),
         Command::TakeMail { to, from } => mail::take(world, *to, *from),
         Command::ReadMail { to, mail } => mail::read(world, *to, *mail),
+        Command::AdoptTalk { agent, talk, name } => run::adopt(world, *agent, talk, name.as_deref()),
         Command::StartRun { agent, spec } => run::request(world, *agent, spec),
         Command::Say { agent, text, spec } => run::say(world, *agent, text, spec.as_ref()),
         Command::ReportSpawn { of, process, session, copy_of } => {

@@ -4,7 +4,7 @@
 //! over: new versions bring new ones all the time. Only a line that is not JSON at all is told apart, because it means that
 //! the child was cut off in the middle of it, or does not speak this format.
 
-mod fields;
+pub(crate) mod fields;
 
 use crate::Timestamp;
 use crate::output::{ApiError, ApiErrorKind, Denial, McpServer, Output, ServerStatus, TurnEnd};
@@ -21,15 +21,20 @@ pub struct NotJson {
 
 /// What one line says: often one thing, sometimes several, and nothing when it is of no interest.
 pub fn parse(line: &str) -> Result<Vec<Output>, NotJson> {
+    Ok(object(line)?.as_ref().map(said).unwrap_or_default())
+}
+
+/// The fields of a line, or nothing when it is empty or JSON of another sort.
+pub(crate) fn object(line: &str) -> Result<Option<Fields<'_>>, NotJson> {
     let line = line.trim();
     if line.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     match serde_json::from_str(line) {
-        Ok(fields) => Ok(said(&fields)),
+        Ok(fields) => Ok(Some(fields)),
         // It may still be JSON, only not an object.
         Err(_) => match serde_json::from_str::<&RawValue>(line) {
-            Ok(_) => Ok(Vec::new()),
+            Ok(_) => Ok(None),
             Err(error) => Err(NotJson { reason: error.to_string() }),
         },
     }
@@ -165,7 +170,7 @@ fn user_block(block: &Fields) -> Option<Output> {
 }
 
 /// A result in several blocks as one text. What is not text is only named: an image does not belong into a history of words.
-fn joined(blocks: &[Fields]) -> String {
+pub(crate) fn joined(blocks: &[Fields]) -> String {
     let texts = blocks.iter().map(|block| {
         let kind = || block.text("type").unwrap_or_else(|| "something".to_owned());
         block.text("text").unwrap_or_else(|| format!("[{}]", kind()))

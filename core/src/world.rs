@@ -41,6 +41,8 @@ pub struct World {
     runs: OrdMap<AgentId, Run>,
     /// What such agents keep between their runs.
     seats: OrdMap<AgentId, Seat>,
+    /// Whose each conversation in a harness is or was, so that none is adopted that has an agent.
+    talks: OrdMap<String, AgentId>,
     /// The latest runs that are over, by agent and number.
     past_runs: OrdMap<(AgentId, u32), PastRun>,
     /// What should be so for runs that are not over.
@@ -161,6 +163,11 @@ impl World {
         self.seats.get(&agent)
     }
 
+    /// Whose conversation in a harness this is or was.
+    pub fn whose_talk(&self, session: &str) -> Option<AgentId> {
+        self.talks.get(session).copied()
+    }
+
     /// The latest runs of an agent that are over, in order.
     pub fn past_runs(&self, agent: AgentId) -> impl Iterator<Item = (u32, &PastRun)> {
         self.past_runs.range((agent, 0)..=(agent, u32::MAX)).map(|((_, number), run)| (*number, run))
@@ -237,6 +244,7 @@ impl World {
             | Event::AgentKilled { agent, .. }
             | Event::AgentReparented { agent, .. }
             | Event::MessageAdded { agent, .. }
+            | Event::TalkAdopted { agent, .. }
             | Event::RunRequested { agent, .. }
             | Event::QuestionAsked { agent, .. }
             | Event::QuestionAnswered { agent, .. }
@@ -300,9 +308,11 @@ impl World {
             Event::MailSent { from, to, .. } => self.mail_sent(at, *from, *to),
             Event::MailDelivered { to, mail } => self.mail_delivered(at, *to, *mail)?,
             Event::MailRead { to, mail } => self.mail_read(at, *to, *mail)?,
+            Event::TalkAdopted { agent, talk } => self.talk_adopted(at, *agent, talk)?,
             Event::RunRequested { agent, run, spec } => self.run_requested(at, ts, *agent, *run, spec)?,
-            Event::RunSpawned { of, process, copy_of, .. } => {
+            Event::RunSpawned { of, process, session, copy_of } => {
                 self.run_spawned(at, ts, *of, process, copy_of.is_some())?;
+                self.talks.insert(session.clone(), of.agent);
             }
             Event::RunStarted { of, session } => self.run_started(at, *of, session)?,
             Event::MessageHeard { of, message } => self.message_heard(at, *of, *message)?,

@@ -55,6 +55,7 @@ variants! {
     RunStopping {}
     RunParked { until }
     RunCrashed { forgotten }
+    TalkAdopted { folder }
     BudgetReached {}
     BudgetSet { agent limit }
     QuestionAsked {}

@@ -9,6 +9,7 @@ use crate::config;
 use crate::project::Project;
 use crate::run_folder::RunFolder;
 use crate::runner::Workshop;
+use crate::transcripts::Transcripts;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -16,7 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 use hatchery_core::agent::Birth;
 use hatchery_core::event::Refused;
 use hatchery_core::outcome::Cause;
-use hatchery_core::run::{Fence, PastRun, Run, RunSpec, RunState};
+use hatchery_core::run::{Fence, PastRun, Run, RunSpec, RunState, Talk};
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
 use hatchery_core::{AgentId, Command, Refusal, Timestamp, World};
@@ -31,6 +32,7 @@ pub struct Habits {
     /// This machine, as runs know it.
     pub host: String,
     pub harnesses: Vec<&'static str>,
+    pub transcripts: Transcripts,
 }
 
 /// How this run differs from what is usual here.
@@ -168,13 +170,20 @@ pub struct DayUsage {
 impl Habits {
     pub fn of(workshop: &Workshop, settings: config::Runs) -> Self {
         let harnesses = workshop.harnesses.names();
-        Self { project: workshop.project.clone(), settings, host: workshop.host.clone(), harnesses }
+        Self {
+            project: workshop.project.clone(),
+            settings,
+            host: workshop.host.clone(),
+            harnesses,
+            transcripts: workshop.transcripts.clone(),
+        }
     }
 
-    /// How an agent is to be run: as it is wished, else as the last time, else as is usual here.
-    fn spec(&self, last: Option<&RunSpec>, wishes: Wishes) -> Result<RunSpec, ApiError> {
+    /// How an agent is to be run: as it is wished, else as the last time, else where its conversation is, else as is usual here.
+    fn spec(&self, last: Option<&RunSpec>, talk: Option<&Talk>, wishes: Wishes) -> Result<RunSpec, ApiError> {
         let usual = &self.settings;
         let harness = wishes.harness.or_else(|| last.map(|last| last.harness.clone()));
+        let harness = harness.or_else(|| talk.map(|talk| talk.harness.clone()));
         let harness = harness.unwrap_or_else(|| usual.harness.clone());
         if !self.harnesses.contains(&harness.as_str()) {
             let known = self.harnesses.join(", ");
@@ -187,7 +196,10 @@ impl Habits {
         Ok(RunSpec {
             harness,
             host: self.host.clone(),
-            folder: wishes.folder.or_else(|| last.and_then(|last| last.folder.clone())),
+            folder: wishes.folder.or_else(|| match last {
+                Some(last) => last.folder.clone(),
+                None => talk.and_then(|talk| talk.folder.clone()),
+            }),
             model: wishes.model.or_else(|| last.and_then(|last| last.model.clone())),
             script: wishes
                 .script
@@ -222,7 +234,7 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
         Some(reference) => find(&api, &reference)?,
         None => root?,
     };
-    let spec = api.habits.spec(None, with)?;
+    let spec = api.habits.spec(None, None, with)?;
     let agent = clock::new_agent_id();
     let (provider, model) = (Some(spec.harness.clone()), spec.model.clone());
     let birth = Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), ..Birth::of(agent) };
@@ -236,7 +248,9 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
 pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say>) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
-    let spec = api.habits.spec(world.run(agent).map(|run| &run.spec), body.0.with)?;
+    let last = world.run(agent).map(|run| &run.spec);
+    let talk = world.seat(agent).and_then(|seat| seat.talk.as_ref());
+    let spec = api.habits.spec(last, talk, body.0.with)?;
     tell(&api, agent, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await
 }
 

@@ -13,6 +13,7 @@ pub mod proxy;
 pub mod random;
 pub mod rows;
 pub mod sim;
+pub mod transcripts;
 pub mod workshop;
 
 use std::sync::LazyLock;

@@ -162,13 +162,13 @@ fn speaks(event: &Event) -> bool {
 }
 
 /// A tool call as it stands in a history.
-fn tool_call(id: &str, name: &str, input: &str) -> String {
+pub(crate) fn tool_call(id: &str, name: &str, input: &str) -> String {
     let input: serde_json::Value = serde_json::from_str(input).unwrap_or_else(|_| input.into());
     serde_json::json!({ "id": id, "name": name, "input": input }).to_string()
 }
 
 /// What a tool answered, as it stands in a history.
-fn tool_result(id: &str, content: &str, is_error: bool) -> String {
+pub(crate) fn tool_result(id: &str, content: &str, is_error: bool) -> String {
     serde_json::json!({ "id": id, "content": content, "is_error": is_error }).to_string()
 }
 

@@ -27,8 +27,24 @@ pub struct Talk {
     pub session: String,
     /// The machine that has it.
     pub host: String,
+    /// The folder that it is held in; the project's root without.
+    pub folder: Option<String>,
     /// What its own counts were when it last reported them.
     pub meter: Meter,
+}
+
+/// A conversation inside a harness that was begun without us.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ForeignTalk {
+    pub harness: String,
+    /// The harness's own name for it.
+    pub session: String,
+    /// The machine that has it.
+    pub host: String,
+    /// The folder that it was held in; the project's root without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
 }
 
 /// Something to be said to a process, known by the event that caused it.
@@ -118,8 +134,8 @@ impl Seat {
             Some(_) => Meter::Inherited,
             None => fresh,
         };
-        let (harness, host) = (spec.harness.clone(), spec.host.clone());
-        self.talk = Some(Talk { harness, session: session.to_owned(), host, meter });
+        let RunSpec { harness, host, folder, .. } = spec.clone();
+        self.talk = Some(Talk { harness, session: session.to_owned(), host, folder, meter });
     }
 }
 

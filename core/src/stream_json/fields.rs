@@ -14,7 +14,7 @@ use std::fmt;
 
 #[derive(Deserialize)]
 #[serde(transparent)]
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     #[serde(borrow)]
     all: BTreeMap<Words<'a>, &'a RawValue>,
 }
@@ -69,7 +69,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-pub(super) fn text(value: &RawValue) -> Option<String> {
+pub(crate) fn text(value: &RawValue) -> Option<String> {
     let Words(words) = serde_json::from_str(value.get()).ok()?;
     Some(words.into_owned())
 }

@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::budget;
 use crate::outcome::{Cause, Outcome};
 use crate::output::{Output, TurnEnd};
-use crate::run::{DeliveryKind, Fence, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy};
+use crate::run::{DeliveryKind, Fence, ForeignTalk, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk};
 use crate::session::SessionState;
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
@@ -17,6 +17,22 @@ const KEPT_ANSWERS: usize = 64;
 const KEPT_RUNS: u32 = 100;
 
 impl World {
+    pub(super) fn talk_adopted(&mut self, at: EventId, agent: AgentId, talk: &ForeignTalk) -> Result<(), Impossible> {
+        self.change_living(at, agent, |_| {})?;
+        if self.seats.contains_key(&agent) {
+            return Err(Impossible::Agent { at, agent, why: "had been run" });
+        }
+        let ForeignTalk { harness, session, host, folder } = talk.clone();
+        if let Some(before) = self.talks.insert(session.clone(), agent) {
+            // It is dead; its children must not copy what is said to somebody else from now on.
+            self.change_seat(before, |_, seat| seat.talk = None);
+        }
+        // What it cost before is not ours to count.
+        let talk = Talk { harness, session, host, folder, meter: Meter::Inherited };
+        self.seats.insert(agent, Seat { talk: Some(talk), ..Seat::default() });
+        Ok(())
+    }
+
     pub(super) fn run_requested(
         &mut self,
         at: EventId,
@@ -344,7 +360,7 @@ impl World {
     pub(super) fn note_message(&mut self, at: EventId, ts: Timestamp, agent: AgentId, kind: MessageKind) {
         match kind {
             MessageKind::User => self.change_seat(agent, |run, seat| {
-                if seat.unheard.is_empty() {
+                if let Some(run) = run.filter(|_| seat.unheard.is_empty()) {
                     run.addressed = ts;
                 }
                 seat.add(at, DeliveryKind::Message);
@@ -387,25 +403,32 @@ impl World {
         let impossible = |why| Impossible::Agent { at, agent, why };
         let mut answer = Err("was never run");
         self.change_seat(agent, |run, seat| {
-            let meant = run.number == fence.run && run.attempt == fence.attempt && run.is_open();
-            answer = if meant { change(run, seat) } else { Err("was at another attempt") };
+            let meant = |run: &&mut Run| run.number == fence.run && run.attempt == fence.attempt && run.is_open();
+            answer = match run {
+                None => Err("was never run"),
+                Some(run) if meant(&run) => change(run, seat),
+                Some(_) => Err("was at another attempt"),
+            };
         });
         answer.map_err(impossible)
     }
 
-    /// Changes the last run of an agent and what it keeps, if it was ever run.
-    fn change_seat(&mut self, agent: AgentId, change: impl FnOnce(&mut Run, &mut Seat)) {
-        let (run, seat) = (self.runs.get_mut(&agent), self.seats.get_mut(&agent));
-        if let Some((run, seat)) = run.zip(seat) {
-            let before = run.deadline(seat);
-            change(run, seat);
-            // An answer is needed only as long as it stays as it was when the question was asked.
-            let moot = run.question.filter(|_| !run.silent && !run.is_broke());
-            if moot.is_some() {
-                run.question = None;
+    /// Changes what an agent keeps that is or was run or has a conversation, and its last run, if there was one.
+    fn change_seat(&mut self, agent: AgentId, change: impl FnOnce(Option<&mut Run>, &mut Seat)) {
+        match (self.runs.get_mut(&agent), self.seats.get_mut(&agent)) {
+            (_, None) => {}
+            (None, Some(seat)) => change(None, seat),
+            (Some(run), Some(seat)) => {
+                let before = run.deadline(seat);
+                change(Some(run), seat);
+                // An answer is needed only as long as it stays as it was when the question was asked.
+                let moot = run.question.filter(|_| !run.silent && !run.is_broke());
+                if moot.is_some() {
+                    run.question = None;
+                }
+                self.moot.extend(moot);
+                self.reschedule(agent, before);
             }
-            self.moot.extend(moot);
-            self.reschedule(agent, before);
         }
     }
 

@@ -8,7 +8,7 @@ use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::mail::MAX_MAIL_BYTES;
 use hatchery_core::outcome::Exit;
 use hatchery_core::refusal::Sort::{self, Invalid, Missing, Untimely};
-use hatchery_core::run::{Fence, RunSpec, StopWhy};
+use hatchery_core::run::{Fence, ForeignTalk, RunSpec, StopWhy};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::session::MAX_LABEL_BYTES;
 use hatchery_core::{Address, Command, EventId, MessageKind, Refusal};
@@ -32,7 +32,8 @@ variants! {
     UnknownSession SessionExists SessionOver SessionEnding SessionNotEnding
     UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
-    NoQuestion BadAnswer RunOpen NoRun NoTurn RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
+    NoQuestion BadAnswer HasTalk TalkTaken
+    RunOpen NoRun NoTurn RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange
 }
 
@@ -94,6 +95,7 @@ fn cases() -> Vec<(Command, Refusal, Sort, &'static str)> {
 
 /// A is run for the first time and in the middle of a turn; ten bytes of its output and no call are taken in.
 fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
+    let talk_taken = Refusal::TalkTaken { session: TALK.into(), agent: A, name: None };
     let later = Fence { attempt: 2, ..first() };
     let early = Command::TakeCall { of: first(), number: 2, ask: Ok(Box::new(Command::Tick)) };
     let bad = |change: fn(&mut RunSpec)| {
@@ -104,6 +106,8 @@ fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
     vec![
         (run(A, spec()), Refusal::RunOpen { agent: A, run: 1 }, Untimely, "run_open"),
         (stop(R), Refusal::NoRun(R), Missing, "no_run"),
+        (adopt(A, "other"), Refusal::HasTalk(A), Untimely, "has_talk"),
+        (adopt(R, TALK), talk_taken, Untimely, "talk_taken"),
         (answer(1), Refusal::NoQuestion(EventId(1)), Missing, "no_question"),
         (exit(later, Exit::Unknown), Refusal::StaleAttempt(later), Untimely, "stale_attempt"),
         (output(first(), 0, 10, []), Refusal::OutputTaken { agent: A, at: 10 }, Untimely, "output_taken"),
@@ -112,6 +116,11 @@ fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
         (bad(|it| it.retries = 101), Refusal::TooManyRetries { retries: 101 }, Invalid, "too_many_retries"),
         (bad(|it| it.host.clear()), Refusal::BadSpec { text: String::new() }, Invalid, "bad_spec"),
     ]
+}
+
+fn adopt(agent: hatchery_core::AgentId, session: &str) -> Command {
+    let talk = ForeignTalk { harness: "claude".into(), session: session.into(), host: "mill".into(), folder: None };
+    Command::AdoptTalk { agent, talk, name: None }
 }
 
 fn answer(question: u64) -> Command {

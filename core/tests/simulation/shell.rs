@@ -324,6 +324,7 @@ impl Shell {
             | Event::RunStopping { .. }
             | Event::RunParked { .. }
             | Event::RunCrashed { .. }
+            | Event::TalkAdopted { .. }
             | Event::BudgetReached { .. }
             | Event::BudgetSet { .. }
             | Event::QuestionAsked { .. }

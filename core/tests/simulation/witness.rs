@@ -200,6 +200,7 @@ impl Witness {
             | Event::RunStopping { .. }
             | Event::RunParked { .. }
             | Event::RunCrashed { .. }
+            | Event::TalkAdopted { .. }
             | Event::BudgetReached { .. }
             | Event::BudgetSet { .. }
             | Event::QuestionAsked { .. }
@@ -231,6 +232,7 @@ impl Witness {
             | Event::AgentReparented { agent, .. }
             | Event::MessageAdded { agent, .. }
             | Event::RunRequested { agent, .. }
+            | Event::TalkAdopted { agent, .. }
             | Event::QuestionAsked { agent, .. }
             | Event::QuestionAnswered { agent, .. }
             | Event::QuestionWithdrawn { agent, .. }

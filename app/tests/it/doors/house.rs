@@ -3,7 +3,7 @@
 
 use super::raw::{Line, Parts, Reply};
 use crate::support::daemon::PATIENCE;
-use crate::support::runtime;
+use crate::support::{runtime, transcripts};
 use hatchery::clock::SystemClock;
 use hatchery::config::{Auth, Config};
 use hatchery::engine::{Engine, Handle, Options};
@@ -11,6 +11,7 @@ use hatchery::http::{Api, Guard, Habits, Limits, router, serve};
 use hatchery::project::Project;
 use hatchery::runner::{self, Workshop};
 use hatchery::store::{self, StoreUrl};
+use hatchery::transcripts::Transcripts;
 use hatchery::{clock, fsck};
 use hatchery_core::Command;
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ pub struct House {
     server: Option<JoinHandle<()>>,
     runner: Option<JoinHandle<()>>,
     engine: Option<Engine>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// How a house is kept. The defaults are those of the daemon.
@@ -81,7 +82,11 @@ impl House {
         std::fs::create_dir(folder.path().join(".hatchery")).unwrap();
         let project = Project::find(folder.path()).unwrap();
         let settings = Config::defaults(&project).unwrap().runs;
-        let workshop = Arc::new(Workshop::new(&project, &settings, handle.clone()).unwrap());
+        let mut workshop = Workshop::new(&project, &settings, handle.clone()).unwrap();
+        // Nobody's home is looked into, except one that is here.
+        let home = [("HOME".to_owned(), folder.path().display().to_string())];
+        workshop.transcripts = Transcripts::new(project.root(), &home.into());
+        let workshop = Arc::new(workshop);
         let habits = Arc::new(Habits::of(&workshop, settings));
         let api = Api {
             handle: handle.clone(),
@@ -107,8 +112,14 @@ impl House {
             server: Some(server),
             runner,
             engine: Some(engine),
-            _folder: folder,
+            folder,
         }
+    }
+
+    /// As if somebody had held a conversation here in the Claude CLI.
+    pub fn converse(&self, session: &str) {
+        let projects = self.folder.path().join(".claude/projects");
+        transcripts::write(&projects, &self.folder.path().canonicalize().unwrap(), session, 2);
     }
 
     pub fn line(&self) -> Line {

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+const CONVERSATION: &str = "11111111-1111-4111-8111-111111111111";
 /// A history from elsewhere, with ids of both sorts.
 const FOREIGN: &str = r#"{"agent":{"id":1,"parent":null,"fork_message_id":null}}
 {"message":{"id":"m","agent":1,"kind":"user","content":"hello"}}
@@ -182,6 +183,7 @@ fn every_operation_answers_as_described() {
     let agent = house.make("/api/agents", &json!({ "name": "Cael", "session": session }));
     let child = house.make("/api/agents", &json!({ "parent": agent }));
     let sleeper = sleeper(&house);
+    house.converse(CONVERSATION);
     let busy = house.agent();
     house.make(&format!("/api/agents/{busy}/messages"), &json!({ "kind": "tool_call", "content": "ls" }));
     let at = house.head();
@@ -306,6 +308,11 @@ fn every_operation_answers_as_described() {
         tried("set_budget", "/api/budgets", Some(json!({ "agent": broke })), 200),
         tried("set_budget", "/api/budgets", Some(json!({ "limit": "much" })), 400),
         tried("list_budgets", "/api/budgets", None, 200),
+        tried("adopt", "/api/adopt", Some(json!({ "session": CONVERSATION, "name": "old" })), 201),
+        tried("adopt", "/api/adopt", Some(json!({ "session": CONVERSATION })), 409),
+        tried("adopt", "/api/adopt", Some(json!({ "session": "0000" })), 404),
+        tried("adopt", "/api/adopt", Some(json!({})), 400),
+        tried("list_adoptable", "/api/adopt", None, 200),
         tried("list_sessions", "/api/sessions", None, 200),
         tried("list_agents", "/api/agents", None, 200),
         tried("list_events", "/api/events.json", None, 200),

@@ -17,6 +17,8 @@ const MOST_LEFT_BEHIND: usize = 100;
 
 pub struct Home {
     folder: TempDir,
+    /// Where the CLI works.
+    work: PathBuf,
     program: PathBuf,
     model: String,
 }
@@ -27,11 +29,17 @@ impl Home {
         for name in ["home", "work", "tmp"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        Self { folder, program: cli.program().to_owned(), model: model.url() }
+        let work = folder.path().join("work");
+        Self { folder, work, program: cli.program().to_owned(), model: model.url() }
     }
 
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Lets the CLI work elsewhere from now on.
+    pub fn work_in(&mut self, folder: &Path) {
+        self.work = folder.to_owned();
     }
 
     /// Everything that the CLI gets of an environment.
@@ -72,7 +80,7 @@ impl Home {
             "--allowedTools",
             "mcp__hatchery",
         ]);
-        command.args(arguments).env_clear().envs(self.environment()).current_dir(self.folder.path().join("work"));
+        command.args(arguments).env_clear().envs(self.environment()).current_dir(&self.work);
         Run::start(command, input, self.folder.path())
     }
 

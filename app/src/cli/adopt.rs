@@ -1,0 +1,185 @@
+//! `hatchery adopt`
+
+use super::paint::{DIM, WARN, paint};
+use super::{Context, asking, counted, print_json, print_line, say};
+use crate::client::Client;
+use crate::clock;
+use crate::http::{Adoptable, AdoptableList, AdoptedView};
+use crate::report::{Code, Report};
+use std::process::ExitCode;
+
+/// Adopt conversations of Claude Code: list those of this project, or make agents of them
+///
+/// Without arguments it lists the conversations that were held in this project or in a folder of it: id, last activity,
+/// messages, the first prompt, and whose conversation it is already. They are looked for where the daemon's `claude` keeps
+/// them, in $CLAUDE_CONFIG_DIR or ~/.claude, and are only read.
+///
+/// With ids each becomes a new agent below agent 0, with its whole history; what a rewind took back is left out.
+/// `hatchery say` then goes on with the same conversation (`claude --resume`). End a claude that is still at it first: of two
+/// processes in one conversation, one is lost.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Conversations to adopt: their ids, or the beginnings of them
+    #[arg(value_name = "SESSION")]
+    sessions: Vec<String>,
+
+    /// Adopt all that have no agent yet
+    #[arg(long, conflicts_with = "sessions")]
+    all: bool,
+
+    /// What to call the agent
+    #[arg(long, conflicts_with = "all", requires = "sessions")]
+    name: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hatchery adopt                          what there is
+  hatchery adopt b2087215 --name docs     makes an agent of it
+  hatchery say docs \"Where were we?\"      goes on with it";
+
+/// What a list shows of a prompt.
+const SHOWN_CHARS: usize = 60;
+/// As much of an id as is shown, where it tells it from all others.
+const SHORT_ID: usize = 8;
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    if args.name.is_some() && args.sessions.len() > 1 {
+        return Err(Report::new(Code::Usage, "one name cannot be given to several agents")
+            .hint("adopt them one by one, or name them later with `hatchery rename`"));
+    }
+    asking(async {
+        let client = Client::reach(&context.project).await?;
+        if args.sessions.is_empty() && !args.all {
+            return list(context, &client.get("/api/adopt").await?);
+        }
+        let sessions = match args.all {
+            true => free(client.get("/api/adopt").await?),
+            false => args.sessions.clone(),
+        };
+        adopt(context, &client, &sessions, args.name.as_deref()).await
+    })
+}
+
+/// Those that have no agent.
+fn free(list: AdoptableList) -> Vec<String> {
+    let free: Vec<Adoptable> = list.sessions.into_iter().filter(|session| session.agent.is_none()).collect();
+    if free.is_empty() {
+        say("there is nothing to adopt");
+    }
+    free.into_iter().map(|session| session.session).collect()
+}
+
+fn list(context: &Context, list: &AdoptableList) -> Result<ExitCode, Report> {
+    if context.json {
+        print_json(list)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if list.sessions.is_empty() {
+        say(format_args!("there are no conversations of this project in {}", list.looked_in));
+    }
+    let length = short_enough(&list.sessions);
+    for session in &list.sessions {
+        print_line(&line(session, length))?;
+    }
+    if list.left_out > 0 {
+        say(format_args!("{} older ones were left out", list.left_out));
+    }
+    if list.passed_over > 0 {
+        let why = "too large or cannot be read; the daemon's log says which";
+        say(format_args!("{} passed over: {why}", counted(list.passed_over, "transcript")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(session: &Adoptable, length: usize) -> String {
+    let id = session.session.get(..length).unwrap_or(&session.session);
+    let active = paint(DIM, clock::written(session.last_active));
+    let prompt: String = session.first_prompt.iter().flat_map(|prompt| prompt.chars()).take(SHOWN_CHARS).collect();
+    let prompt: String = prompt.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let folder = session.folder.as_ref().map(|folder| paint(DIM, format_args!("  in {folder}"))).unwrap_or_default();
+    let agent = session.agent.map(|agent| match &session.name {
+        Some(name) => paint(DIM, format_args!("  is agent {agent} ({name})")),
+        None => paint(DIM, format_args!("  is agent {agent}")),
+    });
+    let at_it = session.pid.map(|pid| paint(WARN, format_args!("  process {pid} is at it")));
+    let (agent, at_it) = (agent.unwrap_or_default(), at_it.unwrap_or_default());
+    format!("{id}  {active}  {:>6} messages  {prompt}{folder}{agent}{at_it}", session.messages)
+}
+
+/// How many characters tell every id from the others.
+fn short_enough(sessions: &[Adoptable]) -> usize {
+    let mut ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
+    ids.sort_unstable();
+    let common = |pair: &[&str]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count() + 1;
+    ids.windows(2).map(common).fold(SHORT_ID, usize::max)
+}
+
+/// One after the other. One that cannot be adopted does not keep the others from it.
+async fn adopt(
+    context: &Context,
+    client: &Client,
+    sessions: &[String],
+    name: Option<&str>,
+) -> Result<ExitCode, Report> {
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
+    for session in sessions {
+        let body = serde_json::json!({ "session": session, "name": name });
+        match client.post::<AdoptedView>("/api/adopt", &body).await {
+            Ok(adopted) => {
+                if !context.json {
+                    let messages = paint(DIM, format_args!("{} of {}", counted(adopted.messages, "message"), session));
+                    print_line(&format!("{}  {messages}", adopted.agent))?;
+                }
+                warn(&adopted);
+                all.push(adopted);
+            }
+            Err(report) => failures.push(report),
+        }
+    }
+    if context.json {
+        print_json(&all)?;
+    }
+    let last = failures.pop();
+    failures.into_iter().for_each(|report| say(format_args!("{} {report}", paint(WARN, "not adopted:"))));
+    last.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+fn warn(adopted: &AdoptedView) {
+    let warning = paint(WARN, "warning:");
+    if let Some(pid) = adopted.pid {
+        let agent = adopted.name.clone().unwrap_or_else(|| adopted.agent.to_string());
+        say(format_args!(
+            "{warning} process {pid} is still at {}; end it before you say anything to {agent}: of two at once, one is lost",
+            adopted.session
+        ));
+    }
+    if adopted.unread > 0 {
+        say(format_args!("{warning} {} of the transcript cannot be read", counted(adopted.unread, "line")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hatchery_core::Timestamp;
+
+    #[test]
+    fn ids_are_as_short_as_they_can_be() {
+        let session = |id: &str| Adoptable {
+            session: id.into(),
+            folder: None,
+            last_active: Timestamp(0),
+            messages: 1,
+            first_prompt: None,
+            agent: None,
+            name: None,
+            pid: None,
+        };
+        let (one, near, far) = (session("11111111-1111"), session("11111111-1211"), session("2"));
+        assert_eq!(short_enough(&[]), SHORT_ID);
+        assert_eq!(short_enough(&[session("11111111-1111"), far]), SHORT_ID);
+        assert_eq!(short_enough(&[one, near]), "11111111-12".len());
+    }
+}

@@ -1,0 +1,162 @@
+//! Conversations of the Claude CLI over HTTP: which there are, and making agents of them.
+
+use super::Api;
+use super::error::{ApiError, Body};
+use crate::adoption::{self, AdoptionError};
+use crate::transcripts::{MAX_TRANSCRIPT_BYTES, Summary, TranscriptError};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use hatchery_core::run::ForeignTalk;
+use hatchery_core::{AgentId, Timestamp, World};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The harness whose transcripts these are.
+const HARNESS: &str = "claude";
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Adopt {
+    /// The conversation: its id, or the beginning of it.
+    session: String,
+    /// What to call the agent. At most 64 bytes of UTF-8.
+    name: Option<String>,
+}
+
+/// The conversations of this project, the latest first.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AdoptableList {
+    pub sessions: Vec<Adoptable>,
+    /// Where they were looked for.
+    pub looked_in: String,
+    /// Transcripts that are too large or cannot be read.
+    pub passed_over: u64,
+    /// Older ones that were not looked at.
+    pub left_out: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Adoptable {
+    pub session: String,
+    /// The folder that it was held in, relative to the project's root; the root itself without.
+    pub folder: Option<String>,
+    /// When something was last written.
+    #[serde(rename = "lastActive")]
+    pub last_active: Timestamp,
+    pub messages: u64,
+    /// The beginning of what a person said first.
+    #[serde(rename = "firstPrompt")]
+    pub first_prompt: Option<String>,
+    /// The agent whose conversation it is already.
+    pub agent: Option<AgentId>,
+    pub name: Option<String>,
+    /// The process that is at it right now.
+    pub pid: Option<u32>,
+}
+
+/// What an adoption made.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AdoptedView {
+    pub agent: AgentId,
+    pub name: Option<String>,
+    pub session: String,
+    pub messages: u64,
+    /// Lines of the transcript that are cut off, too long, or not JSON.
+    pub unread: u64,
+    /// The process that is at the conversation right now. Two at once lose what one of them says.
+    pub pid: Option<u32>,
+}
+
+/// The conversations that were held in this project in the Claude CLI.
+///
+/// Reads each transcript from end to end, and takes as long as it takes.
+#[utoipa::path(get, path = "/api/adopt", operation_id = "list_adoptable", tag = "adoption", responses((status = 200, description = "The latest 500", body = AdoptableList)))]
+pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiError> {
+    let transcripts = api.habits.transcripts.clone();
+    let looked_in = transcripts.folder()?.display().to_string();
+    let (listed, running) = looking(move || Ok((transcripts.list()?, transcripts.running()))).await?;
+    let world = api.handle.view();
+    let sessions = listed.sessions.into_iter().map(|session| view(&world, &running, session)).collect();
+    Ok(Json(AdoptableList { sessions, looked_in, passed_over: listed.passed_over, left_out: listed.left_out }))
+}
+
+/// Make an agent of a conversation: its history is taken in, and what is said to the agent goes on with it.
+///
+/// Takes as long as it takes, and goes on when the client goes away.
+#[utoipa::path(post, path = "/api/adopt", operation_id = "adopt", tag = "adoption", request_body = Adopt,
+    responses((status = 201, description = "Adopted", body = AdoptedView)))]
+pub async fn take(State(api): State<Api>, body: Body<Adopt>) -> Result<(StatusCode, Json<AdoptedView>), ApiError> {
+    // In a task, because one that is dropped in the middle would leave half of an agent behind.
+    let adopted = tokio::spawn(adopt(api, body.0)).await.unwrap_or_else(|error| Err(broken(&error)));
+    Ok((StatusCode::CREATED, Json(adopted?)))
+}
+
+async fn adopt(api: Api, wish: Adopt) -> Result<AdoptedView, ApiError> {
+    let Adopt { session, name } = wish;
+    let transcripts = api.habits.transcripts.clone();
+    let (transcript, running) = looking(move || Ok((transcripts.find(&session)?, transcripts.running()))).await?;
+    let Summary { session, folder, unread, .. } = transcript.summary.clone();
+    let talk = ForeignTalk { harness: HARNESS.into(), session: session.clone(), host: api.habits.host.clone(), folder };
+    let adopted = adoption::adopt(&api.handle, transcript, talk, name.clone()).await?;
+    let pid = running.get(&session).copied();
+    Ok(AdoptedView { agent: adopted.agent, name, session, messages: adopted.messages, unread, pid })
+}
+
+/// Looks at files, which may take long.
+async fn looking<T: Send + 'static>(
+    look: impl FnOnce() -> Result<T, TranscriptError> + Send + 'static,
+) -> Result<T, ApiError> {
+    match tokio::task::spawn_blocking(look).await {
+        Ok(looked) => Ok(looked?),
+        Err(error) => Err(broken(&error)),
+    }
+}
+
+fn broken(error: &tokio::task::JoinError) -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "adoption_failed", error, "look into .hatchery/daemon.log")
+}
+
+fn view(world: &World, running: &BTreeMap<String, u32>, summary: Summary) -> Adoptable {
+    let Summary { session, folder, written, messages, first_prompt, unread: _ } = summary;
+    let agent = world.whose_talk(&session);
+    let name = agent.and_then(|agent| world.agent(agent)).and_then(|agent| agent.name.clone());
+    let pid = running.get(&session).copied();
+    Adoptable { session, folder, last_active: written, messages, first_prompt, agent, name, pid }
+}
+
+impl From<TranscriptError> for ApiError {
+    fn from(error: TranscriptError) -> Self {
+        let (status, code, hint) = match &error {
+            TranscriptError::NoHome => {
+                (StatusCode::NOT_FOUND, "no_transcripts", "start the daemon with HOME or CLAUDE_CONFIG_DIR set".into())
+            }
+            TranscriptError::NoSuch(_) => {
+                (StatusCode::NOT_FOUND, "no_such_conversation", "`hatchery adopt` lists them".into())
+            }
+            TranscriptError::Ambiguous { .. } => {
+                (StatusCode::CONFLICT, "ambiguous_conversation", "write more of the id".into())
+            }
+            TranscriptError::TooLarge { .. } => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "transcript_too_large",
+                format!("at most {MAX_TRANSCRIPT_BYTES} bytes are read"),
+            ),
+            TranscriptError::Unreadable { .. } => {
+                (StatusCode::NOT_FOUND, "unreadable_transcript", "look at the file's permissions".into())
+            }
+        };
+        Self::new(status, code, &error, hint)
+    }
+}
+
+impl From<AdoptionError> for ApiError {
+    fn from(error: AdoptionError) -> Self {
+        match error {
+            AdoptionError::Engine(error) => error.into(),
+            AdoptionError::Transcript(_) => {
+                Self::new(StatusCode::NOT_FOUND, "unreadable_transcript", error, "adopt it again when it can be read")
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! One transcript, read from end to end for its path, and then along it.
+
+use super::Summary;
+use crate::spool::Tail;
+use hatchery_core::MessageKind;
+use hatchery_core::transcript::{Line, Part, Tree, parse};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+/// What a list shows of a prompt.
+const PROMPT_CHARS: usize = 200;
+
+/// One conversation, and where its history stands in the file.
+#[derive(Debug)]
+pub struct Transcript {
+    pub summary: Summary,
+    pub(super) file: PathBuf,
+    pub(super) path: Vec<Place>,
+}
+
+/// A message of the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub kind: MessageKind,
+    pub content: String,
+    /// The line's own name.
+    pub uuid: String,
+}
+
+/// What is known of a file after it was read once.
+#[derive(Debug, Default)]
+pub(super) struct Scanned {
+    /// The first folder that is named.
+    pub folder: Option<String>,
+    pub messages: u64,
+    pub first_prompt: Option<String>,
+    pub unread: u64,
+    pub path: Vec<Place>,
+}
+
+/// Where a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    at: u64,
+    bytes: usize,
+}
+
+/// What is kept of a line until the path is known.
+struct Seen {
+    place: Place,
+    messages: u64,
+    prompt: Option<String>,
+}
+
+/// Reads a file from end to end.
+pub(super) fn scan(file: &Path) -> io::Result<Scanned> {
+    let mut scanned = Scanned::default();
+    let (mut tree, mut seen) = (Tree::default(), Vec::new());
+    let mut tail = Tail::open(file, 0)?;
+    loop {
+        let mut at = tail.position();
+        let mut lines = tail.read()?;
+        let is_end = lines.is_empty();
+        if is_end {
+            // Somebody may be writing it right now, or was killed while doing so.
+            lines.extend(tail.rest());
+        }
+        for line in lines {
+            let place = Place { at, bytes: line.bytes.len() };
+            at += line.too_long.unwrap_or(line.bytes.len() as u64) + 1;
+            match parse(&String::from_utf8_lossy(&line.bytes)) {
+                Ok(read) if line.too_long.is_none() => {
+                    scanned.folder = scanned.folder.or(read.folder);
+                    if let Part::Knot(knot) = read.part {
+                        tree.add(&knot);
+                        let prompt = knot.said.iter().find(|(kind, _)| *kind == MessageKind::User);
+                        let prompt = prompt.map(|(_, content)| first_line(content));
+                        seen.push(Seen { place, messages: knot.said.len() as u64, prompt });
+                    }
+                }
+                Ok(_) | Err(_) => scanned.unread += 1,
+            }
+        }
+        if is_end {
+            break;
+        }
+    }
+    let path = tree.path();
+    scanned.messages = path.iter().map(|at| seen[*at].messages).sum();
+    scanned.first_prompt = path.iter().find_map(|at| seen[*at].prompt.clone());
+    scanned.path = path.iter().map(|at| seen[*at].place).collect();
+    Ok(scanned)
+}
+
+impl Transcript {
+    /// How many lines its history has.
+    pub fn lines(&self) -> usize {
+        self.path.len()
+    }
+
+    /// What is said in the lines of the history from one on, until it is as much as one likes to have at once. Gives the next
+    /// line, too.
+    pub fn read(&self, from: usize, enough: impl Fn(&[Said]) -> bool) -> io::Result<(Vec<Said>, usize)> {
+        let file = File::open(&self.file)?;
+        let (mut said, mut next) = (Vec::new(), from);
+        while let Some(place) = self.path.get(next).filter(|_| !enough(&said)) {
+            next += 1;
+            let mut bytes = vec![0; place.bytes];
+            file.read_exact_at(&mut bytes, place.at)?;
+            let Ok(Line { part: Part::Knot(knot), .. }) = parse(&String::from_utf8_lossy(&bytes)) else { continue };
+            said.extend(knot.said.into_iter().map(|(kind, content)| Said { kind, content, uuid: knot.uuid.clone() }));
+        }
+        Ok((said, next))
+    }
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().take(PROMPT_CHARS).collect()
+}

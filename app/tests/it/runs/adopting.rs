@@ -1,0 +1,179 @@
+//! Conversations that were begun in the Claude CLI become agents, and go on.
+
+use crate::support::claude_cli::{Home, cli_or_skip, uuid};
+use crate::support::daemon::Grounds;
+use crate::support::model::{Block, Model, Step};
+use crate::support::transcripts::write;
+use crate::support::workshop::Workshop;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fs;
+
+#[test]
+fn a_conversation_with_the_real_cli_is_adopted_and_goes_on() {
+    let cli = cli_or_skip!();
+    let model = Model::playing([
+        Step::blocks([
+            Block::text("I look."),
+            Block::ToolUse { name: "Read".into(), input: json!({ "file_path": "hatchery.toml" }) },
+        ]),
+        Step::text("one"),
+        Step::text("two"),
+        Step::text("three"),
+        Step::text("four"),
+    ]);
+    let mut home = Home::new(cli, &model);
+    // Another harness is usual here: the conversation knows its own.
+    let settings = format!("harness = 'scripted'\nclaude_path = '{}'\n", cli.program().display());
+    let environment: Vec<(String, OsString)> =
+        home.environment().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let shop = Workshop::with(&settings, environment);
+    home.work_in(shop.grounds.path());
+
+    let session = uuid();
+    let mut run = home.begin(&session);
+    let first = run.say("first");
+    run.result(1);
+    let at_it = list(&shop.grounds);
+    assert!(at_it["sessions"][0]["pid"].is_u64(), "{at_it}");
+    let second = run.say("second");
+    run.result(2);
+    run.end();
+
+    let listed = list(&shop.grounds);
+    let it = &listed["sessions"][0];
+    assert_eq!((&it["session"], &it["messages"], &it["firstPrompt"]), (&json!(session), &json!(7), &json!("first")));
+    assert_eq!([&it["agent"], &it["pid"], &it["folder"]], [&Value::Null; 3], "{listed}");
+    let shown = shop.grounds.run(&["adopt"]).good();
+    assert!(shown.starts_with(&session[..8]) && shown.contains("7 messages  first"), "{shown}");
+
+    let adopted = shop.grounds.run(&["adopt", &session[..8], "--name", "old"]).good();
+    let agent = adopted.split_whitespace().next().unwrap();
+    let history = shop.door().history(agent);
+    let kinds: Vec<&str> = history.iter().map(|message| message["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["user", "assistant", "tool_call", "tool_result", "assistant", "user", "assistant"]);
+    assert_eq!([&history[0]["source_id"], &history[5]["source_id"]], [&json!(first), &json!(second)]);
+    let content = |at: usize| serde_json::from_str::<Value>(history[at]["content"].as_str().unwrap()).unwrap();
+    assert_eq!((&content(2)["name"], &content(2)["id"]), (&json!("Read"), &content(3)["id"]));
+    assert!(content(3)["content"].as_str().unwrap().contains("harness = 'scripted'"), "{history:#?}");
+
+    shop.grounds.run(&["say", "old", "third"]).good();
+    assert_eq!(shop.end(agent), "completed");
+    let spawned = shop.wait_for(agent, "run_spawned");
+    assert_eq!((&spawned["session"], &spawned["copy_of"]), (&json!(session), &Value::Null));
+    let dialogue = model.asked(4).dialogue();
+    let words: Vec<&String> = dialogue.iter().filter(|line| !line.contains('(')).collect();
+    assert_eq!(
+        words,
+        ["user: first", "assistant: I look.", "assistant: one", "user: second", "assistant: two", "user: third"]
+    );
+    assert_eq!(shop.said(agent).last().unwrap(), "three");
+    // The CLI counts on; what it counted before is not ours.
+    let ended = shop.wait_for(agent, "turn_ended");
+    let cost = |of: &Value| of["cost"].as_u64().unwrap();
+    assert!(0 < cost(&ended["spent"]) && cost(&ended["spent"]) < cost(&ended["end"]["total"]), "{ended}");
+
+    let again = shop.grounds.run(&["adopt", &session]);
+    assert_eq!(again.code, Some(1));
+    assert!(again.stderr.contains(&format!("is the conversation of agent {agent} (old) already")), "{again:?}");
+    // One of our own has an agent, too.
+    shop.grounds.run(&["run", "--harness", "claude", "fourth"]).good();
+    let listed = list(&shop.grounds);
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 2);
+    assert!(listed["sessions"].as_array().unwrap().iter().all(|it| it["agent"].is_string()), "{listed}");
+    assert_eq!(shop.grounds.run(&["adopt", "--all"]).good(), "");
+}
+
+#[test]
+fn what_stands_in_a_transcript_is_taken_in_whatever_is_wrong_with_it() {
+    const MANY: usize = 1_200;
+    let grounds = Grounds::new();
+    let folder = grounds.path().join("home/.claude/projects");
+    let root = grounds.path().canonicalize().unwrap();
+    let long = write(&folder, &root, "11111111-1111-4111-8111-111111111111", MANY);
+    // Cut off by a crash, glued by another, and one that is being written.
+    let mut text = fs::read_to_string(&long).unwrap();
+    text.insert_str(0, "{\"parentUuid\":null,\"isSide\nnonsense\n[]\n\n");
+    text.push_str("{\"parentUuid\":\"m1199\",\"type\":\"us");
+    fs::write(&long, text).unwrap();
+    // In a folder of the project, and in one beside it whose name begins alike.
+    write(&folder, &root.join("sub"), "11111111-2222-4222-8222-222222222222", 2);
+    let beside = root.with_file_name(format!("{}-x", root.file_name().unwrap().to_str().unwrap()));
+    write(&folder, &beside, "33333333-3333-4333-8333-333333333333", 2);
+    // Nothing was said in this one, and this is no transcript.
+    write(&folder, &root, "44444444-4444-4444-8444-444444444444", 0);
+    fs::write(long.with_file_name("agent-1.jsonl"), "{}").unwrap();
+    let _daemon = grounds.up();
+
+    let listed = list(&grounds);
+    let sessions = listed["sessions"].as_array().unwrap();
+    let mut told: Vec<_> = sessions
+        .iter()
+        .map(|it| (it["session"].as_str().unwrap(), &it["folder"], it["messages"].as_u64().unwrap()))
+        .collect();
+    told.sort_unstable_by_key(|it| it.0);
+    let (one, two) = ("11111111-1111-4111-8111-111111111111", "11111111-2222-4222-8222-222222222222");
+    assert_eq!(told, [(one, &Value::Null, MANY as u64), (two, &json!("sub"), 2)], "{listed}");
+    // As short as it can be.
+    assert!(grounds.run(&["adopt"]).good().lines().any(|line| line.starts_with("11111111-1  ")));
+
+    for (arguments, words) in [
+        (vec!["adopt", "1111"], "may mean any of"),
+        (vec!["adopt", "3333"], "there is no conversation `3333` of this project"),
+        (vec!["adopt", "../../etc/passwd"], "there is no conversation"),
+        (vec!["adopt", "11111111-1", "--name", "human"], "cannot be a name"),
+    ] {
+        let refused = grounds.run(&arguments);
+        assert!(refused.code == Some(1) && refused.stderr.contains(words), "{refused:?}");
+    }
+    assert_eq!(grounds.run(&["adopt", "a", "b", "--name", "c"]).code, Some(2));
+    let agents = |all: &str| grounds.run(&["ps", all]).good().lines().count();
+    assert_eq!(agents("--all"), 1, "what is refused leaves nothing behind");
+
+    let adopted = grounds.run(&["adopt", "--all"]);
+    assert!(adopted.stderr.contains("warning: 3 lines of the transcript cannot be read"), "{adopted:?}");
+    assert_eq!(adopted.good().lines().count(), 2);
+    assert_eq!(agents("--all"), 3);
+    let listed = list(&grounds);
+    let agent = &listed["sessions"].as_array().unwrap().iter().find(|it| it["session"] == one).unwrap()["agent"];
+    let history = grounds.run(&["history", agent.as_str().unwrap(), "--json"]).good();
+    let history: Value = serde_json::from_str(&history).unwrap();
+    let contents: Vec<&str> =
+        history["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(contents, (0..MANY).map(|number| format!("word {number}")).collect::<Vec<_>>());
+    grounds.run(&["fsck"]).good();
+}
+
+#[test]
+fn of_two_who_adopt_at_once_one_is_refused_and_leaves_nothing_alive() {
+    let grounds = Grounds::new();
+    let root = grounds.path().canonicalize().unwrap();
+    write(&grounds.path().join("home/.claude/projects"), &root, "11111111-1111-4111-8111-111111111111", 3_000);
+    let _daemon = grounds.up();
+    let both = std::thread::scope(|scope| {
+        let adopt = || grounds.run(&["adopt", "1111"]);
+        let both = [scope.spawn(adopt), scope.spawn(adopt)];
+        both.map(|one| one.join().unwrap())
+    });
+    let refused: Vec<_> = both.iter().filter(|ran| ran.code != Some(0)).collect();
+    assert!(refused.len() == 1 && refused[0].stderr.contains("is the conversation of agent"), "{both:?}");
+    assert_eq!(grounds.run(&["ps"]).good().lines().count(), 2, "the root, and one");
+}
+
+#[test]
+fn the_folder_of_the_cli_may_be_elsewhere_and_may_be_missing() {
+    let grounds = Grounds::new();
+    let shown = grounds.run(&["adopt"]);
+    assert!(shown.stderr.contains("there are no conversations of this project in"), "{shown:?}");
+    assert_eq!(shown.good(), "");
+    grounds.run(&["down"]).good();
+    let root = grounds.path().canonicalize().unwrap();
+    write(&root.join("elsewhere/projects"), &root, "11111111-1111-4111-8111-111111111111", 2);
+    let mut command = grounds.command(&["adopt"]);
+    let shown = command.env("CLAUDE_CONFIG_DIR", root.join("elsewhere")).output().unwrap();
+    assert!(String::from_utf8(shown.stdout).unwrap().contains("2 messages  word 0"));
+}
+
+fn list(grounds: &Grounds) -> Value {
+    serde_json::from_str(&grounds.run(&["adopt", "--json"]).good()).unwrap()
+}
