@@ -308,14 +308,17 @@ pub(crate) fn adopt(
     if world.seat(agent).is_some() {
         return Err(Refusal::HasTalk(agent));
     }
-    // One whose agent is dead, and all its processes, can be taken over.
-    let held = |owner: &AgentId| living(world, *owner).is_ok() || at_rest(world, *owner).is_err();
-    if let Some(owner) = world.whose_talk(&talk.session).filter(held) {
+    if let Some(owner) = holder(world, &talk.session) {
         let name = world.agent(owner).and_then(|it| it.name.clone());
         return Err(Refusal::TalkTaken { session: talk.session.clone(), agent: owner, name });
     }
     let named = name.map(|name| Event::AgentRenamed { agent, name: Some(name.to_owned()) });
     Ok(named.into_iter().chain([Event::TalkAdopted { agent, talk: talk.clone() }]).collect())
+}
+
+/// The agent that has a conversation. One whose agent is dead, and its process gone, can be taken over.
+pub fn holder(world: &World, session: &str) -> Option<AgentId> {
+    world.whose_talk(session).filter(|owner| living(world, *owner).is_ok() || at_rest(world, *owner).is_err())
 }
 
 /// Asks for a process that plays the agent. One that sleeps is woken by it, outside of any session.

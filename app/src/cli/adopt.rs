@@ -129,8 +129,9 @@ async fn adopt(
         match client.post::<AdoptedView>("/api/adopt", &body).await {
             Ok(adopted) => {
                 if !context.json {
-                    let messages = paint(DIM, format_args!("{} of {}", counted(adopted.messages, "message"), session));
-                    print_line(&format!("{}  {messages}", adopted.agent))?;
+                    let messages = counted(adopted.messages, "message");
+                    let origin = paint(DIM, format_args!("{messages} of {}", adopted.session));
+                    print_line(&format!("{}  {origin}", adopted.agent))?;
                 }
                 warn(&adopted);
                 all.push(adopted);

@@ -7,7 +7,7 @@ use crate::transcripts::{MAX_TRANSCRIPT_BYTES, Summary, TranscriptError};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::run::ForeignTalk;
+use hatchery_core::run::{self, ForeignTalk};
 use hatchery_core::{AgentId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ fn broken(error: &tokio::task::JoinError) -> ApiError {
 
 fn view(world: &World, running: &BTreeMap<String, u32>, summary: Summary) -> Adoptable {
     let Summary { session, folder, written, messages, first_prompt, unread: _ } = summary;
-    let agent = world.whose_talk(&session);
+    let agent = run::holder(world, &session);
     let name = agent.and_then(|agent| world.agent(agent)).and_then(|agent| agent.name.clone());
     let pid = running.get(&session).copied();
     Adoptable { session, folder, last_active: written, messages, first_prompt, agent, name, pid }

@@ -6,7 +6,8 @@ use hatchery_core::event::Refused;
 use hatchery_core::outcome::{Cause, Exit, Outcome};
 use hatchery_core::output::{ApiError, ApiErrorKind, Denial, McpServer, Output, ServerStatus, TurnEnd};
 use hatchery_core::run::{
-    Act, Delivery, DeliveryKind, Fence, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk, Wanted,
+    Act, Delivery, DeliveryKind, Fence, ForeignTalk, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk,
+    Wanted,
 };
 use hatchery_core::usage::{Meter, Money, Usage};
 use hatchery_core::{Event, Timestamp};
@@ -60,6 +61,7 @@ pub fn happened() -> impl Strategy<Value = Event> {
         }),
         (fence(), cause(), text(), exit(), any::<bool>())
             .prop_map(|(of, cause, detail, exit, forgotten)| Event::RunCrashed { of, cause, detail, exit, forgotten }),
+        (agent(), foreign()).prop_map(|(agent, talk)| Event::TalkAdopted { agent, talk }),
         fence().prop_map(|of| Event::BudgetReached { of }),
         (option::of(agent()), option::of(money())).prop_map(|(agent, limit)| Event::BudgetSet { agent, limit }),
         (agent(), about(), text()).prop_map(|(agent, about, text)| Event::QuestionAsked { agent, about, text }),
@@ -81,6 +83,15 @@ pub fn happened() -> impl Strategy<Value = Event> {
 
 fn fence() -> impl Strategy<Value = Fence> {
     (agent(), any::<u32>(), any::<u32>()).prop_map(|(agent, run, attempt)| Fence { agent, run, attempt })
+}
+
+fn foreign() -> impl Strategy<Value = ForeignTalk> {
+    (text(), text(), text(), option::of(text())).prop_map(|(harness, session, host, folder)| ForeignTalk {
+        harness,
+        session,
+        host,
+        folder,
+    })
 }
 
 fn money() -> impl Strategy<Value = Money> {
@@ -329,12 +340,8 @@ fn meter() -> impl Strategy<Value = Meter> {
 
 fn seat() -> impl Strategy<Value = Seat> {
     use DeliveryKind::*;
-    let talk = (text(), text(), text(), meter()).prop_map(|(harness, session, host, meter)| Talk {
-        harness,
-        session,
-        host,
-        meter,
-    });
+    let talk = (text(), text(), text(), option::of(text()), meter())
+        .prop_map(|(harness, session, host, folder, meter)| Talk { folder, harness, session, host, meter });
     let what = prop::sample::select(vec![Briefing, Message, Nudge, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
     (option::of(talk), any::<bool>(), vec(delivery, 0..4), usage()).prop_map(|(talk, orphaned, unheard, spent)| Seat {
