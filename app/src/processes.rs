@@ -25,10 +25,10 @@ pub fn lives(process: &Process) -> bool {
 
 /// Sends a signal to one process. One that is gone has no need of it.
 pub fn signal(pid: u32, signal: Signal) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        if let Err(error) = rustix::process::kill_process(pid, signal) {
-            tracing::debug!(?pid, ?signal, %error, "no signal");
-        }
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw)
+        && let Err(error) = rustix::process::kill_process(pid, signal)
+    {
+        tracing::debug!(?pid, ?signal, %error, "no signal");
     }
 }
 

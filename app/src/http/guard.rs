@@ -143,11 +143,9 @@ fn comes_from_run(api: &Api, request: &Request) -> bool {
         _ => return false,
     };
     let own = |prefix: &str| request.uri().path().strip_prefix(prefix)?.strip_prefix(agent.as_str());
-    let allowed = match (post, own("/api/agents/"), own("/api/mail/")) {
-        (false, Some(""), _) | (true, Some("/calls"), _) => true,
-        (false, _, Some("")) | (true, _, Some("/read" | "/wait")) => true,
-        _ => false,
-    };
+    let about_itself = matches!((post, own("/api/agents/")), (false, Some("")) | (true, Some("/calls")));
+    let its_mail = matches!((post, own("/api/mail/")), (false, Some("")) | (true, Some("/read" | "/wait")));
+    let allowed = about_itself || its_mail;
     allowed && is_token_of(api, of, token)
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn take_output(
         // The dead say nothing, and what they said stays in the spool; but what it cost was spent.
         Err(_) => events.retain(|event| !matches!(event, Event::MessageAdded { .. })),
     }
-    let spent = events.iter().filter_map(used).fold(Usage::default(), |sum, spent| sum + spent);
+    let spent = listener.spent;
     if !run.held && spent != Usage::default() && budget::over(world, agent, spent, now).is_some() {
         events.push(Event::BudgetReached { of: fence });
     }
@@ -57,6 +57,8 @@ struct Listener<'a> {
     in_turn: bool,
     /// What it said last that it begins to work on.
     begun: Option<EventId>,
+    /// What it has used that the world does not know of.
+    spent: Usage,
 }
 
 impl<'a> Listener<'a> {
@@ -70,6 +72,7 @@ impl<'a> Listener<'a> {
             stopping: matches!(run.state, RunState::Stopping { .. }),
             in_turn: run.in_turn,
             begun: None,
+            spent: Usage::default(),
         }
     }
 
@@ -137,6 +140,7 @@ impl<'a> Listener<'a> {
     fn turn_ends(&mut self, end: &TurnEnd) -> Vec<Event> {
         let of = self.of;
         let spent = self.seat.take(end, &mut self.meter);
+        self.spent += spent;
         self.in_turn = false;
         if end.forgotten() && !self.started {
             self.seat.forget(self.run.copied);
@@ -147,13 +151,6 @@ impl<'a> Listener<'a> {
         let broken_off = marks.then(|| said(of.agent, MessageKind::Interrupted, String::new()));
         let ended = Event::TurnEnded { of, end: in_short(end), spent };
         broken_off.into_iter().chain([ended]).collect()
-    }
-}
-
-fn used(event: &Event) -> Option<Usage> {
-    match event {
-        Event::TurnEnded { spent, .. } => Some(*spent),
-        _ => None,
     }
 }
 

@@ -41,7 +41,7 @@ fn set(agent: Option<AgentId>, limit: Option<u64>) -> Event {
 
 /// A is in a turn and has been silent for too long (9); the human is asked (10).
 fn silent_one() -> Given {
-    let due = i64::try_from(STALL_MS).unwrap();
+    let due = i64::try_from(STALL_MS).expect("a short time");
     let question = asked(About::Silence(first()), SILENCE);
     working(spec()).at(due).when(Command::Tick).then([silent(first(), 0), question])
 }
@@ -165,7 +165,7 @@ fn whoever_cannot_afford_it_is_parked_and_a_higher_ceiling_lets_it_go_on() {
 }
 
 fn it_text(it: &Given) -> String {
-    it.world.questions().next().unwrap().1.text.clone()
+    it.world.questions().next().expect("something is asked").1.text.clone()
 }
 
 #[test]
