@@ -70,7 +70,8 @@ impl Daemon {
         let address = listener.local_addr().context("the port is not known")?;
         let engine = start_engine(&config).await?;
         found_registry(&engine).await?;
-        let workshop = Arc::new(Workshop::new(&project, &config.runs, engine.handle.clone())?);
+        let program = std::env::current_exe().context("this program does not know where it is")?;
+        let workshop = Arc::new(Workshop::new(&project, &config.runs, engine.handle.clone(), &program)?);
         let habits = Habits::of(&workshop, config.runs.clone());
         let (closing, on_closing) = watch::channel(false);
         let api = Api {

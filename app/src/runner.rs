@@ -10,12 +10,12 @@ use crate::config;
 use crate::engine::{Handle, SubmitError};
 use crate::harness::{Claude, Harnesses, Scripted};
 use crate::project::Project;
-use crate::report::{Context as _, Report};
+use crate::report::Report;
 use crate::transcripts::Transcripts;
 use hatchery_core::run::{Fence, Wanted};
 use hatchery_core::{AgentId, Command, Plan};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch as channel;
@@ -42,8 +42,9 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    pub fn new(project: &Project, runs: &config::Runs, handle: Handle) -> Result<Self, Report> {
-        let program = std::env::current_exe().context("this program does not know where it is")?;
+    /// `program` is what launchers, tools and scripted agents are started from.
+    pub fn new(project: &Project, runs: &config::Runs, handle: Handle, program: &Path) -> Result<Self, Report> {
+        let program = program.to_owned();
         let claude = Claude::new(runs.claude_path.clone(), runs.claude_args.clone(), &runs.pass_env, std::env::vars());
         let state = project.data().join("sim");
         let scripted = Scripted::new(program.clone(), state, &runs.pass_env, std::env::vars());

@@ -20,6 +20,7 @@ mod raw;
 mod replay;
 mod rival;
 mod start;
+#[allow(dead_code, reason = "other benchmarks use the rest")]
 mod table;
 mod wire;
 

@@ -10,6 +10,7 @@ pub enum Unit {
     Millis,
     Kib,
     Mib,
+    Percent,
 }
 
 /// What the ratio of ours to the raw limit should be.
@@ -123,6 +124,7 @@ impl Unit {
             Self::Millis => format!("{value:.1} ms"),
             Self::Kib => format!("{value:.1} KiB"),
             Self::Mib => format!("{value:.1} MiB"),
+            Self::Percent => format!("{value:.2} %"),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! second program. As in the daemon, agent 0 is there from the start: it is event 1.
 
 use super::raw::{Line, Parts, Reply};
-use crate::support::daemon::PATIENCE;
+use crate::support::daemon::{PATIENCE, PROGRAM};
 use crate::support::{runtime, transcripts};
 use hatchery::clock::SystemClock;
 use hatchery::config::{Auth, Config};
@@ -16,6 +16,7 @@ use hatchery::{clock, fsck};
 use hatchery_core::Command;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -82,7 +83,7 @@ impl House {
         std::fs::create_dir(folder.path().join(".hatchery")).unwrap();
         let project = Project::find(folder.path()).unwrap();
         let settings = Config::defaults(&project).unwrap().runs;
-        let mut workshop = Workshop::new(&project, &settings, handle.clone()).unwrap();
+        let mut workshop = Workshop::new(&project, &settings, handle.clone(), Path::new(PROGRAM)).unwrap();
         // Nobody's home is looked into, except one that is here.
         let home = [("HOME".to_owned(), folder.path().display().to_string())];
         workshop.transcripts = Transcripts::new(project.root(), &home.into());
