@@ -70,7 +70,7 @@ fn a_conversation_with_the_real_cli_is_adopted_and_goes_on() {
     assert_eq!(shop.said(agent).last().unwrap(), "three");
     // The CLI counts on; what it counted before is not ours.
     let ended = shop.wait_for(agent, "turn_ended");
-    let cost = |of: &Value| of["cost"].as_u64().unwrap();
+    let cost = |of: &Value| of["cost"]["nanodollars"].as_u64().unwrap();
     assert!(0 < cost(&ended["spent"]) && cost(&ended["spent"]) < cost(&ended["end"]["total"]), "{ended}");
 
     let again = shop.grounds.run(&["adopt", &session]);

@@ -86,7 +86,7 @@ fn an_interrupted_turn_does_not_end_the_conversation() {
     shop.wait("the answer", |event| event["content"] == "the next answer");
     shop.stop(&agent);
     assert_eq!(shop.end(&agent), "user_ended");
-    assert_eq!(shop.processes(), Vec::<u32>::new());
+    shop.expect_nothing_left();
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn a_stop_ends_the_whole_tree() {
     shop.stop(&agent);
     assert_eq!(shop.end(&agent), "user_ended");
     wait_for_end(grandchild);
-    assert_eq!(shop.processes(), Vec::<u32>::new());
+    shop.expect_nothing_left();
     let kinds = shop.kinds(&agent);
     let intent = kinds.iter().position(|kind| kind == "run_stopping").unwrap();
     let end = kinds.iter().position(|kind| kind == "run_ended").unwrap();
@@ -31,7 +31,7 @@ fn an_end_leaves_nothing_behind_either() {
     let agent = shop.run(&[json!({ "child": { "sleep_s": 600 } }), json!({ "text": "done" })]);
     assert_eq!(shop.end(&agent), "completed");
     wait_for_end(grandchild(&shop, &agent));
-    assert_eq!(shop.processes(), Vec::<u32>::new());
+    shop.expect_nothing_left();
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn killing_an_agent_stops_its_process() {
     shop.wait("ready", |event| event["content"] == "ready");
     assert_eq!(shop.door().kill(&agent, json!({})).status, 200);
     assert_eq!(shop.end(&agent), "killed");
-    assert_eq!(shop.processes(), Vec::<u32>::new());
+    shop.expect_nothing_left();
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_stop_survives_the_daemon_that_was_asked_for_it() {
     shop.kill_daemon();
     shop.restart();
     assert_eq!(shop.end(&agent), "user_ended");
-    assert_eq!(shop.processes(), Vec::<u32>::new());
+    shop.expect_nothing_left();
 }
 
 #[test]

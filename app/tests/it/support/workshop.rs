@@ -1,7 +1,7 @@
 //! A project whose agents really run, and its daemon, which may be killed at any moment and come back. All that happens is
 //! followed as a browser would follow it. Every process of a run is gone when this goes.
 
-use super::daemon::{Daemon, Grounds, LOOK_AGAIN, PATIENCE};
+use super::daemon::{Daemon, Grounds, LOOK_AGAIN, PATIENCE, wait_for_end};
 use super::follower::Follower;
 use super::http::{Answer, Door};
 use rustix::process::{Pid, Signal, kill_process};
@@ -146,6 +146,16 @@ impl Workshop {
             environ.split(|byte| *byte == 0).any(|entry| marks.iter().any(|mark| entry.starts_with(mark)))
         };
         all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(carries).collect()
+    }
+
+    /// Whatever ran is gone. A launcher says that all is over as its last deed, so it may itself be about to leave.
+    #[track_caller]
+    pub fn expect_nothing_left(&self) {
+        for pid in self.processes() {
+            let launcher = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            assert!(launcher.split(|byte| *byte == 0).any(|word| word == b"launch"), "process {pid} is left behind");
+            wait_for_end(pid);
+        }
     }
 
     fn last_events(&self) -> Vec<Value> {
