@@ -1,25 +1,29 @@
-//! Random commands, a random clock, two writers on one log, and crashes at every boundary, over the pure core; and the two
-//! things that are hardest to get right, histories and mail, against models that are too plain to be wrong.
+//! Random commands, a random clock, two writers on one log, and crashes at every boundary, over the pure core; and the three
+//! things that are hardest to get right, histories, mail and processes, against models that are too plain to be wrong.
 //!
 //! A failure prints its seed; `HATCHERY_SEED=<seed> cargo test -p hatchery-core --test simulation` repeats it alone.
 
 mod chance;
+mod child;
 mod follower;
 mod log;
 mod post;
 mod shell;
 mod trees;
 mod witness;
+mod work;
 
 use chance::Chance;
 use post::Post;
 use shell::Shell;
 use std::collections::BTreeSet;
 use trees::Family;
+use work::Work;
 
 const SEEDS: u64 = 1_000;
 const FAMILIES: u64 = 2_000;
 const POSTS: u64 = 1_000;
+const WORKS: u64 = 1_000;
 /// Enough for sessions to start, idle, end and be asked for again, and short enough to read when it fails.
 const TURNS: usize = 80;
 
@@ -103,6 +107,18 @@ fn each_mail_is_taken_once_and_in_order_whoever_races_for_it() {
             post.turn(&mut chance);
         }
         post.met
+    });
+}
+
+#[test]
+fn whoever_dies_when_each_process_is_alone_and_each_word_is_heard_and_kept_once() {
+    for_all_seeds(WORKS, &work::MARKS, |seed| {
+        let mut work = Work::new(seed);
+        for _ in 0..3 * TURNS {
+            work.turn();
+        }
+        work.run_to_quiet();
+        work.met
     });
 }
 
