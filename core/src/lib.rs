@@ -16,6 +16,8 @@
 //! | [`event`] | what can have happened, and how it is written down |
 //! | [`refusal`] | every "no", with its reason and what to do next |
 //! | [`session`], [`agent`], [`history`], [`mail`] | the nouns: their states, and what can be decided about them |
+//! | [`run`] | an agent at work in a process, what it keeps between its runs, and what its words become |
+//! | [`why`] | what an agent does at the moment, and how that is known |
 //! | [`world`] | everything that is true now, folded from the log |
 //! | [`step`](mod@step) | deciding, applying, settling |
 //! | [`plan`](mod@plan) | what the shell should bring about |

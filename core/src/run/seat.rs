@@ -80,7 +80,6 @@ impl Seat {
     /// A new process has everything to hear that waits. One that has no conversation to resume is told all that was said, and
     /// one that has, but nothing new to hear, is told to go on.
     pub(crate) fn prepare(&mut self, at: EventId) {
-        self.forget_interrupts();
         match (&self.talk, self.unheard.is_empty()) {
             (Some(_), false) => {}
             (Some(_), true) => self.add(at, DeliveryKind::Nudge),

@@ -266,9 +266,16 @@ impl World {
     }
 
     fn note_ready_fork(&mut self, agent: AgentId) {
-        let ready = |it: &Agent| it.pending_fork.is_some() && it.open_tools == 0;
-        if self.agent(agent).is_some_and(ready) {
-            self.ready_forks.insert(agent);
+        let waits = |it: &&Agent| it.pending_fork.is_some();
+        match self.agent(agent).filter(waits).map(|it| it.open_tools) {
+            Some(0) => {
+                self.ready_forks.insert(agent);
+            }
+            // It may have called the next tool in the same breath.
+            Some(_) => {
+                self.ready_forks.remove(&agent);
+            }
+            None => {}
         }
     }
 

@@ -2,8 +2,10 @@
 
 use hatchery_core::agent::{Birth, MAX_NAME_BYTES, MAX_REMARK_BYTES};
 use hatchery_core::history::{Imported, RewindTo, SourceId};
+use hatchery_core::output::{McpServer, ServerStatus, TurnEnd};
+use hatchery_core::run::{Fence, MAX_RETRIES, MIN_STALL_MS, OUR_SERVER, Process, Run, RunSpec, wire_name};
 use hatchery_core::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
-use hatchery_core::{Address, AgentId, Command, EventId, MessageKind, SessionId};
+use hatchery_core::{Address, AgentId, Command, EventId, Exit, MessageKind, Output, SessionId};
 
 /// Few enough ids that commands meet, and enough that some are unknown for long.
 const SESSIONS: u64 = 6;
@@ -48,7 +50,7 @@ impl Chance {
 
     pub fn command(&mut self) -> Command {
         let (session, agent) = (self.session(), self.agent());
-        match self.below(40) {
+        match self.below(54) {
             0..=2 => Command::StartSession { session, label: self.text(MAX_LABEL_BYTES), idle_ms: self.idle_ms() },
             3..=4 => Command::EndSession { session, reason: self.reason() },
             5 => Command::CloseSession { session },
@@ -72,6 +74,14 @@ impl Chance {
                 Command::TakeMail { to: self.address(), from }
             }
             37..=38 => Command::ReadMail { to: self.address(), mail: self.maybe_event() },
+            39..=42 => Command::StartRun { agent, spec: self.spec() },
+            43..=45 => {
+                let spec = self.one_in(2).then(|| self.spec());
+                Command::Say { agent, text: self.content(), spec }
+            }
+            46 => Command::InterruptRun { agent },
+            47 => Command::StopRun { agent },
+            48..=50 => self.stray_report(agent),
             _ => Command::Tick,
         }
     }
@@ -81,11 +91,95 @@ impl Chance {
         Command::FoundRegistry { agent: numbered(ROOT), name: None }
     }
 
+    /// Wakes a sleeper, in one way or another.
+    pub fn wake(&mut self, agent: AgentId) -> Command {
+        match self.one_in(2) {
+            true => Command::WakeAgent { agent, session: self.maybe_session() },
+            false => Command::StartRun { agent, spec: self.spec() },
+        }
+    }
+
     fn birth(&mut self, parent: AgentId) -> Birth {
         let prompt = self.one_in(3).then(|| self.content());
         let session = self.one_in(2).then(|| self.session());
         let hatch_ms = self.one_in(3).then(|| 10 * self.below(100));
-        Birth { name: self.text(MAX_NAME_BYTES), prompt, session, hatch_ms, ..Birth::of(self.child(parent)) }
+        let run = self.one_in(4).then(|| Box::new(self.spec()));
+        Birth { name: self.text(MAX_NAME_BYTES), prompt, session, hatch_ms, run, ..Birth::of(self.child(parent)) }
+    }
+
+    fn spec(&mut self) -> RunSpec {
+        RunSpec {
+            harness: "scripted".into(),
+            host: "mill".into(),
+            folder: None,
+            model: None,
+            script: None,
+            stays: self.one_in(3),
+            stall_ms: if self.one_in(20) { 1 } else { MIN_STALL_MS + self.below(2_000) },
+            kill_stuck: self.one_in(3),
+            retries: if self.one_in(20) { MAX_RETRIES + 1 } else { u32::from(self.one_in(2)) },
+            parks: self.one_in(2),
+        }
+    }
+
+    /// What a shell may find of an attempt that is wanted. In the calm it finds that nothing can be done.
+    pub fn reports(&mut self, of: Fence, run: &Run, calm: bool) -> Vec<Command> {
+        if calm {
+            return vec![Command::ReportExit { of, exit: Exit::NotStarted, evidence: None }];
+        }
+        if run.process().is_none() {
+            return vec![self.spawn(of)];
+        }
+        match self.below(5) {
+            0 => vec![Command::ReportExit { of, exit: self.exit(), evidence: None }],
+            1 => {
+                let to = Address::Agent(of.agent);
+                let ask = Ok(Box::new(Command::TakeMail { to, from: None }));
+                vec![Command::TakeCall { of, number: run.calls + 1, ask }]
+            }
+            _ => {
+                let outputs: Vec<Output> = (0..=self.below(4)).map(|_| self.output()).collect();
+                vec![Command::TakeOutput { of, from: run.spooled, upto: run.spooled + outputs.len() as u64, outputs }]
+            }
+        }
+    }
+
+    /// From a process that may be long gone, or may never have been.
+    fn stray_report(&mut self, agent: AgentId) -> Command {
+        let of = Fence { agent, run: 1, attempt: 1 + u32::from(self.one_in(3)) };
+        match self.below(4) {
+            0 => self.spawn(of),
+            1 => Command::ReportExit { of, exit: self.exit(), evidence: None },
+            2 => Command::TakeCall { of, number: 1, ask: Ok(Box::new(Command::Tick)) },
+            _ => Command::TakeOutput { of, from: 0, upto: 1, outputs: vec![self.output()] },
+        }
+    }
+
+    fn spawn(&mut self, of: Fence) -> Command {
+        let process = Process { pid: 1, began: self.below(100) };
+        Command::ReportSpawn { of, process, session: "c".into(), copy_of: None }
+    }
+
+    fn exit(&mut self) -> Exit {
+        let exits = [Exit::Code(0), Exit::Code(1), Exit::Signal(9), Exit::LostWithMachine, Exit::Unknown];
+        exits[self.index(exits.len())]
+    }
+
+    fn output(&mut self) -> Output {
+        let status = if self.one_in(6) { ServerStatus::Failed } else { ServerStatus::Connected };
+        let servers = vec![McpServer { name: OUR_SERVER.into(), status }];
+        match self.below(9) {
+            0..=1 => Output::SessionStarted { session: "c".into(), model: None, version: None, servers },
+            2 => Output::Text { text: self.content() },
+            3 => Output::ToolUse { id: "t".into(), name: "ls".into(), input: "{}".into() },
+            4 => Output::ToolResult { id: "t".into(), content: String::new(), is_error: false },
+            5..=6 => Output::Heard { uuid: wire_name(self.event()) },
+            7 => Output::Thinking { text: String::new() },
+            _ => {
+                let api_status = [None, Some(529), Some(401)][self.index(3)];
+                Output::TurnEnded(TurnEnd { is_error: api_status.is_some(), api_status, ..TurnEnd::default() })
+            }
+        }
     }
 
     /// A family of two and a word from each; the second may inherit from the first, in the same breath.

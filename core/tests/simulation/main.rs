@@ -1,35 +1,41 @@
-//! Random commands, a random clock, two writers on one log, and crashes at every boundary, over the pure core; and the two
-//! things that are hardest to get right, histories and mail, against models that are too plain to be wrong.
+//! Random commands, a random clock, two writers on one log, and crashes at every boundary, over the pure core; and the three
+//! things that are hardest to get right, histories, mail and processes, against models that are too plain to be wrong.
 //!
 //! A failure prints its seed; `HATCHERY_SEED=<seed> cargo test -p hatchery-core --test simulation` repeats it alone.
 
 mod chance;
+mod child;
 mod follower;
 mod log;
 mod post;
 mod shell;
 mod trees;
 mod witness;
+mod work;
 
 use chance::Chance;
 use post::Post;
 use shell::Shell;
 use std::collections::BTreeSet;
 use trees::Family;
+use work::Work;
 
 const SEEDS: u64 = 1_000;
 const FAMILIES: u64 = 2_000;
 const POSTS: u64 = 1_000;
+const WORKS: u64 = 1_000;
 /// Enough for sessions to start, idle, end and be asked for again, and short enough to read when it fails.
 const TURNS: usize = 80;
 
 /// What all seeds together must have met: a simulation that meets no crash or conflict proves nothing about them.
-const MARKS: [&str; 42] = [
+const MARKS: [&str; 64] = [
     "agent_awake",
     "agent_dead",
     "agent_exists",
     "agent_expired",
     "bad_name",
+    "call taken",
+    "call_taken",
     "clock ran backwards",
     "conflict",
     "conflict over ids alone",
@@ -46,27 +52,47 @@ const MARKS: [&str; 42] = [
     "fork_pending",
     "hatch_out_of_range",
     "hatched",
+    "heard",
     "idle_out_of_range",
     "inactive",
     "label_too_long",
     "mail read",
     "moved up",
     "no_mail",
+    "no_run",
     "no_such_mark",
+    "no_turn",
     "not_in_history",
     "not_unread",
+    "output_taken",
+    "parked",
     "recovered from a snapshot",
     "remark_too_long",
     "renumbered",
+    "resumed",
     "root_exists",
     "root_is_immortal",
+    "run asked for",
+    "run over",
+    "run started",
+    "run_open",
+    "run_stopping",
     "session_ending",
     "session_exists",
     "session_not_ending",
     "session_over",
     "settled beside another event",
+    "silent",
+    "slept",
+    "stale_attempt",
+    "stall_out_of_range",
+    "stopped by a person",
+    "stopped with its agent",
+    "stopped with its session",
+    "too_many_retries",
     "unknown_agent",
     "unknown_session",
+    "woken",
 ];
 
 #[test]
@@ -103,6 +129,18 @@ fn each_mail_is_taken_once_and_in_order_whoever_races_for_it() {
             post.turn(&mut chance);
         }
         post.met
+    });
+}
+
+#[test]
+fn whoever_dies_when_each_process_is_alone_and_each_word_is_heard_and_kept_once() {
+    for_all_seeds(WORKS, &work::MARKS, |seed| {
+        let mut work = Work::new(seed);
+        for _ in 0..3 * TURNS {
+            work.turn();
+        }
+        work.run_to_quiet();
+        work.met
     });
 }
 

@@ -5,8 +5,10 @@ use crate::chance::Chance;
 use crate::follower::Follower;
 use crate::log::{Conflict, Log};
 use crate::witness::Witness;
+use hatchery_core::agent::Life;
+use hatchery_core::run::{Fence, StopWhy};
 use hatchery_core::session::EndReason;
-use hatchery_core::{Command, Event, EventId, Record, Timestamp, World, plan, rests_on, settle, step};
+use hatchery_core::{AgentId, Command, Event, EventId, Record, Timestamp, World, plan, rests_on, settle, step};
 use std::collections::{BTreeSet, VecDeque};
 
 /// The places between which a step is torn apart by a crash.
@@ -89,6 +91,12 @@ impl Shell {
                 let command = self.unanswered.swap_remove(late);
                 self.ask(who, command);
             }
+            // By chance alone nobody would ever think of one of them.
+            6 if self.sleeper(who).is_some() => {
+                let agent = self.sleeper(who).expect("somebody sleeps");
+                let command = self.chance.wake(agent);
+                self.ask(who, command);
+            }
             _ => {
                 let command = self.chance.command();
                 self.ask(who, command);
@@ -96,12 +104,17 @@ impl Shell {
         }
     }
 
+    fn sleeper(&self, who: usize) -> Option<AgentId> {
+        let world = &self.writers[who].world;
+        world.agents().find(|(_, it)| it.life == Life::Sleeping).map(|(id, _)| id)
+    }
+
     /// No more crashes and no more wishes: what was asked for comes about, and then nothing is left to do.
     pub fn run_to_quiet(&mut self) {
         self.calm = true;
-        // Each round ends at least one session or egg for good, if any is left to end.
+        // Each round ends at least one session, egg or run for good, if any is left to end.
         let (sessions, agents) = (World::session_count, World::agent_count);
-        let rounds = 2 * self.writers.iter().map(|it| sessions(&it.world) + agents(&it.world)).sum::<usize>() + 2;
+        let rounds = 2 * self.writers.iter().map(|it| sessions(&it.world) + 2 * agents(&it.world)).sum::<usize>() + 2;
         for _ in 0..rounds {
             for who in 0..self.writers.len() {
                 self.catch_up(who);
@@ -114,7 +127,7 @@ impl Shell {
         for who in 0..self.writers.len() {
             self.restart(who);
             let wanted = plan(&self.writers[who].world);
-            assert_eq!((wanted.close, wanted.wake_at), (vec![], None), "quiet");
+            assert_eq!((wanted.close, wanted.runs.len(), wanted.wake_at), (vec![], 0, None), "quiet");
             assert_eq!(self.writers[who].witness.unfinished(), []);
         }
         self.follow();
@@ -201,6 +214,19 @@ impl Shell {
             self.reach(Boundary::Acted)?;
             self.submit(who, &Command::CloseSession { session })?;
         }
+        for (agent, wanted) in &wanted.runs {
+            if !self.calm && self.chance.one_in(2) {
+                continue;
+            }
+            self.reach(Boundary::Acted)?;
+            let of = Fence { agent: *agent, run: wanted.run, attempt: wanted.attempt };
+            let run = self.writers[who].world.run(*agent).cloned();
+            let at_attempt = run.filter(|run| run.fence(*agent) == of && run.is_open());
+            let reports = at_attempt.map(|run| self.chance.reports(of, &run, self.calm)).unwrap_or_default();
+            for report in reports {
+                self.submit(who, &report)?;
+            }
+        }
         Ok(())
     }
 
@@ -283,6 +309,7 @@ impl Shell {
             witness.fold(record);
         }
         witness.agrees_with(after);
+        witness.assert_nobody_works_in_vain();
         assert!(witness.next_deadline().is_none_or(|due| due > self.now.0), "nothing is overdue after a step");
         assert_eq!(settle(after, self.now), [], "it is quiet after a step");
     }
@@ -299,39 +326,42 @@ impl Shell {
             Event::AgentExpired { .. } => "expired",
             Event::AgentReparented { .. } => "moved up",
             Event::MailRead { .. } => "mail read",
+            Event::AgentSlept { .. } => "slept",
+            Event::AgentWoken { .. } => "woken",
+            Event::RunRequested { .. } => "run asked for",
+            Event::RunStarted { .. } => "run started",
+            Event::MessageHeard { .. } => "heard",
+            Event::CallTaken { .. } => "call taken",
+            Event::RunSilent { .. } => "silent",
+            Event::RunStopping { why: StopWhy::Session, .. } => "stopped with its session",
+            Event::RunStopping { why: StopWhy::Killed, .. } => "stopped with its agent",
+            Event::RunStopping { why: StopWhy::User, .. } => "stopped by a person",
+            Event::RunParked { .. } => "parked",
+            Event::RunResumed { .. } => "resumed",
+            Event::RunEnded { .. } => "run over",
             Event::SessionStarted { .. }
             | Event::SessionEnding { .. }
             | Event::SessionEnded { .. }
             | Event::AgentCreated { .. }
             | Event::AgentRenamed { .. }
-            | Event::AgentSlept { .. }
-            | Event::AgentWoken { .. }
             | Event::AgentKilled { .. }
             | Event::MessageAdded { .. }
             | Event::MailSent { .. }
             | Event::MailDelivered { .. }
-            | Event::RunRequested { .. }
             | Event::RunSpawned { .. }
-            | Event::RunStarted { .. }
-            | Event::MessageHeard { .. }
             | Event::OutputNoted { .. }
             | Event::OutputTaken { .. }
-            | Event::CallTaken { .. }
             | Event::TurnStarted { .. }
             | Event::TurnEnded { .. }
-            | Event::RunSilent { .. }
             | Event::RunInterrupted { .. }
             | Event::RunStopping { .. }
-            | Event::RunParked { .. }
-            | Event::RunCrashed { .. }
             | Event::TalkAdopted { .. }
             | Event::BudgetReached { .. }
             | Event::BudgetSet { .. }
             | Event::QuestionAsked { .. }
             | Event::QuestionAnswered { .. }
             | Event::QuestionWithdrawn { .. }
-            | Event::RunResumed { .. }
-            | Event::RunEnded { .. } => return,
+            | Event::RunCrashed { .. } => return,
         };
         self.met.insert(met);
     }
@@ -344,10 +374,10 @@ impl Writer {
     }
 }
 
-/// A session ends by itself once at most, an egg expires once, and no fork waits behind another: so there is a bound to what
-/// can settle. Looked at before the core does it, because a step that never returns cannot name its seed.
+/// A session ends by itself once at most, an egg expires once, no fork waits behind another, and a run goes on once, is silent
+/// once and is stopped once: so there is a bound to what can settle. Looked at before the core does it, because a step that never returns cannot name its seed.
 fn assert_settling_ends(mut world: World, mut witness: Witness, now: Timestamp) {
-    let mut left = world.session_count() + 2 * world.agent_count();
+    let mut left = world.session_count() + 5 * world.agent_count();
     loop {
         let events = settle(&world, now);
         if events.is_empty() {

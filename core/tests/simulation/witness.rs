@@ -1,10 +1,13 @@
 //! What the log says, told a second time without the core's world, and plainly: no index, no shortcut. Folding asserts that
 //! each record may follow those before it; [`Witness::agrees_with`] asserts that the core tells the same story.
 
+mod jobs;
+
 use hatchery_core::agent::Life;
 use hatchery_core::mail::LetterState;
 use hatchery_core::session::{EndReason, SessionState};
-use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Plan, Record, SessionId, Timestamp, World, plan};
+use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World, plan};
+use jobs::Jobs;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Default)]
@@ -14,6 +17,7 @@ pub struct Witness {
     agents: BTreeMap<AgentId, Being>,
     /// All mail that was ever sent.
     mail: BTreeMap<EventId, Letter>,
+    jobs: Jobs,
 }
 
 #[derive(Clone)]
@@ -126,6 +130,7 @@ impl Witness {
             }
             Event::AgentRenamed { agent, name } => self.living(*agent).name = name.clone(),
             Event::AgentSlept { agent } => {
+                assert!(!self.jobs.is_open(*agent), "{agent} has stopped working before it sleeps");
                 let being = self.living(*agent);
                 being.place = match being.place {
                     Place::Egg { until, .. } => Place::Egg { until, session: None },
@@ -186,28 +191,37 @@ impl Witness {
             Event::MailRead { to, mail } => {
                 self.letter(*mail, *to).read = true;
             }
-            Event::RunRequested { .. }
-            | Event::RunSpawned { .. }
-            | Event::RunStarted { .. }
-            | Event::MessageHeard { .. }
-            | Event::OutputNoted { .. }
-            | Event::OutputTaken { .. }
-            | Event::CallTaken { .. }
-            | Event::TurnStarted { .. }
-            | Event::TurnEnded { .. }
-            | Event::RunSilent { .. }
-            | Event::RunInterrupted { .. }
-            | Event::RunStopping { .. }
-            | Event::RunParked { .. }
-            | Event::RunCrashed { .. }
-            | Event::TalkAdopted { .. }
+            Event::RunRequested { agent, .. } => {
+                self.living(*agent);
+                self.assert_open(self.session_of_agent(*agent));
+                self.jobs.fold(&record.event);
+            }
+            Event::RunSpawned { of, .. }
+            | Event::RunStarted { of, .. }
+            | Event::MessageHeard { of, .. }
+            | Event::OutputNoted { of, .. }
+            | Event::OutputTaken { of, .. }
+            | Event::CallTaken { of, .. }
+            | Event::TurnStarted { of }
+            | Event::TurnEnded { of, .. }
+            | Event::RunSilent { of, .. }
+            | Event::RunInterrupted { of }
+            | Event::RunStopping { of, .. }
+            | Event::RunParked { of, .. }
+            | Event::RunCrashed { of, .. }
+            | Event::RunResumed { of }
+            | Event::RunEnded { of, .. } => {
+                if self.jobs.fold(&record.event) {
+                    self.agents.entry(of.agent).and_modify(|being| being.tools = 0);
+                }
+            }
+            // Nobody has a budget or a conversation from elsewhere here, and nobody answers questions.
+            Event::TalkAdopted { .. }
             | Event::BudgetReached { .. }
             | Event::BudgetSet { .. }
             | Event::QuestionAsked { .. }
             | Event::QuestionAnswered { .. }
-            | Event::QuestionWithdrawn { .. }
-            | Event::RunResumed { .. }
-            | Event::RunEnded { .. } => {}
+            | Event::QuestionWithdrawn { .. } => {}
         }
         if let Some(session) = record.session {
             let sitting = self.sitting(session);
@@ -273,7 +287,16 @@ impl Witness {
             Place::Egg { until, .. } => Some(until),
             Place::Awake(_) | Place::Asleep | Place::Expired | Place::Dead => None,
         });
-        self.sessions.keys().filter_map(|id| self.deadline(*id)).chain(eggs).min()
+        let sessions = self.sessions.keys().filter_map(|id| self.deadline(*id));
+        sessions.chain(eggs).chain(self.jobs.next_deadline()).min()
+    }
+
+    /// Whoever died or was in a session that ends is not left at work.
+    pub fn assert_nobody_works_in_vain(&self) {
+        for (id, being) in &self.agents {
+            let ends = session_at(being.place).is_some_and(|session| self.sessions[&session].asked.is_some());
+            assert!((is_living(being) && !ends) || self.jobs.is_settled(*id), "{id} works in vain");
+        }
     }
 
     pub fn asked(&self, session: SessionId) -> Option<&EndReason> {
@@ -324,8 +347,16 @@ impl Witness {
             self.agrees_on_mail(world, Address::Agent(id));
         }
         self.agrees_on_mail(world, Address::Human);
+        self.jobs.agrees_with(world);
+        let at_work = |session: &SessionId| self.awake_in(*session).iter().any(|agent| self.jobs.is_open(*agent));
+        let close: Vec<SessionId> = self.unfinished().into_iter().filter(|session| !at_work(session)).collect();
         let wake_at = self.next_deadline().map(Timestamp);
-        assert_eq!(plan(world), Plan { close: self.unfinished(), wake_at, ..Plan::default() });
+        let plan = plan(world);
+        assert_eq!(plan.close, close);
+        match self.jobs.some_at_work() {
+            false => assert_eq!(plan.wake_at, wake_at),
+            true => assert!(wake_at.is_none_or(|at| plan.wake_at.is_some_and(|planned| planned <= at))),
+        }
     }
 
     fn agrees_on_mail(&self, world: &World, of: Address) {

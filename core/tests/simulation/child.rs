@@ -1,0 +1,296 @@
+//! Processes that play agents, with everything real taken out: what they are told, what they write, what their harness keeps on
+//! disk. They outlive the daemon. In a bad temper they crash, hang, fail and lose things; in the calm they are honest.
+
+use crate::chance::Chance;
+use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
+use hatchery_core::run::{DeliveryKind, Fence, OUR_SERVER, Process, wire_name};
+use hatchery_core::usage::{Money, Usage};
+use hatchery_core::{EventId, Exit};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A harness and the conversations that it keeps.
+#[derive(Default)]
+pub struct Harness {
+    pub talks: BTreeMap<String, Conversation>,
+    /// Old versions count from nothing in each process; new ones go on counting, and say what is new.
+    old: bool,
+    names: u64,
+    pids: u32,
+}
+
+#[derive(Clone, Default)]
+pub struct Conversation {
+    /// The messages that it contains.
+    pub knows: BTreeSet<EventId>,
+    /// It has been told something of its own, besides what it was copied with.
+    told: bool,
+    total: u64,
+    reported: u64,
+    /// Its counts began at another's, and it has reported none yet.
+    copied: bool,
+}
+
+/// How a conversation is entered.
+#[derive(Clone)]
+pub enum Opening {
+    New,
+    Resumed(String),
+    Forked(String),
+}
+
+/// What a process is told.
+#[derive(Clone, PartialEq)]
+pub enum Order {
+    Say { id: EventId, what: DeliveryKind, words: BTreeSet<EventId> },
+    End,
+    Stop,
+}
+
+/// A run folder and the process that works in it.
+pub struct Child {
+    pub of: Fence,
+    pub process: Process,
+    pub session: String,
+    pub copy_of: Option<String>,
+    pub inbox: Vec<Order>,
+    /// What it wrote; one output is one byte.
+    pub spool: Vec<Output>,
+    /// How many calls it has written down.
+    pub calls: u64,
+    /// There is a process, or was.
+    pub started: bool,
+    pub exit: Option<Exit>,
+    /// All that it said.
+    pub said: Vec<String>,
+    /// What the results that it wrote stand for.
+    pub owes: u64,
+    pub hung: bool,
+    opening: Opening,
+    /// What it says of our tools.
+    tools: Option<ServerStatus>,
+    /// Its conversation, once it has one.
+    talk: Option<Conversation>,
+    obeyed: usize,
+    in_turn: bool,
+    failed: bool,
+    since_last: u64,
+    total: u64,
+    reported: u64,
+}
+
+impl Harness {
+    pub fn new(old: bool) -> Self {
+        Self { old, ..Self::default() }
+    }
+
+    pub fn launch(&mut self, of: Fence, opening: Opening, chance: &mut Chance, calm: bool) -> Child {
+        self.names += 1;
+        self.pids += 1;
+        let session = match &opening {
+            Opening::Resumed(session) => session.clone(),
+            Opening::New | Opening::Forked(_) => format!("c-{}", self.names),
+        };
+        let tools = match chance.below(12) {
+            _ if calm => Some(ServerStatus::Connected),
+            0 => Some(ServerStatus::Pending),
+            1 => None,
+            _ => Some(ServerStatus::Connected),
+        };
+        Child {
+            of,
+            process: Process { pid: self.pids, began: self.names },
+            session,
+            copy_of: if let Opening::Forked(from) = &opening { Some(from.clone()) } else { None },
+            inbox: Vec::new(),
+            spool: Vec::new(),
+            calls: 0,
+            started: false,
+            exit: (!calm && chance.one_in(30)).then_some(Exit::NotStarted),
+            said: Vec::new(),
+            owes: 0,
+            hung: false,
+            opening,
+            tools,
+            talk: None,
+            obeyed: 0,
+            in_turn: false,
+            failed: false,
+            since_last: 0,
+            total: 0,
+            reported: 0,
+        }
+    }
+}
+
+impl Child {
+    pub fn lives(&self) -> bool {
+        self.started && self.exit.is_none()
+    }
+
+    /// Does one thing, or nothing.
+    pub fn act(&mut self, harness: &mut Harness, chance: &mut Chance, calm: bool) {
+        if self.exit.is_some() {
+            return;
+        }
+        if !self.started {
+            self.started = true;
+            return self.open(harness);
+        }
+        if self.inbox.contains(&Order::Stop) {
+            if chance.one_in(2) && self.in_turn {
+                self.say(chance);
+            }
+            return self.leave(harness, Exit::Signal(15));
+        }
+        if self.hung {
+            return;
+        }
+        match chance.below(60) {
+            0 if !calm => self.hung = true,
+            1..=2 if !calm => {
+                let ends = [Exit::Signal(9), Exit::Unknown, Exit::LostWithMachine, Exit::Code(0)];
+                // What was said last may not be on disk.
+                if chance.one_in(3) {
+                    self.talk = None;
+                    harness.talks.remove(&self.session);
+                }
+                self.leave(harness, ends[chance.index(ends.len())]);
+            }
+            _ if self.in_turn => self.work(chance, calm, harness.old),
+            3 if !calm && self.talk.as_ref().is_some_and(|talk| talk.told) => self.begin_turn(),
+            _ => self.listen(harness),
+        }
+        if let Some(talk) = &self.talk {
+            harness.talks.insert(self.session.clone(), talk.clone());
+        }
+    }
+
+    fn open(&mut self, harness: &Harness) {
+        self.talk = match &self.opening {
+            Opening::New => Some(Conversation::default()),
+            Opening::Resumed(session) => harness.talks.get(session).cloned(),
+            Opening::Forked(from) => {
+                harness.talks.get(from).map(|talk| Conversation { told: false, copied: true, ..talk.clone() })
+            }
+        };
+        if self.talk.is_none() {
+            let errors = vec![format!("No conversation found with session ID: {}", self.session)];
+            let end = TurnEnd { is_error: true, errors, ..TurnEnd::default() };
+            self.spool.push(Output::TurnEnded(end));
+            self.exit = Some(Exit::Code(1));
+        }
+    }
+
+    /// In a turn: it speaks, uses tools, asks us for something, hears more, obeys, and ends its turn in one way or another.
+    fn work(&mut self, chance: &mut Chance, calm: bool, old: bool) {
+        match (self.inbox.get(self.obeyed).cloned(), chance.below(12)) {
+            (Some(Order::Say { id, what: DeliveryKind::Interrupt, .. }), _) => {
+                self.obeyed += 1;
+                self.spool.push(Output::Answered { request: wire_name(id), problem: None });
+                self.end_turn(old, TurnEnd { terminal_reason: Some("aborted_tools".into()), ..failure(None) });
+            }
+            (Some(Order::Say { id, words, .. }), 0..=3) => self.hear(id, words),
+            (_, 4) => {
+                let (id, input) = ("t".to_owned(), "{}".to_owned());
+                self.spool.push(Output::ToolUse { id: id.clone(), name: "ls".into(), input });
+                if !chance.one_in(3) {
+                    self.spool.push(Output::ToolResult { id, content: "ok".into(), is_error: false });
+                }
+            }
+            (_, 5) => self.spool.push(Output::Thinking { text: "hm".into() }),
+            (_, 6) if !calm => self.calls += 1,
+            (_, 7) if !calm => {
+                let statuses = [529, 429, 500, 401, 402];
+                let status = statuses[chance.index(statuses.len())];
+                self.end_turn(old, failure(Some(status)));
+            }
+            (_, 8..=9) => self.end_turn(old, TurnEnd { subtype: "success".into(), ..TurnEnd::default() }),
+            _ => self.say(chance),
+        }
+    }
+
+    /// Between two turns: it takes the next order.
+    fn listen(&mut self, harness: &mut Harness) {
+        let Some(order) = self.inbox.get(self.obeyed).cloned() else { return };
+        self.obeyed += 1;
+        match order {
+            Order::Say { id, what: DeliveryKind::Interrupt, .. } => {
+                self.spool.push(Output::Answered { request: wire_name(id), problem: None });
+            }
+            Order::Say { id, words, .. } => {
+                self.begin_turn();
+                self.hear(id, words);
+            }
+            Order::End => self.leave(harness, Exit::Code(i32::from(self.failed))),
+            Order::Stop => unreachable!("it is obeyed at once"),
+        }
+    }
+
+    fn begin_turn(&mut self) {
+        let ours = self.tools.clone().map(|status| McpServer { name: OUR_SERVER.into(), status });
+        let (session, servers) = (self.session.clone(), ours.into_iter().collect());
+        self.spool.push(Output::SessionStarted { session, model: None, version: None, servers });
+        self.in_turn = true;
+    }
+
+    /// Nothing is said to a conversation that it contains already.
+    fn hear(&mut self, id: EventId, words: BTreeSet<EventId>) {
+        self.obeyed = self
+            .inbox
+            .iter()
+            .position(|order| matches!(order, Order::Say { id: it, .. } if *it == id))
+            .map_or(self.obeyed, |at| at + 1);
+        let talk = self.talk.as_mut().expect("one that hears has a conversation");
+        let twice: Vec<_> = talk.knows.intersection(&words).collect();
+        assert!(twice.is_empty(), "{:?} hears {twice:?} twice", self.of);
+        talk.knows.extend(words);
+        talk.told = true;
+        self.spool.push(Output::Heard { uuid: wire_name(id) });
+    }
+
+    fn say(&mut self, chance: &mut Chance) {
+        let text = format!("{}.{}.{}", self.of.run, self.of.attempt, self.said.len());
+        self.said.push(text.clone());
+        self.spool.push(Output::Text { text });
+        let cost = chance.below(5);
+        self.total += cost;
+        self.since_last += cost;
+        self.talk.iter_mut().for_each(|talk| talk.total += cost);
+    }
+
+    fn end_turn(&mut self, old: bool, end: TurnEnd) {
+        self.in_turn = false;
+        self.failed = end.is_error;
+        let talk = self.talk.as_mut().expect("one that works has a conversation");
+        let (total, since_last) = match old {
+            true => (self.total, None),
+            false => (talk.total, Some(usage(self.since_last))),
+        };
+        self.owes += match (old, talk.copied) {
+            (true, _) => self.total - self.reported,
+            // What it used before its first result, in a process that died, cannot be told from what its parent used.
+            (false, true) => self.since_last,
+            (false, false) => talk.total - talk.reported,
+        };
+        talk.copied = false;
+        talk.reported = talk.total;
+        self.reported = self.total;
+        self.since_last = 0;
+        self.spool.push(Output::TurnEnded(TurnEnd { total: usage(total), since_last, ..end }));
+    }
+
+    fn leave(&mut self, harness: &mut Harness, exit: Exit) {
+        self.exit = Some(exit);
+        if let Some(talk) = self.talk.take() {
+            harness.talks.insert(self.session.clone(), talk);
+        }
+    }
+}
+
+fn failure(api_status: Option<u16>) -> TurnEnd {
+    TurnEnd { is_error: true, api_status, ..TurnEnd::default() }
+}
+
+pub fn usage(amount: u64) -> Usage {
+    Usage { cost: Money { nanodollars: amount }, ..Usage::default() }
+}

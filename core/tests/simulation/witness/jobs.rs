@@ -1,0 +1,179 @@
+//! Runs, as the witness tells them: who is at which attempt, and that nothing is heard, taken in or ended twice.
+
+use hatchery_core::run::{Fence, RunState};
+use hatchery_core::{AgentId, Event, EventId, World, plan};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Default)]
+pub struct Jobs {
+    last: BTreeMap<AgentId, Job>,
+    heard: BTreeSet<EventId>,
+}
+
+#[derive(Clone)]
+struct Job {
+    number: u32,
+    attempt: u32,
+    stage: Stage,
+    spooled: u64,
+    calls: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    Wanted,
+    Present,
+    Stopping,
+    Parked { until: i64 },
+    Over,
+}
+
+impl Jobs {
+    /// Takes in an event of a run. True when whatever its process had open is closed with it.
+    pub fn fold(&mut self, event: &Event) -> bool {
+        match event {
+            Event::RunRequested { agent, run, .. } => {
+                let before = self.last.get(agent).map_or(0, |job| job.number);
+                assert!(!self.is_open(*agent), "{agent} has one run at a time");
+                assert_eq!(*run, before + 1, "the runs of {agent} are numbered");
+                let job = Job { number: *run, attempt: 1, stage: Stage::Wanted, spooled: 0, calls: 0 };
+                self.last.insert(*agent, job);
+                false
+            }
+            Event::RunSpawned { of, .. } => {
+                let job = self.at(*of);
+                match job.stage {
+                    Stage::Wanted => job.stage = Stage::Present,
+                    Stage::Stopping => {}
+                    Stage::Present | Stage::Parked { .. } | Stage::Over => panic!("{of:?} had a process"),
+                }
+                false
+            }
+            Event::OutputTaken { of, upto } => {
+                let before = std::mem::replace(&mut self.at(*of).spooled, *upto);
+                assert!(before < *upto, "what {of:?} said is taken in once");
+                false
+            }
+            Event::CallTaken { of, number, .. } => {
+                let before = std::mem::replace(&mut self.at(*of).calls, *number);
+                assert_eq!(before + 1, *number, "what {of:?} asked for is taken in once");
+                false
+            }
+            Event::MessageHeard { of, message } => {
+                self.at(*of);
+                assert!(self.heard.insert(*message), "{message} is heard once");
+                false
+            }
+            Event::RunStarted { of, .. }
+            | Event::OutputNoted { of, .. }
+            | Event::TurnStarted { of }
+            | Event::RunSilent { of, .. }
+            | Event::RunInterrupted { of } => {
+                self.at(*of);
+                false
+            }
+            Event::TurnEnded { of, .. } => {
+                self.at(*of);
+                true
+            }
+            Event::RunStopping { of, .. } => {
+                let before = std::mem::replace(&mut self.at(*of).stage, Stage::Stopping);
+                assert!(matches!(before, Stage::Wanted | Stage::Present), "{of:?} is stopped once");
+                false
+            }
+            Event::RunParked { of, until, .. } => {
+                self.at(*of).stage = Stage::Parked { until: until.expect("nobody has a budget").0 };
+                true
+            }
+            Event::RunCrashed { of, .. } => {
+                let stage = self.at(*of).stage;
+                assert!(matches!(stage, Stage::Wanted | Stage::Present), "{of:?} was not being stopped");
+                true
+            }
+            Event::RunResumed { of } => {
+                let before = Fence { attempt: of.attempt - 1, ..*of };
+                let stage = self.at(before).stage;
+                assert!(stage != Stage::Stopping, "{of:?} was to be stopped");
+                let job = self.at(before);
+                *job = Job { attempt: of.attempt, stage: Stage::Wanted, spooled: 0, calls: 0, ..*job };
+                true
+            }
+            Event::RunEnded { of, .. } => {
+                self.at(*of).stage = Stage::Over;
+                true
+            }
+            Event::SessionStarted { .. }
+            | Event::SessionEnding { .. }
+            | Event::SessionEnded { .. }
+            | Event::AgentCreated { .. }
+            | Event::ForkRequested { .. }
+            | Event::ForkCancelled { .. }
+            | Event::AgentHatched { .. }
+            | Event::AgentExpired { .. }
+            | Event::AgentRenamed { .. }
+            | Event::AgentSlept { .. }
+            | Event::AgentWoken { .. }
+            | Event::AgentKilled { .. }
+            | Event::AgentReparented { .. }
+            | Event::MessageAdded { .. }
+            | Event::MailSent { .. }
+            | Event::MailDelivered { .. }
+            | Event::MailRead { .. }
+            | Event::TalkAdopted { .. }
+            | Event::BudgetReached { .. }
+            | Event::BudgetSet { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. }
+            | Event::QuestionWithdrawn { .. } => false,
+        }
+    }
+
+    pub fn is_open(&self, agent: AgentId) -> bool {
+        self.last.get(&agent).is_some_and(|job| job.stage != Stage::Over)
+    }
+
+    /// Whether somebody sees to it that its process ends, if it has one.
+    pub fn is_settled(&self, agent: AgentId) -> bool {
+        self.last.get(&agent).is_none_or(|job| matches!(job.stage, Stage::Stopping | Stage::Over))
+    }
+
+    /// When the first of those that are parked goes on.
+    pub fn next_deadline(&self) -> Option<i64> {
+        let waits = self.last.values().filter_map(|job| match job.stage {
+            Stage::Parked { until } => Some(until),
+            Stage::Wanted | Stage::Present | Stage::Stopping | Stage::Over => None,
+        });
+        waits.min()
+    }
+
+    /// Whether there is a run whose silence may mean something: when, is not told a second time here.
+    pub fn some_at_work(&self) -> bool {
+        self.last.values().any(|job| matches!(job.stage, Stage::Wanted | Stage::Present))
+    }
+
+    pub fn agrees_with(&self, world: &World) {
+        let plan = plan(world);
+        assert_eq!(world.runs().count(), self.last.len());
+        for (agent, run) in world.runs() {
+            let job = &self.last[&agent];
+            let stage = match run.state {
+                RunState::Starting => Stage::Wanted,
+                RunState::Spawned { .. } | RunState::Running { .. } => Stage::Present,
+                RunState::Stopping { .. } => Stage::Stopping,
+                RunState::Parked { until, .. } => Stage::Parked { until: until.expect("nobody has a budget").0 },
+                RunState::Ended { .. } => Stage::Over,
+            };
+            assert_eq!((run.number, run.attempt, stage), (job.number, job.attempt, job.stage), "{agent}");
+            assert_eq!((run.spooled, run.calls), (job.spooled, job.calls), "{agent}");
+            let seen_to = matches!(job.stage, Stage::Wanted | Stage::Present | Stage::Stopping);
+            assert_eq!(plan.runs.contains_key(&agent), seen_to, "{agent}");
+        }
+    }
+
+    fn at(&mut self, of: Fence) -> &mut Job {
+        let job = self.last.get_mut(&of.agent).unwrap_or_else(|| panic!("{of:?} was never asked for"));
+        assert_eq!((of.run, of.attempt), (job.number, job.attempt), "{of:?} is the latest");
+        assert!(job.stage != Stage::Over, "{of:?} is over");
+        job
+    }
+}
