@@ -11,6 +11,36 @@ pub const MAX_LINE_BYTES: usize = 16 << 20;
 /// How much is taken in at once: enough that a flood costs few appends, little enough to be decided in a moment.
 const CHUNK_BYTES: usize = 256 << 10;
 
+/// How much of a spool stays on the disk after it was taken in: enough to look at when something is wrong.
+pub const KEPT_BYTES: u64 = 64 << 20;
+/// How much must have gathered before space is given back.
+const RELEASED_BYTES: u64 = 16 << 20;
+
+/// Gives back the disk space of what was taken in, but for the last part. Places in the file stay what they are: the beginning becomes
+/// a hole. Where the file system cannot do that, the file grows with what is said.
+pub fn release(path: &Path, taken: u64, released: u64) -> io::Result<u64> {
+    let upto = taken.saturating_sub(KEPT_BYTES);
+    if upto < released + RELEASED_BYTES {
+        return Ok(released);
+    }
+    punch(&std::fs::OpenOptions::new().write(true).open(path)?, upto)?;
+    Ok(upto)
+}
+
+#[cfg(target_os = "linux")]
+fn punch(file: &File, upto: u64) -> io::Result<()> {
+    use rustix::fs::FallocateFlags;
+    match rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, upto) {
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn punch(_file: &File, _upto: u64) -> io::Result<()> {
+    Ok(())
+}
+
 #[derive(Debug)]
 pub struct Tail {
     file: File,
@@ -113,7 +143,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn lines(tail: &mut Tail) -> Vec<String> {
+    fn lines_of(tail: &mut Tail) -> Vec<String> {
         tail.read().unwrap().into_iter().map(|line| String::from_utf8(line.bytes).unwrap()).collect()
     }
 
@@ -122,16 +152,34 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let mut tail = Tail::open(file.path(), 0).unwrap();
         file.write_all(b"one\ntw").unwrap();
-        assert_eq!(lines(&mut tail), ["one"]);
+        assert_eq!(lines_of(&mut tail), ["one"]);
         assert_eq!(tail.position(), 4);
-        assert!(lines(&mut tail).is_empty());
+        assert!(lines_of(&mut tail).is_empty());
         file.write_all(b"o\n\nlast").unwrap();
-        assert_eq!(lines(&mut tail), ["two", ""]);
+        assert_eq!(lines_of(&mut tail), ["two", ""]);
         assert_eq!(tail.position(), 9);
-        assert!(lines(&mut tail).is_empty());
+        assert!(lines_of(&mut tail).is_empty());
         assert_eq!(tail.rest(), Some(Line { bytes: b"last".to_vec(), too_long: None }));
         assert_eq!(tail.position(), 13);
         assert_eq!(tail.rest(), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_was_taken_in_gives_its_space_back_and_the_rest_stays_where_it_is() {
+        use std::os::unix::fs::MetadataExt as _;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let line = [&[b'x'; 1_023][..], b"\n"].concat();
+        let lines = usize::try_from((KEPT_BYTES + 2 * RELEASED_BYTES) / 1_024).unwrap();
+        file.write_all(&line.repeat(lines)).unwrap();
+        let taken = (lines * 1_024) as u64;
+        assert_eq!(release(file.path(), KEPT_BYTES, 0).unwrap(), 0, "nothing is given back before much has gathered");
+        assert_eq!(release(file.path(), taken, 0).unwrap(), 2 * RELEASED_BYTES);
+        let meta = file.as_file().metadata().unwrap();
+        assert_eq!(meta.len(), taken);
+        assert!(meta.blocks() * 512 <= KEPT_BYTES + (1 << 20), "{} blocks are held", meta.blocks());
+        file.write_all(b"after\n").unwrap();
+        assert_eq!(lines_of(&mut Tail::open(file.path(), taken).unwrap()), ["after"]);
     }
 
     #[test]
@@ -139,7 +187,7 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"one\ntwo\nthree\n").unwrap();
         let mut tail = Tail::open(file.path(), 4).unwrap();
-        assert_eq!(lines(&mut tail), ["two", "three"]);
+        assert_eq!(lines_of(&mut tail), ["two", "three"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::engine::SubmitError;
 use crate::harness::Harness;
 use crate::processes;
 use crate::run_folder::{MARK, Order, RunFolder, Started};
-use crate::spool::{Line, MAX_LINE_BYTES, Tail};
+use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
 use hatchery_core::run::{Act, DeliveryKind, Fence, RunState, Wanted, wire_name};
@@ -55,7 +55,7 @@ pub async fn supervise(
     mut wanted: channel::Receiver<Wanted>,
 ) {
     let folder = RunFolder::of(&workshop.project, of);
-    let mut supervisor = Supervisor { workshop, of, folder, spool: None, told: None };
+    let mut supervisor = Supervisor { workshop, of, folder, spool: None, released: 0, told: None };
     loop {
         match supervisor.see_through(watch.clone(), &mut wanted).await {
             Ok(()) => return,
@@ -80,6 +80,8 @@ struct Supervisor {
     folder: RunFolder,
     /// Where the output is read; opened again after any trouble, at the place that the world knows.
     spool: Option<Tail>,
+    /// How much of it was given back to the disk.
+    released: u64,
     /// What the launcher was told so far, once that was looked up.
     told: Option<Vec<Order>>,
 }
@@ -247,6 +249,7 @@ impl Supervisor {
                 lines.extend(spool.rest());
             }
             if lines.is_empty() {
+                self.released = spool::release(&self.folder.stdout(), spool.position(), self.released)?;
                 self.spool = Some(spool);
                 return Ok(());
             }
