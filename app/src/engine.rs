@@ -150,8 +150,7 @@ impl Engine {
             jobs,
             parked: Vec::new(),
             waiting: Vec::with_capacity(BATCH),
-            expected: 0,
-            last_commit: Duration::ZERO,
+            last_commit: (0, Duration::ZERO),
             foreign,
             snapshot_at,
             encoded,
@@ -184,9 +183,8 @@ struct Owner {
     /// Those that wait for mail, the first come first.
     parked: Vec<Job>,
     waiting: Vec<Job>,
-    /// How many may come back at once, and how long the last commit took.
-    expected: usize,
-    last_commit: Duration,
+    /// How many commands the last commit took, and how long it lasted.
+    last_commit: (usize, Duration),
     foreign: Arc<Notify>,
     snapshot_at: EventId,
     encoded: mpsc::Sender<Box<(Snapshot, Runs)>>,
@@ -222,9 +220,9 @@ impl Owner {
                 Wake::Jobs => {
                     self.gather();
                     let jobs = std::mem::take(&mut self.waiting);
-                    let started = Instant::now();
+                    let (count, started) = (jobs.len(), Instant::now());
                     self.commit(jobs, false)?;
-                    self.last_commit = started.elapsed();
+                    self.last_commit = (count, started.elapsed());
                 }
                 Wake::Due => self.commit(Vec::new(), true)?,
                 Wake::Foreign => {
@@ -247,11 +245,11 @@ impl Owner {
     }
 
     /// Whoever was answered just now is about to ask again. A commit that takes the first of them and leaves the others
-    /// waiting costs a whole sync, so they get a moment: until all are here who were answered or waited then, or a part of
-    /// what the last commit took has passed. A single sender never waits.
+    /// waiting costs a whole sync, so they get a moment: until as many are here as last time, or a part of what the last
+    /// commit took has passed. A single sender never waits.
     fn gather(&mut self) {
-        let patience = (self.last_commit / GATHER_PART).min(LONGEST_GATHER);
-        let expected = self.expected.min(BATCH);
+        let (expected, took) = self.last_commit;
+        let patience = (took / GATHER_PART).min(LONGEST_GATHER);
         let started = Instant::now();
         while self.waiting.len() < expected && started.elapsed() < patience {
             match self.jobs.try_recv() {
@@ -419,7 +417,6 @@ impl Owner {
 
     fn answer_all(&mut self, jobs: Vec<Job>, decided: Decided) {
         let Decided { records, outcomes, served, .. } = decided;
-        self.expected = jobs.len() + self.jobs.len();
         let mut records: Vec<Option<Record>> = records.into_iter().map(Some).collect();
         let mut taken = |part: Range<usize>| records[part].iter_mut().filter_map(Option::take).collect();
         for (place, settled) in served.into_iter().rev() {

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const TURN: usize = 200;
 /// Deliveries to one who waits in one turn.
 const WAITS: usize = 50;
+/// Those who take mail out of one mailbox at the same time.
+const CLAIMANTS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn run(effort: Effort, table: &mut Table) {
@@ -30,6 +32,8 @@ pub fn run(effort: Effort, table: &mut Table) {
     // What was sent above is there to be claimed, and more.
     let pairs = in_turns(effort.rounds(), || claiming(handle, writer, reader), || overwrite.rate(turn));
     table.add("mail claimed by one of many, against F", Unit::PerSecond, pairs, Goal::AtLeast(0.45));
+    let pairs = in_turns(effort.rounds(), || racing(handle, writer, reader), || overwrite.rate(turn));
+    table.add(format!("mail claimed by {CLAIMANTS} who race, against F"), Unit::PerSecond, pairs, Goal::Open);
     let idle = tree::fork(handle, root);
     let pairs = in_turns(effort.rounds(), || reaching(handle, writer, idle), || speaking(handle, writer));
     table.add("send to a blocked wait, against one durable append", Unit::Micros, pairs, Goal::AtMost(2.0));
@@ -50,15 +54,39 @@ fn sending(handle: &Handle, from: AgentId, to: AgentId) -> f64 {
 
 /// Claims one after the other; each finds many waiting.
 fn claiming(handle: &Handle, from: AgentId, to: AgentId) -> f64 {
-    for _ in 0..TURN {
-        tree::submit(handle, send(from, to));
-    }
+    fill(handle, from, to);
     let start = Instant::now();
     for _ in 0..TURN {
         let mail = runtime().block_on(postbox::next(handle, Address::Agent(to), Duration::ZERO)).unwrap();
         assert!(mail.is_some());
     }
     TURN as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Claims at the same time; each mail has one taker.
+fn racing(handle: &Handle, from: AgentId, to: AgentId) -> f64 {
+    fill(handle, from, to);
+    let start = Instant::now();
+    let racers: Vec<_> = (0..CLAIMANTS)
+        .map(|_| {
+            let handle = handle.clone();
+            runtime().spawn(async move {
+                for _ in 0..TURN / CLAIMANTS {
+                    assert!(postbox::next(&handle, Address::Agent(to), Duration::ZERO).await.unwrap().is_some());
+                }
+            })
+        })
+        .collect();
+    for racer in racers {
+        runtime().block_on(racer).unwrap();
+    }
+    TURN as f64 / start.elapsed().as_secs_f64()
+}
+
+fn fill(handle: &Handle, from: AgentId, to: AgentId) {
+    for _ in 0..TURN {
+        tree::submit(handle, send(from, to));
+    }
 }
 
 /// From the start of sending to the end of waiting.

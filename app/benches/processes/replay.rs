@@ -10,6 +10,8 @@ use rusqlite::Connection;
 /// Ancestors, messages of each, and how many bare scans the replay may cost.
 const SHAPES: [(u64, u64, f64); 2] = [(100, 100, 2.0), (1_000, 10, 4.0)];
 const ROWS: usize = 10_000;
+/// Agents that speak in turn: no two messages of one of them stand together.
+const SPEAKERS: usize = 10;
 
 pub fn run(effort: Effort, table: &mut Table) {
     let rounds = effort.pick(5, 51);
@@ -33,6 +35,7 @@ pub fn run(effort: Effort, table: &mut Table) {
         );
         tree::stop(engine);
     }
+    interleaved(rounds, table);
     let server = Server::own(Durability::None);
     for (depth, each, _) in SHAPES {
         let database = server.database();
@@ -49,6 +52,25 @@ pub fn run(effort: Effort, table: &mut Table) {
         table.add(what, Unit::Millis, pairs, Goal::AtMost(1.0));
         tree::stop(engine);
     }
+}
+
+/// One history of many that were written at the same time: each of its messages stands alone in the log.
+fn interleaved(rounds: usize, table: &mut Table) {
+    let folder = raw::folder();
+    let file = folder.path().join("ours.db");
+    let url = StoreUrl::Sqlite(file.clone());
+    let engine = tree::start(&url);
+    let root = tree::found(&engine.handle);
+    let agents: Vec<_> = (0..SPEAKERS).map(|_| tree::fork(&engine.handle, root)).collect();
+    tree::say_in_turn(&engine.handle, &agents, ROWS as u64);
+    tree::stop(engine);
+    let engine = tree::start(&url);
+    let bare = Connection::open(&file).unwrap();
+    let ours = || millis(|| assert_eq!(runtime().block_on(engine.handle.replay(agents[0])).unwrap().len(), ROWS));
+    let pairs = in_turns(rounds, ours, || millis(|| assert_eq!(scan(&bare), ROWS)));
+    let what = format!("replay of one of {SPEAKERS} interleaved histories on SQLite, against a bare scan");
+    table.add(what, Unit::Millis, pairs, Goal::Open);
+    tree::stop(engine);
 }
 
 /// As many rows of the same log, one after the other.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The size of a message, as in the figures of the original.
 pub const MESSAGE_BYTES: usize = 200;
 /// Messages taken in by one command.
-const CHUNK: u64 = 500;
+const CHUNK: usize = 500;
 
 pub fn start(url: &StoreUrl) -> Engine {
     let store = store::open(url, runtime().handle()).unwrap();
@@ -43,16 +43,23 @@ pub fn fork(handle: &Handle, parent: AgentId) -> AgentId {
 
 /// Adds messages to an agent's history. Gives the id of the last.
 pub fn say(handle: &Handle, agent: AgentId, count: u64) -> EventId {
-    let message = |at: u64| Imported::Message {
-        agent,
+    say_in_turn(handle, &[agent], count)
+}
+
+/// Adds so many messages to the history of each, and the agents take turns. Gives the id of the last.
+pub fn say_in_turn(handle: &Handle, agents: &[AgentId], each: u64) -> EventId {
+    let message = |(at, agent): (u64, &AgentId)| Imported::Message {
+        agent: *agent,
         kind: MessageKind::Assistant,
         content: "x".repeat(MESSAGE_BYTES),
         to: None,
         source_id: SourceId::Number(at.cast_signed()),
     };
+    let count = each * agents.len() as u64;
+    let mut speakers = (0..count).zip(agents.iter().cycle()).peekable();
     let mut last = EventId::START;
-    for chunk in (0..count).step_by(usize::try_from(CHUNK).unwrap()) {
-        let items = (chunk..count.min(chunk + CHUNK)).map(message).collect();
+    while speakers.peek().is_some() {
+        let items = speakers.by_ref().take(CHUNK).map(message).collect();
         let records = submit(handle, Command::ImportHistory { items });
         last = records.last().map(|record| record.id).unwrap();
         assert!(matches!(records[0].event, Event::MessageAdded { .. }));
