@@ -174,7 +174,7 @@ impl StopWhy {
         }
     }
 
-    fn detail(&self) -> String {
+    pub(crate) fn detail(&self) -> String {
         match self {
             Self::User => "stopped by a person".into(),
             Self::Session => "its session ended".into(),

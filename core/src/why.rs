@@ -121,7 +121,7 @@ fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
         RunState::Running { process } => {
             add(format!("{name} is process {}, which last said something", process.pid), run.last_output);
         }
-        RunState::Stopping { why, .. } => add(format!("{name} is being stopped: {why:?}"), run.last_output),
+        RunState::Stopping { why, .. } => add(format!("{name} is being stopped: {}", why.detail()), run.last_output),
         RunState::Parked { cause, until } => {
             add(format!("{name} is parked: {cause}"), run.last_output);
             match until {

@@ -3,7 +3,9 @@
 
 use hatchery_core::agent::{Birth, ancestors, below};
 use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
-use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Record, Timestamp, World, step};
+use hatchery_core::output::{ApiError, ApiErrorKind, Output, TurnEnd};
+use hatchery_core::run::{Fence, Process, RunSpec, wire_name};
+use hatchery_core::{AgentId, Command, Event, EventId, Exit, MessageKind, Record, Timestamp, World, step};
 
 /// Far less than a test has: a walk that calls itself for each of ten thousand ancestors does not fit.
 const SMALL_STACK: usize = 256 * 1024;
@@ -83,6 +85,83 @@ fn a_chain_of_ten_thousand_is_walked_without_a_deeper_stack() {
     };
     let thread = std::thread::Builder::new().stack_size(SMALL_STACK).spawn(walk).expect("a thread");
     thread.join().expect("it fits");
+}
+
+fn spec() -> RunSpec {
+    RunSpec {
+        harness: "scripted".into(),
+        host: "mill".into(),
+        folder: None,
+        model: None,
+        script: None,
+        stays: true,
+        stall_ms: 60_000,
+        kill_stuck: false,
+        retries: 0,
+        parks: false,
+    }
+}
+
+/// Agent 0, played by a process; and its attempt.
+fn at_work() -> (World, Fence) {
+    let mut world = founded();
+    let of = Fence { agent: id(0), run: 1, attempt: 1 };
+    live(&mut world, &Command::StartRun { agent: id(0), spec: spec() });
+    let process = Process { pid: 1, began: 1 };
+    live(&mut world, &Command::ReportSpawn { of, process, session: "c".into(), copy_of: None });
+    (world, of)
+}
+
+/// With a look at the whole queue for each that is said or heard, this would not end.
+#[test]
+fn a_long_queue_is_heard_one_by_one() {
+    let (mut world, of) = at_work();
+    let briefing = EventId(2);
+    let said: Vec<EventId> = (0..50_000).map(|_| say(&mut world, id(0), MessageKind::User)).collect();
+    for (at, delivery) in (0..).zip([briefing].into_iter().chain(said)) {
+        let outputs = vec![Output::Heard { uuid: wire_name(delivery) }];
+        live(&mut world, &Command::TakeOutput { of, from: at, upto: at + 1, outputs });
+    }
+    assert!(world.seat(id(0)).is_some_and(|seat| seat.unheard.is_empty()));
+}
+
+#[test]
+fn the_world_is_no_larger_however_much_a_process_says_and_asks() {
+    let grown = |times: u64| {
+        let (mut world, of) = at_work();
+        for at in 0..times {
+            let error = ApiError { kind: ApiErrorKind::Server, status: None, text: "x".repeat(5_000) };
+            let end = TurnEnd { is_error: true, errors: vec!["x".repeat(5_000); 50], ..TurnEnd::default() };
+            let outputs = vec![
+                Output::Text { text: "x".repeat(5_000) },
+                Output::Thinking { text: "x".repeat(5_000) },
+                Output::ApiError(error),
+                Output::TurnEnded(end),
+            ];
+            live(&mut world, &Command::TakeOutput { of, from: at, upto: at + 1, outputs });
+            live(&mut world, &Command::TakeCall { of, number: at + 1, ask: Ok(Box::new(Command::Tick)) });
+        }
+        postcard::to_stdvec(&world).expect("plain data").len()
+    };
+    let (few, many) = (grown(100), grown(2_000));
+    // Numbers are written in fewer bytes when they are small, and 64 answers are kept by theirs.
+    assert!(many <= few + 200 && many < 40_000, "{few} bytes after 100 turns, {many} after 2,000");
+}
+
+#[test]
+fn the_world_keeps_so_many_runs_of_an_agent_and_no_more() {
+    let grown = |runs: u32| {
+        let mut world = founded();
+        for run in 1..=runs {
+            live(&mut world, &Command::StartRun { agent: id(0), spec: spec() });
+            let of = Fence { agent: id(0), run, attempt: 1 };
+            let evidence = Some("x".repeat(5_000));
+            live(&mut world, &Command::ReportExit { of, exit: Exit::NotStarted, evidence });
+        }
+        postcard::to_stdvec(&world).expect("plain data").len()
+    };
+    let (few, many) = (grown(100), grown(2_000));
+    assert!(many <= few + 500, "{few} bytes after 100 runs, {many} after 2,000");
 }
 
 /// With a look at all earlier parts for each rewind, or at the whole turn for each interruption, this would not end.

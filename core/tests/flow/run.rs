@@ -10,4 +10,5 @@ mod silence;
 mod spending;
 mod stop;
 mod talk;
+mod why;
 pub mod words;

@@ -1,11 +1,12 @@
 //! Records that cannot have happened: a damaged log is noticed when it is folded, not later. And what a decision rested on.
 
 use crate::given::*;
+use crate::run::words::*;
 use hatchery_core::agent::Birth;
 use hatchery_core::history::{Imported, RewindTo, SourceId};
 use hatchery_core::session::EndReason::{Failed, User};
 use hatchery_core::world::Impossible;
-use hatchery_core::{Address, Command, Event, EventId, MessageKind, Record, Stream, Timestamp, World, step};
+use hatchery_core::{Address, Command, Event, EventId, Exit, MessageKind, Record, Stream, Timestamp, World, step};
 
 #[track_caller]
 fn impossible<const N: usize>(history: [Event; N], event: Event, why_expected: &str) {
@@ -180,4 +181,15 @@ fn a_decision_rests_on_what_it_read_and_on_what_it_changes() {
     let birth = Birth { session: Some(S), ..Birth::of(B) };
     let waiting = given([started(S), created(A, None), called(A), Event::ForkRequested { agent: A, birth }]);
     rests_on(waiting, add(A, MessageKind::ToolResult, "ok"), [a, s]);
+    // Nor may a run begin in one.
+    let awake = || given([started(S), created(A, Some(S))]);
+    rests_on(awake(), run(A, spec()), [a, s]);
+    rests_on(awake(), tell(A, "hello", Some(spec())), [a, s]);
+    rests_on(awake().and(requested(A, spec())), tell(A, "hello", None), [a]);
+    rests_on(awake().and(requested(A, spec())), spawn(first()), [a]);
+    rests_on(working(spec()), interrupt(A), [a]);
+    rests_on(working(spec()), stop(A), [a]);
+    rests_on(working(spec()), output(first(), 10, 11, []), [a]);
+    rests_on(working(spec()), exit(first(), Exit::Unknown), [a]);
+    rests_on(working(spec()), call(first(), 1, send(to_a, human, "help")), [a, mail(to_a), mail(human)]);
 }

@@ -1,0 +1,48 @@
+//! What is said of an agent when somebody asks why it is as it is.
+
+use super::words::*;
+use crate::given::*;
+use hatchery_core::run::StopWhy;
+use hatchery_core::why::{Condition, why};
+use hatchery_core::{Cause, Exit};
+
+fn condition(it: &Given) -> Condition {
+    why(&it.world, A).expect("A is there").state
+}
+
+fn words(it: &Given) -> String {
+    let evidence = why(&it.world, A).expect("A is there").evidence;
+    evidence.into_iter().map(|it| it.what).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn each_state_has_its_word() {
+    assert!(why(&given([]).world, NOBODY).is_none());
+    let cases = [
+        (given([created(A, None)]), Condition::Resting),
+        (wanted(spec()), Condition::Starting),
+        (present(spec()), Condition::Starting),
+        (working(spec()), Condition::Working),
+        (working(spec()).and(silent(first(), 0)), Condition::Silent),
+        (done(staying()), Condition::Listening),
+        (working(spec()).and(stopping(first(), StopWhy::User)), Condition::Stopping),
+        (working(spec()).and(parked(first(), Cause::Overloaded, 9, "")), Condition::Parked),
+        (done(spec()).and(over(first(), Cause::Completed, Exit::Code(0), "")), Condition::Resting),
+        (given([created(A, None), dead(A)]), Condition::Dead),
+        (given([laid(A, 9), expired(A)]), Condition::Expired),
+    ];
+    for (it, state) in cases {
+        assert_eq!((condition(&it), condition(&it).word()), (state, state.word()));
+        assert!(!words(&it).is_empty());
+    }
+}
+
+#[test]
+fn the_evidence_is_in_words_for_people() {
+    let it = working(spec()).and(said(A, "more")).and(called(A)).and(stopping(first(), StopWhy::Stuck));
+    assert_eq!(
+        words(&it),
+        "run 1, attempt 1 is being stopped: silent for too long; 1 of our messages not heard yet; \
+         1 of its tools have not answered; 3 messages in its own history"
+    );
+}
