@@ -202,10 +202,10 @@ impl Project {
 
 const MAKE_ROOM: &str = "make the folder writable, or free some space";
 /// Whoever looks at the lock holds it for some microseconds.
-const LOOKER_PAUSE: Duration = Duration::from_millis(1);
+pub const LOOKER_PAUSE: Duration = Duration::from_millis(1);
 
 /// False when somebody else's lock is in the way.
-fn flock(file: &File, operation: FlockOperation) -> std::io::Result<bool> {
+pub fn flock(file: &File, operation: FlockOperation) -> std::io::Result<bool> {
     match rustix::fs::flock(file, operation) {
         Ok(()) => Ok(true),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),

@@ -14,7 +14,7 @@
 //! | `lock` | launcher | held for as long as it lives |
 
 use crate::clock;
-use crate::project::{self, Project};
+use crate::project::{self, LOOKER_PAUSE, Project, flock};
 use base64::Engine as _;
 use hatchery_core::outcome::Exit;
 use hatchery_core::run::{Fence, Process};
@@ -230,11 +230,7 @@ impl RunFolder {
     /// True while a launcher lives.
     pub fn is_held(&self) -> io::Result<bool> {
         match File::open(self.path.join("lock")) {
-            Ok(file) => match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
-                Ok(()) => Ok(false),
-                Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
-                Err(error) => Err(error.into()),
-            },
+            Ok(file) => Ok(!flock(&file, FlockOperation::NonBlockingLockShared)?),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
@@ -274,12 +270,19 @@ fn runs(project: &Project) -> PathBuf {
     project.data().join("runs")
 }
 
+/// The lock, unless somebody else holds it. Those who only look hold it for a moment as well, but share it: that tells them
+/// from a holder, and they are waited out.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error.into()),
+    loop {
+        if flock(&file, FlockOperation::NonBlockingLockExclusive)? {
+            return Ok(Some(file));
+        }
+        if !flock(&file, FlockOperation::NonBlockingLockShared)? {
+            return Ok(None);
+        }
+        flock(&file, FlockOperation::Unlock)?;
+        std::thread::sleep(LOOKER_PAUSE);
     }
 }
 

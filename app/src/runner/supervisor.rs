@@ -16,12 +16,14 @@ use hatchery_core::run::{Act, DeliveryKind, Fence, RunState, Wanted, wire_name};
 use hatchery_core::{Command, Refusal};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch as channel;
 
 /// How often a run folder is looked at without having been told to: a notice may get lost, and a launcher that was killed
 /// tells nobody.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a launcher may take to say that it is there before another one is sent.
+const LAUNCH_PATIENCE: Duration = Duration::from_secs(10);
 /// How much of what a process wrote to stderr is evidence.
 const EVIDENCE_BYTES: u64 = 400;
 
@@ -55,7 +57,7 @@ pub async fn supervise(
     mut wanted: channel::Receiver<Wanted>,
 ) {
     let folder = RunFolder::of(&workshop.project, of);
-    let mut supervisor = Supervisor { workshop, of, folder, spool: None, released: 0, told: None };
+    let mut supervisor = Supervisor { workshop, of, folder, spool: None, released: 0, launched: None, told: None };
     loop {
         match supervisor.see_through(watch.clone(), &mut wanted).await {
             Ok(()) => return,
@@ -82,6 +84,8 @@ struct Supervisor {
     spool: Option<Tail>,
     /// How much of it was given back to the disk.
     released: u64,
+    /// When a launcher was last sent on its way.
+    launched: Option<Instant>,
     /// What the launcher was told so far, once that was looked up.
     told: Option<Vec<Order>>,
 }
@@ -110,11 +114,15 @@ impl Supervisor {
 
     /// Looks at everything once. True when the attempt is over.
     async fn look(&mut self, act: &Act) -> Result<bool, Trouble> {
-        // In this order: a launcher says how it ended before it lets go, and whoever has ended has said everything.
-        let started = self.folder.started()?;
-        let held =
-            started.as_ref().is_some_and(|started| processes::lives(&started.launcher)) && self.folder.is_held()?;
+        // In this order: a launcher takes hold before it starts anything, and says how it ended before it lets go. And before
+        // the output: whoever has ended has said everything.
+        let mut started = self.folder.started()?;
+        let held = self.folder.is_held()?;
         let ended = self.folder.ended()?;
+        if ended.is_some() && started.is_none() {
+            // All of it may have happened while we looked.
+            started = self.folder.started()?;
+        }
         if let (None, Some(ended)) = (&started, &ended) {
             let exit = if ended.problem.is_some() { Exit::NotStarted } else { ended.exit };
             return self.report_exit(exit, ended.problem.clone()).await;
@@ -147,13 +155,10 @@ impl Supervisor {
     async fn see_to_start(&mut self, act: &Act) -> Result<bool, Trouble> {
         match act {
             Act::Go { .. } => {
-                if !self.folder.is_held()? {
-                    // A launcher that was killed between starting the process and saying so left it behind.
-                    let mark = self.folder.mark();
-                    if self.folder.launch()?.is_some() {
-                        tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await.unwrap_or_default();
-                    }
+                let is_coming = self.launched.is_some_and(|at| at.elapsed() < LAUNCH_PATIENCE);
+                if !is_coming && self.clear_the_way().await? {
                     launch::launch(&self.workshop, &self.workshop.handle.view(), self.of, &self.folder)?;
+                    self.launched = Some(Instant::now());
                 }
                 Ok(false)
             }
@@ -163,6 +168,20 @@ impl Supervisor {
                 _ => Ok(false),
             },
         }
+    }
+
+    /// A launcher that was killed between starting the process and saying so left it behind. False when there is one that lives:
+    /// nobody else can become it while we hold its lock.
+    async fn clear_the_way(&self) -> Result<bool, Trouble> {
+        let Some(_lock) = self.folder.lock()? else { return Ok(false) };
+        if self.folder.started()?.is_some() || self.folder.ended()?.is_some() {
+            return Ok(false);
+        }
+        if self.folder.launch()?.is_some() {
+            let mark = self.folder.mark();
+            tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await.unwrap_or_default();
+        }
+        Ok(true)
     }
 
     async fn report_spawn(&self, started: &Started) -> Result<(), Trouble> {

@@ -38,9 +38,10 @@ fn each_failure_has_its_cause() {
     ];
     let runs: Vec<_> = cases.iter().map(|(step, _)| shop.run_with(std::slice::from_ref(step), once.clone())).collect();
     for (agent, (step, cause)) in runs.iter().zip(&cases) {
-        assert_eq!(shop.end(agent), *cause, "{step}");
+        let ended = shop.wait_for(agent, "run_ended");
+        assert_eq!(ended["cause"], *cause, "{step}: {ended}\n{}", shop.grounds.said());
     }
-    assert_eq!(shop.said(&runs[3]), ["bye"]);
+    assert_eq!(shop.said(&runs[3]), ["bye"], "{:#?}", shop.of(&runs[3]));
 }
 
 #[test]

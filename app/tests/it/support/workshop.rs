@@ -131,6 +131,11 @@ impl Workshop {
         self.events().iter().filter(of_agent).map(|event| event["type"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// All events about an agent, for a test that fails.
+    pub fn of(&self, agent: &str) -> Vec<Value> {
+        self.events().into_iter().filter(|event| event["agent"] == agent).collect()
+    }
+
     /// The folder of an attempt.
     pub fn folder(&self, agent: &str, run: u32, attempt: u32) -> PathBuf {
         self.grounds.data().join("runs").join(agent).join(format!("{run}-{attempt}"))

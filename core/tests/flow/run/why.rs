@@ -3,10 +3,10 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::run::StopWhy;
-use hatchery_core::why::{Condition, why};
+use hatchery_core::why::{Activity, why};
 use hatchery_core::{Cause, Exit};
 
-fn condition(it: &Given) -> Condition {
+fn condition(it: &Given) -> Activity {
     why(&it.world, A).expect("A is there").state
 }
 
@@ -19,17 +19,17 @@ fn words(it: &Given) -> String {
 fn each_state_has_its_word() {
     assert!(why(&given([]).world, NOBODY).is_none());
     let cases = [
-        (given([created(A, None)]), Condition::Resting),
-        (wanted(spec()), Condition::Starting),
-        (present(spec()), Condition::Starting),
-        (working(spec()), Condition::Working),
-        (working(spec()).and(silent(first(), 0)), Condition::Silent),
-        (done(staying()), Condition::Listening),
-        (working(spec()).and(stopping(first(), StopWhy::User)), Condition::Stopping),
-        (working(spec()).and(parked(first(), Cause::Overloaded, 9, "")), Condition::Parked),
-        (done(spec()).and(over(first(), Cause::Completed, Exit::Code(0), "")), Condition::Resting),
-        (given([created(A, None), dead(A)]), Condition::Dead),
-        (given([laid(A, 9), expired(A)]), Condition::Expired),
+        (given([created(A, None)]), Activity::Resting),
+        (wanted(spec()), Activity::Starting),
+        (present(spec()), Activity::Starting),
+        (working(spec()), Activity::Working),
+        (working(spec()).and(silent(first(), 0)), Activity::Silent),
+        (done(staying()), Activity::Listening),
+        (working(spec()).and(stopping(first(), StopWhy::User)), Activity::Stopping),
+        (working(spec()).and(parked(first(), Cause::Overloaded, 9, "")), Activity::Parked),
+        (done(spec()).and(over(first(), Cause::Completed, Exit::Code(0), "")), Activity::Resting),
+        (given([created(A, None), dead(A)]), Activity::Dead),
+        (given([laid(A, 9), expired(A)]), Activity::Expired),
     ];
     for (it, state) in cases {
         assert_eq!((condition(&it), condition(&it).word()), (state, state.word()));
