@@ -262,6 +262,17 @@ fn text_or_stdin(given: &str) -> Result<String, Report> {
     Ok(text)
 }
 
+/// What is to be said to an agent, given or from standard input. Nothing but blanks is a slip, and would cost a turn.
+fn words_or_stdin(given: &str) -> Result<String, Report> {
+    let words = text_or_stdin(given)?;
+    match words.trim().is_empty() {
+        true => {
+            Err(Report::new(Code::Usage, "there is nothing to say").hint("give some words, or `-` and standard input"))
+        }
+        false => Ok(words),
+    }
+}
+
 /// Who is meant by an argument. An id may begin with a dash, and is an id all the same; anything shorter that does is
 /// an option that was mistyped.
 fn reference(text: &str) -> Result<String, String> {

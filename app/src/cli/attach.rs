@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
 use crate::report::{Code, Context as _, Report};
-use hatchery_core::outcome::Cause;
+use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
 use http_body_util::BodyExt as _;
@@ -46,8 +46,16 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             Some(after) => after,
             None => client.get::<serde_json::Value>("/api/status").await?["head"].as_u64().unwrap_or_default(),
         };
+        introduce(context, &agent.name.map_or_else(|| agent.id.to_string(), |name| format!("{} ({name})", agent.id)));
         follow(context, client, &agent.id.to_string(), after, Until::Interrupted).await
     })
+}
+
+/// Says who is followed, so that other commands can be given about it.
+pub fn introduce(context: &Context, agent: &str) {
+    if !context.json {
+        say(paint(DIM, format_args!("agent {agent}")));
+    }
 }
 
 /// Prints an agent's events as they come.
@@ -78,7 +86,7 @@ pub async fn follow(
                 }
                 match context.json {
                     true => print_line(&line)?,
-                    false => show(&record.event)?,
+                    false => show(&record)?,
                 }
                 if let (Event::RunEnded { cause, .. }, Until::RunIsOver) = (&record.event, until) {
                     return Ok(if *cause == Cause::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
@@ -109,8 +117,8 @@ fn whose(event: &Event) -> Option<AgentId> {
 }
 
 /// What the agent said goes to standard output; everything about it goes to standard error.
-fn show(event: &Event) -> Result<(), Report> {
-    match event {
+fn show(record: &Record) -> Result<(), Report> {
+    match &record.event {
         Event::MessageAdded { kind: MessageKind::Assistant, content, .. } => print_line(&printable(content))?,
         Event::MessageAdded { kind: MessageKind::User, content, .. } => {
             say(paint(STRONG, format_args!("> {}", printable(content))));
@@ -130,13 +138,22 @@ fn show(event: &Event) -> Result<(), Report> {
         }
         Event::OutputNoted { output, .. } => note(output),
         Event::RunSilent { .. } => say(paint(BAD, "it has been silent for longer than it should be")),
+        Event::QuestionAsked { text, .. } => {
+            say(format_args!("{text}\n  hatchery ask answer {} …", record.id));
+        }
+        Event::RunInterrupted { .. } => say(paint(DIM, "interrupted")),
         Event::RunParked { cause, detail, .. } => say(paint(DIM, format_args!("parked ({cause}): {detail}"))),
         Event::RunCrashed { detail, .. } => say(paint(BAD, format_args!("crashed: {detail}"))),
         Event::RunResumed { of } => say(paint(DIM, format_args!("attempt {}", of.attempt))),
         Event::RunEnded { cause, detail, .. } if *cause == Cause::Completed => {
             say(paint(DIM, format_args!("{cause}: {detail}")));
         }
-        Event::RunEnded { cause, detail, .. } => say(paint(BAD, format_args!("{cause}: {detail}"))),
+        Event::RunEnded { cause, detail, exit, .. } => {
+            say(paint(BAD, format_args!("{cause}: {detail}")));
+            if *cause == Cause::Crashed && *exit == Exit::NotStarted {
+                say("  hint: `hatchery doctor` looks for the programs that agents need");
+            }
+        }
         // The rest is of interest to `hatchery events`.
         _ => {}
     }

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The ceiling in dollars, or `none`; without it, all ceilings are shown
+    #[arg(allow_negative_numbers = true)]
     limit: Option<String>,
 
     /// For this agent [default: for all agents, on each day]

@@ -33,8 +33,6 @@ enum Verdict {
 
 /// Below this the log may soon have no room.
 const LOW_DISK_BYTES: u64 = 1 << 30;
-/// The agent programs that can be driven, and git for work in separate trees.
-const PROGRAMS: [&str; 4] = ["claude", "codex", "opencode", "git"];
 
 pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     let mut findings =
@@ -52,7 +50,8 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         }
         Err(report) => findings.push(Finding { about: "settings", verdict: Verdict::Bad, what: report.to_string() }),
     }
-    findings.extend(PROGRAMS.map(program));
+    let claude = context.config().map_or_else(|_| "claude".into(), |config| config.runs.claude_path);
+    findings.extend([claude_program(&claude), program("git", Path::new("git"))]);
     if context.json {
         print_json(&findings)?;
     } else {
@@ -159,12 +158,31 @@ fn disk(context: &Context) -> Finding {
     }
 }
 
-fn program(name: &'static str) -> Finding {
+/// Agents can be run without it, but only by the scripted harness.
+fn claude_program(wanted: &Path) -> Finding {
+    let finding = program("claude", wanted);
+    match finding.verdict {
+        Verdict::Good | Verdict::Bad => finding,
+        Verdict::Note => Finding {
+            what: format!(
+                "{}; install it, or name it by `claude_path` or CLAUDE_CLI_PATH and restart the daemon; \
+                 `hatchery run --harness scripted` works without",
+                finding.what
+            ),
+            ..finding
+        },
+    }
+}
+
+/// A bare name is looked for as the system would; this command's PATH is that of a daemon it would start.
+fn program(about: &'static str, wanted: &Path) -> Finding {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found: Option<PathBuf> =
-        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
-    match found {
-        Some(file) => Finding { about: name, verdict: Verdict::Good, what: file.display().to_string() },
-        None => Finding { about: name, verdict: Verdict::Note, what: "not found on PATH".into() },
+    let (places, where_not): (Vec<PathBuf>, _) = match wanted.components().count() {
+        1 => (std::env::split_paths(&path).map(|folder| folder.join(wanted)).collect(), "on PATH"),
+        _ => (vec![wanted.to_owned()], "there"),
+    };
+    match places.into_iter().find(|file| file.is_file()) {
+        Some(file) => Finding { about, verdict: Verdict::Good, what: file.display().to_string() },
+        None => Finding { about, verdict: Verdict::Note, what: format!("{} is not {where_not}", wanted.display()) },
     }
 }

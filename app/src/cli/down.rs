@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Stop the project's daemon, and wait until it has stopped
 ///
-/// Nothing is lost by stopping. No daemon to stop is no error.
+/// Nothing is lost by stopping. Agents that run go on; what they say meanwhile is taken in by the next daemon, and
+/// `hatchery stop` ends one. No daemon to stop is no error.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Give up waiting after this many seconds; the daemon goes on ending by itself

@@ -148,6 +148,8 @@ impl std::fmt::Display for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:>6} {} {}", self.id, paint(DIM, clock::written(self.ts)), paint(STRONG, &self.kind))?;
         for (name, value) in &self.rest {
+            // How an agent is run has many parts, of which the program says most.
+            let value = if name == "spec" { &value["harness"] } else { value };
             let text = match value.as_str() {
                 Some(text) => text.chars().flat_map(char::escape_debug).collect(),
                 None => value.to_string(),
@@ -173,6 +175,13 @@ mod tests {
             seen.extend(lines.take(&stream[cut..]));
             assert_eq!(seen, ["{\"ü\":1}", "{}"], "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn how_an_agent_is_run_is_told_in_a_word() {
+        let line = Line::read(r#"{"id":1,"ts":0,"type":"x","spec":{"harness":"claude","host":"h"}}"#).unwrap();
+        let plain = anstream::adapter::strip_str(&line.to_string()).to_string();
+        assert!(plain.ends_with("x spec=claude"), "{plain}");
     }
 
     #[test]

@@ -2,17 +2,18 @@
 
 use super::attach::{self, Until};
 use super::wishes::Wishes;
-use super::{Context, asking, print_json, print_line, reference, text_or_stdin};
+use super::{Context, asking, print_json, print_line, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::client::paths::agent_path;
-use crate::report::Report;
+use crate::report::{Context as _, Report};
 use std::process::ExitCode;
 
 /// Run an agent: start it on a task and follow what it says
 ///
 /// A new agent is made, unless --agent names one; that one goes on with its conversation. The agent runs in a process of
 /// its own, which goes on when this command or the daemon ends. Prints what the agent says until its run is over; with
-/// --detach it prints the agent's id and leaves it to work. The exit code is 0 when the run completed.
+/// --detach it prints the agent's id and leaves it to work. Ctrl-C leaves it to work, too. The exit code is 0 when the run
+/// completed, and 1 when it ended otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,6 +36,9 @@ pub struct Args {
     with: Wishes,
 }
 
+/// What a shell makes of Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
 const EXAMPLES: &str = "\
 Examples:
   hatchery run \"make the tests pass\"
@@ -42,16 +46,17 @@ Examples:
   hatchery run --harness scripted \"needs no account: it repeats what you say\"";
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let prompt = text_or_stdin(&args.prompt)?;
+    let prompt = words_or_stdin(&args.prompt)?;
+    let with = args.with.as_json(context)?;
     asking(async {
         let client = Client::reach(&context.project).await?;
         let accepted: serde_json::Value = match &args.agent {
             Some(agent) => {
-                let body = serde_json::json!({ "text": prompt, "with": args.with.as_json() });
+                let body = serde_json::json!({ "text": prompt, "with": with });
                 client.post(&agent_path(agent, "/say"), &body).await?
             }
             None => {
-                let body = serde_json::json!({ "prompt": prompt, "name": args.name, "with": args.with.as_json() });
+                let body = serde_json::json!({ "prompt": prompt, "name": args.name, "with": with });
                 client.post("/api/runs", &body).await?
             }
         };
@@ -64,6 +69,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             return Ok(ExitCode::SUCCESS);
         }
         let first = accepted["events"][0]["id"].as_u64().unwrap_or_default();
-        attach::follow(context, client, id, first.saturating_sub(1), Until::RunIsOver).await
+        attach::introduce(context, id);
+        tokio::select! {
+            ended = attach::follow(context, client, id, first.saturating_sub(1), Until::RunIsOver) => ended,
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted.context("signals cannot be heard")?;
+                say(format_args!("it works on: `hatchery attach {id}` follows it, `hatchery stop {id}` ends it"));
+                Ok(ExitCode::from(INTERRUPTED))
+            }
+        }
     })
 }

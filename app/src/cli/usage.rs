@@ -22,7 +22,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         print_json(&view)?;
         return Ok(ExitCode::SUCCESS);
     }
-    for agent in &view.agents {
+    for agent in view.agents.iter().filter(|agent| agent.spent != Usage::default()) {
         let name = agent.name.as_deref().unwrap_or("-");
         print_line(&format!("{}  {}  {name}", agent.agent, line(&agent.spent)))?;
     }
@@ -31,7 +31,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         let date = written.split('T').next().unwrap_or_default();
         print_line(&format!("{date:<22}  {}", line(&day.spent)))?;
     }
-    print_line(&format!("{:<22}  {}", paint(STRONG, "in all"), line(&view.total)))?;
+    print_line(&format!("{}  {}", paint(STRONG, format_args!("{:<22}", "in all")), line(&view.total)))?;
     Ok(ExitCode::SUCCESS)
 }
 

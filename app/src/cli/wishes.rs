@@ -1,5 +1,13 @@
 //! The options of commands that may start a run.
 
+use super::Context;
+use crate::report::{Code, Report};
+use hatchery_core::run::{MAX_RETRIES, MAX_STALL_MS, MIN_STALL_MS};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+const STALL_SECONDS: RangeInclusive<u64> = MIN_STALL_MS / 1_000..=MAX_STALL_MS / 1_000;
+
 /// How a run differs from what is usual here.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Wishes {
@@ -24,21 +32,34 @@ pub struct Wishes {
     stay: bool,
 
     /// How often a crashed process is resumed [default: the setting `retries`]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
     retries: Option<u32>,
 
     /// Silence that counts as stuck, in seconds [default: the setting `stall_ms`]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(STALL_SECONDS))]
     stall: Option<u64>,
 }
 
 impl Wishes {
-    pub fn as_json(&self) -> serde_json::Value {
+    /// What is not there is better told now than found in the crash of a process. The daemon is on the same machine.
+    pub fn as_json(&self, context: &Context) -> Result<serde_json::Value, Report> {
+        if let Some(folder) = self.folder.as_ref().map(|folder| context.project.root().join(folder))
+            && !folder.is_dir()
+        {
+            let there = format!("there is no folder {}", folder.display());
+            return Err(Report::new(Code::Usage, there).hint("--folder is relative to the project's root"));
+        }
         // A path is meant from where the command is given, and the daemon is elsewhere.
-        let script = self.script.as_ref().map(|script| std::path::absolute(script).unwrap_or_else(|_| script.into()));
-        serde_json::json!({
+        let absolute = |script: &String| std::path::absolute(script).unwrap_or_else(|_| PathBuf::from(script));
+        let script = self.script.as_ref().map(absolute);
+        if let Some(script) = script.as_ref().filter(|script| !script.exists()) {
+            let there = format!("there is no script {}", script.display());
+            return Err(Report::new(Code::Usage, there).hint("--script is relative to the current folder"));
+        }
+        Ok(serde_json::json!({
             "harness": self.harness, "model": self.model, "folder": self.folder, "script": script,
-            "stays": self.stay.then_some(true), "retries": self.retries, "stall_ms": self.stall.map(|s| s * 1_000),
-        })
+            "stays": self.stay.then_some(true), "retries": self.retries,
+            "stall_ms": self.stall.map(|seconds| seconds * 1_000),
+        }))
     }
 }

@@ -1,6 +1,7 @@
 //! What the program prints: help that helps, JSON that parses, no colour where none is wanted, and exit codes as promised.
 
 use crate::support::daemon::{Grounds, Ran};
+use crate::support::workshop::Workshop;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
@@ -225,6 +226,21 @@ fn exit_codes_are_as_promised() {
         (&["events", "--after", "99"], 1),
         (&["session", "start", "--idle", "0"], 2),
         (&["session", "start"], 0),
+        (&["run", " \n"], 2),
+        (&["run", "--harness", "nonsense", "x"], 1),
+        (&["run", "--harness", "scripted", "--folder", "nowhere", "x"], 2),
+        (&["run", "--harness", "scripted", "--script", "nowhere.jsonl", "x"], 2),
+        (&["run", "--stall", "0", "x"], 2),
+        (&["run", "--retries", "101", "x"], 2),
+        (&["say", "root", ""], 2),
+        (&["say", "nobody", "x"], 1),
+        (&["attach", "nobody"], 1),
+        (&["why", "nobody"], 1),
+        (&["stop", "root"], 1),
+        (&["interrupt", "root"], 1),
+        (&["budget", "abc"], 1),
+        (&["budget", "-5"], 1),
+        (&["ask", "answer", "999", "wait"], 1),
     ] {
         let ran = grounds.run(arguments);
         assert_eq!(ran.code, Some(code), "{arguments:?}: {ran:?}");
@@ -296,4 +312,48 @@ fn a_reader_that_goes_away_is_no_news() {
         let ran = none(arguments);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     }
+}
+
+#[test]
+fn a_run_is_followed_to_its_end_and_says_who_it_is() {
+    let grounds = Grounds::with("harness = 'scripted'");
+    let ran = grounds.run(&["run", "hello"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "You said: hello\n"), "{ran:?}");
+    let id = ran.stderr.lines().next().unwrap().strip_prefix("agent ").unwrap();
+    let why = json(grounds.run(&["why", id, "--json"]));
+    assert_eq!(why["state"], "resting");
+    assert!(!grounds.run(&["usage"]).good().contains(id), "who used nothing is not listed");
+    grounds.run(&["down"]).good();
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_with_where_to_look() {
+    let grounds = Grounds::with("claude_path = '/nowhere/claude'");
+    let ran = grounds.run(&["run", "hello"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.contains("/nowhere/claude could not be started"), "{ran:?}");
+    assert!(ran.stderr.contains("`hatchery doctor`"), "{ran:?}");
+    let found = grounds.run(&["doctor"]).good();
+    assert!(found.contains("/nowhere/claude is not there"), "{found}");
+    grounds.run(&["down"]).good();
+}
+
+#[test]
+fn an_interrupted_run_is_left_to_work() {
+    let shop = Workshop::open();
+    let script = shop.script(&[serde_json::json!({ "text": "here" }), serde_json::json!({ "hang": {} })]);
+    let mut command = shop.grounds.command(&["run", "--name", "busy", "--script", script.to_str().unwrap(), "x"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "here\n");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(ran.stderr.contains("it works on: `hatchery attach"), "{ran:?}");
+    assert_eq!(json(shop.grounds.run(&["why", "busy", "--json"]))["state"], "working");
+    shop.grounds.run(&["stop", "busy"]).good();
+    let ended = shop.wait("the end", |event| event["type"] == "run_ended");
+    assert_eq!(ended["cause"], "user_ended");
 }
