@@ -64,15 +64,15 @@ pub fn write(folder: &RunFolder, call: &Call) -> io::Result<u64> {
     Ok(lines as u64)
 }
 
-/// Takes in all calls that are written down and were not taken in yet.
-pub async fn take_all(handle: &Handle, folder: &RunFolder, of: Fence) -> Result<(), CallError> {
+/// Takes in all calls that are written down and were not taken in yet. Gives how many bytes of them there are.
+pub async fn take_all(handle: &Handle, folder: &RunFolder, of: Fence) -> Result<u64, CallError> {
     let taken = |world: &World| world.run(of.agent).filter(|run| run.fence(of.agent) == of).map_or(0, |run| run.calls);
     let mut tail = Tail::open(&folder.calls(), 0)?;
     let mut number = 0;
     loop {
         let lines = tail.read()?;
         if lines.is_empty() {
-            return Ok(());
+            return Ok(tail.position());
         }
         for line in lines {
             number += 1;

@@ -72,6 +72,11 @@ impl Daemon {
         found_registry(&engine).await?;
         let program = std::env::current_exe().context("this program does not know where it is")?;
         let workshop = Arc::new(Workshop::new(&project, &config.runs, engine.handle.clone(), &program)?);
+        if workshop.harnesses.named(&config.runs.harness).is_none() {
+            let known = workshop.harnesses.names().join(", ");
+            return Err(Report::new(Code::Usage, format_args!("harness = `{}` is not known", config.runs.harness))
+                .hint(format_args!("choose one of: {known}")));
+        }
         let habits = Habits::of(&workshop, config.runs.clone());
         let (closing, on_closing) = watch::channel(false);
         let api = Api {

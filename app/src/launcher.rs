@@ -15,6 +15,7 @@ use crate::run_folder::{Ended, Launch, Order, RunFolder, Started, lock_talk};
 use crate::spool::Tail;
 use hatchery_core::outcome::Exit;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -73,6 +74,8 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Held> {
     let process = processes::look_up(child.id());
     let started = Started { process, launcher: processes::me(), boot: processes::boot() };
     folder.write_started(&started)?;
+    // Nobody needs the environment any more, and there may be keys in it.
+    folder.write_launch(&Launch { env: BTreeMap::new(), ..launch.clone() })?;
     let mouth = child.stdin.take().map(speak).transpose()?;
     Ok(Held { pid: child.id(), mouth })
 }

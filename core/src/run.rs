@@ -345,6 +345,10 @@ pub(crate) fn at_rest(world: &World, agent: AgentId) -> Result<(), Refusal> {
 /// Says something to an agent. When nothing runs it, `spec` says how it is to be run.
 pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSpec>) -> Result<Vec<Event>, Refusal> {
     let said = crate::history::add(world, agent, MessageKind::User, text)?;
+    // It would wait for a run that nobody asked for.
+    if let Some(run) = world.run(agent).filter(|run| matches!(run.state, RunState::Stopping { .. })) {
+        return Err(Refusal::RunStopping { agent, run: run.number });
+    }
     let open = world.run(agent).is_some_and(Run::is_open);
     let begun = match spec.filter(|_| !open) {
         Some(spec) => request(world, agent, spec)?,

@@ -91,7 +91,8 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
     if it.open_tools > 0 {
         add(format!("{} of its tools have not answered", it.open_tools), it.last_active);
     }
-    add(format!("{} messages in its own history", it.messages), it.last_active);
+    let noun = if it.messages == 1 { "message" } else { "messages" };
+    add(format!("{} {noun} in its own history", it.messages), it.last_active);
     Some(Why { state, evidence })
 }
 

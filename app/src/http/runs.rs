@@ -205,11 +205,11 @@ impl Habits {
                 .script
                 .or_else(|| last.and_then(|last| last.script.clone()))
                 .or_else(|| usual.script.clone()),
-            stays: wishes.stays.unwrap_or(false),
-            stall_ms: wishes.stall_ms.unwrap_or(usual.stall_ms),
-            kill_stuck: wishes.kill_stuck.unwrap_or(usual.kill_stuck),
-            retries: wishes.retries.unwrap_or(usual.retries),
-            parks: wishes.park.unwrap_or(usual.park),
+            stays: wishes.stays.or_else(|| last.map(|last| last.stays)).unwrap_or(false),
+            stall_ms: wishes.stall_ms.or_else(|| last.map(|last| last.stall_ms)).unwrap_or(usual.stall_ms),
+            kill_stuck: wishes.kill_stuck.or_else(|| last.map(|last| last.kill_stuck)).unwrap_or(usual.kill_stuck),
+            retries: wishes.retries.or_else(|| last.map(|last| last.retries)).unwrap_or(usual.retries),
+            parks: wishes.park.or_else(|| last.map(|last| last.parks)).unwrap_or(usual.park),
         })
     }
 }

@@ -44,6 +44,10 @@ fn describe(
         return Ok(Err(format!("there is no harness `{}`; there are {known}", spec.harness)));
     };
     let root = workshop.project.root();
+    let place = spec.folder.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
+    if !place.is_dir() {
+        return Ok(Err(format!("there is no folder {} to work in", place.display())));
+    }
     let tools = harness::mcp_config(&workshop.program, root, folder, &of.agent.to_string());
     project::write_whole(&folder.mcp_config(), tools.as_bytes(), 0o600)?;
     let invocation = harness.command(&Start { spec, folder, opening });
@@ -54,7 +58,7 @@ fn describe(
         program: invocation.program,
         args: invocation.args,
         env,
-        folder: spec.folder.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder)),
+        folder: place,
         session: opening.session().to_owned(),
         copy_of: match opening {
             Opening::Forked { from, .. } => Some(from.clone()),

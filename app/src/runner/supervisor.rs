@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch as channel;
 
 /// How often a run folder is looked at without having been told to: a notice may get lost, and a launcher that was killed
-/// tells nobody.
+/// tells nobody. A glance, because there may be hundreds of agents that wait.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a launcher may take to say that it is there before another one is sent.
 const LAUNCH_PATIENCE: Duration = Duration::from_secs(10);
@@ -57,7 +57,8 @@ pub async fn supervise(
     mut wanted: channel::Receiver<Wanted>,
 ) {
     let folder = RunFolder::of(&workshop.project, of);
-    let mut supervisor = Supervisor { workshop, of, folder, spool: None, released: 0, launched: None, told: None };
+    let mut supervisor =
+        Supervisor { workshop, of, folder, spool: None, released: 0, asked: 0, launched: None, told: None };
     loop {
         match supervisor.see_through(watch.clone(), &mut wanted).await {
             Ok(()) => return,
@@ -84,6 +85,8 @@ struct Supervisor {
     spool: Option<Tail>,
     /// How much of it was given back to the disk.
     released: u64,
+    /// How much of what its tools wrote down was taken in, in bytes.
+    asked: u64,
     /// When a launcher was last sent on its way.
     launched: Option<Instant>,
     /// What the launcher was told so far, once that was looked up.
@@ -107,9 +110,27 @@ impl Supervisor {
             tokio::select! {
                 () = watched.changed() => {}
                 changed = wanted.changed() => if changed.is_err() { return Ok(()) },
-                _ = looks.tick() => {}
+                () = self.until_something_shows(&mut looks) => {}
             }
         }
+    }
+
+    /// Glances at the folder now and then. Returns when there is more to see than the last time.
+    async fn until_something_shows(&self, looks: &mut tokio::time::Interval) {
+        loop {
+            looks.tick().await;
+            // Whatever is wrong is found by looking closely.
+            if !self.is_quiet().unwrap_or(false) {
+                return;
+            }
+        }
+    }
+
+    fn is_quiet(&self) -> io::Result<bool> {
+        let Some(spool) = &self.spool else { return Ok(false) };
+        let said = std::fs::metadata(self.folder.stdout())?.len();
+        let asked = std::fs::metadata(self.folder.calls())?.len();
+        Ok(said == spool.position() && asked == self.asked && self.folder.is_held()?)
     }
 
     /// Looks at everything once. True when the attempt is over.
@@ -131,7 +152,7 @@ impl Supervisor {
         self.report_spawn(&started).await?;
         self.tell(act).await?;
         let gone = ended.is_some() || !held;
-        calls::take_all(&self.workshop.handle, &self.folder, self.of).await?;
+        self.asked = calls::take_all(&self.workshop.handle, &self.folder, self.of).await?;
         self.take_output(gone).await?;
         match ended {
             Some(ended) => {
