@@ -51,11 +51,40 @@ pub fn sweep(name: &str, value: &str) -> usize {
 /// How often the process table is looked through for those that were forked meanwhile.
 const SWEEPS: usize = 100;
 
-pub use platform::{adopt_orphans, began, below, boot, marked};
+pub use platform::{Pulse, adopt_orphans, began, below, boot, marked};
 
 #[cfg(target_os = "linux")]
 mod platform {
+    use hatchery_core::run::Process;
+    use rustix::process::{Pid, PidfdFlags};
     use std::collections::BTreeMap;
+    use std::os::fd::OwnedFd;
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+
+    /// Feels whether a process lives, without asking again and again.
+    #[derive(Debug)]
+    pub struct Pulse(AsyncFd<OwnedFd>);
+
+    impl Pulse {
+        /// Nothing when it is gone already, or cannot be felt.
+        pub fn of(process: &Process) -> Option<Self> {
+            let pid = Pid::from_raw(i32::try_from(process.pid).ok()?)?;
+            let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()?;
+            // In this order: what is held now cannot become another one.
+            #[expect(deprecated, reason = "what is owned stays open while it is registered; the new form is unsafe")]
+            let pulse = AsyncFd::with_interest(handle, Interest::READABLE).ok()?;
+            super::lives(process).then_some(Self(pulse))
+        }
+
+        /// Returns when the process is gone.
+        pub async fn stopped(&self) {
+            // A handle that cannot be waited for says nothing: the glances see it then.
+            if self.0.readable().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
 
     /// When a process began, in the kernel's ticks since it started: with the number it tells a process from all others.
     /// Nothing when there is none, or when it is dead and only waits to be collected.
@@ -130,7 +159,22 @@ mod platform {
 
 #[cfg(not(target_os = "linux"))]
 mod platform {
+    use hatchery_core::run::Process;
     use rustix::process::Pid;
+
+    /// Cannot be felt here.
+    #[derive(Debug)]
+    pub struct Pulse(std::convert::Infallible);
+
+    impl Pulse {
+        pub fn of(_process: &Process) -> Option<Self> {
+            None
+        }
+
+        pub async fn stopped(&self) {
+            match self.0 {}
+        }
+    }
 
     /// Whether there is such a process is all that can be known.
     pub fn began(pid: u32) -> Option<u64> {

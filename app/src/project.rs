@@ -218,13 +218,22 @@ const MIN_TOKEN_CHARS: usize = 16;
 
 /// Writes a file so that readers see the old content or the new, and never half of it.
 pub fn write_whole(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
+    let file = written_beside(path, content, mode)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// The same for what need not survive a loss of power, because it is made again then: a sync costs more than all the rest.
+pub fn write_for_now(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
+    written_beside(path, content, mode)?.persist(path).map(drop).map_err(|error| error.error)
+}
+
+fn written_beside(path: &Path, content: &[u8], mode: u32) -> std::io::Result<tempfile::NamedTempFile> {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(mode)).tempfile_in(folder)?;
     file.write_all(content)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ impl RunFolder {
                 let Fence { agent, run, attempt } = of;
                 let secret = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(clock::random::<32>());
                 let token = format!("{RUN_TOKEN}.{agent}.{run}.{attempt}.{secret}");
-                project::write_whole(&self.path.join("token"), token.as_bytes(), 0o600)
+                project::write_for_now(&self.path.join("token"), token.as_bytes(), 0o600)
             }
         }
     }
@@ -168,8 +168,9 @@ impl RunFolder {
         self.read("launch.json")
     }
 
+    /// Not for good: after a loss of power there is nothing left to launch, and what is half written is written anew.
     pub fn write_launch(&self, launch: &Launch) -> io::Result<()> {
-        self.write("launch.json", launch)
+        project::write_for_now(&self.path.join("launch.json"), &serde_json::to_vec(launch)?, 0o600)
     }
 
     pub fn started(&self) -> io::Result<Option<Started>> {
@@ -243,7 +244,9 @@ impl RunFolder {
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
         match std::fs::read(self.path.join(name)) {
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes)
+                .inspect_err(|error| tracing::warn!(%error, name, folder = %self.path.display(), "cannot be read"))
+                .ok()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -100,7 +100,14 @@ impl Tail {
     fn fill(&mut self) -> io::Result<bool> {
         let before = self.pending.len();
         let at = self.position + self.skipped + before as u64;
-        self.pending.resize(before + CHUNK_BYTES, 0);
+        let there = self.file.metadata()?.len().saturating_sub(at);
+        if there == 0 {
+            // There may be hundreds of us that wait.
+            self.pending.shrink_to_fit();
+            return Ok(false);
+        }
+        let chunk = usize::try_from(there).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+        self.pending.resize(before + chunk, 0);
         let count = match self.file.read_at(&mut self.pending[before..], at) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             other => other.inspect_err(|_| self.pending.truncate(before))?,

@@ -49,7 +49,7 @@ fn describe(
         return Ok(Err(format!("there is no folder {} to work in", place.display())));
     }
     let tools = harness::mcp_config(&workshop.program, root, folder, &of.agent.to_string());
-    project::write_whole(&folder.mcp_config(), tools.as_bytes(), 0o600)?;
+    project::write_for_now(&folder.mcp_config(), tools.as_bytes(), 0o600)?;
     let invocation = harness.command(&Start { spec, folder, opening });
     let mut env = invocation.env;
     env.insert(MARK.into(), folder.mark());

@@ -7,7 +7,7 @@ use super::{RETRY_PAUSE, Workshop, launch};
 use crate::calls::{self, CallError};
 use crate::engine::SubmitError;
 use crate::harness::Harness;
-use crate::processes;
+use crate::processes::{self, Pulse};
 use crate::run_folder::{MARK, Order, RunFolder, Started};
 use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::outcome::Exit;
@@ -20,8 +20,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch as channel;
 
 /// How often a run folder is looked at without having been told to: a notice may get lost, and a launcher that was killed
-/// tells nobody. A glance, because there may be hundreds of agents that wait.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// tells nobody where its end cannot be felt. A glance, because there may be hundreds of agents that wait.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// The same where nothing can be watched.
+const LOOK_SOON: Duration = Duration::from_secs(1);
 /// How long a launcher may take to say that it is there before another one is sent.
 const LAUNCH_PATIENCE: Duration = Duration::from_secs(10);
 /// How much of what a process wrote to stderr is evidence.
@@ -57,8 +59,17 @@ pub async fn supervise(
     mut wanted: channel::Receiver<Wanted>,
 ) {
     let folder = RunFolder::of(&workshop.project, of);
-    let mut supervisor =
-        Supervisor { workshop, of, folder, spool: None, released: 0, asked: 0, launched: None, told: None };
+    let mut supervisor = Supervisor {
+        workshop,
+        of,
+        folder,
+        spool: None,
+        released: 0,
+        asked: 0,
+        pulse: None,
+        launched: None,
+        told: None,
+    };
     loop {
         match supervisor.see_through(watch.clone(), &mut wanted).await {
             Ok(()) => return,
@@ -87,6 +98,8 @@ struct Supervisor {
     released: u64,
     /// How much of what its tools wrote down was taken in, in bytes.
     asked: u64,
+    /// Whether the launcher lives.
+    pulse: Option<Pulse>,
     /// When a launcher was last sent on its way.
     launched: Option<Instant>,
     /// What the launcher was told so far, once that was looked up.
@@ -100,8 +113,8 @@ impl Supervisor {
         wanted: &mut channel::Receiver<Wanted>,
     ) -> Result<(), Trouble> {
         self.folder.prepare()?;
+        let mut looks = tokio::time::interval(if watch.is_some() { LOOK_AGAIN } else { LOOK_SOON });
         let watched = Watched::new(watch, self.folder.path());
-        let mut looks = tokio::time::interval(LOOK_AGAIN);
         loop {
             let act = wanted.borrow_and_update().act.clone();
             if self.look(&act).await? {
@@ -111,7 +124,15 @@ impl Supervisor {
                 () = watched.changed() => {}
                 changed = wanted.changed() => if changed.is_err() { return Ok(()) },
                 () = self.until_something_shows(&mut looks) => {}
+                () = self.until_the_launcher_is_gone() => self.pulse = None,
             }
+        }
+    }
+
+    async fn until_the_launcher_is_gone(&self) {
+        match &self.pulse {
+            Some(pulse) => pulse.stopped().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -149,6 +170,9 @@ impl Supervisor {
             return self.report_exit(exit, ended.problem.clone()).await;
         }
         let Some(started) = started else { return self.see_to_start(act).await };
+        if self.pulse.is_none() && held {
+            self.pulse = Pulse::of(&started.launcher);
+        }
         self.report_spawn(&started).await?;
         self.tell(act).await?;
         let gone = ended.is_some() || !held;

@@ -18,7 +18,9 @@ fn an_agent_is_run_and_all_it_said_is_in_its_history() {
     let thought = shop.wait_for(&agent, "output_noted");
     assert_eq!((&thought["output"]["type"], &thought["output"]["text"]), (&json!("thinking"), &json!("hm")));
     let expected = ["agent_created", "message_added", "run_requested", "run_spawned", "run_started", "message_heard"];
-    assert_eq!(shop.kinds(&agent)[..6].to_vec(), expected[..].to_vec());
+    // How much is taken in at once depends on the moment.
+    let kinds: Vec<String> = shop.kinds(&agent).into_iter().filter(|kind| kind != "output_taken").collect();
+    assert_eq!(kinds[..6].to_vec(), expected[..].to_vec());
 }
 
 #[test]
