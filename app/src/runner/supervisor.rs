@@ -21,7 +21,7 @@ use tokio::sync::watch as channel;
 
 /// How often a run folder is looked at without having been told to: a notice may get lost, and a launcher that was killed
 /// tells nobody where its end cannot be felt. A glance, because there may be hundreds of agents that wait.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// The same where nothing can be watched.
 const LOOK_SOON: Duration = Duration::from_secs(1);
 /// How long a launcher may take to say that it is there before another one is sent.
