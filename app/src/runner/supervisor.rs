@@ -113,8 +113,8 @@ impl Supervisor {
         wanted: &mut channel::Receiver<Wanted>,
     ) -> Result<(), Trouble> {
         self.folder.prepare()?;
-        let mut looks = tokio::time::interval(if watch.is_some() { LOOK_AGAIN } else { LOOK_SOON });
         let watched = Watched::new(watch, self.folder.path());
+        let mut looks = tokio::time::interval(if watched.is_watched() { LOOK_AGAIN } else { LOOK_SOON });
         loop {
             let act = wanted.borrow_and_update().act.clone();
             if self.look(&act).await? {

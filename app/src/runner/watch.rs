@@ -22,6 +22,7 @@ pub struct Watched {
     watch: Option<Watch>,
     folder: PathBuf,
     changed: Arc<Notify>,
+    is_watched: bool,
 }
 
 impl Watch {
@@ -59,10 +60,16 @@ impl Watched {
     pub fn new(watch: Option<Watch>, folder: &Path) -> Self {
         let changed = Arc::new(Notify::new());
         let added = watch.as_ref().map(|watch| watch.add(folder, &changed));
-        if let Some(Err(error)) = added {
+        if let Some(Err(error)) = &added {
             tracing::warn!(%error, folder = %folder.display(), "cannot be watched; it is looked at every second instead");
         }
-        Self { watch, folder: folder.to_owned(), changed }
+        let is_watched = matches!(added, Some(Ok(())));
+        Self { watch, folder: folder.to_owned(), changed, is_watched }
+    }
+
+    /// Whether anything will be noticed at all.
+    pub fn is_watched(&self) -> bool {
+        self.is_watched
     }
 
     /// Returns when something has changed since the last time.
