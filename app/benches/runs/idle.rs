@@ -30,7 +30,8 @@ pub fn run(effort: Effort, table: &mut Table) {
         std::thread::sleep(Duration::from_millis(500));
     }
     let pid = daemon.id();
-    let window = Duration::from_secs(effort.pick(3, 20));
+    // Two rounds of the glances that each supervisor takes at its folder.
+    let window = Duration::from_secs(effort.pick(3, 60));
     let (before, start) = (cpu_ticks(pid), Instant::now());
     std::thread::sleep(window);
     // The kernel counts in hundredths of a second.
