@@ -6,6 +6,7 @@ use hatchery::project::Project;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -147,6 +148,16 @@ impl Grounds {
 
 impl Drop for Grounds {
     fn drop(&mut self) {
+        // An agent's tools that outlive their agent for a moment would start another daemon.
+        let ours = self.path().as_os_str().as_bytes();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
+            let id = entry.file_name().to_str().and_then(|id| id.parse().ok()).and_then(pid);
+            if let Some(id) = id.filter(|_| words.contains(&&b"mcp"[..]) && words.contains(&ours)) {
+                kill_process(id, Signal::KILL).unwrap_or_default();
+            }
+        }
         // Daemons that a command started in the background belong to nobody else.
         let project = self.project();
         let deadline = Instant::now() + PATIENCE;
