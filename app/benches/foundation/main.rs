@@ -12,6 +12,7 @@ mod append;
 mod crowd;
 mod daemon;
 mod delivery;
+mod effort;
 mod fanout;
 mod memory;
 mod over_http;
@@ -24,32 +25,7 @@ mod start;
 mod table;
 mod wire;
 
-use std::time::Duration;
-use table::Table;
-
-/// How much is measured.
-#[derive(Clone, Copy)]
-struct Effort {
-    quick: bool,
-}
-
-impl Effort {
-    fn pick<T>(self, quick: T, full: T) -> T {
-        if self.quick { quick } else { full }
-    }
-
-    /// Many short rounds: what disturbs one of them leaves the median alone.
-    fn rounds(self) -> usize {
-        self.pick(3, 15)
-    }
-
-    /// How long one side has its turn.
-    fn turn(self) -> Duration {
-        Duration::from_millis(self.pick(100, 400))
-    }
-}
-
-type Group = fn(Effort, &mut Table);
+use effort::{Effort, Group};
 
 const GROUPS: [(&str, Group); 8] = [
     ("append", append::run),
@@ -68,16 +44,7 @@ fn main() {
         return rival::serve(rest);
     }
     raise_descriptor_limit();
-    let effort = Effort { quick: arguments.iter().any(|argument| argument == "--quick") };
-    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let mut table = Table::default();
-    for (name, measure) in GROUPS {
-        if filters.is_empty() || filters.iter().any(|filter| name.starts_with(filter.as_str())) {
-            eprintln!("measuring {name} …");
-            measure(effort, &mut table);
-        }
-    }
-    println!("{table}");
+    effort::measure(&GROUPS);
 }
 
 /// A thousand connections have two ends; children inherit the limit.

@@ -5,6 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has nothing better to do than stop")]
 
+#[path = "../foundation/effort.rs"]
+#[allow(dead_code, reason = "the foundation's benchmarks use the rest")]
+mod effort;
 mod forks;
 mod mail;
 mod memory;
@@ -20,44 +23,15 @@ mod replay;
 mod table;
 mod tree;
 
+use effort::{Effort, Group};
 use std::time::Instant;
-use table::Table;
 use tokio::runtime::Runtime;
-
-/// How much is measured.
-#[derive(Clone, Copy)]
-struct Effort {
-    quick: bool,
-}
-
-impl Effort {
-    fn pick<T>(self, quick: T, full: T) -> T {
-        if self.quick { quick } else { full }
-    }
-
-    /// Many short rounds: what disturbs one of them leaves the median alone.
-    fn rounds(self) -> usize {
-        self.pick(3, 15)
-    }
-}
-
-type Group = fn(Effort, &mut Table);
 
 const GROUPS: [(&str, Group); 4] =
     [("replay", replay::run), ("fork", forks::run), ("mail", mail::run), ("memory", memory::run)];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let effort = Effort { quick: arguments.iter().any(|argument| argument == "--quick") };
-    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let mut table = Table::default();
-    for (name, measure) in GROUPS {
-        if filters.is_empty() || filters.iter().any(|filter| name.starts_with(filter.as_str())) {
-            eprintln!("measuring {name} …");
-            measure(effort, &mut table);
-        }
-    }
-    println!("{table}");
+    effort::measure(&GROUPS);
 }
 
 /// The private server's module asks for one.

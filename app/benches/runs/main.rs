@@ -5,6 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has nothing better to do than stop")]
 
+#[path = "../foundation/effort.rs"]
+#[allow(dead_code, reason = "the foundation's benchmarks use the rest")]
+mod effort;
 mod idle;
 mod intake;
 #[path = "../foundation/raw.rs"]
@@ -16,34 +19,10 @@ mod spawn;
 #[allow(dead_code, reason = "the foundation's benchmarks use the rest")]
 mod table;
 
-use table::Table;
-
-/// How much is measured.
-#[derive(Clone, Copy)]
-struct Effort {
-    quick: bool,
-}
-
-impl Effort {
-    fn pick<T>(self, quick: T, full: T) -> T {
-        if self.quick { quick } else { full }
-    }
-}
-
-type Group = fn(Effort, &mut Table);
+use effort::{Effort, Group};
 
 const GROUPS: [(&str, Group); 3] = [("intake", intake::run), ("spawn", spawn::run), ("idle", idle::run)];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let effort = Effort { quick: arguments.iter().any(|argument| argument == "--quick") };
-    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let mut table = Table::default();
-    for (name, measure) in GROUPS {
-        if filters.is_empty() || filters.iter().any(|filter| name.starts_with(filter.as_str())) {
-            eprintln!("measuring {name} …");
-            measure(effort, &mut table);
-        }
-    }
-    println!("{table}");
+    effort::measure(&GROUPS);
 }
