@@ -1,9 +1,9 @@
 //! Questions to the human: one queue, first come first served. A question is known by the event that asked it. It is open until it
 //! is answered, or until nobody needs the answer any more.
 
-use crate::budget;
 use crate::run::{self, Fence, StopWhy};
-use crate::{AgentId, Event, EventId, MessageKind, Refusal, Timestamp, World};
+use crate::{AgentId, Event, EventId, MessageKind, QuestId, Refusal, Timestamp, World};
+use crate::{budget, quest};
 use serde::{Deserialize, Serialize};
 
 /// The longest answer, in bytes of UTF-8: that of a message, since it may become one.
@@ -31,6 +31,29 @@ pub enum About {
         /// Nobody when it is the budget of a day.
         of: Option<AgentId>,
     },
+    /// The budget of a quest is used up. An amount is the new ceiling, `stop` ends the run.
+    QuestBudget { quest: QuestId },
+    /// A step of a quest waits.
+    Step { quest: QuestId, trouble: StepTrouble },
+}
+
+/// Why a step waits for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StepTrouble {
+    /// Its agent asked. The answer is told to it, and it goes on.
+    Input,
+    /// Roles call each other in a circle, or work is handed on without an end. The answer is told to the agent, and it goes on.
+    Circle,
+    /// Its agent ended before it was done, and trying again by itself would not help. `retry`, or something to say to it.
+    Ended,
+    /// Its ward could not be run. `retry`, or `ward: COMMAND`.
+    Ward,
+    /// It could not be merged. `retry`.
+    Merge,
+    /// The plan needs a person's consent. `yes`, or what to change.
+    Approval,
 }
 
 /// The question that a silent process leads to.
@@ -50,16 +73,23 @@ pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timest
     }
     let agent = asked.agent;
     let answered = Event::QuestionAnswered { agent, question, answer: answer.to_owned() };
+    let bad = || Refusal::BadAnswer { question, expected: asked.text.clone() };
     let follows = match (asked.about, answer.trim()) {
-        (_, "") => return Err(Refusal::BadAnswer { question, expected: asked.text.clone() }),
+        (_, "") => return Err(bad()),
         (About::Silence(_), "stop") => run::stop(world, agent, &StopWhy::Stuck)?,
         (About::Silence(_), "wait") => Vec::new(),
         (About::Silence(_), _) => crate::history::add(world, agent, MessageKind::User, answer)?,
-        (About::Budget { .. }, "stop") => run::stop(world, agent, &StopWhy::User)?,
+        (About::Budget { .. } | About::QuestBudget { .. }, "stop") => run::stop(world, agent, &StopWhy::User)?,
         (About::Budget { of }, amount) => {
             let limit = budget::amount(amount);
-            let limit = limit.ok_or_else(|| Refusal::BadAnswer { question, expected: asked.text.clone() })?;
-            budget::set(world, of, Some(limit), now)?
+            budget::set(world, of, Some(limit.ok_or_else(bad)?), now)?
+        }
+        (About::QuestBudget { quest }, amount) => {
+            let limit = budget::amount(amount);
+            quest::set_budget(world, quest, Some(limit.ok_or_else(bad)?))?
+        }
+        (About::Step { quest, trouble }, _) => {
+            quest::answered(world, quest, agent, trouble, answer).map_err(|refusal| refusal.unwrap_or_else(bad))?
         }
     };
     Ok([answered].into_iter().chain(follows).collect())

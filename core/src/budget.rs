@@ -5,7 +5,7 @@ use crate::ask::About;
 use crate::outcome::Cause;
 use crate::run::{Run, RunState};
 use crate::usage::{Money, Usage};
-use crate::{AgentId, Event, Refusal, Timestamp, World};
+use crate::{AgentId, Event, QuestId, Refusal, Timestamp, World, quest};
 
 /// A day, as the log's clock counts them, in UTC.
 pub const DAY_MS: i64 = 24 * 3_600 * 1_000;
@@ -18,26 +18,40 @@ pub fn day(at: Timestamp) -> i64 {
 /// A budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Over {
-    /// Nobody when it is the budget of a day.
-    pub of: Option<AgentId>,
+    pub of: Whose,
     pub spent: Money,
     pub limit: Money,
     /// When it is by itself no longer used up.
     pub until: Option<Timestamp>,
 }
 
+/// Whose a budget is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    Agent(AgentId),
+    Quest(QuestId),
+    Day,
+}
+
 /// Whether an agent may not begin anything, now that it has used `more` than the world knows.
 pub fn over(world: &World, agent: AgentId, more: Usage, now: Timestamp) -> Option<Over> {
     let more = more.cost.nanodollars;
-    let used_up = |of: Option<AgentId>, spent: Money, until| {
-        let limit = world.budget(of)?;
+    let used_up = |of: Whose, limit: Option<Money>, spent: Money, until| {
+        let limit = limit?;
         let spent = Money { nanodollars: spent.nanodollars.saturating_add(more) };
         (spent >= limit).then_some(Over { of, spent, limit, until })
     };
     let own = world.seat(agent).map_or(Money::default(), |seat| seat.spent.cost);
     let today = world.spent_on(day(now)).cost;
     let tomorrow = Timestamp((day(now) + 1) * DAY_MS);
-    used_up(Some(agent), own, None).or_else(|| used_up(None, today, Some(tomorrow)))
+    let of_quest = || {
+        let id = world.errand(agent)?.quest;
+        let quest = world.quest(id)?;
+        used_up(Whose::Quest(id), quest.budget, quest.spent.cost, None)
+    };
+    used_up(Whose::Agent(agent), world.budget(Some(agent)), own, None)
+        .or_else(of_quest)
+        .or_else(|| used_up(Whose::Day, world.budget(None), today, Some(tomorrow)))
 }
 
 /// Sets a ceiling, or takes it away. Runs that waited for it go on.
@@ -56,18 +70,26 @@ pub(crate) fn set(
     let waits = |(_, run): &(AgentId, &Run)| matches!(run.state, RunState::Parked { cause: Cause::OverBudget, .. });
     let affordable = |(agent, _): &(AgentId, &Run)| over(&then, *agent, Usage::default(), now).is_none();
     let resumed = world.runs().filter(waits).filter(affordable);
-    Ok([set].into_iter().chain(resumed.map(|(agent, run)| Event::RunResumed { of: run.fence(agent).next() })).collect())
+    // One that works for a quest waits for a slot of it.
+    let goes_on = |(agent, run): (AgentId, &Run)| {
+        quest::queue_parked(world, agent).unwrap_or_else(|| Event::RunResumed { of: run.fence(agent).next() })
+    };
+    Ok([set].into_iter().chain(resumed.map(goes_on)).collect())
 }
 
 /// A run that is about to begin something it cannot afford, with the question that it leads to.
 pub(crate) fn park(agent: AgentId, run: &Run, over: Over) -> Vec<Event> {
     let Over { of, spent, limit, until } = over;
-    let whose = if of.is_some() { "Its budget" } else { "Today's budget" };
+    let (whose, about) = match of {
+        Whose::Agent(agent) => ("Its budget", About::Budget { of: Some(agent) }),
+        Whose::Quest(quest) => ("The budget of its quest", About::QuestBudget { quest }),
+        Whose::Day => ("Today's budget", About::Budget { of: None }),
+    };
     let detail = format!("{whose} of {limit} is used up: {spent} so far.");
     let text = format!("{detail} Answer with a new ceiling in dollars, or `stop`.");
     vec![
         Event::RunParked { of: run.fence(agent), cause: Cause::OverBudget, until, detail },
-        Event::QuestionAsked { agent, about: About::Budget { of }, text },
+        Event::QuestionAsked { agent, about, text },
     ]
 }
 

@@ -6,10 +6,11 @@ use crate::history::{Imported, MessageKind, RewindTo};
 use crate::mail::Address;
 use crate::outcome::Exit;
 use crate::output::Output;
+use crate::quest::{Charter, Merge, Requirements, Signal, StepId, StepPlan, Verdict};
 use crate::run::{Fence, ForeignTalk, Process, RunSpec};
 use crate::session::EndReason;
 use crate::usage::Money;
-use crate::{AgentId, EventId, SessionId, Stream};
+use crate::{AgentId, EventId, QuestId, SessionId, Stream};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -145,6 +146,62 @@ pub enum Command {
     StopRun {
         agent: AgentId,
     },
+    /// Begins a quest. With steps its plan is made already.
+    CreateQuest {
+        quest: QuestId,
+        charter: Box<Charter>,
+        budget: Option<Money>,
+        steps: Vec<StepPlan>,
+    },
+    PauseQuest {
+        quest: QuestId,
+    },
+    ResumeQuest {
+        quest: QuestId,
+    },
+    AbandonQuest {
+        quest: QuestId,
+    },
+    /// Sets the ceiling of a quest; none takes it away.
+    SetQuestBudget {
+        quest: QuestId,
+        limit: Option<Money>,
+    },
+    /// Tries a failed step again.
+    RetryStep {
+        quest: QuestId,
+        step: StepId,
+    },
+    /// An agent says what its quest is to achieve.
+    SetRequirements {
+        agent: AgentId,
+        requirements: Requirements,
+    },
+    /// An agent hands in the steps of its quest.
+    PlanSteps {
+        agent: AgentId,
+        steps: Vec<StepPlan>,
+    },
+    /// An agent says how it stands with its step.
+    GiveSignal {
+        agent: AgentId,
+        step: StepId,
+        signal: Signal,
+    },
+    /// A ward has ended, or could not begin.
+    ReportWard {
+        quest: QuestId,
+        step: StepId,
+        number: u32,
+        verdict: Verdict,
+        artifact: String,
+    },
+    ReportMerge {
+        quest: QuestId,
+        step: StepId,
+        number: u32,
+        merge: Merge,
+    },
     /// Time has passed: nothing is asked, but something may follow by itself.
     Tick,
 }
@@ -196,6 +253,18 @@ impl Command {
             }
             // Whom it concerns is in the question; its events name them.
             Self::AnswerQuestion { .. } => Vec::new(),
+            Self::CreateQuest { quest, .. }
+            | Self::PauseQuest { quest }
+            | Self::ResumeQuest { quest }
+            | Self::AbandonQuest { quest }
+            | Self::SetQuestBudget { quest, .. }
+            | Self::RetryStep { quest, .. }
+            | Self::ReportWard { quest, .. }
+            | Self::ReportMerge { quest, .. } => vec![Stream::Quest(*quest)],
+            // The quest is that of the agent; their events name it.
+            Self::SetRequirements { agent, .. } | Self::PlanSteps { agent, .. } | Self::GiveSignal { agent, .. } => {
+                vec![Stream::Agent(*agent)]
+            }
             Self::SetBudget { agent, .. } => vec![agent.map_or(Stream::Registry, Stream::Agent)],
             Self::TakeCall { of, ask, .. } => {
                 let asked = ask.as_ref().map(|command| command.reads()).unwrap_or_default();

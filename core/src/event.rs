@@ -10,10 +10,11 @@ use crate::history::{MessageKind, SourceId};
 use crate::mail::Address;
 use crate::outcome::{Cause, Exit};
 use crate::output::{Output, TurnEnd};
+use crate::quest::{Charter, Course, Merge, Next, Requirements, Signal, StepId, StepPlan, Verdict};
 use crate::run::{Fence, ForeignTalk, Process, RunSpec, StopWhy};
 use crate::session::EndReason;
 use crate::usage::{Money, Usage};
-use crate::{AgentId, Refusal, SessionId, Timestamp};
+use crate::{AgentId, QuestId, Refusal, SessionId, Timestamp};
 use serde::de::IntoDeserializer as _;
 use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
@@ -305,6 +306,127 @@ pub enum Event {
         detail: String,
         exit: Exit,
     },
+    QuestCreated {
+        quest: QuestId,
+        charter: Box<Charter>,
+        /// What its agents may use in all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Money>,
+    },
+    /// Nothing more is begun; those at work are stopped, and go on later.
+    QuestPaused {
+        quest: QuestId,
+    },
+    QuestResumed {
+        quest: QuestId,
+    },
+    /// Ended by a person, as it is.
+    QuestAbandoned {
+        quest: QuestId,
+    },
+    QuestCompleted {
+        quest: QuestId,
+    },
+    QuestBudgetSet {
+        quest: QuestId,
+        /// None takes it away.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<Money>,
+    },
+    /// A person has named another command.
+    WardChanged {
+        quest: QuestId,
+        command: String,
+    },
+    RequirementsSet {
+        quest: QuestId,
+        requirements: Requirements,
+    },
+    /// A plan, or another one: what is complete or under way stays as it is.
+    StepsPlanned {
+        quest: QuestId,
+        steps: Vec<StepPlan>,
+        /// Nobody when it came with the quest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<AgentId>,
+    },
+    /// Something is to be done for it as soon as there is a slot.
+    StepQueued {
+        quest: QuestId,
+        step: StepId,
+        next: Next,
+        course: Course,
+    },
+    /// An agent works on it.
+    StepBegun {
+        quest: QuestId,
+        step: StepId,
+        agent: AgentId,
+        role: String,
+    },
+    /// What its agent says about it. Heeded when the agent is gone.
+    SignalGiven {
+        quest: QuestId,
+        step: StepId,
+        #[serde(flatten)]
+        of: Fence,
+        signal: Signal,
+    },
+    WardBegun {
+        quest: QuestId,
+        step: StepId,
+        number: u32,
+    },
+    WardEnded {
+        quest: QuestId,
+        step: StepId,
+        number: u32,
+        verdict: Verdict,
+        /// The file that has its output.
+        artifact: String,
+    },
+    MergeBegun {
+        quest: QuestId,
+        step: StepId,
+        number: u32,
+    },
+    MergeEnded {
+        quest: QuestId,
+        step: StepId,
+        number: u32,
+        merge: Merge,
+    },
+    /// It waits for a person, and then does this.
+    StepWaits {
+        quest: QuestId,
+        step: StepId,
+        course: Course,
+        then: Next,
+    },
+    /// Its agent waits for a better moment.
+    StepParked {
+        quest: QuestId,
+        step: StepId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    StepFailed {
+        quest: QuestId,
+        step: StepId,
+        why: String,
+        /// What another try would begin with.
+        then: Next,
+    },
+    StepCompleted {
+        quest: QuestId,
+        step: StepId,
+        summary: String,
+    },
+    /// A new plan does without it.
+    StepDropped {
+        quest: QuestId,
+        step: StepId,
+    },
 }
 
 /// A "no" that is on the log, because whoever was told it may ask again what the answer was.
@@ -328,6 +450,7 @@ pub enum Stream {
     Session(SessionId),
     Agent(AgentId),
     Mail(Address),
+    Quest(QuestId),
     /// What there is one of among all agents: the root, and the agent of a conversation from elsewhere.
     Registry,
 }
@@ -338,6 +461,7 @@ impl fmt::Display for Stream {
             Self::Session(id) => write!(f, "session:{id}"),
             Self::Agent(id) => write!(f, "agent:{id}"),
             Self::Mail(address) => write!(f, "mail:{address}"),
+            Self::Quest(id) => write!(f, "quest:{id}"),
             Self::Registry => f.write_str("registry"),
         }
     }
@@ -384,6 +508,27 @@ impl Event {
             | Self::BudgetReached { of }
             | Self::RunResumed { of }
             | Self::RunEnded { of, .. } => Stream::Agent(of.agent),
+            Self::QuestCreated { quest, .. }
+            | Self::QuestPaused { quest }
+            | Self::QuestResumed { quest }
+            | Self::QuestAbandoned { quest }
+            | Self::QuestCompleted { quest }
+            | Self::QuestBudgetSet { quest, .. }
+            | Self::WardChanged { quest, .. }
+            | Self::RequirementsSet { quest, .. }
+            | Self::StepsPlanned { quest, .. }
+            | Self::StepQueued { quest, .. }
+            | Self::StepBegun { quest, .. }
+            | Self::SignalGiven { quest, .. }
+            | Self::WardBegun { quest, .. }
+            | Self::WardEnded { quest, .. }
+            | Self::MergeBegun { quest, .. }
+            | Self::MergeEnded { quest, .. }
+            | Self::StepWaits { quest, .. }
+            | Self::StepParked { quest, .. }
+            | Self::StepFailed { quest, .. }
+            | Self::StepCompleted { quest, .. }
+            | Self::StepDropped { quest, .. } => Stream::Quest(quest),
             Self::MailSent { to, .. } | Self::MailDelivered { to, .. } | Self::MailRead { to, .. } => Stream::Mail(to),
         }
     }
@@ -427,7 +572,28 @@ impl Event {
             | Self::BudgetSet { .. }
             | Self::QuestionAsked { .. }
             | Self::RunResumed { .. }
-            | Self::RunEnded { .. } => None,
+            | Self::RunEnded { .. }
+            | Self::QuestCreated { .. }
+            | Self::QuestPaused { .. }
+            | Self::QuestResumed { .. }
+            | Self::QuestAbandoned { .. }
+            | Self::QuestCompleted { .. }
+            | Self::QuestBudgetSet { .. }
+            | Self::WardChanged { .. }
+            | Self::RequirementsSet { .. }
+            | Self::StepsPlanned { .. }
+            | Self::StepQueued { .. }
+            | Self::StepBegun { .. }
+            | Self::SignalGiven { .. }
+            | Self::WardBegun { .. }
+            | Self::WardEnded { .. }
+            | Self::MergeBegun { .. }
+            | Self::MergeEnded { .. }
+            | Self::StepWaits { .. }
+            | Self::StepParked { .. }
+            | Self::StepFailed { .. }
+            | Self::StepCompleted { .. }
+            | Self::StepDropped { .. } => None,
         }
     }
 }

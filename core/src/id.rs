@@ -101,6 +101,11 @@ id!(
     SessionId
 );
 
+id!(
+    /// Which quest.
+    QuestId
+);
+
 fn written<'a>(bytes: &[u8; 16], text: &'a mut [u8; ID_CHARS]) -> &'a str {
     URL_SAFE_NO_PAD.encode_slice(bytes, text).expect("16 bytes take exactly 22 characters");
     std::str::from_utf8(text).expect("base64url is ASCII")

@@ -17,6 +17,9 @@
 //! | [`refusal`] | every "no", with its reason and what to do next |
 //! | [`session`], [`agent`], [`history`], [`mail`] | the nouns: their states, and what can be decided about them |
 //! | [`run`] | an agent at work in a process, what it keeps between its runs, and what its words become |
+//! | [`quest`] | work as a graph of steps, done by agents in roles |
+//! | [`roles`] | the table of who does what, and who follows whom |
+//! | [`dag`] | whether a graph can be worked off |
 //! | [`why`] | what an agent does at the moment, and how that is known |
 //! | [`world`] | everything that is true now, folded from the log |
 //! | [`step`](mod@step) | deciding, applying, settling |
@@ -35,6 +38,7 @@ pub mod agent;
 pub mod ask;
 pub mod budget;
 pub mod command;
+pub mod dag;
 pub mod event;
 pub mod history;
 pub mod id;
@@ -42,7 +46,9 @@ pub mod mail;
 pub mod outcome;
 pub mod output;
 pub mod plan;
+pub mod quest;
 pub mod refusal;
+pub mod roles;
 pub mod run;
 pub mod session;
 pub mod step;
@@ -56,7 +62,7 @@ pub mod world;
 pub use command::Command;
 pub use event::{Event, EventId, Record, Stream};
 pub use history::MessageKind;
-pub use id::{AgentId, SessionId};
+pub use id::{AgentId, QuestId, SessionId};
 pub use mail::Address;
 pub use outcome::{Cause, Exit, Outcome};
 pub use output::Output;

@@ -1,8 +1,9 @@
 //! What should be happening now. Level-triggered: the plan says what is wanted, not what just changed, so that a restart
 //! needs no second path: fold the log, plan, reconcile.
 
+use crate::quest::{Chore, StepId};
 use crate::run::{Run, Wanted};
-use crate::{AgentId, SessionId, Timestamp, World};
+use crate::{AgentId, QuestId, SessionId, Timestamp, World};
 use imbl::OrdMap;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct Plan {
     pub close: Vec<SessionId>,
     /// What should be so for the runs that are not over.
     pub runs: OrdMap<AgentId, Wanted>,
+    /// Wards and merges that have not been reported.
+    pub chores: OrdMap<(QuestId, StepId), Chore>,
     /// When something follows by itself, if nothing happens before.
     pub wake_at: Option<Timestamp>,
 }
@@ -21,6 +24,7 @@ pub fn plan(world: &World) -> Plan {
     Plan {
         close: world.ending().filter(quiet).collect(),
         runs: world.wanted().clone(),
+        chores: world.chores().clone(),
         wake_at: world.next_deadline().map(|(at, _)| at),
     }
 }

@@ -3,9 +3,11 @@
 use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_REMARK_BYTES};
 use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};
 use crate::mail::MAX_MAIL_BYTES;
+use crate::quest::{MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, StepId};
+use crate::roles::SignalKind;
 use crate::run::{Fence, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS};
 use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
-use crate::{Address, AgentId, EventId, SessionId};
+use crate::{Address, AgentId, EventId, QuestId, SessionId};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -93,6 +95,64 @@ pub enum Refusal {
     MailTooLong { bytes: usize },
     #[error("an egg cannot take {ms} ms to hatch")]
     HatchOutOfRange { ms: u64 },
+    #[error("there is no quest {0}")]
+    UnknownQuest(QuestId),
+    #[error("quest {0} exists already")]
+    QuestExists(QuestId),
+    #[error("quest {quest} is {state}")]
+    QuestOver { quest: QuestId, state: &'static str },
+    #[error("quest {0} is paused already")]
+    QuestPaused(QuestId),
+    #[error("quest {0} is not paused")]
+    QuestOpen(QuestId),
+    #[error("there is no agent 0 yet")]
+    NoRoot,
+    #[error("quest {0} has no plan, and its table names nobody who could make one")]
+    NoPlan(QuestId),
+    #[error("a request of {bytes} bytes is not possible")]
+    BadRequest { bytes: usize },
+    #[error("{slots} slots are not possible")]
+    SlotsOutOfRange { slots: u32 },
+    #[error("a ward cannot have {ms} ms")]
+    WardOutOfRange { ms: u64 },
+    #[error("a command of {bytes} bytes cannot be a ward")]
+    BadWard { bytes: usize },
+    #[error("no quest can be run by this table of roles: {why}")]
+    BadTable { why: String },
+    #[error("`{id}` cannot be the id of a step")]
+    BadStepId { id: String },
+    #[error("the plan is refused: {why}")]
+    BadPlan { why: String },
+    #[error("the requirements are refused: {why}")]
+    BadRequirements { why: String },
+    #[error("the signal is refused: {why}")]
+    BadSignal { why: String },
+    #[error("the signal is {bytes} bytes long")]
+    SignalTooLong { bytes: usize },
+    #[error("quest {0} is being reviewed: its plan stays as it is")]
+    PlanClosed(QuestId),
+    #[error("there is no step `{step}` in quest {quest}")]
+    UnknownStep { quest: QuestId, step: StepId },
+    #[error("agent {0} does not work for a quest")]
+    NoErrand(AgentId),
+    #[error("you work on step `{own}`, not on `{step}`")]
+    OtherStep { own: StepId, step: StepId },
+    #[error("agent {agent} is not at work on step `{step}` any more")]
+    NotAtWork { agent: AgentId, step: StepId },
+    #[error("step `{step}` has been signalled already: {kind}")]
+    Signalled { step: StepId, kind: SignalKind },
+    #[error("a {role} may not signal `{kind}`")]
+    MayNotSignal { role: String, kind: SignalKind, may: String },
+    #[error("a {role} may not ask for `{target}`")]
+    MayNotCall { role: String, target: String, may: String },
+    #[error("a {role} may not do this: it is for the {wanted}")]
+    WrongRole { role: String, wanted: String },
+    #[error("it is not complete: nothing was handed in by `{tool}`")]
+    NothingHandedIn { tool: &'static str },
+    #[error("step `{step}` is {status}, not failed")]
+    StepNotFailed { step: StepId, status: &'static str },
+    #[error("step `{step}` is not at this ward or merge any more")]
+    StaleChore { step: StepId },
 }
 
 /// What sort of "no" it is, for those who answer in codes.
@@ -117,6 +177,9 @@ impl Refusal {
             | Self::NoMail(_)
             | Self::NoRun(_)
             | Self::NoQuestion(_)
+            | Self::UnknownQuest(_)
+            | Self::UnknownStep { .. }
+            | Self::NoErrand(_)
             | Self::NotUnread { .. } => Sort::Missing,
             Self::SessionExists(_)
             | Self::SessionOver { .. }
@@ -138,6 +201,17 @@ impl Refusal {
             | Self::RunStopping { .. }
             | Self::StaleAttempt(_)
             | Self::OutputTaken { .. }
+            | Self::QuestExists(_)
+            | Self::QuestOver { .. }
+            | Self::QuestPaused(_)
+            | Self::QuestOpen(_)
+            | Self::NoRoot
+            | Self::PlanClosed(_)
+            | Self::NotAtWork { .. }
+            | Self::Signalled { .. }
+            | Self::NothingHandedIn { .. }
+            | Self::StepNotFailed { .. }
+            | Self::StaleChore { .. }
             | Self::CallTaken { .. } => Sort::Untimely,
             Self::LabelTooLong { .. }
             | Self::IdleOutOfRange { .. }
@@ -150,6 +224,21 @@ impl Refusal {
             | Self::BadAnswer { .. }
             | Self::TooManyRetries { .. }
             | Self::BadSpec { .. }
+            | Self::NoPlan(_)
+            | Self::BadRequest { .. }
+            | Self::SlotsOutOfRange { .. }
+            | Self::WardOutOfRange { .. }
+            | Self::BadWard { .. }
+            | Self::BadTable { .. }
+            | Self::BadStepId { .. }
+            | Self::BadPlan { .. }
+            | Self::BadRequirements { .. }
+            | Self::BadSignal { .. }
+            | Self::SignalTooLong { .. }
+            | Self::OtherStep { .. }
+            | Self::MayNotSignal { .. }
+            | Self::MayNotCall { .. }
+            | Self::WrongRole { .. }
             | Self::RemarkTooLong { .. } => Sort::Invalid,
         }
     }
@@ -199,6 +288,35 @@ impl Refusal {
             Self::BadName { .. } => "bad_name",
             Self::MessageTooLong { .. } => "message_too_long",
             Self::RemarkTooLong { .. } => "remark_too_long",
+            Self::UnknownQuest(_) => "unknown_quest",
+            Self::QuestExists(_) => "quest_exists",
+            Self::QuestOver { .. } => "quest_over",
+            Self::QuestPaused(_) => "quest_paused",
+            Self::QuestOpen(_) => "quest_open",
+            Self::NoRoot => "no_root",
+            Self::NoPlan(_) => "no_plan",
+            Self::BadRequest { .. } => "bad_request",
+            Self::SlotsOutOfRange { .. } => "slots_out_of_range",
+            Self::WardOutOfRange { .. } => "ward_out_of_range",
+            Self::BadWard { .. } => "bad_ward",
+            Self::BadTable { .. } => "bad_table",
+            Self::BadStepId { .. } => "bad_step_id",
+            Self::BadPlan { .. } => "bad_plan",
+            Self::BadRequirements { .. } => "bad_requirements",
+            Self::BadSignal { .. } => "bad_signal",
+            Self::SignalTooLong { .. } => "signal_too_long",
+            Self::PlanClosed(_) => "plan_closed",
+            Self::UnknownStep { .. } => "unknown_step",
+            Self::NoErrand(_) => "no_errand",
+            Self::OtherStep { .. } => "other_step",
+            Self::NotAtWork { .. } => "not_at_work",
+            Self::Signalled { .. } => "signalled",
+            Self::MayNotSignal { .. } => "may_not_signal",
+            Self::MayNotCall { .. } => "may_not_call",
+            Self::WrongRole { .. } => "wrong_role",
+            Self::NothingHandedIn { .. } => "nothing_handed_in",
+            Self::StepNotFailed { .. } => "step_not_failed",
+            Self::StaleChore { .. } => "stale_chore",
         }
     }
 
@@ -246,6 +364,36 @@ impl Refusal {
                 )
             }
             Self::MessageTooLong { .. } => format!("a message has at most {MAX_MESSAGE_BYTES} bytes; send it in parts"),
+            Self::UnknownQuest(_) => "`hatchery quest list` shows the quests".into(),
+            Self::QuestExists(_) => "draw a new id".into(),
+            Self::QuestOver { .. } => "begin a new one with `hatchery quest new`".into(),
+            Self::QuestPaused(_) => "`hatchery quest resume` goes on with it".into(),
+            Self::QuestOpen(_) => "nothing to do".into(),
+            Self::NoRoot => "start the daemon, which registers it".into(),
+            Self::NoPlan(_) => "give the steps with `--plan FILE`, or a role in the path `plan`".into(),
+            Self::BadRequest { .. } => format!("a request has 1 to {MAX_REQUEST_BYTES} bytes"),
+            Self::SlotsOutOfRange { .. } => format!("choose from 1 to {MAX_SLOTS}"),
+            Self::WardOutOfRange { .. } => format!("choose from {MIN_WARD_MS} to {MAX_WARD_MS}"),
+            Self::BadWard { .. } => format!("a ward has 1 to {MAX_WARD_BYTES} bytes"),
+            Self::BadTable { .. } => "mend `[quests]` in hatchery.toml".into(),
+            Self::BadStepId { .. } => "1 to 64 small letters, digits and dashes, not beginning with a dash".into(),
+            Self::BadPlan { .. } => "mend the plan and hand in all of it again".into(),
+            Self::BadRequirements { .. } => "mend them and hand in all of them again".into(),
+            Self::BadSignal { .. } => "signal again, with what the signal needs".into(),
+            Self::SignalTooLong { .. } => "say it shorter; put the rest into a file".into(),
+            Self::PlanClosed(_) => "ask for somebody who mends what you found".into(),
+            Self::UnknownStep { .. } => "`hatchery quest show` or `get-quest` shows the steps".into(),
+            Self::NoErrand(_) => "only agents of a quest do this".into(),
+            Self::OtherStep { own, .. } => format!("signal with stepId `{own}`"),
+            Self::NotAtWork { .. } => "another agent works on it now, or it is done; stop".into(),
+            Self::Signalled { .. } => "a step is signalled once; stop now".into(),
+            Self::MayNotSignal { may, .. } => format!("it may signal {may}"),
+            Self::MayNotCall { may, .. } if may.is_empty() => "it may ask for nobody".into(),
+            Self::MayNotCall { may, .. } => format!("it may ask for {may}"),
+            Self::WrongRole { .. } => "signal `needs-role-followup` if it has to be done".into(),
+            Self::NothingHandedIn { tool } => format!("call `{tool}` first, then signal"),
+            Self::StepNotFailed { .. } => "only a failed step can be tried again".into(),
+            Self::StaleChore { .. } => "nothing to do".into(),
             Self::RemarkTooLong { .. } => format!("a remark has at most {MAX_REMARK_BYTES} bytes"),
         }
     }

@@ -12,7 +12,7 @@ use crate::event::Refused;
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnEnd;
 use crate::usage::{Meter, Usage};
-use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask};
+use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, quest};
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +65,9 @@ pub struct RunSpec {
     pub retries: u32,
     /// Whether the run waits out rate limits and overloads.
     pub parks: bool,
+    /// Its work is done when it has signalled: an end without a signal is a crash, whatever the exit code.
+    #[serde(default)]
+    pub signals: bool,
 }
 
 /// The last run of an agent.
@@ -103,6 +106,10 @@ pub struct Run {
     pub question: Option<EventId>,
     /// A budget is used up: after this turn nothing more is begun.
     pub held: bool,
+    /// It has signalled what there is to say about its step.
+    pub signalled: bool,
+    /// The signal that its process last spoke of in its own stream, as it was written.
+    pub signal_heard: Option<String>,
     pub turns: u32,
     pub outcome: Outcome,
     /// What its process has reported before it showed its conversation.
@@ -162,12 +169,19 @@ pub enum StopWhy {
     Session,
     /// It cannot reach our tools: so the process says.
     Gate { status: String },
+    /// Its quest is paused; it goes on later.
+    Paused,
+    /// Its quest was abandoned.
+    Abandoned,
+    /// It has signalled, and did not leave.
+    Signalled,
 }
 
 impl StopWhy {
     fn cause(&self) -> Cause {
         match self {
-            Self::User | Self::Session => Cause::UserEnded,
+            Self::User | Self::Session | Self::Paused | Self::Abandoned => Cause::UserEnded,
+            Self::Signalled => Cause::Completed,
             Self::Killed => Cause::Killed,
             Self::Stuck => Cause::Stuck,
             Self::Gate { .. } => Cause::Crashed,
@@ -180,6 +194,9 @@ impl StopWhy {
             Self::Session => "its session ended".into(),
             Self::Killed => "its agent was killed".into(),
             Self::Stuck => "silent for too long".into(),
+            Self::Paused => "its quest was paused".into(),
+            Self::Abandoned => "its quest was abandoned".into(),
+            Self::Signalled => "it had signalled and did not leave".into(),
             Self::Gate { status } => {
                 format!("it did not start: it says that the `{OUR_SERVER}` tools are {status}; see its stderr")
             }
@@ -236,7 +253,8 @@ impl Run {
                 let counts = !self.silent && !self.listens(seat);
                 counts.then(|| self.quiet_since().plus_ms(self.spec.stall_ms))
             }
-            RunState::Parked { until, .. } => until,
+            // One that works for a quest waits for a slot when its time has come.
+            RunState::Parked { until, .. } => until.filter(|_| !self.spec.signals),
             RunState::Stopping { .. } | RunState::Ended { .. } => None,
         }
     }
@@ -265,6 +283,21 @@ impl Run {
         let done = self.turns > 0 && !self.in_turn && seat.unheard.is_empty();
         let failed = self.outcome.last_turn().is_some() && !self.had_finished();
         (done && (!self.spec.stays || failed)) || (self.held && !self.in_turn)
+    }
+
+    /// Waits for a better moment.
+    pub fn is_parked(&self) -> bool {
+        matches!(self.state, RunState::Parked { .. })
+    }
+
+    /// Waits for money.
+    pub fn is_broke(&self) -> bool {
+        matches!(self.state, RunState::Parked { cause: Cause::OverBudget, .. })
+    }
+
+    /// Whether it was to signal and has not.
+    fn owes_signal(&self) -> bool {
+        self.spec.signals && !self.signalled
     }
 
     /// The attempt that it is at.
@@ -422,7 +455,15 @@ pub(crate) fn exited(
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => judge(run, exit, evidence, waits),
         RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(fence)),
     };
+    // What it signalled in its own stream counts, even if its tools could not pass it on.
+    let signal = match run.owes_signal() {
+        true => quest::from_stream(world, fence, run.signal_heard.as_deref()),
+        false => Vec::new(),
+    };
     let ended = |cause, detail| vec![Event::RunEnded { of: fence, cause, detail, exit }];
+    if run.signalled || !signal.is_empty() {
+        return Ok(signal.into_iter().chain(ended(cause, detail)).collect());
+    }
     let resumed = Event::RunResumed { of: fence.next() };
     let lives = living(world, fence.agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
     if !lives {
@@ -435,7 +476,9 @@ pub(crate) fn exited(
             vec![Event::RunParked { of: fence, cause, until: Some(until), detail }]
         }
         // To start it again would only make it take a turn for nothing; the next message does.
-        Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits => ended(cause, detail),
+        Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !run.owes_signal() => {
+            ended(cause, detail)
+        }
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
             let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
             vec![Event::RunCrashed { of: fence, cause, detail, exit, forgotten }, resumed]
@@ -464,6 +507,9 @@ fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool) -> (Cause, 
         (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) => {
             let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
             (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))
+        }
+        (Cause::Completed, _) if run.owes_signal() && run.signal_heard.is_none() => {
+            (Cause::Crashed, format!("It ended without `signal-back` ({exit})."))
         }
         // Started again for that, it would never come to an end.
         (Cause::Completed | Cause::UserEnded, _) if waits && !run.heard => {

@@ -6,7 +6,7 @@ use crate::run::{self, StopWhy};
 use crate::session::{self, EndReason};
 use crate::world::Due;
 use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
-use crate::{ask, budget};
+use crate::{ask, budget, quest};
 use std::collections::BTreeSet;
 
 /// Decides, applies and settles: the one way in which a world moves forward. A refusal leaves it untouched.
@@ -70,6 +70,19 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::SetBudget { agent, limit } => budget::set(world, *agent, *limit, now),
         Command::InterruptRun { agent } => run::interrupt(world, *agent),
         Command::StopRun { agent } => run::stop(world, *agent, &StopWhy::User),
+        Command::CreateQuest { quest, charter, budget, steps } => quest::create(world, *quest, charter, *budget, steps),
+        Command::PauseQuest { quest } => quest::pause(world, *quest),
+        Command::ResumeQuest { quest } => quest::resume(world, *quest),
+        Command::AbandonQuest { quest } => quest::abandon(world, *quest),
+        Command::SetQuestBudget { quest, limit } => quest::set_budget(world, *quest, *limit),
+        Command::RetryStep { quest, step } => quest::retry(world, *quest, step),
+        Command::SetRequirements { agent, requirements } => quest::require(world, *agent, requirements),
+        Command::PlanSteps { agent, steps } => quest::hand_in(world, *agent, steps),
+        Command::GiveSignal { agent, step, signal } => quest::give(world, *agent, step, signal),
+        Command::ReportWard { quest, step, number, verdict, artifact } => {
+            quest::warded(world, *quest, step, *number, verdict, artifact)
+        }
+        Command::ReportMerge { quest, step, number, merge } => quest::merged(world, *quest, step, *number, merge),
         Command::Tick => Ok(Vec::new()),
     }
 }
@@ -89,12 +102,19 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some((question, asked)) = world.moot_question() {
         return vec![Event::QuestionWithdrawn { agent: asked.agent, question }];
     }
+    if let Some(agent) = world.stirred_agent() {
+        return quest::follow(world, agent);
+    }
+    if let Some(quest) = world.restless_quest() {
+        return quest::serve(world, quest, now);
+    }
     match world.next_deadline() {
         Some((at, Due::Session(session))) if at <= now => {
             vec![Event::SessionEnding { session, reason: EndReason::Inactive }]
         }
         Some((at, Due::Egg(agent))) if at <= now => agent::expire(world, agent),
         Some((at, Due::Run(agent))) if at <= now => run::due(world, agent),
+        Some((at, Due::Errand(agent))) if at <= now => quest::due(world, agent),
         _ => Vec::new(),
     }
 }

@@ -7,6 +7,7 @@
 mod agents;
 mod mailboxes;
 mod questions;
+mod quests;
 mod runs;
 mod sessions;
 
@@ -14,10 +15,11 @@ use crate::agent::{Agent, Birth};
 use crate::ask::Question;
 use crate::budget::{self, Over};
 use crate::mail::Mailbox;
+use crate::quest::{Charter, Chore, ChoreKind, Errand, Quest, QuestState, StepId, WardSpec, Work};
 use crate::run::{PastRun, Run, Seat, Wanted};
 use crate::session::Session;
 use crate::usage::{Money, Usage};
-use crate::{Address, AgentId, Event, EventId, Record, SessionId, Timestamp};
+use crate::{Address, AgentId, Event, EventId, QuestId, Record, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +61,19 @@ pub struct World {
     questions: OrdMap<EventId, Question>,
     /// Questions whose answer nobody needs any more.
     moot: OrdSet<EventId>,
+    quests: OrdMap<QuestId, Quest>,
+    /// What each quest was begun with. Beside the quests, because it does not change with them.
+    charters: OrdMap<QuestId, Charter>,
+    /// What agents were made for.
+    errands: OrdMap<AgentId, Errand>,
+    /// Quests of which something follows by itself.
+    restless: OrdSet<QuestId>,
+    /// Agents of quests whose runs are over or wait, and whose steps do not know it yet.
+    stirred: OrdSet<AgentId>,
+    /// When an agent's time is up that has signalled or is parked.
+    grace: OrdMap<AgentId, Timestamp>,
+    /// Wards and merges that have not been reported.
+    chores: OrdMap<(QuestId, StepId), Chore>,
 }
 
 /// What ends by itself when its time is up.
@@ -70,6 +85,8 @@ pub enum Due {
     Egg(AgentId),
     /// The silence of a run's process, or the wait of a parked run.
     Run(AgentId),
+    /// An agent of a quest is parked, or has signalled and not left.
+    Errand(AgentId),
 }
 
 /// A record that cannot have happened in this world: the log is damaged, or written by something else.
@@ -83,6 +100,8 @@ pub enum Impossible {
     Session { at: EventId, session: SessionId, why: &'static str },
     #[error("event {at} speaks of agent {agent}, which {why}")]
     Agent { at: EventId, agent: AgentId, why: &'static str },
+    #[error("event {at} speaks of quest {quest}, which {why}")]
+    Quest { at: EventId, quest: QuestId, why: &'static str },
     #[error("event {at} speaks of question {question}, which is not open")]
     Question { at: EventId, question: EventId },
     #[error("event {at} speaks of mail {mail} for {to}, which {why}")]
@@ -228,6 +247,43 @@ impl World {
         self.unwanted.get_min().copied()
     }
 
+    pub fn quest(&self, id: QuestId) -> Option<&Quest> {
+        self.quests.get(&id)
+    }
+
+    pub fn quests(&self) -> impl Iterator<Item = (QuestId, &Quest)> {
+        self.quests.iter().map(|(id, quest)| (*id, quest))
+    }
+
+    /// What a quest was begun with.
+    pub fn charter(&self, id: QuestId) -> Option<&Charter> {
+        self.charters.get(&id)
+    }
+
+    pub fn ward(&self, id: QuestId) -> Option<&WardSpec> {
+        self.quests.get(&id)?.ward.as_ref()
+    }
+
+    /// What an agent was made for, if it works for a quest.
+    pub fn errand(&self, agent: AgentId) -> Option<&Errand> {
+        self.errands.get(&agent)
+    }
+
+    /// A quest of which something follows by itself.
+    pub fn restless_quest(&self) -> Option<QuestId> {
+        self.restless.get_min().copied()
+    }
+
+    /// An agent whose run is over or waits, and whose step does not know it yet.
+    pub fn stirred_agent(&self) -> Option<AgentId> {
+        self.stirred.get_min().copied()
+    }
+
+    /// Wards and merges that have not been reported.
+    pub fn chores(&self) -> &OrdMap<(QuestId, StepId), Chore> {
+        &self.chores
+    }
+
     /// Gives an event its envelope and applies it.
     pub(crate) fn record(&mut self, event: Event, now: Timestamp) -> Record {
         let session = match &event {
@@ -270,7 +326,28 @@ impl World {
             Event::MailSent { from: Address::Human, .. }
             | Event::MailDelivered { .. }
             | Event::MailRead { .. }
-            | Event::BudgetSet { agent: None, .. } => None,
+            | Event::BudgetSet { agent: None, .. }
+            | Event::QuestCreated { .. }
+            | Event::QuestPaused { .. }
+            | Event::QuestResumed { .. }
+            | Event::QuestAbandoned { .. }
+            | Event::QuestCompleted { .. }
+            | Event::QuestBudgetSet { .. }
+            | Event::WardChanged { .. }
+            | Event::RequirementsSet { .. }
+            | Event::StepsPlanned { .. }
+            | Event::StepQueued { .. }
+            | Event::StepBegun { .. }
+            | Event::SignalGiven { .. }
+            | Event::WardBegun { .. }
+            | Event::WardEnded { .. }
+            | Event::MergeBegun { .. }
+            | Event::MergeEnded { .. }
+            | Event::StepWaits { .. }
+            | Event::StepParked { .. }
+            | Event::StepFailed { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepDropped { .. } => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
         self.apply(&record).expect("what was decided in this world is possible in it");
@@ -335,6 +412,35 @@ impl World {
             }
             Event::RunResumed { of } => self.run_resumed(at, ts, *of)?,
             Event::RunEnded { of, cause, detail, .. } => self.run_ended(at, ts, *of, *cause, detail)?,
+            Event::QuestCreated { quest, charter, budget } => self.quest_created(at, ts, *quest, charter, *budget)?,
+            Event::QuestPaused { quest } => self.quest_state(at, ts, *quest, QuestState::Paused)?,
+            Event::QuestResumed { quest } => self.quest_state(at, ts, *quest, QuestState::Open)?,
+            Event::QuestAbandoned { quest } => self.quest_state(at, ts, *quest, QuestState::Abandoned { at: ts })?,
+            Event::QuestCompleted { quest } => self.quest_state(at, ts, *quest, QuestState::Complete { at: ts })?,
+            Event::QuestBudgetSet { quest, limit } => self.quest_budget_set(at, ts, *quest, *limit)?,
+            Event::WardChanged { quest, command } => self.ward_changed(at, ts, *quest, command)?,
+            Event::RequirementsSet { quest, requirements } => self.requirements_set(at, ts, *quest, requirements)?,
+            Event::StepsPlanned { quest, steps, by } => self.steps_planned(at, ts, *quest, steps, *by)?,
+            Event::StepQueued { quest, step, next, course } => self.step_queued(at, ts, *quest, step, next, course)?,
+            Event::StepBegun { quest, step, agent, role } => self.step_begun(at, ts, *quest, step, *agent, role)?,
+            Event::SignalGiven { quest, step, of, signal } => self.signal_given(at, ts, *quest, step, *of, signal)?,
+            Event::WardBegun { quest, step, number } => {
+                self.chore_begun(at, ts, *quest, step, *number, ChoreKind::Ward)?;
+            }
+            Event::MergeBegun { quest, step, number } => {
+                self.chore_begun(at, ts, *quest, step, *number, ChoreKind::Merge)?;
+            }
+            Event::WardEnded { quest, step, number, verdict, .. } => {
+                self.chore_ended(at, ts, *quest, step, &Work::Ward(*number), quests::ward_words(verdict))?;
+            }
+            Event::MergeEnded { quest, step, number, merge } => {
+                self.chore_ended(at, ts, *quest, step, &Work::Merge(*number), quests::merge_words(merge))?;
+            }
+            Event::StepWaits { quest, step, course, then } => self.step_waits(at, ts, *quest, step, course, then)?,
+            Event::StepParked { quest, step, until } => self.step_parked(at, ts, *quest, step, *until)?,
+            Event::StepFailed { quest, step, why, then } => self.step_failed(at, ts, *quest, step, why, then)?,
+            Event::StepCompleted { quest, step, summary } => self.step_completed(at, ts, *quest, step, summary)?,
+            Event::StepDropped { quest, step } => self.step_dropped(at, ts, *quest, step)?,
         }
         if let Some(session) = session {
             self.change_session(at, session, |it| {

@@ -24,6 +24,7 @@ fn spec() -> RunSpec {
         kill_stuck: false,
         retries: 2,
         parks: true,
+        signals: false,
     }
 }
 

@@ -63,6 +63,27 @@ variants! {
     QuestionWithdrawn {}
     RunResumed {}
     RunEnded {}
+    QuestCreated { budget }
+    QuestPaused {}
+    QuestResumed {}
+    QuestAbandoned {}
+    QuestCompleted {}
+    QuestBudgetSet { limit }
+    WardChanged {}
+    RequirementsSet {}
+    StepsPlanned { by }
+    StepQueued {}
+    StepBegun {}
+    SignalGiven {}
+    WardBegun {}
+    WardEnded {}
+    MergeBegun {}
+    MergeEnded {}
+    StepWaits {}
+    StepParked { until }
+    StepFailed {}
+    StepCompleted {}
+    StepDropped {}
 }
 
 /// The lines, and what they say.

@@ -99,6 +99,7 @@ fn spec() -> RunSpec {
         kill_stuck: false,
         retries: 0,
         parks: false,
+        signals: false,
     }
 }
 

@@ -69,6 +69,7 @@ impl Shop {
             kill_stuck: false,
             retries: 0,
             parks: false,
+            signals: false,
         };
         let birth = Birth { prompt: Some("play".into()), run: Some(Box::new(spec)), ..Birth::of(agent) };
         self.runtime.block_on(self.handle.submit(Command::Fork { parent: self.root, at: None, birth })).unwrap();

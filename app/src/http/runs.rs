@@ -210,6 +210,7 @@ impl Habits {
             kill_stuck: wishes.kill_stuck.or_else(|| last.map(|last| last.kill_stuck)).unwrap_or(usual.kill_stuck),
             retries: wishes.retries.or_else(|| last.map(|last| last.retries)).unwrap_or(usual.retries),
             parks: wishes.park.or_else(|| last.map(|last| last.parks)).unwrap_or(usual.park),
+            signals: false,
         })
     }
 }

@@ -223,6 +223,9 @@ impl World {
                 | MessageKind::Usage => {}
             }
         })?;
+        if kind == MessageKind::ToolCall && !imported {
+            self.note_tool_call(agent, content);
+        }
         match imported {
             true => self.note_import(agent),
             false => self.note_message(at, ts, agent, kind),

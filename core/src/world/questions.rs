@@ -14,9 +14,13 @@ impl World {
         about: About,
         text: &str,
     ) -> Result<(), Impossible> {
+        self.questions.insert(at, Question { agent, about, text: text.to_owned(), asked: ts });
+        if let About::Step { .. } = about {
+            self.step_question(agent, Some(at));
+            return Ok(());
+        }
         let run = self.runs.get_mut(&agent).ok_or(Impossible::Agent { at, agent, why: "was never run" })?;
         run.question = Some(at);
-        self.questions.insert(at, Question { agent, about, text: text.to_owned(), asked: ts });
         Ok(())
     }
 
@@ -30,7 +34,7 @@ impl World {
         let asked = self.question_closed(at, question)?;
         match asked.about {
             About::Silence(of) => self.given_time(at, ts, of),
-            About::Budget { .. } => Ok(()),
+            About::Budget { .. } | About::QuestBudget { .. } | About::Step { .. } => Ok(()),
         }
     }
 
@@ -38,6 +42,9 @@ impl World {
     pub(super) fn question_closed(&mut self, at: EventId, question: EventId) -> Result<Question, Impossible> {
         let asked = self.questions.remove(&question).ok_or(Impossible::Question { at, question })?;
         self.moot.remove(&question);
+        if let About::Step { .. } = asked.about {
+            self.step_question(asked.agent, None);
+        }
         if let Some(run) = self.runs.get_mut(&asked.agent) {
             run.question.take_if(|open| *open == question);
         }

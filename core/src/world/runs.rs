@@ -2,13 +2,13 @@
 
 use super::{Due, Impossible, World};
 use crate::agent::Agent;
-use crate::budget;
 use crate::outcome::{Cause, Outcome};
 use crate::output::{Output, TurnEnd};
 use crate::run::{DeliveryKind, Fence, ForeignTalk, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk};
 use crate::session::SessionState;
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
+use crate::{budget, quest};
 use imbl::Vector;
 
 /// How many answers to calls can be asked for again: no agent waits for more at once.
@@ -69,6 +69,8 @@ impl World {
             silent: false,
             question: None,
             held: false,
+            signalled: false,
+            signal_heard: None,
             turns: 0,
             outcome: Outcome::default(),
             meter: Meter::New,
@@ -215,7 +217,7 @@ impl World {
                 run.parks = 0;
             }
             // One that does not listen may end as many turns as it likes: it does not do what it was started for.
-            if !end.is_error && run.heard {
+            if !end.is_error && run.heard && (!run.spec.signals || run.signalled) {
                 run.crashes = 0;
             }
             seat.spent += spent;
@@ -225,6 +227,7 @@ impl World {
             }
             Ok(())
         })?;
+        self.quest_spent(fence.agent, spent);
         *self.days.entry(budget::day(ts)).or_default() += spent;
         Ok(())
     }
@@ -234,6 +237,30 @@ impl World {
             run.held = true;
             Ok(())
         })
+    }
+
+    /// It has said what there is to say about its step.
+    pub(super) fn run_signalled(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
+        self.change_run(at, fence, |run, _| {
+            run.signalled = true;
+            Ok(())
+        })
+    }
+
+    /// What a process says of its signal in its own stream, in case that its tools cannot pass it on.
+    pub(super) fn note_tool_call(&mut self, agent: AgentId, content: &str) {
+        let owes = |run: &Run| run.spec.signals && run.is_open();
+        if !self.runs.get(&agent).is_some_and(owes) || !content.contains(quest::SIGNAL_TOOL) {
+            return;
+        }
+        let call: Option<serde_json::Value> = serde_json::from_str(content).ok();
+        let heard =
+            call.filter(|call| call["name"].as_str().is_some_and(quest::of_tool)).map(|call| call["input"].to_string());
+        self.change_seat(agent, |run, _| {
+            if let Some((run, heard)) = run.zip(heard) {
+                run.signal_heard = Some(heard);
+            }
+        });
     }
 
     /// Its silence was asked about, and it may go on being silent.
@@ -261,6 +288,7 @@ impl World {
 
     pub(super) fn run_stopping(&mut self, at: EventId, fence: Fence, why: &StopWhy) -> Result<(), Impossible> {
         self.unwanted.remove(&fence.agent);
+        self.let_go(fence.agent);
         self.change_run(at, fence, |run, _| {
             let process = match &run.state {
                 RunState::Starting => None,
@@ -317,6 +345,7 @@ impl World {
             run.heard = false;
             run.silent = false;
             run.held = false;
+            run.signal_heard = None;
             run.outcome = Outcome::default();
             seat.prepare(at);
             Ok(())
@@ -444,7 +473,9 @@ impl World {
             before.and_then(|due| self.deadlines.remove(&(due, Due::Run(agent))));
             self.deadlines.extend(after.map(|due| (due, Due::Run(agent))));
         }
-        match run.is_some_and(|run| run.state == RunState::Starting) {
+        let starting = run.is_some_and(|run| run.state == RunState::Starting);
+        self.stir(agent);
+        match starting {
             true => self.starting.insert(agent),
             false => self.starting.remove(&agent),
         };
@@ -458,11 +489,6 @@ impl World {
 }
 
 impl Run {
-    /// Waits for money.
-    fn is_broke(&self) -> bool {
-        matches!(self.state, RunState::Parked { cause: Cause::OverBudget, .. })
-    }
-
     /// Whatever its process had open is closed with it.
     fn process_gone(&mut self, seat: &mut Seat) {
         self.in_turn = false;

@@ -20,9 +20,9 @@ use std::fmt::Debug;
 
 pub fn spec() -> impl Strategy<Value = RunSpec> {
     let places = (text(), text(), option::of(text()), option::of(text()), option::of(text()));
-    let habits = (any::<bool>(), any::<u64>(), any::<bool>(), any::<u32>(), any::<bool>());
+    let habits = (any::<bool>(), any::<u64>(), any::<bool>(), any::<u32>(), any::<bool>(), any::<bool>());
     (places, habits).prop_map(
-        |((harness, host, folder, model, script), (stays, stall_ms, kill_stuck, retries, parks))| RunSpec {
+        |((harness, host, folder, model, script), (stays, stall_ms, kill_stuck, retries, parks, signals))| RunSpec {
             harness,
             host,
             folder,
@@ -33,6 +33,7 @@ pub fn spec() -> impl Strategy<Value = RunSpec> {
             kill_stuck,
             retries,
             parks,
+            signals,
         },
     )
 }
@@ -285,15 +286,15 @@ fn state() -> impl Strategy<Value = RunState> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 5], [u64; 2], [bool; 6])>();
-    let answers = (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()));
+    let counts = any::<([u32; 5], [u64; 2], [bool; 7])>();
+    let answers = (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()), option::of(text()));
     (spec(), state(), counts, [instant(), instant(), instant()], answers, outcome(), (meter(), usage())).prop_map(
         |(
             spec,
             state,
-            (counts, [spooled, calls], [copied, started, heard, in_turn, silent, held]),
+            (counts, [spooled, calls], [copied, started, heard, in_turn, silent, held, signalled]),
             times,
-            (answers, question),
+            (answers, question, signal_heard),
             outcome,
             (meter, spent),
         )| {
@@ -320,6 +321,8 @@ fn run() -> impl Strategy<Value = Run> {
                 silent,
                 question,
                 held,
+                signalled,
+                signal_heard,
                 turns,
                 outcome,
                 meter,

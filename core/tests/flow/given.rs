@@ -132,7 +132,7 @@ pub fn enveloped(world: &World, event: Event, ts: Timestamp) -> Record {
         (Event::MailSent { from: Address::Agent(sender), .. }, _) => of_agent(*sender),
         (_, Stream::Session(session)) => Some(session),
         (_, Stream::Agent(agent)) => of_agent(agent),
-        (_, Stream::Mail(_) | Stream::Registry) => None,
+        (_, Stream::Mail(_) | Stream::Registry | Stream::Quest(_)) => None,
     };
     Record { id: EventId(world.head().0 + 1), ts, session, event }
 }

@@ -119,6 +119,7 @@ impl Chance {
             kill_stuck: self.one_in(3),
             retries: if self.one_in(20) { MAX_RETRIES + 1 } else { u32::from(self.one_in(2)) },
             parks: self.one_in(2),
+            signals: false,
         }
     }
 

@@ -222,6 +222,7 @@ impl Witness {
             | Event::QuestionAsked { .. }
             | Event::QuestionAnswered { .. }
             | Event::QuestionWithdrawn { .. } => {}
+            quest => assert!(matches!(quest.stream(), Stream::Quest(_)), "a quest has a witness of its own"),
         }
         if let Some(session) = record.session {
             let sitting = self.sitting(session);
@@ -272,6 +273,10 @@ impl Witness {
             | Event::MailDelivered { .. }
             | Event::MailRead { .. }
             | Event::BudgetSet { agent: None, .. } => None,
+            quest => {
+                assert!(matches!(quest.stream(), Stream::Quest(_)), "a quest has a witness of its own");
+                None
+            }
         }
     }
 

@@ -215,6 +215,7 @@ impl Work {
             kill_stuck: self.chance.one_in(3),
             retries: u32::try_from(self.chance.below(3)).expect("below 3"),
             parks: !self.chance.one_in(4),
+            signals: false,
             ..honest()
         }
     }
@@ -335,6 +336,7 @@ fn honest() -> RunSpec {
         kill_stuck: false,
         retries: 3,
         parks: true,
+        signals: false,
     }
 }
 

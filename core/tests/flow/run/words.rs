@@ -31,6 +31,7 @@ pub fn spec() -> RunSpec {
         kill_stuck: false,
         retries: 2,
         parks: true,
+        signals: false,
     }
 }
 

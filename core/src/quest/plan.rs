@@ -1,0 +1,247 @@
+//! What a quest is to achieve and by which steps: handed in by agents, checked before it counts.
+
+use super::{Quest, StepState, Work, going};
+use crate::roles::{self, Phase};
+use crate::{AgentId, Event, QuestId, Refusal, World, dag};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The longest name of a step, in bytes: it becomes part of paths and branches.
+pub const MAX_STEP_ID_BYTES: usize = 64;
+/// The most steps of a plan.
+pub const MAX_STEPS: usize = 10_000;
+/// The longest text of a step, an observable or a context, in bytes.
+pub const MAX_TEXT_BYTES: usize = 64 << 10;
+/// The most entries of a list: files, dependencies, observables.
+pub const MAX_ENTRIES: usize = 1_000;
+
+/// The name of a step: small letters, digits and dashes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String))]
+#[serde(transparent)]
+pub struct StepId(String);
+
+impl StepId {
+    /// The step that finds out what is wanted.
+    pub fn requirements() -> Self {
+        Self("requirements".into())
+    }
+
+    /// The step that makes the plan.
+    pub fn plan() -> Self {
+        Self("plan".into())
+    }
+
+    /// The step that looks at everything once more.
+    pub fn review() -> Self {
+        Self("review".into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is the name of a step that every quest has.
+    pub fn is_reserved(&self) -> bool {
+        matches!(self.as_str(), "requirements" | "plan" | "review")
+    }
+}
+
+impl std::str::FromStr for StepId {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        match roles::is_name(text, MAX_STEP_ID_BYTES) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(Refusal::BadStepId { id: text.chars().take(MAX_STEP_ID_BYTES).collect() }),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StepId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(|refusal: Refusal| D::Error::custom(refusal))
+    }
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One step, as it is planned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StepPlan {
+    pub id: StepId,
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub depends_on: Vec<StepId>,
+    #[serde(default)]
+    pub files_to_create: Vec<String>,
+    #[serde(default)]
+    pub files_to_modify: Vec<String>,
+    /// The observables that hold when it is complete.
+    #[serde(default)]
+    pub observables: Vec<String>,
+}
+
+/// All steps that are to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkPlan {
+    pub steps: Vec<StepPlan>,
+}
+
+/// What is wanted, so that it can be looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Requirements {
+    pub contexts: Vec<Context>,
+    pub observables: Vec<Observable>,
+}
+
+/// Circumstances under which something is to be observed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Context {
+    pub id: String,
+    pub description: String,
+}
+
+/// Something that can be observed when the quest is complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Observable {
+    pub id: String,
+    /// The context that it is observed in.
+    #[serde(default)]
+    pub context: Option<String>,
+    pub description: String,
+}
+
+/// Takes in the requirements that an agent hands in.
+pub(crate) fn require(world: &World, agent: AgentId, given: &Requirements) -> Result<Vec<Event>, Refusal> {
+    let (quest, _) = by(world, agent, |table| &table.requirer)?;
+    let bad = |why: String| Refusal::BadRequirements { why };
+    if given.observables.is_empty() {
+        return Err(bad("there is no observable, so nobody could see that the quest is complete".into()));
+    }
+    if given.observables.len().max(given.contexts.len()) > MAX_ENTRIES {
+        return Err(bad(format!("at most {MAX_ENTRIES} contexts and observables are possible")));
+    }
+    let contexts: BTreeSet<&str> = given.contexts.iter().map(|context| context.id.as_str()).collect();
+    let observables: BTreeSet<&str> = given.observables.iter().map(|it| it.id.as_str()).collect();
+    if contexts.len() < given.contexts.len() || observables.len() < given.observables.len() {
+        return Err(bad("an id is there twice".into()));
+    }
+    let ids = contexts.iter().chain(&observables);
+    if let Some(id) = ids.copied().find(|id| !roles::is_name(id, MAX_STEP_ID_BYTES)) {
+        let id: String = id.chars().take(MAX_STEP_ID_BYTES).collect();
+        return Err(bad(format!("`{id}` cannot be an id: use small letters, digits and dashes")));
+    }
+    let unknown = |it: &&crate::quest::Observable| it.context.as_deref().is_some_and(|id| !contexts.contains(id));
+    if let Some(lost) = given.observables.iter().find(unknown) {
+        return Err(bad(format!("the observable `{}` names a context that is not among the contexts", lost.id)));
+    }
+    let texts = given.contexts.iter().map(|it| &it.description);
+    let mut texts = texts.chain(given.observables.iter().map(|it| &it.description));
+    if texts.any(|text| text.trim().is_empty() || text.len() > MAX_TEXT_BYTES) {
+        return Err(bad(format!("each description has 1 to {MAX_TEXT_BYTES} bytes")));
+    }
+    Ok(vec![Event::RequirementsSet { quest, requirements: given.clone() }])
+}
+
+/// Takes in the plan that an agent hands in. What is complete or under way stays as it is, listed or not; what nobody has touched is
+/// replaced by what is listed.
+pub(crate) fn hand_in(world: &World, agent: AgentId, steps: &[StepPlan]) -> Result<Vec<Event>, Refusal> {
+    let (id, own) = by(world, agent, |table| &table.planner)?;
+    let quest = going(world, id)?;
+    let reviewed = quest.step(&StepId::review()).is_some_and(|review| review.attempts > 0);
+    if reviewed {
+        return Err(Refusal::PlanClosed(id));
+    }
+    if steps.is_empty() {
+        return Err(Refusal::BadPlan { why: "there is no step in it".into() });
+    }
+    check(steps, quest.requirements.as_ref())?;
+    let stays = |plan: &&StepPlan| stays(quest, &plan.id, &own);
+    // What stays is part of the graph, as it was planned.
+    let kept: Vec<&StepPlan> = quest.plans.values().filter(stays).collect();
+    let given = steps.iter().filter(|plan| !stays(plan));
+    let all: Vec<&StepPlan> = kept.into_iter().chain(given).collect();
+    check_graph(&all)?;
+    Ok(vec![Event::StepsPlanned { quest: id, steps: steps.to_vec(), by: Some(agent) }])
+}
+
+/// Whether a step stays as it is when a new plan comes from an agent that works on `own`.
+pub(crate) fn stays(quest: &Quest, id: &StepId, own: &StepId) -> bool {
+    id != own && quest.step(id).is_some_and(|step| !step.is_untouched())
+}
+
+/// Whether the parts of a plan are sound by themselves.
+pub(crate) fn check(steps: &[StepPlan], requirements: Option<&Requirements>) -> Result<(), Refusal> {
+    let bad = |why: String| Refusal::BadPlan { why };
+    if steps.len() > MAX_STEPS {
+        return Err(bad(format!("it has {} steps; at most {MAX_STEPS} are possible", steps.len())));
+    }
+    for step in steps {
+        let id = &step.id;
+        if id.is_reserved() {
+            return Err(bad(format!("`{id}` is a step that every quest has; choose another id")));
+        }
+        if step.name.trim().is_empty() || step.name.len() > 200 {
+            return Err(bad(format!("the name of `{id}` has to have 1 to 200 bytes")));
+        }
+        if step.description.len() > MAX_TEXT_BYTES {
+            return Err(bad(format!("the description of `{id}` is longer than {MAX_TEXT_BYTES} bytes")));
+        }
+        let files = step.files_to_create.iter().chain(&step.files_to_modify).chain(&step.observables);
+        let entries = step.depends_on.len() + files.clone().count();
+        if entries > MAX_ENTRIES || files.clone().any(|file| file.is_empty() || file.len() > 4_096) {
+            return Err(bad(format!("`{id}` lists too much, or something empty or too long")));
+        }
+        let known = |wanted: &String| requirements.is_none_or(|all| all.observables.iter().any(|it| it.id == *wanted));
+        if let Some(lost) = step.observables.iter().find(|wanted| !known(wanted)) {
+            return Err(bad(format!("`{id}` names the observable `{lost}`, which is not among the requirements")));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn check_graph(steps: &[&StepPlan]) -> Result<(), Refusal> {
+    let nodes = steps.iter().map(|step| (step.id.as_str(), step.depends_on.iter().map(StepId::as_str).collect()));
+    dag::check(nodes).map_err(|tangle| Refusal::BadPlan { why: tangle.to_string() })
+}
+
+/// The quest and the step of an agent that is at work in a certain role.
+fn by(world: &World, agent: AgentId, role: impl Fn(&roles::Table) -> &String) -> Result<(QuestId, StepId), Refusal> {
+    let errand = world.errand(agent).ok_or(Refusal::NoErrand(agent))?;
+    let quest = going(world, errand.quest)?;
+    let charter = world.charter(errand.quest).ok_or(Refusal::UnknownQuest(errand.quest))?;
+    let wanted = role(&charter.table);
+    if errand.role != *wanted {
+        return Err(Refusal::WrongRole { role: errand.role.clone(), wanted: wanted.clone() });
+    }
+    let step =
+        quest.step(&errand.step).ok_or(Refusal::UnknownStep { quest: errand.quest, step: errand.step.clone() })?;
+    let works = matches!(&step.state, StepState::Running(Work::Agent { agent: now, .. }) if *now == agent);
+    match works {
+        true => Ok((errand.quest, errand.step.clone())),
+        false => Err(Refusal::NotAtWork { agent, step: errand.step.clone() }),
+    }
+}
+
+/// The phase of a step, by its name.
+pub(crate) fn phase(id: &StepId) -> Phase {
+    match id.as_str() {
+        "requirements" => Phase::Requirements,
+        "plan" => Phase::Plan,
+        "review" => Phase::Review,
+        _ => Phase::Work,
+    }
+}

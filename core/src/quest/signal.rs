@@ -1,0 +1,159 @@
+//! What an agent says about its step: four signals, checked against who it is, what it may say and what it is at.
+
+use super::{Errand, StepId, StepState, Work, going};
+use crate::roles::SignalKind;
+use crate::run::{Fence, OUR_SERVER};
+use crate::{AgentId, Event, Refusal, World};
+use serde::{Deserialize, Serialize};
+
+/// The tool by which an agent signals.
+pub const SIGNAL_TOOL: &str = "signal-back";
+/// The longest text of a signal, in bytes.
+pub const MAX_SIGNAL_BYTES: usize = 64 << 10;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Signal {
+    /// The work is done.
+    Complete { summary: String },
+    /// It ran out of room and left off.
+    PartiallyComplete { progress: String, continuation_point: String },
+    /// Only a person can say how to go on.
+    NeedsUserInput { question: String, context: String },
+    /// Another role has to act first.
+    NeedsRoleFollowup { target_role: String, reason: String, context: String, resume: bool },
+}
+
+impl Signal {
+    pub fn kind(&self) -> SignalKind {
+        match self {
+            Self::Complete { .. } => SignalKind::Complete,
+            Self::PartiallyComplete { .. } => SignalKind::PartiallyComplete,
+            Self::NeedsUserInput { .. } => SignalKind::NeedsUserInput,
+            Self::NeedsRoleFollowup { .. } => SignalKind::NeedsRoleFollowup,
+        }
+    }
+
+    fn texts(&self) -> [&str; 3] {
+        match self {
+            Self::Complete { summary } => [summary, "", ""],
+            Self::PartiallyComplete { progress, continuation_point } => [progress, continuation_point, ""],
+            Self::NeedsUserInput { question, context } => [question, context, ""],
+            Self::NeedsRoleFollowup { target_role, reason, context, .. } => [target_role, reason, context],
+        }
+    }
+}
+
+/// A signal as an agent writes it: one flat object, because clients refuse unions.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Flat {
+    #[serde(alias = "type")]
+    signal: SignalKind,
+    step_id: StepId,
+    summary: Option<String>,
+    progress: Option<String>,
+    continuation_point: Option<String>,
+    question: Option<String>,
+    context: Option<String>,
+    target_role: Option<String>,
+    reason: Option<String>,
+    resume: Option<bool>,
+}
+
+impl Signal {
+    /// Reads a signal and the step that it is about, or says what is missing.
+    pub fn read(json: &serde_json::Value) -> Result<(StepId, Self), Refusal> {
+        let bad = |why: String| Refusal::BadSignal { why };
+        let flat: Flat = serde_json::from_value(json.clone()).map_err(|error| bad(error.to_string()))?;
+        let kind = flat.signal;
+        let needed = |field: &str, text: Option<String>| {
+            let text = text.filter(|text| !text.trim().is_empty());
+            text.ok_or_else(|| bad(format!("`{kind}` needs `{field}`, with something in it")))
+        };
+        let signal = match kind {
+            SignalKind::Complete => Self::Complete { summary: needed("summary", flat.summary)? },
+            SignalKind::PartiallyComplete => Self::PartiallyComplete {
+                progress: needed("progress", flat.progress)?,
+                continuation_point: needed("continuationPoint", flat.continuation_point)?,
+            },
+            SignalKind::NeedsUserInput => Self::NeedsUserInput {
+                question: needed("question", flat.question)?,
+                context: flat.context.unwrap_or_default(),
+            },
+            SignalKind::NeedsRoleFollowup => Self::NeedsRoleFollowup {
+                target_role: needed("targetRole", flat.target_role)?,
+                reason: needed("reason", flat.reason)?,
+                context: flat.context.unwrap_or_default(),
+                resume: flat.resume.ok_or_else(|| bad(format!("`{kind}` needs `resume`: true or false")))?,
+            },
+        };
+        Ok((flat.step_id, signal))
+    }
+}
+
+/// An agent signals. The same signal twice is one; a second, different one is refused.
+pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal) -> Result<Vec<Event>, Refusal> {
+    let errand = world.errand(agent).ok_or(Refusal::NoErrand(agent))?;
+    let Errand { quest: id, role, .. } = errand;
+    let quest = going(world, *id)?;
+    if quest.step(step).is_none() {
+        return Err(Refusal::UnknownStep { quest: *id, step: step.clone() });
+    }
+    if errand.step != *step {
+        return Err(Refusal::OtherStep { own: errand.step.clone(), step: step.clone() });
+    }
+    let state = quest.step(step).map(|step| &step.state);
+    let Some(StepState::Running(Work::Agent { agent: now, signal: given, .. })) = state else {
+        return Err(Refusal::NotAtWork { agent, step: step.clone() });
+    };
+    if *now != agent {
+        return Err(Refusal::NotAtWork { agent, step: step.clone() });
+    }
+    match given {
+        Some(given) if given == signal => return Ok(Vec::new()),
+        Some(given) => return Err(Refusal::Signalled { step: step.clone(), kind: given.kind() }),
+        None => {}
+    }
+    let charter = world.charter(*id).ok_or(Refusal::UnknownQuest(*id))?;
+    let may = charter.table.role(role).map(|role| role.may.as_slice()).unwrap_or_default();
+    if !may.contains(&signal.kind()) {
+        let may = may.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Err(Refusal::MayNotSignal { role: role.clone(), kind: signal.kind(), may });
+    }
+    if let Signal::NeedsRoleFollowup { target_role, .. } = signal {
+        let calls = charter.table.role(role).map(|role| role.calls.as_slice()).unwrap_or_default();
+        if !calls.contains(target_role) {
+            let target = target_role.chars().take(64).collect();
+            return Err(Refusal::MayNotCall { role: role.clone(), target, may: calls.join(", ") });
+        }
+    }
+    let bytes = signal.texts().iter().map(|text| text.len()).sum();
+    if bytes > MAX_SIGNAL_BYTES {
+        return Err(Refusal::SignalTooLong { bytes });
+    }
+    // Whoever was to hand something in has not done its work without.
+    let done = signal.kind() == SignalKind::Complete;
+    if done && *step == StepId::requirements() && *role == charter.table.requirer && quest.requirements.is_none() {
+        return Err(Refusal::NothingHandedIn { tool: "set-requirements" });
+    }
+    if done && *step == StepId::plan() && *role == charter.table.planner && quest.plans.is_empty() {
+        return Err(Refusal::NothingHandedIn { tool: "plan-steps" });
+    }
+    let run = world.run(agent).ok_or(Refusal::NoRun(agent))?;
+    Ok(vec![Event::SignalGiven { quest: *id, step: step.clone(), of: run.fence(agent), signal: signal.clone() }])
+}
+
+/// The signal that an agent gave in its own stream, but that never reached us: its tools were killed before they could write it
+/// down. Counts if it would have.
+pub(crate) fn from_stream(world: &World, of: Fence, heard: Option<&str>) -> Vec<Event> {
+    let json = heard.and_then(|input| serde_json::from_str(input).ok());
+    let signal = json.and_then(|json| Signal::read(&json).ok());
+    signal.and_then(|(step, signal)| give(world, of.agent, &step, &signal).ok()).unwrap_or_default()
+}
+
+/// What a call of a tool gives as a signal, if it is one: the name that the harness has for our tool ends with ours.
+pub(crate) fn of_tool(name: &str) -> bool {
+    name == SIGNAL_TOOL || name == format!("mcp__{OUR_SERVER}__{SIGNAL_TOOL}")
+}

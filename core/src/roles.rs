@@ -1,0 +1,230 @@
+//! Who does what in a quest: the roles, what each may signal, whom each may call, and through which stations a step of each phase
+//! goes. A table: a project can replace it, and a quest keeps the one that it began with.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The longest name of a role, in bytes.
+pub const MAX_ROLE_BYTES: usize = 32;
+/// A table is read at one glance.
+pub const MAX_ROLES: usize = 32;
+/// How many stations a step may go through.
+pub const MAX_STATIONS: usize = 16;
+/// The longest instruction of a role, in bytes.
+pub const MAX_PROMPT_BYTES: usize = 64 << 10;
+
+/// The station of a path at which a command looks at the work, instead of an agent. No role may be called so.
+pub const WARD: &str = "ward";
+
+/// The part of a quest that a step belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// What is wanted.
+    Requirements,
+    /// Which steps lead there.
+    Plan,
+    /// One of those steps.
+    Work,
+    /// All of it, once more.
+    Review,
+}
+
+/// What an agent may say about its step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SignalKind {
+    Complete,
+    PartiallyComplete,
+    NeedsUserInput,
+    NeedsRoleFollowup,
+}
+
+impl fmt::Display for SignalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Complete => "complete",
+            Self::PartiallyComplete => "partially-complete",
+            Self::NeedsUserInput => "needs-user-input",
+            Self::NeedsRoleFollowup => "needs-role-followup",
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Role {
+    pub name: String,
+    /// What it may signal.
+    pub may: Vec<SignalKind>,
+    /// Whom it may ask to act first.
+    #[serde(default)]
+    pub calls: Vec<String>,
+    /// Its standing instruction.
+    #[serde(default)]
+    pub prompt: String,
+}
+
+/// The stations of each phase: names of roles, and [`WARD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Paths {
+    pub requirements: Vec<String>,
+    pub plan: Vec<String>,
+    pub work: Vec<String>,
+    pub review: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Table {
+    pub roles: Vec<Role>,
+    pub paths: Paths,
+    /// Who mends what a ward found, and what cannot be merged.
+    pub mender: String,
+    /// Who may hand in steps.
+    pub planner: String,
+    /// Who may hand in requirements.
+    pub requirer: String,
+}
+
+/// A table by which no quest can be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTable {
+    #[error("the path of `work` names nobody: who does a step?")]
+    NobodyWorks,
+    #[error("`{place}` names the role `{role}`, which is not in the table")]
+    Unknown { place: String, role: String },
+    #[error("`{0}` cannot be the name of a role")]
+    BadName(String),
+    #[error("the role `{0}` is there twice")]
+    Twice(String),
+    #[error("the role `{0}` may not signal `complete`, so its work never ends")]
+    NeverEnds(String),
+    #[error("the path of `{0}` begins with the ward: there is nothing to look at yet")]
+    BeginsWithWard(&'static str),
+    #[error("{what} has {count}; at most {most} are possible")]
+    TooMuch { what: String, count: usize, most: usize },
+}
+
+impl Default for Table {
+    /// Seed 003's table.
+    fn default() -> Self {
+        use SignalKind::{Complete, NeedsRoleFollowup, NeedsUserInput, PartiallyComplete};
+        let role = |name: &str, may: &[SignalKind], calls: &[&str]| Role {
+            name: name.into(),
+            may: may.to_vec(),
+            calls: calls.iter().map(|called| (*called).into()).collect(),
+            prompt: String::new(),
+        };
+        let path = |stations: &[&str]| stations.iter().map(|station| (*station).into()).collect();
+        let all = [Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup];
+        #[rustfmt::skip]
+        let roles = vec![
+            //    who               may signal                                          may call
+            role("chaoswhisperer", &[Complete, NeedsUserInput],                        &[]),
+            role("pathseeker",     &all,                                               &["chaoswhisperer"]),
+            role("codeweaver",     &all,                                               &["pathseeker", "spiritmender"]),
+            role("siegemaster",    &[Complete, PartiallyComplete, NeedsRoleFollowup],  &["codeweaver", "spiritmender", "pathseeker"]),
+            role("lawbringer",     &[Complete, NeedsRoleFollowup],                     &["spiritmender", "codeweaver"]),
+            role("spiritmender",   &all,                                               &["codeweaver", "pathseeker"]),
+        ];
+        Self {
+            roles,
+            paths: Paths {
+                requirements: path(&["chaoswhisperer"]),
+                plan: path(&["pathseeker"]),
+                // Whoever comes last may have changed something: nothing is complete without a ward after it.
+                work: path(&["codeweaver", WARD, "siegemaster", WARD]),
+                review: path(&["lawbringer", WARD]),
+            },
+            mender: "spiritmender".into(),
+            planner: "pathseeker".into(),
+            requirer: "chaoswhisperer".into(),
+        }
+    }
+}
+
+impl Table {
+    pub fn role(&self, name: &str) -> Option<&Role> {
+        self.roles.iter().find(|role| role.name == name)
+    }
+
+    /// The stations that a step of a phase goes through.
+    pub fn path(&self, phase: Phase) -> &[String] {
+        match phase {
+            Phase::Requirements => &self.paths.requirements,
+            Phase::Plan => &self.paths.plan,
+            Phase::Work => &self.paths.work,
+            Phase::Review => &self.paths.review,
+        }
+    }
+
+    /// Whether a quest can be run by it.
+    pub fn check(&self) -> Result<(), BadTable> {
+        let too_much = |what: &str, count, most| BadTable::TooMuch { what: what.into(), count, most };
+        if self.roles.len() > MAX_ROLES {
+            return Err(too_much("the table", self.roles.len(), MAX_ROLES));
+        }
+        let mut names = BTreeSet::new();
+        for role in &self.roles {
+            if role.name == WARD || !is_name(&role.name, MAX_ROLE_BYTES) {
+                return Err(BadTable::BadName(role.name.chars().take(MAX_ROLE_BYTES).collect()));
+            }
+            if !names.insert(role.name.as_str()) {
+                return Err(BadTable::Twice(role.name.clone()));
+            }
+            if !role.may.contains(&SignalKind::Complete) {
+                return Err(BadTable::NeverEnds(role.name.clone()));
+            }
+            if role.prompt.len() > MAX_PROMPT_BYTES {
+                return Err(too_much(&format!("the prompt of `{}`", role.name), role.prompt.len(), MAX_PROMPT_BYTES));
+            }
+        }
+        let known = |place: &str, role: &str| match names.contains(role) {
+            true => Ok(()),
+            false => Err(BadTable::Unknown { place: place.into(), role: role.chars().take(MAX_ROLE_BYTES).collect() }),
+        };
+        for role in &self.roles {
+            role.calls.iter().try_for_each(|called| known(&format!("calls of {}", role.name), called))?;
+        }
+        for (name, phase) in [
+            ("requirements", Phase::Requirements),
+            ("plan", Phase::Plan),
+            ("work", Phase::Work),
+            ("review", Phase::Review),
+        ] {
+            let path = self.path(phase);
+            if path.len() > MAX_STATIONS {
+                return Err(too_much(&format!("the path of `{name}`"), path.len(), MAX_STATIONS));
+            }
+            path.iter().filter(|station| *station != WARD).try_for_each(|role| known(name, role))?;
+            if path.first().is_some_and(|station| station == WARD) {
+                return Err(BadTable::BeginsWithWard(name));
+            }
+        }
+        match self.paths.work.is_empty() {
+            true => return Err(BadTable::NobodyWorks),
+            false => known("mender", &self.mender)?,
+        }
+        // Those who are on no path are not needed.
+        if !self.paths.plan.is_empty() {
+            known("planner", &self.planner)?;
+        }
+        if !self.paths.requirements.is_empty() {
+            known("requirer", &self.requirer)?;
+        }
+        Ok(())
+    }
+}
+
+/// A name that can be part of a path, a branch or an option: small letters, digits and dashes, beginning with a letter or digit.
+pub fn is_name(name: &str, most: usize) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (1..=most).contains(&name.len())
+        && name.bytes().next().is_some_and(plain)
+        && name.bytes().all(|byte| plain(byte) || byte == b'-')
+}

@@ -1,0 +1,725 @@
+//! How events change quests and their steps, and the indexes by which it is found what follows.
+
+use super::{Due, Impossible, World};
+use crate::quest::{Brief, Merge, Verdict};
+use crate::quest::{
+    Charter, Chore, ChoreKind, Course, Errand, Hand, Next, Place, Quest, QuestState, Requirements, SIGNAL_GRACE_MS,
+    Signal, Step, StepId, StepPlan, StepState, WardSpec, Work, phase,
+};
+use crate::roles::Phase;
+use crate::run::{Fence, RunState};
+use crate::usage::{Money, Usage};
+use crate::{AgentId, EventId, QuestId, Timestamp};
+use imbl::{OrdMap, OrdSet, Vector};
+
+/// How many of those who worked on a step are kept at hand.
+const KEPT_HANDS: usize = 100;
+
+impl World {
+    pub(super) fn quest_created(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        charter: &Charter,
+        budget: Option<Money>,
+    ) -> Result<(), Impossible> {
+        if self.quests.contains_key(&id) {
+            return Err(Impossible::Quest { at, quest: id, why: "existed already" });
+        }
+        let mut quest = Quest {
+            state: QuestState::Open,
+            requirements: None,
+            ward: charter.ward.clone(),
+            plans: OrdMap::new(),
+            steps: OrdMap::new(),
+            dependents: OrdMap::new(),
+            queue: OrdSet::new(),
+            places: OrdMap::new(),
+            working: OrdSet::new(),
+            open: 0,
+            agents: 0,
+            budget,
+            spent: Usage::default(),
+            created: ts,
+            changed: ts,
+            version: at,
+        };
+        for (number, step) in [StepId::requirements(), StepId::plan(), StepId::review()].into_iter().enumerate() {
+            quest.steps.insert(step.clone(), new_step(phase(&step), number, ts));
+        }
+        self.charters.insert(id, charter.clone());
+        self.quests.insert(id, quest);
+        self.change_quest(at, ts, id, |quest, charter| {
+            quest.proceed(charter, at, ts);
+            Ok(())
+        })
+    }
+
+    pub(super) fn quest_state(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        state: QuestState,
+    ) -> Result<(), Impossible> {
+        let (mut moot, mut agents) = (Vec::new(), Vec::new());
+        self.change_quest(at, ts, id, |quest, _| {
+            if quest.is_over() {
+                return Err("was over");
+            }
+            quest.state = state;
+            for step in quest.working.clone() {
+                if let Some(StepState::Running(Work::Agent { recalled, .. })) =
+                    quest.steps.get_mut(&step).map(|step| &mut step.state)
+                {
+                    *recalled |= state == QuestState::Paused;
+                }
+            }
+            if quest.is_over() {
+                moot.extend(quest.steps.values().filter_map(|step| step.question));
+                agents.extend(quest.steps.values().filter_map(Step::agent));
+            }
+            Ok(())
+        })?;
+        self.moot.extend(moot);
+        for agent in agents {
+            self.let_go(agent);
+            self.stir(agent);
+        }
+        Ok(())
+    }
+
+    pub(super) fn quest_budget_set(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        limit: Option<Money>,
+    ) -> Result<(), Impossible> {
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.budget = limit;
+            Ok(())
+        })
+    }
+
+    pub(super) fn ward_changed(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        command: &str,
+    ) -> Result<(), Impossible> {
+        self.change_quest(at, ts, id, |quest, _| {
+            let ward = quest.ward.as_mut().ok_or("had no ward")?;
+            *ward = WardSpec { command: command.to_owned(), guessed_from: None, ..ward.clone() };
+            Ok(())
+        })
+    }
+
+    pub(super) fn requirements_set(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        requirements: &Requirements,
+    ) -> Result<(), Impossible> {
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.requirements = Some(requirements.clone());
+            Ok(())
+        })
+    }
+
+    /// A plan, or another one: what was touched stays as it is.
+    pub(super) fn steps_planned(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        steps: &[StepPlan],
+        by: Option<AgentId>,
+    ) -> Result<(), Impossible> {
+        let own = by.and_then(|by| self.errands.get(&by)).map_or_else(StepId::plan, |errand| errand.step.clone());
+        self.change_quest(at, ts, id, |quest, charter| {
+            let listed = |id: &StepId| steps.iter().any(|plan| plan.id == *id);
+            let (mut gone, mut left_out) = (Vec::new(), false);
+            for (step, state) in quest.steps.iter().filter(|(_, state)| state.phase == Phase::Work) {
+                match () {
+                    () if *step == own => left_out = !listed(step),
+                    () if state.is_untouched() => gone.push(step.clone()),
+                    () => {}
+                }
+            }
+            for step in &gone {
+                quest.forget(step);
+            }
+            if let Some(step) = quest.steps.get_mut(&own).filter(|step| step.phase == Phase::Work) {
+                step.dropped = left_out;
+                quest.plans.remove(&own);
+            }
+            let next = quest.steps.values().map(|step| step.number + 1).max().unwrap_or_default() as usize;
+            for (number, plan) in steps.iter().enumerate() {
+                let step = &plan.id;
+                if *step != own && quest.steps.contains_key(step) {
+                    continue;
+                }
+                quest.plans.insert(step.clone(), plan.clone());
+                if !quest.steps.contains_key(step) {
+                    quest.steps.insert(step.clone(), new_step(Phase::Work, next + number, ts));
+                    quest.open += 1;
+                }
+            }
+            // With steps from the start there is nothing to plan.
+            if by.is_none() {
+                let plan = quest.steps.get_mut(&StepId::plan()).ok_or("had no plan")?;
+                plan.state = StepState::Complete { summary: "given from the start".into(), at: ts };
+                quest.shelve(&StepId::plan(), at);
+            }
+            quest.link();
+            quest.block_anew(ts);
+            quest.proceed(charter, at, ts);
+            Ok(())
+        })
+    }
+
+    pub(super) fn step_queued(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        next: &Next,
+        course: &Course,
+    ) -> Result<(), Impossible> {
+        let mut had_failed = false;
+        self.change_step(at, ts, id, step, |it| {
+            if matches!(it.state, StepState::Complete { .. }) {
+                return Err("was complete");
+            }
+            had_failed = matches!(it.state, StepState::Failed { .. });
+            it.state = StepState::Queued(next.clone());
+            it.course = course.clone();
+            it.note(ts, words(next));
+            Ok(())
+        })?;
+        match had_failed {
+            true => self.change_quest(at, ts, id, |quest, charter| {
+                quest.unblock(charter, at, ts);
+                Ok(())
+            }),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn step_begun(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        agent: AgentId,
+        role: &str,
+    ) -> Result<(), Impossible> {
+        let fresh =
+            self.errands.insert(agent, Errand { quest: id, step: step.clone(), role: role.to_owned() }).is_none();
+        self.change_step(at, ts, id, step, |it| {
+            if !matches!(it.state, StepState::Queued(_)) {
+                return Err("was not queued");
+            }
+            let role = role.to_owned();
+            it.attempts += 1;
+            if fresh {
+                it.hands.push_back(Hand { agent, role: role.clone() });
+                if it.hands.len() > KEPT_HANDS {
+                    it.hands.pop_front();
+                }
+            }
+            it.note(ts, format!("{role} {} ({agent})", if fresh { "begins" } else { "goes on" }));
+            it.state = StepState::Running(Work::Agent { agent, role, signal: None, recalled: false });
+            Ok(())
+        })?;
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.agents += u32::from(fresh);
+            Ok(())
+        })
+    }
+
+    pub(super) fn chore_begun(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        number: u32,
+        what: ChoreKind,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            if number != it.chores + 1 || !matches!(it.state, StepState::Queued(_)) {
+                return Err("was not queued for that");
+            }
+            it.chores = number;
+            it.state = StepState::Running(match what {
+                ChoreKind::Ward => Work::Ward(number),
+                ChoreKind::Merge => Work::Merge(number),
+            });
+            Ok(())
+        })
+    }
+
+    pub(super) fn chore_ended(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        work: &Work,
+        outcome: String,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            if it.state != StepState::Running(work.clone()) {
+                return Err("was not at that");
+            }
+            it.note(ts, outcome);
+            Ok(())
+        })
+    }
+
+    pub(super) fn signal_given(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        of: Fence,
+        given: &Signal,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| match &mut it.state {
+            StepState::Running(Work::Agent { agent, role, signal, .. }) if *agent == of.agent => {
+                *signal = Some(given.clone());
+                let what = format!("{role} signals {}", given.kind());
+                if let Signal::Complete { summary } = given {
+                    it.summary.clone_from(summary);
+                }
+                it.note(ts, what);
+                Ok(())
+            }
+            _ => Err("had another agent"),
+        })?;
+        self.run_signalled(at, of)?;
+        // One that is being stopped leaves without being told again.
+        if self.runs.get(&of.agent).is_some_and(|run| !matches!(run.state, RunState::Stopping { .. })) {
+            self.remind(of.agent, ts.plus_ms(SIGNAL_GRACE_MS));
+        }
+        Ok(())
+    }
+
+    pub(super) fn step_waits(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        course: &Course,
+        then: &Next,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            it.state = StepState::Asking(then.clone());
+            it.course = course.clone();
+            it.note(ts, "asks the human".into());
+            Ok(())
+        })
+    }
+
+    pub(super) fn step_parked(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        until: Option<Timestamp>,
+    ) -> Result<(), Impossible> {
+        let mut parked = None;
+        self.change_step(at, ts, id, step, |it| match &it.state {
+            StepState::Running(Work::Agent { agent, role, .. }) => {
+                parked = Some(*agent);
+                let (agent, role) = (*agent, role.clone());
+                it.note(ts, format!("{role} is parked"));
+                it.state = StepState::Parked { agent, role, until };
+                Ok(())
+            }
+            _ => Err("had no agent"),
+        })?;
+        if let Some((agent, until)) = parked.zip(until) {
+            self.remind(agent, until);
+        }
+        Ok(())
+    }
+
+    pub(super) fn step_failed(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        why: &str,
+        then: &Next,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            it.state = StepState::Failed { why: why.to_owned(), then: then.clone() };
+            it.note(ts, format!("failed: {why}"));
+            Ok(())
+        })?;
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.block(step, ts);
+            Ok(())
+        })
+    }
+
+    pub(super) fn step_completed(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        summary: &str,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            if matches!(it.state, StepState::Complete { .. }) {
+                return Err("was complete");
+            }
+            it.state = StepState::Complete { summary: summary.to_owned(), at: ts };
+            it.course = Course::default();
+            it.note(ts, "complete".into());
+            Ok(())
+        })?;
+        self.change_quest(at, ts, id, |quest, charter| {
+            quest.open -= u32::from(phase(step) == Phase::Work);
+            for dependent in quest.dependents.get(step).cloned().unwrap_or_default() {
+                if let Some(waiting) = quest.steps.get_mut(&dependent) {
+                    waiting.waits_for = waiting.waits_for.saturating_sub(1);
+                }
+                quest.enqueue_if_ready(&dependent, charter, at, ts);
+            }
+            if phase(step) != Phase::Work || quest.open == 0 {
+                quest.proceed(charter, at, ts);
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn step_dropped(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |_| Ok(()))?;
+        self.change_quest(at, ts, id, |quest, charter| {
+            quest.forget(step);
+            quest.link();
+            quest.block_anew(ts);
+            quest.proceed(charter, at, ts);
+            Ok(())
+        })
+    }
+
+    /// A question about a step is open, or not any more.
+    pub(super) fn step_question(&mut self, agent: AgentId, question: Option<EventId>) {
+        let Some(errand) = self.errands.get(&agent) else { return };
+        if let Some(step) = self.quests.get_mut(&errand.quest).and_then(|quest| quest.steps.get_mut(&errand.step)) {
+            step.question = question;
+        }
+    }
+
+    /// What an agent of a quest has used.
+    pub(super) fn quest_spent(&mut self, agent: AgentId, spent: Usage) {
+        let Some(errand) = self.errands.get(&agent) else { return };
+        if let Some(quest) = self.quests.get_mut(&errand.quest) {
+            quest.spent += spent;
+        }
+    }
+
+    /// Its step has to be looked at then, if nothing happens before.
+    fn remind(&mut self, agent: AgentId, at: Timestamp) {
+        self.deadlines.insert((at, Due::Errand(agent)));
+        self.grace.insert(agent, at);
+    }
+
+    pub(super) fn let_go(&mut self, agent: AgentId) {
+        if let Some(due) = self.grace.remove(&agent) {
+            self.deadlines.remove(&(due, Due::Errand(agent)));
+        }
+    }
+
+    /// Whether something follows for its step from how the run of an agent is now.
+    pub(super) fn stir(&mut self, agent: AgentId) {
+        let Some(errand) = self.errands.get(&agent) else { return };
+        let quest = self.quests.get(&errand.quest).filter(|quest| !quest.is_over());
+        let step = quest.and_then(|quest| quest.steps.get(&errand.step));
+        let (ended, parked) = match self.runs.get(&agent).map(|run| &run.state) {
+            Some(RunState::Ended { .. }) => (true, false),
+            Some(RunState::Parked { .. }) => (false, true),
+            _ => (false, false),
+        };
+        let stirs = |step: &Step| match &step.state {
+            StepState::Running(Work::Agent { agent: now, .. }) => *now == agent && (ended || parked),
+            StepState::Parked { agent: now, .. } => *now == agent && ended,
+            _ => false,
+        };
+        match step.is_some_and(stirs) {
+            true => self.stirred.insert(agent),
+            false => self.stirred.remove(&agent),
+        };
+    }
+
+    /// Changes one step, and keeps its place in the queue, in the slots and among the chores.
+    fn change_step(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step_id: &StepId,
+        change: impl FnOnce(&mut Step) -> Result<(), &'static str>,
+    ) -> Result<(), Impossible> {
+        let host = self.charters.get(&id).map(|charter| charter.spec.host.clone()).unwrap_or_default();
+        let mut agents = [None, None];
+        let mut chore = None;
+        self.change_quest(at, ts, id, |quest, _| {
+            let step = quest.steps.get_mut(step_id).ok_or("had no such step")?;
+            agents[0] = step.agent();
+            change(step)?;
+            step.since = ts;
+            agents[1] = step.agent();
+            chore = match step.state {
+                StepState::Running(Work::Ward(number)) => Some((number, ChoreKind::Ward)),
+                StepState::Running(Work::Merge(number)) => Some((number, ChoreKind::Merge)),
+                _ => None,
+            };
+            quest.shelve(step_id, at);
+            Ok(())
+        })?;
+        let key = (id, step_id.clone());
+        match chore {
+            Some((number, what)) => self.chores.insert(key, Chore { number, host, what }),
+            None => self.chores.remove(&key),
+        };
+        for agent in agents.into_iter().flatten() {
+            self.let_go(agent);
+            self.stir(agent);
+        }
+        Ok(())
+    }
+
+    /// Changes a quest, and keeps its place among those of which something follows.
+    fn change_quest(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        change: impl FnOnce(&mut Quest, &Charter) -> Result<(), &'static str>,
+    ) -> Result<(), Impossible> {
+        let impossible = |why| Impossible::Quest { at, quest: id, why };
+        let (Some(quest), Some(charter)) = (self.quests.get_mut(&id), self.charters.get(&id)) else {
+            return Err(impossible("did not exist"));
+        };
+        change(quest, charter).map_err(impossible)?;
+        quest.changed = quest.changed.max(ts);
+        quest.version = at;
+        match quest.is_done() || quest.can_begin(charter) {
+            true => self.restless.insert(id),
+            false => self.restless.remove(&id),
+        };
+        if quest.is_over() {
+            let of_it: Vec<_> = quest.working.iter().map(|step| (id, step.clone())).collect();
+            for key in of_it {
+                self.chores.remove(&key);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Quest {
+    /// Puts a step where it belongs after a change: into the queue, into a slot, or into neither.
+    fn shelve(&mut self, id: &StepId, at: EventId) {
+        let Some(step) = self.steps.get(id) else { return };
+        match step.state {
+            StepState::Running(_) => self.working.insert(id.clone()),
+            _ => self.working.remove(id),
+        };
+        let queued = matches!(step.state, StepState::Queued(_));
+        let place = Place { fresh: step.attempts == 0, since: at, number: step.number, step: id.clone() };
+        match (queued, self.places.get(id)) {
+            (true, None) => {
+                self.places.insert(id.clone(), place.clone());
+                self.queue.insert(place);
+            }
+            (false, Some(_)) => {
+                let place = self.places.remove(id);
+                place.and_then(|place| self.queue.remove(&place));
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// The phases follow each other: whatever may begin now and was not begun is queued.
+    fn proceed(&mut self, charter: &Charter, at: EventId, ts: Timestamp) {
+        let complete = |quest: &Self, id: &StepId| {
+            quest.steps.get(id).is_some_and(|step| matches!(step.state, StepState::Complete { .. }))
+        };
+        let (requirements, plan, review) = (StepId::requirements(), StepId::plan(), StepId::review());
+        self.enqueue_if_ready(&requirements, charter, at, ts);
+        if complete(self, &requirements) {
+            self.enqueue_if_ready(&plan, charter, at, ts);
+        }
+        if complete(self, &requirements) && complete(self, &plan) {
+            for step in self.plans.keys().cloned().collect::<Vec<_>>() {
+                self.enqueue_if_ready(&step, charter, at, ts);
+            }
+            if self.open == 0 && self.steps.values().all(|step| step.phase != Phase::Work || !step.dropped) {
+                self.enqueue_if_ready(&review, charter, at, ts);
+            }
+        }
+    }
+
+    /// Queues a step that nobody has begun and that waits for nothing. One whose path is empty is complete.
+    fn enqueue_if_ready(&mut self, id: &StepId, charter: &Charter, at: EventId, ts: Timestamp) {
+        let planned = |quest: &Self| {
+            let plan = quest.steps.get(&StepId::plan());
+            plan.is_some_and(|plan| matches!(plan.state, StepState::Complete { .. }))
+        };
+        let may = planned(self) || phase(id) != Phase::Work;
+        let Some(step) = self.steps.get_mut(id).filter(|step| may && step.waits_for == 0) else { return };
+        if step.state != StepState::Pending {
+            return;
+        }
+        match charter.table.path(step.phase).first() {
+            Some(role) => {
+                step.state = StepState::Queued(Next::Begin { role: role.clone(), brief: Brief::Begin });
+                step.since = ts;
+                self.shelve(id, at);
+            }
+            None => step.state = StepState::Complete { summary: String::new(), at: ts },
+        }
+        if matches!(self.steps.get(id).map(|step| &step.state), Some(StepState::Complete { .. })) {
+            self.proceed(charter, at, ts);
+        }
+    }
+
+    /// Everything behind a failed step is blocked.
+    fn block(&mut self, failed: &StepId, ts: Timestamp) {
+        let mut behind = self.dependents.get(failed).cloned().unwrap_or_default();
+        while let Some(id) = behind.remove_min() {
+            let Some(step) = self.steps.get_mut(&id).filter(|step| step.state == StepState::Pending) else { continue };
+            step.state = StepState::Blocked;
+            step.since = ts;
+            behind = behind.union(self.dependents.get(&id).cloned().unwrap_or_default());
+        }
+    }
+
+    /// A step that had failed is tried again: what was blocked only by it waits again.
+    fn unblock(&mut self, charter: &Charter, at: EventId, ts: Timestamp) {
+        self.block_anew(ts);
+        self.proceed(charter, at, ts);
+    }
+
+    /// Who is blocked is found anew, after a plan or a failed step has changed.
+    fn block_anew(&mut self, ts: Timestamp) {
+        let failed = |step: &Step| matches!(step.state, StepState::Failed { .. });
+        let failed: Vec<StepId> =
+            self.steps.iter().filter(|(_, step)| failed(step)).map(|(id, _)| id.clone()).collect();
+        for id in self.plans.keys().cloned().collect::<Vec<_>>() {
+            if let Some(step) = self.steps.get_mut(&id).filter(|step| step.state == StepState::Blocked) {
+                step.state = StepState::Pending;
+            }
+        }
+        for id in &failed {
+            self.block(id, ts);
+        }
+    }
+
+    /// Who depends on whom, and how many each waits for.
+    fn link(&mut self) {
+        self.dependents = OrdMap::new();
+        let complete =
+            |id: &StepId| self.steps.get(id).is_some_and(|step| matches!(step.state, StepState::Complete { .. }));
+        let mut waits = Vec::with_capacity(self.plans.len());
+        for (id, plan) in &self.plans {
+            // Named twice, it is waited for once.
+            let needs: OrdSet<&StepId> = plan.depends_on.iter().collect();
+            waits.push((id.clone(), needs.iter().filter(|need| !complete(need)).count()));
+            for need in needs {
+                self.dependents.entry(need.clone()).or_default().insert(id.clone());
+            }
+        }
+        for (id, count) in waits {
+            if let Some(step) = self.steps.get_mut(&id) {
+                step.waits_for = u32::try_from(count).unwrap_or(u32::MAX);
+            }
+        }
+    }
+
+    /// The plan does without this step.
+    fn forget(&mut self, id: &StepId) {
+        self.plans.remove(id);
+        self.working.remove(id);
+        let place = self.places.remove(id);
+        place.and_then(|place| self.queue.remove(&place));
+        if self.steps.remove(id).is_some() {
+            self.open -= 1;
+        }
+    }
+}
+
+fn new_step(phase: Phase, number: usize, ts: Timestamp) -> Step {
+    Step {
+        phase,
+        number: u32::try_from(number).unwrap_or(u32::MAX),
+        state: StepState::Pending,
+        course: Course::default(),
+        waits_for: 0,
+        dropped: false,
+        question: None,
+        chores: 0,
+        attempts: 0,
+        hands: Vector::new(),
+        summary: String::new(),
+        since: ts,
+        notes: Vector::new(),
+    }
+}
+
+/// What was decided about a step, in a few words.
+fn words(next: &Next) -> String {
+    match next {
+        Next::Begin { role, brief } => match brief {
+            Brief::Begin => format!("{role} is next"),
+            Brief::Continue { .. } => format!("a fresh {role} goes on"),
+            Brief::Mend { findings, .. } => format!("{role} mends {} findings", findings.len()),
+            Brief::Reconcile { files } => format!("{role} reconciles {} files", files.len()),
+            Brief::FollowUp { from, .. } => format!("{from} asks for {role}"),
+        },
+        Next::Resume { role, .. } => format!("{role} is to go on"),
+        Next::Ward => "the ward is next".into(),
+        Next::Merge => "to be merged".into(),
+    }
+}
+
+/// A verdict in a word.
+pub(super) fn ward_words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Green => "the ward is green".into(),
+        Verdict::Red { findings } => format!("the ward is red: {} findings", findings.len()),
+        Verdict::Broken { why } => format!("the ward is broken: {why}"),
+    }
+}
+
+/// What became of a merge, in a few words.
+pub(super) fn merge_words(merge: &Merge) -> String {
+    match merge {
+        Merge::Merged => "merged".into(),
+        Merge::Conflict { files } => format!("conflicts in {} files", files.len()),
+        Merge::Broken { why } => format!("could not be merged: {why}"),
+    }
+}
