@@ -8,6 +8,7 @@ use crate::spool::Tail;
 use crate::store::StoreError;
 use hatchery_core::agent::{self, Birth};
 use hatchery_core::event::Refused;
+use hatchery_core::quest::{Requirements, Signal, StepPlan};
 use hatchery_core::run::Fence;
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, World};
 use rustix::fs::FlockOperation;
@@ -19,9 +20,27 @@ use std::io::{self, Read as _, Write as _};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
-    Fork { child: AgentId, prompt: Option<String>, name: Option<String>, at: Option<EventId> },
-    Kill { agent: String, cascade: bool, remark: Option<String> },
-    Send { to: String, body: String },
+    Fork {
+        child: AgentId,
+        prompt: Option<String>,
+        name: Option<String>,
+        at: Option<EventId>,
+    },
+    Kill {
+        agent: String,
+        cascade: bool,
+        remark: Option<String>,
+    },
+    Send {
+        to: String,
+        body: String,
+    },
+    /// As the agent wrote it: what is wrong with it is said by whoever decides.
+    Signal(serde_json::Value),
+    SetRequirements(Requirements),
+    PlanSteps {
+        steps: Vec<StepPlan>,
+    },
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -140,5 +159,11 @@ fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
             };
             Command::SendMail { from: Address::Agent(me), to, body }
         }
+        Call::Signal(given) => {
+            let (step, signal) = Signal::read(&given)?;
+            Command::GiveSignal { agent: me, step, signal }
+        }
+        Call::SetRequirements(requirements) => Command::SetRequirements { agent: me, requirements },
+        Call::PlanSteps { steps } => Command::PlanSteps { agent: me, steps },
     })
 }

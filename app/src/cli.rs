@@ -12,6 +12,7 @@ mod doctor;
 mod down;
 mod events;
 mod export;
+mod follow;
 mod fork;
 mod fsck;
 mod history;
@@ -24,6 +25,7 @@ mod mark;
 mod mcp;
 mod paint;
 mod ps;
+mod quest;
 mod rename;
 mod rewind;
 mod run;
@@ -95,6 +97,7 @@ enum Command {
     Usage(usage::Args),
     Budget(budget::Args),
     Ask(ask::Args),
+    Quest(Box<quest::Args>),
     Adopt(adopt::Args),
     Launch(launch::Args),
     Events(events::Args),
@@ -160,6 +163,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Usage(args) => usage::run(&context, &args),
         Command::Budget(args) => budget::run(&context, &args),
         Command::Ask(args) => ask::run(&context, &args),
+        Command::Quest(args) => quest::run(&context, &args),
         Command::Adopt(args) => adopt::run(&context, &args),
         Command::Launch(args) => launch::run(&args),
         Command::Events(args) => events::run(&context, &args),

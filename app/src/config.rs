@@ -1,6 +1,8 @@
 //! Configuration, resolved once: defaults, then `hatchery.toml`, then `HATCHERY_*`, then flags. A key that nobody knows is
 //! an error that names the nearest known one.
 
+mod quests;
+
 use crate::project::Project;
 use crate::report::{Code, Report};
 use crate::store::StoreUrl;
@@ -10,6 +12,8 @@ use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use quests::{Isolated, Quests};
 
 /// Environment variables with our prefix that are not settings.
 const NOT_SETTINGS: [&str; 6] = ["project", "seed", "soak", "attempt", "launcher", "sim_state"];
@@ -29,6 +33,7 @@ pub struct Config {
     pub max_body_bytes: usize,
     pub snapshot_every: u64,
     pub runs: Runs,
+    pub quests: Quests,
 }
 
 /// How agents are run, unless a command says otherwise.
@@ -91,9 +96,11 @@ struct Settings {
     retries: Option<u32>,
     park: Option<bool>,
     stop_grace_ms: Option<u64>,
+    #[serde(default)]
+    quests: quests::Settings,
 }
 
-const KNOWN: [&str; 22] = [
+const KNOWN: [&str; 23] = [
     "listen",
     "port",
     "store",
@@ -116,6 +123,7 @@ const KNOWN: [&str; 22] = [
     "retries",
     "park",
     "stop_grace_ms",
+    "quests",
 ];
 
 impl Config {
@@ -213,6 +221,7 @@ impl Settings {
         };
         Ok(Config {
             runs,
+            quests: self.quests.over_defaults()?,
             listen,
             store,
             auth,
@@ -303,7 +312,7 @@ mod tests {
         let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
                     heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
                     harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
-                    kill_stuck=true\nretries=1\npark=false\nstop_grace_ms=0";
+                    kill_stuck=true\nretries=1\npark=false\nstop_grace_ms=0\nquests={slots=2}";
         assert_eq!(toml.lines().count(), KNOWN.len());
         resolve(toml, &[], &Flags::default()).unwrap();
     }

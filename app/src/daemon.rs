@@ -77,7 +77,7 @@ impl Daemon {
             return Err(Report::new(Code::Usage, format_args!("harness = `{}` is not known", config.runs.harness))
                 .hint(format_args!("choose one of: {known}")));
         }
-        let habits = Habits::of(&workshop, config.runs.clone());
+        let habits = Habits::of(&workshop, config.runs.clone(), config.quests.clone());
         let (closing, on_closing) = watch::channel(false);
         let api = Api {
             handle: engine.handle.clone(),

@@ -39,6 +39,8 @@ pub struct Start<'a> {
     pub spec: &'a RunSpec,
     pub folder: &'a RunFolder,
     pub opening: &'a Opening,
+    /// What it is in a quest: QUEST/STEP/ROLE/NUMBER.
+    pub part: Option<String>,
 }
 
 /// How a conversation is entered.
@@ -89,8 +91,10 @@ impl Harnesses {
 }
 
 /// The file that tells a harness where our tools are.
-pub fn mcp_config(program: &Path, project: &Path, folder: &RunFolder, agent: &str) -> String {
-    let args = ["mcp", "--project", &project.display().to_string(), "--agent", agent, "--run", &folder.mark()];
+pub fn mcp_config(program: &Path, project: &Path, folder: &RunFolder, agent: &str, in_a_quest: bool) -> String {
+    let (project, mark) = (project.display().to_string(), folder.mark());
+    let mut args = vec!["mcp", "--project", &project, "--agent", agent, "--run", &mark];
+    args.extend(in_a_quest.then_some("--quest"));
     let server = serde_json::json!({ "type": "stdio", "command": program, "args": args, "alwaysLoad": true });
     serde_json::json!({ "mcpServers": { OUR_SERVER: server } }).to_string()
 }

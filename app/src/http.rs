@@ -10,6 +10,7 @@ mod guard;
 mod history;
 mod mail;
 mod questions;
+mod quests;
 mod runs;
 mod server;
 mod sessions;
@@ -17,12 +18,13 @@ mod status;
 mod wire;
 
 pub use adopt::{Adoptable, AdoptableList, AdoptedView};
-pub use agents::{AgentList, AgentState, AgentView};
+pub use agents::{AgentList, AgentState, AgentView, ErrandView};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use mail::{MailList, Waited};
 pub use questions::{BudgetList, QuestionList};
+pub use quests::{QuestLine, QuestList};
 pub use runs::{Habits, RunList, RunPhase, RunView, UsageView, WhyView};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
@@ -180,6 +182,14 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(questions::answer))
         .routes(routes!(questions::budgets, questions::set_budget))
         .routes(routes!(adopt::list, adopt::take))
+        .routes(routes!(quests::list, quests::new))
+        .routes(routes!(quests::import))
+        .routes(routes!(quests::show))
+        .routes(routes!(quests::pause))
+        .routes(routes!(quests::resume))
+        .routes(routes!(quests::abandon))
+        .routes(routes!(quests::set_budget))
+        .routes(routes!(quests::retry))
 }
 
 /// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.

@@ -17,6 +17,8 @@ pub mod mcp;
 pub mod postbox;
 pub mod processes;
 pub mod project;
+pub mod quest_document;
+pub mod quests;
 pub mod report;
 pub mod run_folder;
 pub mod runner;

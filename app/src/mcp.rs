@@ -10,15 +10,16 @@ mod pen;
 mod words;
 
 use crate::calls::Call;
-use crate::client::paths::{agent_path, mail_path};
+use crate::client::paths::{agent_path, mail_path, quest_path};
 use crate::client::{Client, Failure, patience};
 use crate::clock;
 use crate::http::{AgentList, AgentView, MailList};
 use crate::postbox::Mail;
 use crate::project::Project;
+use crate::quest_document::QuestDocument;
 use crate::report::{Context as _, Report};
 use crate::run_folder::RunFolder;
-use arguments::{CheckMail, Fork, Kill, Ps, ReadMail, Send, Wait};
+use arguments::{CheckMail, Fork, GetQuest, Kill, PlanSteps, Ps, ReadMail, Send, SetRequirements, SignalBack, Wait};
 use hatchery_core::{AgentId, EventId};
 use line::Line;
 use pen::Pen;
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 /// Serves until standard input ends. The tools of a run speak with that run's token, and write down what they are asked
 /// before they do it.
-pub async fn serve(project: &Project, reference: &str, run: Option<RunFolder>) -> Result<(), Report> {
+pub async fn serve(project: &Project, reference: &str, run: Option<RunFolder>, in_a_quest: bool) -> Result<(), Report> {
     let (agent, pen) = match run {
         Some(folder) => {
             let pen = Pen::new(project, folder)?;
@@ -45,7 +46,7 @@ pub async fn serve(project: &Project, reference: &str, run: Option<RunFolder>) -
             (agent.id, None)
         }
     };
-    let server = Server { project: project.clone(), agent, pen, tools: arguments::tools() };
+    let server = Server { project: project.clone(), agent, pen, tools: arguments::tools(in_a_quest) };
     match server.serve(Line::on_standard_streams()).await {
         Ok(running) => running.waiting().await.map(|_| ()).context("the tools stopped"),
         // Whoever started it left before saying a word.
@@ -154,6 +155,10 @@ impl Server {
             ReadMail::NAME => self.read_mail(read(given)?).await,
             Wait::NAME => self.wait(read(given)?).await,
             Ps::NAME => self.ps(read(given)?).await,
+            SignalBack::NAME => self.signal_back(&read(given)?).await,
+            SetRequirements::NAME => self.set_requirements(read(given)?).await,
+            PlanSteps::NAME => self.plan_steps(read(given)?).await,
+            GetQuest::NAME => self.get_quest().await,
             other => Err(Trouble(format!("{other} does nothing"))),
         }
     }
@@ -229,6 +234,50 @@ impl Server {
         agents.retain(|agent| all || agent.state.is_living());
         let text = words::agents(&agents, self.agent);
         Ok(Answer { text, data: json!({ "you": self.agent, "agents": agents }), next: None })
+    }
+
+    async fn signal_back(&self, signal: &SignalBack) -> Result<Answer, Trouble> {
+        let given = serde_json::to_value(signal).map_err(|error| Trouble(error.to_string()))?;
+        self.for_the_quest(&Call::Signal(given)).await?;
+        let text = format!("{} is recorded for step `{}`", signal.signal, signal.step_id);
+        let next = Some("your part is done: stop now, without calling another tool");
+        Ok(Answer { text, data: json!({ "signal": signal.signal, "stepId": signal.step_id }), next })
+    }
+
+    async fn set_requirements(&self, given: SetRequirements) -> Result<Answer, Trouble> {
+        let (contexts, observables) = (given.contexts.len(), given.observables.len());
+        self.for_the_quest(&Call::SetRequirements(given.into())).await?;
+        let text = format!("{contexts} contexts and {observables} observables are handed in");
+        let next = Some("signal `complete` when nothing is missing");
+        Ok(Answer { text, data: json!({ "contexts": contexts, "observables": observables }), next })
+    }
+
+    async fn plan_steps(&self, given: PlanSteps) -> Result<Answer, Trouble> {
+        let steps = given.read().map_err(Trouble)?;
+        let count = steps.len();
+        self.for_the_quest(&Call::PlanSteps { steps }).await?;
+        let next = Some("signal `complete` when the plan is as it should be");
+        Ok(Answer { text: format!("a plan of {count} steps is handed in"), data: json!({ "steps": count }), next })
+    }
+
+    async fn get_quest(&self) -> Result<Answer, Trouble> {
+        let agent: AgentView = self.client().await?.get(&agent_path(&self.agent.to_string(), "")).await?;
+        let errand = agent.errand.ok_or_else(|| Trouble("you do not work for a quest".into()))?;
+        let quest: QuestDocument = self.client().await?.get(&quest_path(&errand.quest.to_string(), "")).await?;
+        let text = words::quest(&quest, &errand);
+        Ok(Answer {
+            text,
+            data: json!({ "yourStep": errand.step, "yourRole": errand.role, "quest": quest }),
+            next: None,
+        })
+    }
+
+    /// Only the tools of a run can speak for its step.
+    async fn for_the_quest(&self, call: &Call) -> Result<Value, Trouble> {
+        match &self.pen {
+            Some(pen) => pen.call(call).await,
+            None => Err(Trouble("this is for agents that work for a quest; you do not".into())),
+        }
     }
 
     /// The daemon that runs now: it may be another one than at the last call.

@@ -12,6 +12,7 @@
 mod failure;
 mod inbox;
 mod memory;
+mod playbook;
 mod player;
 mod queue;
 mod script;
@@ -21,6 +22,7 @@ mod voice;
 
 use inbox::Inbox;
 use memory::{Memory, MemoryError};
+pub use playbook::Part;
 use player::Player;
 use servers::Servers;
 use std::path::{Path, PathBuf};
@@ -54,6 +56,8 @@ pub enum Source {
     File(PathBuf),
     /// The next one of this folder that nobody else has taken.
     Queue(PathBuf),
+    /// That of its part in a quest: from this folder, or built in.
+    Part(Option<PathBuf>, Part),
 }
 
 #[derive(Debug)]
@@ -116,6 +120,10 @@ impl Source {
         let path = match self {
             Self::Echo => return Ok(None),
             Self::File(path) => path.clone(),
+            Self::Part(folder, part) => {
+                let script = playbook::script(folder.as_deref(), part);
+                return script.map(Some).map_err(|error| Refused::Unusable(format!("no script: {error}")));
+            }
             Self::Queue(folder) => {
                 let claimed = queue::claim(folder).map_err(|error| unreadable(folder, error))?;
                 claimed.ok_or_else(|| Refused::QueueEmpty(folder.clone()))?

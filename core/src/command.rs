@@ -6,7 +6,7 @@ use crate::history::{Imported, MessageKind, RewindTo};
 use crate::mail::Address;
 use crate::outcome::Exit;
 use crate::output::Output;
-use crate::quest::{Charter, Merge, Requirements, Signal, StepId, StepPlan, Verdict};
+use crate::quest::{Charter, Merge, Requirements, Signal, Start, StepId, StepPlan, Verdict};
 use crate::run::{Fence, ForeignTalk, Process, RunSpec};
 use crate::session::EndReason;
 use crate::usage::Money;
@@ -146,12 +146,12 @@ pub enum Command {
     StopRun {
         agent: AgentId,
     },
-    /// Begins a quest. With steps its plan is made already.
+    /// Begins a quest.
     CreateQuest {
         quest: QuestId,
         charter: Box<Charter>,
         budget: Option<Money>,
-        steps: Vec<StepPlan>,
+        start: Start,
     },
     PauseQuest {
         quest: QuestId,

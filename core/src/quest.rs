@@ -74,6 +74,18 @@ pub struct Charter {
     pub table: Table,
 }
 
+/// What is known of a quest when it begins, and what of it is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Begin nothing until it is resumed.
+    pub hold: bool,
+    pub requirements: Option<Requirements>,
+    /// The plan, if it is made already.
+    pub steps: Vec<StepPlan>,
+    /// Steps that were done elsewhere, and what was said about them.
+    pub complete: Vec<(StepId, String)>,
+}
+
 /// The command that says whether the work is good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -506,13 +518,13 @@ pub(crate) fn check_ward(command: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Begins a quest. With `steps` the plan is made already.
+/// Begins a quest, with what of it is known or done already.
 pub(crate) fn create(
     world: &World,
     quest: QuestId,
     charter: &Charter,
     budget: Option<Money>,
-    steps: &[StepPlan],
+    start: &Start,
 ) -> Result<Vec<Event>, Refusal> {
     if world.quest(quest).is_some() {
         return Err(Refusal::QuestExists(quest));
@@ -521,14 +533,32 @@ pub(crate) fn create(
     if world.root().is_none() {
         return Err(Refusal::NoRoot);
     }
+    let Start { hold, requirements, steps, complete } = start;
     if steps.is_empty() && charter.table.paths.plan.is_empty() {
         return Err(Refusal::NoPlan(quest));
     }
-    plan::check(steps, None)?;
+    requirements.as_ref().map_or(Ok(()), plan::check_requirements)?;
+    plan::check(steps, requirements.as_ref())?;
     plan::check_graph(&steps.iter().collect::<Vec<_>>())?;
-    let created = Event::QuestCreated { quest, charter: Box::new(charter.clone()), budget };
-    let planned = (!steps.is_empty()).then(|| Event::StepsPlanned { quest, steps: steps.to_vec(), by: None });
-    Ok([created].into_iter().chain(planned).collect())
+    let known = |step: &StepId| *step == StepId::review() || steps.iter().any(|plan| plan.id == *step);
+    let done = complete.iter().filter(|(step, _)| *step != StepId::requirements() && *step != StepId::plan());
+    if let Some((step, _)) = done.clone().find(|(step, _)| !known(step)) {
+        return Err(Refusal::UnknownStep { quest, step: step.clone() });
+    }
+    let completed = |step: StepId, summary: String| Event::StepCompleted { quest, step, summary };
+    let mut events = vec![Event::QuestCreated { quest, charter: Box::new(charter.clone()), budget }];
+    events.extend(hold.then_some(Event::QuestPaused { quest }));
+    events.extend(requirements.iter().map(|given| Event::RequirementsSet { quest, requirements: given.clone() }));
+    // Whoever knows what is wanted or by which steps need not be asked.
+    let is_clear = requirements.is_some() || !steps.is_empty();
+    if is_clear && !charter.table.paths.requirements.is_empty() {
+        events.push(completed(StepId::requirements(), "given from the start".into()));
+    }
+    if !steps.is_empty() {
+        events.push(Event::StepsPlanned { quest, steps: steps.clone(), by: None });
+    }
+    events.extend(done.map(|(step, summary)| completed(step.clone(), summary.clone())));
+    Ok(events)
 }
 
 /// A quest that is not over.

@@ -70,7 +70,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::SetBudget { agent, limit } => budget::set(world, *agent, *limit, now),
         Command::InterruptRun { agent } => run::interrupt(world, *agent),
         Command::StopRun { agent } => run::stop(world, *agent, &StopWhy::User),
-        Command::CreateQuest { quest, charter, budget, steps } => quest::create(world, *quest, charter, *budget, steps),
+        Command::CreateQuest { quest, charter, budget, start } => quest::create(world, *quest, charter, *budget, start),
         Command::PauseQuest { quest } => quest::pause(world, *quest),
         Command::ResumeQuest { quest } => quest::resume(world, *quest),
         Command::AbandonQuest { quest } => quest::abandon(world, *quest),

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::report::{Context as _, Report};
-use crate::sim::{self, Input, Options, STATE_VARIABLE, Session, Source};
+use crate::sim::{self, Input, Options, Part, STATE_VARIABLE, Session, Source};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -40,6 +40,10 @@ pub struct Args {
     /// Take the next script of this folder that nobody else has taken, by moving it to its subfolder taken/
     #[arg(long, value_name = "FOLDER")]
     queue: Option<PathBuf>,
+    /// Play the part of an agent of a quest: QUEST/STEP/ROLE/NUMBER. Its script is the first of these that is in the folder that
+    /// --script names: STEP.ROLE.NUMBER.jsonl, STEP.ROLE.jsonl, ROLE.NUMBER.jsonl, ROLE.jsonl; else a built-in one
+    #[arg(long, value_name = "PART", value_parser = part, conflicts_with = "queue")]
+    part: Option<Part>,
     /// The id of the new session.
     #[arg(long, value_name = "UUID")]
     session_id: Option<String>,
@@ -133,6 +137,9 @@ impl From<Args> for Options {
     fn from(args: Args) -> Self {
         let mut words = args.words.into_iter();
         let source = match (args.script, args.queue) {
+            (folder, _) if args.part.is_some() && folder.as_ref().is_none_or(|folder| folder.is_dir()) => {
+                args.part.map_or(Source::Echo, |part| Source::Part(folder, part))
+            }
             (Some(file), _) => Source::File(file),
             (None, Some(folder)) => Source::Queue(folder),
             // A resumed session has its script already.
@@ -158,6 +165,10 @@ impl From<Args> for Options {
             state: state_folder(),
         }
     }
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    Part::read(text).ok_or_else(|| "it has the form QUEST/STEP/ROLE/NUMBER".to_owned())
 }
 
 fn state_folder() -> PathBuf {

@@ -1,18 +1,15 @@
 //! `hatchery attach`
 
-use super::events::EventLines;
 use super::paint::{BAD, DIM, STRONG, paint};
-use super::{Context, asking, print_line, reference, say};
+use super::{Context, asking, follow, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
-use crate::report::{Code, Context as _, Report};
+use crate::report::{Context as _, Report};
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
-use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
-use http_body_util::BodyExt as _;
+use hatchery_core::{AgentId, Event, MessageKind, Record};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Follow what an agent says and does, readably, until Ctrl-C
 ///
@@ -34,9 +31,6 @@ pub enum Until {
     Interrupted,
     RunIsOver,
 }
-
-/// How long to wait before asking a daemon that went away again.
-const COME_BACK: Duration = Duration::from_millis(200);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
@@ -61,58 +55,36 @@ pub fn introduce(context: &Context, agent: &str) {
 /// Prints an agent's events as they come.
 pub async fn follow(
     context: &Context,
-    mut client: Client,
+    client: Client,
     agent: &str,
-    mut cursor: u64,
+    cursor: u64,
     until: Until,
 ) -> Result<ExitCode, Report> {
     let agent: AgentId = agent.parse().context("the daemon gave no id")?;
-    loop {
-        let mut body = match client.stream(&format!("/api/events?after={cursor}")).await {
-            Ok(body) => Some(body),
-            Err(report) if report.code == Code::Unreachable => None,
-            Err(report) => return Err(report),
-        };
-        let mut lines = EventLines::default();
-        while let Some(open) = &mut body
-            && let Some(Ok(frame)) = open.frame().await
-        {
-            let Ok(bytes) = frame.into_data() else { continue };
-            for line in lines.take(&bytes) {
-                let record = read(&line)?;
-                cursor = record.id.0;
-                if whose(&record.event) != Some(agent) {
-                    continue;
-                }
-                match context.json {
-                    true => print_line(&line)?,
-                    false => show(&record)?,
-                }
-                if let (Event::RunEnded { cause, .. }, Until::RunIsOver) = (&record.event, until) {
-                    return Ok(if *cause == Cause::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-                }
-            }
+    follow::follow(&context.project, client, cursor, |line, record| {
+        if whose(&record.event) != Some(agent) {
+            return Ok(None);
         }
-        tokio::time::sleep(COME_BACK).await;
-        if let Some(running) = Client::running(&context.project).await? {
-            client = running;
+        match context.json {
+            true => print_line(line)?,
+            false => show(record)?,
         }
-    }
-}
-
-fn read(line: &str) -> Result<Record, Report> {
-    #[derive(serde::Deserialize)]
-    struct Numbered {
-        id: u64,
-    }
-    let Numbered { id } = serde_json::from_str(line).context("an event cannot be read")?;
-    Record::read(EventId(id), line).context("an event cannot be read")
+        Ok(match (&record.event, until) {
+            (Event::RunEnded { cause: Cause::Completed, .. }, Until::RunIsOver) => Some(ExitCode::SUCCESS),
+            (Event::RunEnded { .. }, Until::RunIsOver) => Some(ExitCode::FAILURE),
+            _ => None,
+        })
+    })
+    .await
 }
 
 fn whose(event: &Event) -> Option<AgentId> {
     match event.stream() {
         hatchery_core::Stream::Agent(agent) => Some(agent),
-        hatchery_core::Stream::Session(_) | hatchery_core::Stream::Mail(_) | hatchery_core::Stream::Registry => None,
+        hatchery_core::Stream::Session(_)
+        | hatchery_core::Stream::Mail(_)
+        | hatchery_core::Stream::Quest(_)
+        | hatchery_core::Stream::Registry => None,
     }
 }
 

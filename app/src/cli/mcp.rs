@@ -21,6 +21,10 @@ pub struct Args {
     /// The folder of the run that it belongs to; given by the daemon when it starts an agent.
     #[arg(long, value_name = "FOLDER", hide = true)]
     run: Option<PathBuf>,
+
+    /// Offer the tools of a quest as well: signal-back, set-requirements, plan-steps and get-quest.
+    #[arg(long, hide = true, requires = "run")]
+    quest: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -31,7 +35,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     };
     start_logging(&log)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-    let served = runtime.block_on(mcp::serve(&context.project, &args.agent, args.run.clone().map(RunFolder::at)));
+    let folder = args.run.clone().map(RunFolder::at);
+    let served = runtime.block_on(mcp::serve(&context.project, &args.agent, folder, args.quest));
     // A thread may still wait for a line of input that nobody wants any more.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)

@@ -12,6 +12,16 @@ pub fn mail_path(address: &str, rest: &str) -> String {
     format!("/api/mail/{}{rest}", escaped(address))
 }
 
+/// The path of something about a quest.
+pub fn quest_path(quest: &str, rest: &str) -> String {
+    format!("/api/quests/{}{rest}", escaped(quest))
+}
+
+/// The path of something about a step of a quest.
+pub fn step_path(quest: &str, step: &str, rest: &str) -> String {
+    format!("/api/quests/{}/steps/{}{rest}", escaped(quest), escaped(step))
+}
+
 fn escaped(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         match byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {

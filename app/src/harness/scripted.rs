@@ -31,10 +31,11 @@ impl Harness for Scripted {
     fn command(&self, start: &Start<'_>) -> Invocation {
         let mut args = vec!["agent-sim".to_owned()];
         args.extend(conversation(start));
-        // A folder is a queue of scripts, of which each agent takes one.
+        args.extend(start.part.iter().flat_map(|part| ["--part".to_owned(), part.clone()]));
+        // A folder is a queue of scripts, of which each agent takes one; agents of a quest have their parts in it.
         if let Some(script) = &start.spec.script {
-            let option = if PathBuf::from(script).is_dir() { "--queue" } else { "--script" };
-            args.extend([option.to_owned(), script.clone()]);
+            let queue = start.part.is_none() && PathBuf::from(script).is_dir();
+            args.extend([if queue { "--queue" } else { "--script" }.to_owned(), script.clone()]);
         }
         let mut env = self.environment.clone();
         env.insert("HATCHERY_SIM_STATE".into(), self.state.display().to_string());

@@ -7,7 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::agent::{self, Agent, Birth, Life};
-use hatchery_core::{AgentId, Command, Event, EventId, SessionId, Timestamp, World};
+use hatchery_core::quest::StepId;
+use hatchery_core::{AgentId, Command, Event, EventId, QuestId, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -104,6 +105,17 @@ pub struct AgentView {
     pub last_message: Option<EventId>,
     #[serde(rename = "unreadMail")]
     pub unread_mail: usize,
+    /// What it works for, if it is an agent of a quest.
+    #[serde(default)]
+    pub errand: Option<ErrandView>,
+}
+
+/// What an agent of a quest was made for.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ErrandView {
+    pub quest: QuestId,
+    pub step: StepId,
+    pub role: String,
 }
 
 /// What an agent is at the moment.
@@ -172,6 +184,11 @@ impl AgentView {
             messages: agent.messages,
             last_message: agent.last_message,
             unread_mail: world.mailbox(hatchery_core::Address::Agent(id)).map_or(0, |mailbox| mailbox.unread.len()),
+            errand: world.errand(id).map(|it| ErrandView {
+                quest: it.quest,
+                step: it.step.clone(),
+                role: it.role.clone(),
+            }),
         }
     }
 }

@@ -145,7 +145,9 @@ fn comes_from_run(api: &Api, request: &Request) -> bool {
     let own = |prefix: &str| request.uri().path().strip_prefix(prefix)?.strip_prefix(agent.as_str());
     let about_itself = matches!((post, own("/api/agents/")), (false, Some("")) | (true, Some("/calls")));
     let its_mail = matches!((post, own("/api/mail/")), (false, Some("")) | (true, Some("/read" | "/wait")));
-    let allowed = about_itself || its_mail;
+    let quest = api.handle.view().errand(of.agent).map(|errand| format!("/api/quests/{}", errand.quest));
+    let its_quest = !post && quest.is_some_and(|quest| request.uri().path() == quest);
+    let allowed = about_itself || its_mail || its_quest;
     allowed && is_token_of(api, of, token)
 }
 

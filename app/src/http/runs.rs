@@ -29,6 +29,7 @@ pub struct Habits {
     /// Where the run folders are.
     pub project: Project,
     pub settings: config::Runs,
+    pub quests: config::Quests,
     /// This machine, as runs know it.
     pub host: String,
     pub harnesses: Vec<&'static str>,
@@ -167,12 +168,19 @@ pub struct DayUsage {
     pub spent: Usage,
 }
 
+impl Wishes {
+    pub(super) fn by(harness: String) -> Self {
+        Self { harness: Some(harness), ..Self::default() }
+    }
+}
+
 impl Habits {
-    pub fn of(workshop: &Workshop, settings: config::Runs) -> Self {
+    pub fn of(workshop: &Workshop, settings: config::Runs, quests: config::Quests) -> Self {
         let harnesses = workshop.harnesses.names();
         Self {
             project: workshop.project.clone(),
             settings,
+            quests,
             host: workshop.host.clone(),
             harnesses,
             transcripts: workshop.transcripts.clone(),
@@ -180,7 +188,12 @@ impl Habits {
     }
 
     /// How an agent is to be run: as it is wished, else as the last time, else where its conversation is, else as is usual here.
-    fn spec(&self, last: Option<&RunSpec>, talk: Option<&Talk>, wishes: Wishes) -> Result<RunSpec, ApiError> {
+    pub(super) fn spec(
+        &self,
+        last: Option<&RunSpec>,
+        talk: Option<&Talk>,
+        wishes: Wishes,
+    ) -> Result<RunSpec, ApiError> {
         let usual = &self.settings;
         let harness = wishes.harness.or_else(|| last.map(|last| last.harness.clone()));
         let harness = harness.or_else(|| talk.map(|talk| talk.harness.clone()));

@@ -1,10 +1,11 @@
 //! What each tool takes. The types are the schemas, their comments are what a model reads, and what does not fit is told in
 //! words that a model can act on.
 
+use hatchery_core::quest;
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::{JsonObject, Tool};
 use rmcp::schemars::{self, JsonSchema};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::any::Any;
 
@@ -14,19 +15,21 @@ pub const MAX_TIMEOUT_S: u64 = 600;
 pub const USUAL_TIMEOUT_S: u64 = 30;
 
 macro_rules! named {
-    ($($arguments:ty => $name:literal),+ $(,)?) => {
+    ($(#[$doc:meta])* $list:ident: $($arguments:ty => $name:literal),+ $(,)?) => {
         $(impl $arguments {
             pub const NAME: &'static str = $name;
         })+
 
-        /// All tools, as they are listed.
-        pub fn tools() -> Vec<Tool> {
+        $(#[$doc])*
+        fn $list() -> Vec<Tool> {
             vec![$(tool::<$arguments>($name)),+]
         }
     };
 }
 
 named! {
+    /// What every agent can do.
+    common:
     Fork => "fork",
     Kill => "kill",
     Send => "send",
@@ -34,6 +37,22 @@ named! {
     ReadMail => "read-mail",
     Wait => "wait",
     Ps => "ps",
+}
+
+named! {
+    /// What agents of a quest can do besides.
+    of_quests:
+    SignalBack => "signal-back",
+    SetRequirements => "set-requirements",
+    PlanSteps => "plan-steps",
+    GetQuest => "get-quest",
+}
+
+/// All tools, as they are listed.
+pub fn tools(in_a_quest: bool) -> Vec<Tool> {
+    let more = if in_a_quest { of_quests() } else { Vec::new() };
+    // What an agent has to do comes first.
+    more.into_iter().chain(common()).collect()
 }
 
 /// Fork yourself: make a new agent that inherits your history up to now, or up to an earlier message. Answers with its id.
@@ -110,19 +129,164 @@ pub struct Ps {
     pub all: bool,
 }
 
+/// Say how it stands with your step, once, and then stop. `complete` when it is done; `partially-complete` when you run out of room, so that
+/// a fresh agent goes on; `needs-user-input` when only a person can say how to go on; `needs-role-followup` when another role has to act
+/// first. Each needs the fields that name it.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SignalBack {
+    /// `complete`, `partially-complete`, `needs-user-input` or `needs-role-followup`.
+    #[schemars(length(min = 1))]
+    #[serde(alias = "type")]
+    pub signal: String,
+    /// The id of your step.
+    #[schemars(length(min = 1))]
+    pub step_id: String,
+    /// For `complete`: what was accomplished.
+    pub summary: Option<String>,
+    /// For `partially-complete`: what is done.
+    pub progress: Option<String>,
+    /// For `partially-complete`: where to go on.
+    pub continuation_point: Option<String>,
+    /// For `needs-user-input`: what the person is asked.
+    pub question: Option<String>,
+    /// For `needs-user-input` and `needs-role-followup`: what one has to know for it.
+    pub context: Option<String>,
+    /// For `needs-role-followup`: who has to act first.
+    pub target_role: Option<String>,
+    /// For `needs-role-followup`: why.
+    pub reason: Option<String>,
+    /// For `needs-role-followup`: true if you want to go on afterwards, false if your part is done.
+    pub resume: Option<bool>,
+}
+
+/// Hand in what the quest is to achieve: all of it, in one call. It replaces what was handed in before.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetRequirements {
+    /// The circumstances in which something is to be observed.
+    #[serde(default)]
+    #[schemars(length(max = 1_000))]
+    pub contexts: Vec<Context>,
+    /// What can be seen to be true when the quest is complete.
+    #[schemars(length(max = 1_000))]
+    pub observables: Vec<Observable>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Context {
+    /// Small letters, digits and dashes.
+    pub id: String,
+    /// What the circumstances are.
+    pub description: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Observable {
+    /// Small letters, digits and dashes.
+    pub id: String,
+    /// The id of the context that it is observed in.
+    pub context: Option<String>,
+    /// What can be seen.
+    pub description: String,
+}
+
+/// Hand in the steps of the quest: all of them, in one call. What is complete or under way stays as it is, whether you list it or not.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanSteps {
+    /// The steps. Those that do not depend on each other are done at the same time.
+    #[schemars(length(min = 1, max = 10_000))]
+    pub steps: Vec<PlannedStep>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct PlannedStep {
+    /// Small letters, digits and dashes, at most 64.
+    pub id: String,
+    /// A few words.
+    pub name: String,
+    /// What is to be done, so that a newcomer can do it.
+    #[serde(default)]
+    pub description: String,
+    /// The ids of the steps that have to be complete before.
+    #[serde(default)]
+    pub depends_on: Vec<String>,
+    /// Files that it creates.
+    #[serde(default)]
+    pub files_to_create: Vec<String>,
+    /// Files that it changes.
+    #[serde(default)]
+    pub files_to_modify: Vec<String>,
+    /// The ids of the observables that hold when it is complete.
+    #[serde(default)]
+    pub observables: Vec<String>,
+}
+
+impl From<SetRequirements> for quest::Requirements {
+    fn from(given: SetRequirements) -> Self {
+        let context = |it: Context| quest::Context { id: it.id, description: it.description };
+        let observable =
+            |it: Observable| quest::Observable { id: it.id, context: it.context, description: it.description };
+        Self {
+            contexts: given.contexts.into_iter().map(context).collect(),
+            observables: given.observables.into_iter().map(observable).collect(),
+        }
+    }
+}
+
+impl PlanSteps {
+    /// The steps, or which id cannot be one.
+    pub fn read(self) -> Result<Vec<quest::StepPlan>, String> {
+        let id = |text: String| {
+            let refused = |refusal: hatchery_core::Refusal| format!("{refusal}; {}", refusal.hint());
+            text.parse::<quest::StepId>().map_err(refused)
+        };
+        let step = |step: PlannedStep| {
+            Ok(quest::StepPlan {
+                id: id(step.id)?,
+                name: step.name,
+                description: step.description,
+                depends_on: step.depends_on.into_iter().map(id).collect::<Result<_, _>>()?,
+                files_to_create: step.files_to_create,
+                files_to_modify: step.files_to_modify,
+                observables: step.observables,
+            })
+        };
+        self.steps.into_iter().map(step).collect()
+    }
+}
+
+/// Look at your quest: what is wanted, the steps with their states, and which is yours. Changes nothing.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetQuest {}
+
 fn tool<T: JsonSchema + Any>(name: &'static str) -> Tool {
     let mut schema = schema_for_type::<T>().as_ref().clone();
     let description = schema.remove("description");
     let description = description.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
     schema.retain(|key, _| !["$schema", "title"].contains(&key.as_str()));
-    for property in
-        schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flat_map(|all| all.values_mut())
-    {
-        flatten(property);
-    }
+    flatten_all(&mut schema);
     // Some clients refuse an object without it.
     schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
     Tool::new(name, description, schema)
+}
+
+fn flatten_all(schema: &mut JsonObject) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(|all| all.values_mut()) {
+        flatten(property);
+        if let Some(items) = property.get_mut("items").and_then(Value::as_object_mut) {
+            flatten_all(items);
+        }
+    }
 }
 
 /// Clients refuse unions. What need not be given need not be null, either.
@@ -188,14 +352,38 @@ fn fits(property: &Value, value: &Value) -> Result<(), String> {
             }
         }
         Some("array") => {
-            let most = limit("maxItems").unwrap_or(u64::MAX);
-            match value.as_array() {
-                Some(items) if items.len() as u64 > most => Err(format!("a list of at most {most}")),
-                Some(items) if items.iter().all(|item| fits(&property["items"], item).is_ok()) => Ok(()),
-                _ => Err("a list of texts".into()),
+            let (least, most) = (limit("minItems").unwrap_or(0), limit("maxItems").unwrap_or(u64::MAX));
+            let of = &property["items"];
+            let Some(items) = value.as_array() else { return Err(format!("a list of {}", plural(of))) };
+            match items.len() as u64 {
+                count if count > most => Err(format!("a list of at most {most}")),
+                count if count < least => Err(format!("a list of at least {least}")),
+                _ => items.iter().enumerate().try_for_each(|(at, item)| {
+                    fits(of, item).map_err(|wanted| format!("a list of {}: entry {} {wanted}", plural(of), at + 1))
+                }),
             }
         }
+        Some("object") => {
+            let Some(given) = value.as_object() else { return Err("must be an object".into()) };
+            let required = property["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+            if let Some(missing) = required.iter().filter_map(Value::as_str).find(|name| !given.contains_key(*name)) {
+                return Err(format!("has no `{missing}`"));
+            }
+            given.iter().try_for_each(|(name, value)| match property["properties"].get(name) {
+                None => Err(format!("has `{name}`, which is not known")),
+                Some(_) if value.is_null() && !required.iter().any(|it| it == name) => Ok(()),
+                Some(part) => fits(part, value).map_err(|wanted| format!("has `{name}`, which must be {wanted}")),
+            })
+        }
         _ => Ok(()),
+    }
+}
+
+/// What a list consists of.
+fn plural(items: &Value) -> &'static str {
+    match items["type"].as_str() {
+        Some("object") => "objects",
+        _ => "texts",
     }
 }
 
@@ -206,7 +394,7 @@ mod tests {
 
     #[test]
     fn every_schema_is_one_flat_object() {
-        for tool in tools() {
+        for tool in tools(true) {
             let schema = Value::Object(tool.input_schema.as_ref().clone());
             assert_eq!(
                 (&schema["type"], &schema["additionalProperties"]),
@@ -227,7 +415,7 @@ mod tests {
 
     #[track_caller]
     fn refused(name: &str, given: Value, expected: &str) {
-        let tools = tools();
+        let tools = tools(true);
         let tool = tools.iter().find(|tool| tool.name == name).unwrap();
         assert_eq!(check(tool, given.as_object().unwrap()).unwrap_err(), expected);
     }
@@ -249,7 +437,7 @@ mod tests {
             );
         }
         refused("wait", json!({ "from": "ann" }), &format!("`from` must be a list of texts: {wait}"));
-        refused("wait", json!({ "from": [1] }), &format!("`from` must be a list of texts: {wait}"));
+        refused("wait", json!({ "from": [1] }), &format!("`from` must be a list of texts: entry 1 a text: {wait}"));
         refused("wait", json!({ "from": vec!["a"; 101] }), &format!("`from` must be a list of at most 100: {wait}"));
         refused("ps", json!({ "all": "yes" }), "`all` must be true or false: ps takes all (boolean, optional)");
     }
@@ -257,7 +445,7 @@ mod tests {
     #[test]
     fn what_is_allowed_can_be_read() {
         let fork = json!({ "prompt": null, "name": "ann", "at": 3 });
-        let tools = tools();
+        let tools = tools(false);
         check(&tools[0], fork.as_object().unwrap()).unwrap();
         let fork: Fork = serde_json::from_value(fork).unwrap();
         assert_eq!((fork.prompt, fork.name.as_deref(), fork.at), (None, Some("ann"), Some(3)));

@@ -1,8 +1,9 @@
 //! What the tools say to a model: short, and with the next step in the tools' own terms.
 
 use crate::client::Failure;
-use crate::http::{AgentView, MailList, Waited};
+use crate::http::{AgentView, ErrandView, MailList, Waited};
 use crate::postbox::Mail;
+use crate::quest_document::QuestDocument;
 use hatchery_core::AgentId;
 use rmcp::model::Tool;
 
@@ -61,6 +62,18 @@ pub fn agents(agents: &[AgentView], you: AgentId) -> String {
         format!("{}{name}: {}{parent}{mark}\n", agent.id, agent.state)
     });
     told.collect()
+}
+
+pub fn quest(quest: &QuestDocument, yours: &ErrandView) -> String {
+    let (complete, all) = quest.progress();
+    let mut text = format!("{}\n{complete} of {all} steps are complete\n", quest.request);
+    for step in &quest.steps {
+        let mark = if step.id == yours.step { ", yours" } else { "" };
+        let after: Vec<String> = step.depends_on.iter().map(ToString::to_string).collect();
+        let after = if after.is_empty() { String::new() } else { format!(", after {}", after.join(" and ")) };
+        text += &format!("{}: {} ({}{after}{mark})\n", step.id, step.name, step.status.word());
+    }
+    text
 }
 
 pub fn no_object(tool: &Tool) -> String {

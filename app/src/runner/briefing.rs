@@ -7,6 +7,8 @@ use hatchery_core::history::Said;
 use hatchery_core::run::{Delivery, DeliveryKind};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
 
+/// Said to one that owes a signal besides.
+const SIGNAL: &str = " Your step is not over until you have called `signal-back`; call it as soon as it can be.";
 /// Said to a process that takes over from one that broke off.
 const NUDGE: &str = "Your process was interrupted and has been started again. Go on from where you were.";
 
@@ -24,7 +26,10 @@ pub enum BriefingError {
 pub async fn words(handle: &Handle, agent: AgentId, delivery: Delivery, copy: bool) -> Result<String, BriefingError> {
     match delivery.what {
         DeliveryKind::Message => message(handle, delivery.id).await,
-        DeliveryKind::Nudge | DeliveryKind::Interrupt => Ok(NUDGE.into()),
+        DeliveryKind::Nudge | DeliveryKind::Interrupt => {
+            let owes = handle.view().run(agent).is_some_and(|run| run.spec.signals);
+            Ok(format!("{NUDGE}{}", if owes { SIGNAL } else { "" }))
+        }
         DeliveryKind::Briefing => {
             let mut said = handle.history(agent).await?;
             let inherited = |said: &Said| said.agent != agent;

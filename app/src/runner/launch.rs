@@ -19,7 +19,7 @@ pub fn launch(workshop: &Workshop, world: &World, of: Fence, folder: &RunFolder)
     folder.make_token(of)?;
     if folder.launch()?.is_none() {
         let opening = opening(world, of.agent, &run.spec);
-        match describe(workshop, of, &run.spec, folder, &opening)? {
+        match describe(workshop, of, &run.spec, folder, &opening, part(world, of.agent))? {
             Ok(launch) => folder.write_launch(&launch)?,
             Err(problem) => return folder.write_ended(&Ended { exit: Exit::NotStarted, problem: Some(problem) }),
         }
@@ -38,6 +38,7 @@ fn describe(
     spec: &RunSpec,
     folder: &RunFolder,
     opening: &Opening,
+    part: Option<String>,
 ) -> io::Result<Result<Launch, String>> {
     let Some(harness) = workshop.harnesses.named(&spec.harness) else {
         let known = workshop.harnesses.names().join(", ");
@@ -48,9 +49,9 @@ fn describe(
     if !place.is_dir() {
         return Ok(Err(format!("there is no folder {} to work in", place.display())));
     }
-    let tools = harness::mcp_config(&workshop.program, root, folder, &of.agent.to_string());
+    let tools = harness::mcp_config(&workshop.program, root, folder, &of.agent.to_string(), spec.signals);
     project::write_for_now(&folder.mcp_config(), tools.as_bytes(), 0o600)?;
-    let invocation = harness.command(&Start { spec, folder, opening });
+    let invocation = harness.command(&Start { spec, folder, opening, part });
     let mut env = invocation.env;
     env.insert(MARK.into(), folder.mark());
     Ok(Ok(Launch {
@@ -65,6 +66,15 @@ fn describe(
             Opening::New { .. } | Opening::Resumed { .. } => None,
         },
     }))
+}
+
+/// What the agent is in a quest.
+fn part(world: &World, agent: AgentId) -> Option<String> {
+    let errand = world.errand(agent)?;
+    let step = world.quest(errand.quest)?.step(&errand.step)?;
+    let number =
+        step.hands.iter().filter(|hand| hand.role == errand.role).take_while(|hand| hand.agent != agent).count() + 1;
+    Some(format!("{}/{}/{}/{number}", errand.quest, errand.step, errand.role))
 }
 
 /// How the conversation is entered: the agent's own is resumed, that of the agent it was forked from is copied when it holds

@@ -127,6 +127,12 @@ pub struct Observable {
 /// Takes in the requirements that an agent hands in.
 pub(crate) fn require(world: &World, agent: AgentId, given: &Requirements) -> Result<Vec<Event>, Refusal> {
     let (quest, _) = by(world, agent, |table| &table.requirer)?;
+    check_requirements(given)?;
+    Ok(vec![Event::RequirementsSet { quest, requirements: given.clone() }])
+}
+
+/// Whether somebody could see that they are met.
+pub(crate) fn check_requirements(given: &Requirements) -> Result<(), Refusal> {
     let bad = |why: String| Refusal::BadRequirements { why };
     if given.observables.is_empty() {
         return Err(bad("there is no observable, so nobody could see that the quest is complete".into()));
@@ -153,7 +159,7 @@ pub(crate) fn require(world: &World, agent: AgentId, given: &Requirements) -> Re
     if texts.any(|text| text.trim().is_empty() || text.len() > MAX_TEXT_BYTES) {
         return Err(bad(format!("each description has 1 to {MAX_TEXT_BYTES} bytes")));
     }
-    Ok(vec![Event::RequirementsSet { quest, requirements: given.clone() }])
+    Ok(())
 }
 
 /// Takes in the plan that an agent hands in. What is complete or under way stays as it is, listed or not; what nobody has touched is

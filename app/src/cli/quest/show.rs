@@ -1,0 +1,110 @@
+//! A quest for people: a line, or all of it.
+
+use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::super::{Context, counted, print_line, say, why::age};
+use crate::clock;
+use crate::http::QuestLine;
+use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
+use crate::report::Report;
+use hatchery_core::quest::Status;
+
+pub fn line(quest: &QuestLine) -> String {
+    let mut notes = Vec::new();
+    notes.extend((quest.running > 0).then(|| format!("{} at work", quest.running)));
+    notes.extend((quest.failed > 0).then(|| paint(BAD, format_args!("{} failed", quest.failed))));
+    notes.extend((quest.questions > 0).then(|| paint(WARN, "asks you")));
+    let notes = if notes.is_empty() { String::new() } else { format!("  {}", notes.join(", ")) };
+    format!(
+        "{}  {}  {}/{}{notes}  {}  {}  {}",
+        quest.id,
+        word(quest.state),
+        quest.complete,
+        quest.steps,
+        quest.spent,
+        paint(DIM, age(quest.changed, clock::now())),
+        quest.request,
+    )
+}
+
+/// What somebody should know who has just made a quest.
+pub fn introduce(context: &Context, quest: &QuestDocument) {
+    if context.json {
+        return;
+    }
+    let ward = match &quest.ward {
+        None => "no ward: nothing says whether the work is good (--ward COMMAND)".to_owned(),
+        Some(ward) => match &ward.guessed_from {
+            Some(from) => format!("the ward is `{}`, because of {from}", ward.command),
+            None => format!("the ward is `{}`", ward.command),
+        },
+    };
+    let place = match &quest.branch {
+        Some(branch) => format!("steps work in git worktrees, and the result will be on the branch {branch}"),
+        None => "steps work in the project itself".to_owned(),
+    };
+    say(paint(DIM, format_args!("quest {}: {} · {ward} · {place}", quest.id, counted(quest.slots.into(), "slot"))));
+}
+
+pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
+    let now = clock::now();
+    let (complete, all) = quest.progress();
+    print_line(&format!("{}  {}", paint(STRONG, &quest.id.to_string()), word(quest.state)))?;
+    print_line(&format!("  {}", quest.request.replace('\n', "\n  ")))?;
+    let budget = quest.budget.map(|budget| format!(" of {budget}")).unwrap_or_default();
+    let facts = format!(
+        "{complete} of {all} steps complete, {} spent{budget}, {} changed",
+        quest.spent.cost,
+        age(quest.changed, now)
+    );
+    print_line(&paint(DIM, format_args!("  {facts}")))?;
+    if let Some(branch) = &quest.branch {
+        print_line(&paint(
+            DIM,
+            format_args!("  the work is on the branch {branch}: `git merge {branch}` takes it over"),
+        ))?;
+    }
+    if let Some(requirements) = &quest.requirements {
+        for observable in &requirements.observables {
+            print_line(&format!("  · {}: {}", observable.id, observable.description))?;
+        }
+    }
+    for step in &quest.steps {
+        print_line(&step_line(step))?;
+        if history {
+            for note in &step.history {
+                print_line(&paint(DIM, format_args!("      {}  {}", clock::written(note.at), note.what)).to_string())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn step_line(step: &StepDocument) -> String {
+    let style = match step.status {
+        Status::Complete => GOOD,
+        Status::Failed | Status::Blocked => BAD,
+        Status::WaitingForHuman | Status::Parked => WARN,
+        Status::Running | Status::WaitingForRole => STRONG,
+        Status::Pending | Status::Queued => DIM,
+    };
+    let doing = step.doing.as_ref().map(|doing| format!(" ({doing})")).unwrap_or_default();
+    let asks = step.question.map(|id| format!(" — `hatchery ask answer {id} …`")).unwrap_or_default();
+    let after: Vec<String> = step.depends_on.iter().map(ToString::to_string).collect();
+    let after = if after.is_empty() { String::new() } else { format!("  after {}", after.join(", ")) };
+    format!(
+        "  {:<18} {:<24} {}{doing}{asks}{}",
+        paint(style, step.status.word()).to_string(),
+        step.id.to_string(),
+        step.name,
+        paint(DIM, after),
+    )
+}
+
+fn word(state: QuestWord) -> String {
+    match state {
+        QuestWord::Open => paint(STRONG, "open"),
+        QuestWord::Paused => paint(WARN, "paused"),
+        QuestWord::Complete => paint(GOOD, "complete"),
+        QuestWord::Abandoned => paint(DIM, "abandoned"),
+    }
+}

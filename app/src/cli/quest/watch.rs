@@ -1,0 +1,139 @@
+//! Following a quest: a line for each thing that happens to it.
+
+use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::super::{Context, follow, print_line, say};
+use crate::client::Client;
+use crate::quest_document::{QuestDocument, QuestWord};
+use crate::report::{Context as _, Report};
+use hatchery_core::ask::About;
+use hatchery_core::quest::{Merge, Signal, Verdict};
+use hatchery_core::{Event, QuestId, Record};
+use std::process::ExitCode;
+
+/// What a shell makes of Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
+/// Prints what happens from the document on, until the quest is over. Ctrl-C leaves it to work.
+pub async fn watch(context: &Context, client: Client, quest: &QuestDocument) -> Result<ExitCode, Report> {
+    match quest.state {
+        QuestWord::Complete => {
+            say("it is complete");
+            return Ok(ExitCode::SUCCESS);
+        }
+        QuestWord::Abandoned => {
+            say("it was abandoned");
+            return Ok(ExitCode::FAILURE);
+        }
+        QuestWord::Paused => say("it is paused: `hatchery quest run` goes on with it"),
+        QuestWord::Open => {}
+    }
+    for step in quest.steps.iter().filter(|step| step.question.is_some()) {
+        say(paint(WARN, format_args!("step {} asks you: `hatchery ask list`", step.id)));
+    }
+    let id = quest.id;
+    let following = follow::follow(&context.project, client, quest.version.0, |line, record| {
+        if !concerns(&record.event, id) {
+            return Ok(None);
+        }
+        match context.json {
+            true => print_line(line)?,
+            false => tell(record)?,
+        }
+        Ok(match record.event {
+            Event::QuestCompleted { .. } => Some(ExitCode::SUCCESS),
+            Event::QuestAbandoned { .. } => Some(ExitCode::FAILURE),
+            _ => None,
+        })
+    });
+    tokio::select! {
+        ended = following => ended,
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted.context("signals cannot be heard")?;
+            say(format_args!("it goes on: `hatchery quest watch {id}` follows it, `hatchery quest pause {id}` stops its agents"));
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
+}
+
+fn concerns(event: &Event, id: QuestId) -> bool {
+    match event {
+        Event::QuestionAsked { about: About::Step { quest, .. } | About::QuestBudget { quest }, .. } => *quest == id,
+        _ => event.stream() == hatchery_core::Stream::Quest(id),
+    }
+}
+
+fn tell(record: &Record) -> Result<(), Report> {
+    match words(record) {
+        Some(words) => print_line(&words),
+        None => Ok(()),
+    }
+}
+
+/// What happened to a quest, in a line; nothing for what only matters inside.
+pub fn words(record: &Record) -> Option<String> {
+    let at = |step: &hatchery_core::quest::StepId| format!("{:<16}", step.to_string());
+    Some(match &record.event {
+        Event::QuestPaused { .. } => paint(WARN, "the quest is paused"),
+        Event::QuestResumed { .. } => paint(STRONG, "the quest goes on"),
+        Event::QuestAbandoned { .. } => paint(BAD, "the quest is abandoned"),
+        Event::QuestCompleted { .. } => paint(GOOD, "the quest is complete"),
+        Event::QuestBudgetSet { .. } => "it has another budget".into(),
+        Event::WardChanged { command, .. } => format!("the ward is `{command}` now"),
+        Event::RequirementsSet { requirements, .. } => {
+            format!(
+                "{} there are {} observables",
+                at(&hatchery_core::quest::StepId::requirements()),
+                requirements.observables.len()
+            )
+        }
+        Event::StepsPlanned { steps, .. } => {
+            let steps: Vec<String> = steps.iter().map(|step| step.id.to_string()).collect();
+            format!("{} {} steps: {}", at(&hatchery_core::quest::StepId::plan()), steps.len(), steps.join(", "))
+        }
+        Event::StepBegun { step, role, agent, .. } => {
+            format!("{} {} {}", at(step), paint(STRONG, role), paint(DIM, agent.to_string()))
+        }
+        Event::SignalGiven { step, signal, .. } => {
+            let said = match signal {
+                Signal::Complete { summary } => summary.clone(),
+                Signal::PartiallyComplete { progress, .. } => progress.clone(),
+                Signal::NeedsUserInput { question, .. } => question.clone(),
+                Signal::NeedsRoleFollowup { target_role, reason, .. } => format!("{target_role}: {reason}"),
+            };
+            format!("{} signals {}: {}", at(step), signal.kind(), short(&said))
+        }
+        Event::WardEnded { step, verdict, .. } => match verdict {
+            Verdict::Green => format!("{} ward {}", at(step), paint(GOOD, "green")),
+            Verdict::Red { findings } => {
+                let first = findings.first().map(|line| short(line)).unwrap_or_default();
+                format!("{} ward {}: {first}", at(step), paint(BAD, "red"))
+            }
+            Verdict::Broken { why } => format!("{} ward {}: {}", at(step), paint(BAD, "broken"), short(why)),
+        },
+        Event::MergeEnded { step, merge, .. } => match merge {
+            Merge::Merged => format!("{} merged", at(step)),
+            Merge::Conflict { files } => format!("{} conflicts in {}", at(step), files.join(", ")),
+            Merge::Broken { why } => format!("{} could not be merged: {}", at(step), short(why)),
+        },
+        Event::StepParked { step, .. } => format!("{} {}", at(step), paint(WARN, "parked: it goes on by itself")),
+        Event::StepFailed { step, why, .. } => format!("{} {}: {}", at(step), paint(BAD, "failed"), short(why)),
+        Event::StepCompleted { step, .. } => format!("{} {}", at(step), paint(GOOD, "complete")),
+        Event::StepDropped { step, .. } => format!("{} is no longer part of the plan", at(step)),
+        Event::QuestionAsked { text, .. } => {
+            let id = record.id;
+            format!("{}\n  answer with `hatchery ask answer {id} …`", paint(WARN, format_args!("? {}", text.trim())))
+        }
+        _ => return None,
+    })
+}
+
+/// One line of a text that may have many.
+fn short(text: &str) -> String {
+    const SHOWN_CHARS: usize = 110;
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    let plain: String = line.chars().filter(|character| !character.is_control()).collect();
+    match plain.chars().count() > SHOWN_CHARS {
+        true => plain.chars().take(SHOWN_CHARS).chain(['…']).collect(),
+        false => plain,
+    }
+}

@@ -1,0 +1,143 @@
+//! The settings of quests: `[quests]` in `hatchery.toml`. The table of roles is the built-in one, changed by what is written there.
+
+use crate::report::{Code, Context as _, Report};
+use hatchery_core::quest::{MAX_SLOTS, MAX_WARD_MS, MIN_WARD_MS};
+use hatchery_core::roles::{Paths, Role, Table};
+use serde::Deserialize;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Where a project may have prompts of its own, from its root.
+const PROMPTS: &str = ".hatchery/prompts";
+/// How long a ward may take when nobody says so: half an hour.
+const WARD_LIMIT_MS: u64 = 30 * 60 * 1_000;
+
+/// How quests are run, unless a command says otherwise.
+#[derive(Clone, Debug)]
+pub struct Quests {
+    pub slots: u32,
+    pub ward: Option<String>,
+    pub ward_limit_ms: u64,
+    pub isolation: Option<Isolated>,
+    pub approve_plan: bool,
+    /// Where prompts of the project's own are, from its root.
+    pub prompts: PathBuf,
+    /// Without prompts: those are read when a quest begins.
+    pub table: Table,
+}
+
+/// Where steps are worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolated {
+    /// Each in a git worktree of its own.
+    Worktree,
+    /// All in the project itself.
+    None,
+}
+
+/// The settings as people write them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    slots: Option<u32>,
+    ward: Option<String>,
+    ward_limit_ms: Option<u64>,
+    isolation: Option<Isolated>,
+    approve_plan: Option<bool>,
+    prompts: Option<PathBuf>,
+    /// Roles that are added, or replace those of the same name.
+    #[serde(default)]
+    roles: Vec<Role>,
+    paths: Option<SomePaths>,
+    mender: Option<String>,
+    planner: Option<String>,
+    requirer: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SomePaths {
+    requirements: Option<Vec<String>>,
+    plan: Option<Vec<String>>,
+    work: Option<Vec<String>>,
+    review: Option<Vec<String>>,
+}
+
+impl Settings {
+    pub(super) fn over_defaults(self) -> Result<Quests, Report> {
+        let usage = |message: String| Report::new(Code::Usage, message);
+        let slots = self.slots.unwrap_or(3);
+        if !(1..=MAX_SLOTS).contains(&slots) {
+            return Err(
+                usage(format!("quests.slots = {slots} is out of range")).hint(format_args!("from 1 to {MAX_SLOTS}"))
+            );
+        }
+        let ward_limit_ms = self.ward_limit_ms.unwrap_or(WARD_LIMIT_MS);
+        if !(MIN_WARD_MS..=MAX_WARD_MS).contains(&ward_limit_ms) {
+            let message = format!("quests.ward_limit_ms = {ward_limit_ms} is out of range");
+            return Err(usage(message).hint(format_args!("from {MIN_WARD_MS} to {MAX_WARD_MS}")));
+        }
+        let usual = Table::default();
+        let mut roles = usual.roles;
+        for role in self.roles {
+            match roles.iter_mut().find(|known| known.name == role.name) {
+                Some(known) => *known = role,
+                None => roles.push(role),
+            }
+        }
+        let paths = self.paths.unwrap_or_default();
+        let table = Table {
+            roles,
+            paths: Paths {
+                requirements: paths.requirements.unwrap_or(usual.paths.requirements),
+                plan: paths.plan.unwrap_or(usual.paths.plan),
+                work: paths.work.unwrap_or(usual.paths.work),
+                review: paths.review.unwrap_or(usual.paths.review),
+            },
+            mender: self.mender.unwrap_or(usual.mender),
+            planner: self.planner.unwrap_or(usual.planner),
+            requirer: self.requirer.unwrap_or(usual.requirer),
+        };
+        table.check().map_err(|bad| usage(format!("[quests] in the configuration is wrong: {bad}")))?;
+        Ok(Quests {
+            slots,
+            ward: self.ward.filter(|ward| !ward.trim().is_empty()),
+            ward_limit_ms,
+            isolation: self.isolation,
+            approve_plan: self.approve_plan.unwrap_or(false),
+            prompts: self.prompts.unwrap_or_else(|| PROMPTS.into()),
+            table,
+        })
+    }
+}
+
+impl Quests {
+    /// The table with what each role is told: by its own line in the settings, by the project's file, or by the built-in one.
+    pub fn briefed(&self, root: &Path) -> Result<Table, Report> {
+        let folder = root.join(&self.prompts);
+        let mut table = self.table.clone();
+        for role in table.roles.iter_mut().filter(|role| role.prompt.is_empty()) {
+            let file = folder.join(format!("{}.md", role.name));
+            role.prompt = match std::fs::read_to_string(&file) {
+                Ok(own) => own,
+                Err(error) if error.kind() == ErrorKind::NotFound => built_in(&role.name).to_owned(),
+                Err(error) => return Err(error).context(format_args!("{} cannot be read", file.display())),
+            };
+        }
+        Ok(table)
+    }
+}
+
+/// What a role is told when the project says nothing else.
+fn built_in(role: &str) -> &'static str {
+    match role {
+        "chaoswhisperer" => include_str!("../../../prompts/chaoswhisperer.md"),
+        "pathseeker" => include_str!("../../../prompts/pathseeker.md"),
+        "codeweaver" => include_str!("../../../prompts/codeweaver.md"),
+        "siegemaster" => include_str!("../../../prompts/siegemaster.md"),
+        "lawbringer" => include_str!("../../../prompts/lawbringer.md"),
+        "spiritmender" => include_str!("../../../prompts/spiritmender.md"),
+        _ => "",
+    }
+}

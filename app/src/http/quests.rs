@@ -1,0 +1,234 @@
+//! Quests over HTTP. A quest is named by its id or by the beginning of it.
+
+use super::error::{ApiError, Body, Path};
+use super::runs::Wishes;
+use super::{Accepted, Api};
+use crate::clock;
+use crate::config::Isolated;
+use crate::quest_document::{QuestDocument, QuestWord};
+use crate::quests;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use hatchery_core::quest::{Status, StepId, StepPlan};
+use hatchery_core::usage::Money;
+use hatchery_core::{Command, QuestId, Refusal, Timestamp, budget};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewQuest {
+    /// What is wanted. At most 256 KiB of UTF-8.
+    request: String,
+    /// How many of its agents may be at work at once.
+    #[schema(minimum = 1, maximum = 64)]
+    slots: Option<u32>,
+    /// The command that says whether the work is good. Guessed from the project's files if not given; empty for none.
+    ward: Option<String>,
+    /// How long the ward may take.
+    #[schema(minimum = 1_000, maximum = 86_400_000)]
+    ward_limit_ms: Option<u64>,
+    /// Where steps are worked on: `worktree` or `none`.
+    isolation: Option<Isolated>,
+    /// Ask a person for consent before the plan is carried out.
+    approve_plan: Option<bool>,
+    /// What its agents may use in all, in dollars, such as `5` or `0.25`.
+    budget: Option<String>,
+    /// Begin nothing until the quest is resumed.
+    #[serde(default)]
+    hold: bool,
+    /// The plan, if it is made already.
+    #[serde(default)]
+    steps: Vec<StepPlan>,
+    /// How its agents are run.
+    #[serde(default)]
+    with: Wishes,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetQuestBudget {
+    /// In dollars, such as `5` or `0.25`. None takes the ceiling away.
+    limit: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct QuestList {
+    /// The newest last.
+    pub quests: Vec<QuestLine>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct QuestLine {
+    pub id: QuestId,
+    pub request: String,
+    pub state: QuestWord,
+    /// Steps of the plan that are complete.
+    pub complete: usize,
+    /// Steps of the plan.
+    pub steps: usize,
+    pub running: usize,
+    /// Questions about it that are open.
+    pub questions: usize,
+    pub failed: usize,
+    pub spent: Money,
+    pub created: Timestamp,
+    pub changed: Timestamp,
+}
+
+/// All quests.
+#[utoipa::path(get, path = "/api/quests", operation_id = "list_quests", tag = "quests", responses((status = 200, description = "The newest last", body = QuestList)))]
+pub async fn list(State(api): State<Api>) -> Json<QuestList> {
+    let world = api.handle.view();
+    let mut quests: Vec<QuestLine> =
+        world.quests().filter_map(|(id, _)| QuestDocument::of(&world, id)).map(|quest| line(&quest)).collect();
+    quests.sort_by_key(|quest| (quest.created, quest.id));
+    Json(QuestList { quests })
+}
+
+/// Begin a quest. The answer's id is the quest's.
+#[utoipa::path(post, path = "/api/quests", operation_id = "new_quest", tag = "quests", request_body = NewQuest,
+    responses((status = 201, description = "Begun, or held", body = super::AcceptedBody)))]
+pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(StatusCode, Accepted), ApiError> {
+    let NewQuest { request, slots, ward, ward_limit_ms, isolation, approve_plan, budget, hold, steps, with } = body.0;
+    let spec = api.habits.spec(None, None, with)?;
+    let id = clock::new_quest_id();
+    let wish = quests::Wish { request, slots, ward, ward_limit_ms, isolation, approve_plan };
+    let (project, settings) = (api.habits.project.clone(), api.habits.quests.clone());
+    let chartered = tokio::task::spawn_blocking(move || quests::charter(&project, &settings, id, wish, spec)).await;
+    let charter =
+        chartered.map_err(|error| unusable(&error.to_string()))?.map_err(|report| unusable(&report.message))?;
+    let budget = budget.map(|text| amount(&text)).transpose()?;
+    let start = hatchery_core::quest::Start { hold, steps, ..Default::default() };
+    let command = Command::CreateQuest { quest: id, charter: Box::new(charter), budget, start };
+    let records = api.handle.submit(command).await?;
+    Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records)))
+}
+
+/// Take in a quest that was exported. It is held until it is resumed; what was complete stays complete.
+#[utoipa::path(post, path = "/api/quests/import", operation_id = "import_quest", tag = "quests", request_body = QuestDocument,
+    responses((status = 201, description = "Taken in, under a new id if its own is taken", body = super::AcceptedBody)))]
+pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result<(StatusCode, Accepted), ApiError> {
+    let document = body.0;
+    let taken = api.handle.view().quest(document.id).is_some();
+    let id = if taken { clock::new_quest_id() } else { document.id };
+    let spec = api.habits.spec(None, None, Wishes::by(document.harness.clone()))?;
+    let (project, settings) = (api.habits.project.clone(), api.habits.quests.clone());
+    let budget = document.budget;
+    let imported = tokio::task::spawn_blocking(move || quests::imported(&project, &settings, id, document, spec)).await;
+    let (charter, start) =
+        imported.map_err(|error| unusable(&error.to_string()))?.map_err(|report| unusable(&report.message))?;
+    let command = Command::CreateQuest { quest: id, charter: Box::new(charter), budget, start };
+    let records = api.handle.submit(command).await?;
+    Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records)))
+}
+
+/// A quest with its steps: the same as its `quest.json`.
+#[utoipa::path(get, path = "/api/quests/{quest}", operation_id = "show_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
+    responses((status = 200, description = "As it is now", body = QuestDocument)))]
+pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<QuestDocument>, ApiError> {
+    let id = find(&api, &reference.0)?;
+    let document = QuestDocument::of(&api.handle.view(), id).ok_or(Refusal::UnknownQuest(id))?;
+    Ok(Json(document))
+}
+
+/// Begin nothing more, and stop those at work. They go on when the quest does.
+#[utoipa::path(post, path = "/api/quests/{quest}/pause", operation_id = "pause_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
+    responses((status = 200, description = "Paused; nothing is marked as failed", body = super::AcceptedBody)))]
+pub async fn pause(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+    let quest = find(&api, &reference.0)?;
+    tell(&api, quest, Command::PauseQuest { quest }).await
+}
+
+/// Go on with a quest that is paused or held.
+#[utoipa::path(post, path = "/api/quests/{quest}/resume", operation_id = "resume_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
+    responses((status = 200, description = "It goes on", body = super::AcceptedBody)))]
+pub async fn resume(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+    let quest = find(&api, &reference.0)?;
+    tell(&api, quest, Command::ResumeQuest { quest }).await
+}
+
+/// End a quest as it is, for good. Its agents are stopped, and its worktrees are kept as rescue refs.
+#[utoipa::path(post, path = "/api/quests/{quest}/abandon", operation_id = "abandon_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
+    responses((status = 200, description = "Abandoned", body = super::AcceptedBody)))]
+pub async fn abandon(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+    let quest = find(&api, &reference.0)?;
+    tell(&api, quest, Command::AbandonQuest { quest }).await
+}
+
+/// Set a ceiling for what the agents of a quest may use in all.
+#[utoipa::path(post, path = "/api/quests/{quest}/budget", operation_id = "set_quest_budget", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")), request_body = SetQuestBudget,
+    responses((status = 200, description = "Set; what waited for it goes on", body = super::AcceptedBody)))]
+pub async fn set_budget(
+    State(api): State<Api>,
+    reference: Path<String>,
+    body: Body<SetQuestBudget>,
+) -> Result<Accepted, ApiError> {
+    let quest = find(&api, &reference.0)?;
+    let limit = body.0.limit.map(|text| amount(&text)).transpose()?;
+    tell(&api, quest, Command::SetQuestBudget { quest, limit }).await
+}
+
+/// Try a failed step again. What was blocked by it waits for it again.
+#[utoipa::path(post, path = "/api/quests/{quest}/steps/{step}/retry", operation_id = "retry_step", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one"), ("step" = String, Path, description = "The id of a step")),
+    responses((status = 200, description = "It waits for a slot", body = super::AcceptedBody)))]
+pub async fn retry(State(api): State<Api>, of: Path<(String, String)>) -> Result<Accepted, ApiError> {
+    let (reference, step) = of.0;
+    let quest = find(&api, &reference)?;
+    let step: StepId = step.parse()?;
+    tell(&api, quest, Command::RetryStep { quest, step }).await
+}
+
+async fn tell(api: &Api, quest: QuestId, command: Command) -> Result<Accepted, ApiError> {
+    let records = api.handle.submit(command).await?;
+    Ok(Accepted::new(quest.to_string(), &records))
+}
+
+/// Which quest is meant: an id, or the beginning of one.
+fn find(api: &Api, reference: &str) -> Result<QuestId, ApiError> {
+    let world = api.handle.view();
+    let mut meant = world.quests().map(|(id, _)| id).filter(|id| id.to_string().starts_with(reference));
+    let shown: String = reference.chars().take(64).collect();
+    match (meant.next(), meant.next()) {
+        (Some(one), None) if !reference.is_empty() => Ok(one),
+        (Some(one), Some(other)) if !reference.is_empty() => Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "ambiguous",
+            format!("`{shown}` may mean {one} or {other}"),
+            "write more of the id",
+        )),
+        _ => Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            "unknown_quest",
+            format!("there is no quest `{shown}`"),
+            "`hatchery quest list` shows the quests",
+        )),
+    }
+}
+
+fn amount(text: &str) -> Result<Money, ApiError> {
+    let bad = || ApiError::bad("bad_amount", format!("`{text}` is no amount of dollars"), "for example 5 or 0.25");
+    budget::amount(text).ok_or_else(bad)
+}
+
+fn unusable(why: &str) -> ApiError {
+    ApiError::bad("unusable", why, "mend it and ask again")
+}
+
+fn line(quest: &QuestDocument) -> QuestLine {
+    let count = |status| quest.steps.iter().filter(|step| step.status == status).count();
+    let (complete, steps) = quest.progress();
+    QuestLine {
+        id: quest.id,
+        request: quest.request.lines().next().unwrap_or_default().chars().take(200).collect(),
+        state: quest.state,
+        complete,
+        steps,
+        running: count(Status::Running) + count(Status::WaitingForRole),
+        questions: quest.steps.iter().filter(|step| step.question.is_some()).count(),
+        failed: count(Status::Failed),
+        spent: quest.spent.cost,
+        created: quest.created,
+        changed: quest.changed,
+    }
+}

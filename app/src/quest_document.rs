@@ -1,0 +1,223 @@
+//! A quest as people and programs see it: what the API answers, what `quest.json` holds, and what is exported. Made from the world and
+//! from nothing else. `docs/quest-json.md` describes it.
+
+use hatchery_core::quest::{
+    Brief, Charter, Isolation, Next, Note, Quest, QuestState, Requirements, Status, Step, StepId, StepPlan, StepState,
+    WardSpec, Work,
+};
+use hatchery_core::roles::{Phase, Table};
+use hatchery_core::run::RunState;
+use hatchery_core::usage::{Money, Usage};
+use hatchery_core::{AgentId, EventId, QuestId, Timestamp, World};
+use serde::{Deserialize, Serialize};
+
+/// The version of the form. A change that readers have to know of raises it.
+pub const SCHEMA: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestDocument {
+    /// The version of this form: 1.
+    pub schema: u32,
+    pub id: QuestId,
+    /// The last event that it shows.
+    pub version: EventId,
+    pub request: String,
+    pub state: QuestWord,
+    pub created: Timestamp,
+    pub changed: Timestamp,
+    /// When it was completed or abandoned.
+    pub ended: Option<Timestamp>,
+    pub slots: u32,
+    pub harness: String,
+    pub ward: Option<WardSpec>,
+    /// The git branch that has the work, when each step has a worktree of its own.
+    pub branch: Option<String>,
+    pub approve_plan: bool,
+    pub budget: Option<Money>,
+    pub spent: Usage,
+    pub requirements: Option<Requirements>,
+    /// In the order of the plan; the review is the last.
+    pub steps: Vec<StepDocument>,
+    /// Who does what, without what the roles are told.
+    pub table: Table,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestWord {
+    Open,
+    Paused,
+    Complete,
+    Abandoned,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepDocument {
+    pub id: StepId,
+    pub phase: Phase,
+    pub name: String,
+    pub description: String,
+    pub depends_on: Vec<StepId>,
+    pub files_to_create: Vec<String>,
+    pub files_to_modify: Vec<String>,
+    pub observables: Vec<String>,
+    pub status: Status,
+    /// What it does or waits for, in a few words.
+    pub doing: Option<String>,
+    /// The agent that works on it now.
+    pub agent: Option<AgentId>,
+    /// The open question about it.
+    pub question: Option<EventId>,
+    pub since: Timestamp,
+    /// How often an agent was set to work on it.
+    pub attempts: u32,
+    pub agents: Vec<HandDocument>,
+    /// What was accomplished, as its last agent said.
+    pub summary: Option<String>,
+    /// What happened to it, the latest last.
+    pub history: Vec<Note>,
+}
+
+/// Somebody who works or worked on a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HandDocument {
+    pub agent: AgentId,
+    pub role: String,
+    /// The harness's own name for its conversation.
+    pub session: Option<String>,
+}
+
+impl QuestDocument {
+    pub fn of(world: &World, id: QuestId) -> Option<Self> {
+        let (quest, charter) = (world.quest(id)?, world.charter(id)?);
+        let mut steps: Vec<(&StepId, &Step)> = quest.steps.iter().collect();
+        steps.sort_by_key(|(_, step)| (step.phase, step.number));
+        let (state, ended) = match quest.state {
+            QuestState::Open => (QuestWord::Open, None),
+            QuestState::Paused => (QuestWord::Paused, None),
+            QuestState::Complete { at } => (QuestWord::Complete, Some(at)),
+            QuestState::Abandoned { at } => (QuestWord::Abandoned, Some(at)),
+        };
+        let mut table = charter.table.clone();
+        table.roles.iter_mut().for_each(|role| role.prompt.clear());
+        Some(Self {
+            schema: SCHEMA,
+            id,
+            version: quest.version,
+            request: charter.request.clone(),
+            state,
+            created: quest.created,
+            changed: quest.changed,
+            ended,
+            slots: charter.slots,
+            harness: charter.spec.harness.clone(),
+            ward: quest.ward.clone(),
+            branch: branch(id, charter),
+            approve_plan: charter.approve_plan,
+            budget: quest.budget,
+            spent: quest.spent,
+            requirements: quest.requirements.clone(),
+            steps: steps.into_iter().map(|(step_id, step)| StepDocument::of(world, quest, step_id, step)).collect(),
+            table,
+        })
+    }
+
+    /// How many steps of the plan are complete, and how many there are.
+    pub fn progress(&self) -> (usize, usize) {
+        let work = self.steps.iter().filter(|step| step.phase == Phase::Work);
+        let complete = work.clone().filter(|step| step.status == Status::Complete).count();
+        (complete, work.count())
+    }
+}
+
+impl StepDocument {
+    fn of(world: &World, quest: &Quest, id: &StepId, step: &Step) -> Self {
+        let plan = quest.plans.get(id);
+        let session = |agent: AgentId| {
+            let talk = world.seat(agent).and_then(|seat| seat.talk.as_ref());
+            talk.map(|talk| talk.session.clone())
+        };
+        let hand = |hand: &hatchery_core::quest::Hand| HandDocument {
+            agent: hand.agent,
+            role: hand.role.clone(),
+            session: session(hand.agent),
+        };
+        let of_plan = |list: fn(&StepPlan) -> Vec<String>| plan.map(list).unwrap_or_default();
+        Self {
+            id: id.clone(),
+            phase: step.phase,
+            name: plan.map_or_else(|| phase_name(step.phase).to_owned(), |plan| plan.name.clone()),
+            description: plan.map(|plan| plan.description.clone()).unwrap_or_default(),
+            depends_on: plan.map(|plan| plan.depends_on.clone()).unwrap_or_default(),
+            files_to_create: of_plan(|plan| plan.files_to_create.clone()),
+            files_to_modify: of_plan(|plan| plan.files_to_modify.clone()),
+            observables: of_plan(|plan| plan.observables.clone()),
+            status: step.status(),
+            doing: doing(world, step),
+            agent: step.agent(),
+            question: step.question,
+            since: step.since,
+            attempts: step.attempts,
+            agents: step.hands.iter().map(hand).collect(),
+            summary: match &step.state {
+                StepState::Complete { summary, .. } => Some(summary.clone()),
+                _ => Some(step.summary.clone()),
+            }
+            .filter(|summary| !summary.is_empty()),
+            history: step.notes.iter().cloned().collect(),
+        }
+    }
+}
+
+/// The branch that has the work of a quest.
+fn branch(id: QuestId, charter: &Charter) -> Option<String> {
+    match charter.isolation {
+        Isolation::None => None,
+        Isolation::Worktree { .. } => Some(format!("hatchery/{id}")),
+    }
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Requirements => "Find out what is wanted",
+        Phase::Plan => "Find the steps",
+        Phase::Work => "",
+        Phase::Review => "Review all of it",
+    }
+}
+
+fn doing(world: &World, step: &Step) -> Option<String> {
+    let next = |next: &Next| match next {
+        Next::Begin { role, brief } => match brief {
+            Brief::Begin => role.clone(),
+            Brief::Continue { .. } => format!("{role}, from where the last one left off"),
+            Brief::Mend { .. } => format!("{role}, because the ward is red"),
+            Brief::Reconcile { .. } => format!("{role}, because of a conflict"),
+            Brief::FollowUp { from, .. } => format!("{role}, for the {from}"),
+        },
+        Next::Resume { role, .. } => format!("{role} goes on"),
+        Next::Ward => "the ward".into(),
+        Next::Merge => "the merge".into(),
+    };
+    match &step.state {
+        StepState::Pending | StepState::Complete { .. } => None,
+        StepState::Queued(then) => Some(next(then)),
+        StepState::Running(Work::Agent { role, agent, signal, .. }) => Some(match signal {
+            Some(signal) => format!("{role} has signalled {}", signal.kind()),
+            None => match world.run(*agent).map(|run| &run.state) {
+                Some(RunState::Starting | RunState::Spawned { .. }) => format!("{role} starts"),
+                Some(RunState::Stopping { .. }) => format!("{role} is being stopped"),
+                _ => role.clone(),
+            },
+        }),
+        StepState::Running(Work::Ward(_)) => Some("the ward runs".into()),
+        StepState::Running(Work::Merge(_)) => Some("it is merged".into()),
+        StepState::Asking(then) => Some(format!("then {}", next(then))),
+        StepState::Parked { role, .. } => Some(format!("{role} waits for a better moment")),
+        StepState::Blocked => Some("a step that it depends on has failed".into()),
+        StepState::Failed { why, .. } => Some(why.clone()),
+    }
+}

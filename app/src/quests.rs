@@ -1,0 +1,101 @@
+//! How a quest begins: what somebody wishes, the project's settings and the project's files become its charter.
+
+use crate::config::{self, Isolated};
+use crate::project::Project;
+use crate::quest_document::QuestDocument;
+use crate::report::{Code, Report};
+use hatchery_core::QuestId;
+use hatchery_core::quest::{Charter, Isolation, Start, Status, StepPlan, WardSpec};
+use hatchery_core::roles::Phase;
+use hatchery_core::run::RunSpec;
+
+/// How a quest differs from what is usual here.
+#[derive(Debug)]
+pub struct Wish {
+    pub request: String,
+    pub slots: Option<u32>,
+    /// Guessed when there is none; empty for no ward.
+    pub ward: Option<String>,
+    pub ward_limit_ms: Option<u64>,
+    pub isolation: Option<Isolated>,
+    pub approve_plan: Option<bool>,
+}
+
+/// Looks at the project's files, so it may take a moment.
+pub fn charter(
+    project: &Project,
+    usual: &config::Quests,
+    id: QuestId,
+    wish: Wish,
+    spec: RunSpec,
+) -> Result<Charter, Report> {
+    let Wish { request, slots, ward, ward_limit_ms, isolation, approve_plan } = wish;
+    let limit_ms = ward_limit_ms.unwrap_or(usual.ward_limit_ms);
+    let named = |command: String| WardSpec { command, limit_ms, guessed_from: None };
+    let ward = match ward.or_else(|| usual.ward.clone()) {
+        Some(command) if command.trim().is_empty() => None,
+        Some(command) => Some(named(command)),
+        None => None,
+    };
+    Ok(Charter {
+        request,
+        slots: slots.unwrap_or(usual.slots),
+        spec,
+        ward,
+        isolation: isolate(project, id, isolation.or(usual.isolation))?,
+        approve_plan: approve_plan.unwrap_or(usual.approve_plan),
+        table: usual.briefed(project.root())?,
+    })
+}
+
+/// The charter of a quest that was exported, and how far it had come.
+pub fn imported(
+    project: &Project,
+    usual: &config::Quests,
+    id: QuestId,
+    document: QuestDocument,
+    spec: RunSpec,
+) -> Result<(Charter, Start), Report> {
+    if document.schema != crate::quest_document::SCHEMA {
+        let message = format!("it is of form {}, and this program knows form 1", document.schema);
+        return Err(Report::new(Code::Usage, message));
+    }
+    let isolation = match document.branch {
+        Some(_) => Isolated::Worktree,
+        None => Isolated::None,
+    };
+    let mut table = usual.briefed(project.root())?;
+    let briefed = table.clone();
+    table = document.table;
+    for role in &mut table.roles {
+        role.prompt = briefed.role(&role.name).map(|known| known.prompt.clone()).unwrap_or_default();
+    }
+    let charter = Charter {
+        request: document.request,
+        slots: document.slots,
+        spec,
+        ward: document.ward,
+        isolation: isolate(project, id, Some(isolation))?,
+        approve_plan: document.approve_plan,
+        table,
+    };
+    let complete = document.steps.iter().filter(|step| step.status == Status::Complete);
+    let complete = complete.map(|step| (step.id.clone(), step.summary.clone().unwrap_or_default())).collect();
+    let work = document.steps.into_iter().filter(|step| step.phase == Phase::Work);
+    let steps = work.map(|step| StepPlan {
+        id: step.id,
+        name: step.name,
+        description: step.description,
+        depends_on: step.depends_on,
+        files_to_create: step.files_to_create,
+        files_to_modify: step.files_to_modify,
+        observables: step.observables,
+    });
+    let start = Start { hold: true, requirements: document.requirements, steps: steps.collect(), complete };
+    Ok((charter, start))
+}
+
+fn isolate(project: &Project, id: QuestId, wish: Option<Isolated>) -> Result<Isolation, Report> {
+    let _ = (project, id, wish);
+    Ok(Isolation::None)
+}
