@@ -5,6 +5,7 @@ use crate::config::{Auth, Config};
 use crate::engine::{self, Engine, EngineError, SubmitError};
 use crate::http::{self, Api, Guard, Habits, Limits};
 use crate::project::{DaemonFile, Lock, Project};
+use crate::quest_file;
 use crate::report::{Code, Context as _, Report};
 use crate::runner::{self, Workshop};
 use crate::store::{self, StoreError};
@@ -115,6 +116,7 @@ impl Daemon {
     pub async fn serve(self, mut farewell: Farewell) -> Result<Lock, Report> {
         let handle = self.engine.handle.clone();
         let runner = tokio::spawn(runner::run(self.workshop, handle.plan()));
+        let files = tokio::spawn(quest_file::keep(self.project.clone(), handle.clone()));
         let closing = self.closing.subscribe();
         let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));
         let mut engine = tokio::task::spawn_blocking(|| self.engine.join());
@@ -126,6 +128,7 @@ impl Daemon {
         self.closing.send_replace(true);
         server.await.context("the server did not end well")?;
         runner.abort();
+        files.abort();
         handle.stop();
         let ended = match ended {
             Some(ended) => ended,

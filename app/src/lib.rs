@@ -18,6 +18,7 @@ pub mod postbox;
 pub mod processes;
 pub mod project;
 pub mod quest_document;
+pub mod quest_file;
 pub mod quests;
 pub mod report;
 pub mod run_folder;
