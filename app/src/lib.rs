@@ -25,3 +25,4 @@ pub mod spool;
 pub mod store;
 pub mod transcripts;
 pub mod transfer;
+pub mod worktree;

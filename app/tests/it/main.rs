@@ -16,3 +16,4 @@ mod store_differential;
 mod store_postgres;
 mod support;
 mod survive;
+mod worktree;
