@@ -27,6 +27,7 @@ mod paint;
 mod ps;
 mod quest;
 mod rename;
+mod rescue;
 mod rewind;
 mod run;
 mod runs;
@@ -116,6 +117,7 @@ enum Command {
     Mcp(mcp::Args),
     Export(export::Args),
     Import(import::Args),
+    Rescue(rescue::Args),
     Fsck(fsck::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -182,6 +184,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Mcp(args) => mcp::run(&context, &args),
         Command::Export(args) => export::run(&context, &args),
         Command::Import(args) => import::run(&context, &args),
+        Command::Rescue(args) => rescue::run(&context, &args),
         Command::Fsck(args) => fsck::run(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),
         Command::Completions(args) => completions::run(&args),

@@ -1,5 +1,5 @@
-//! The launcher: the small process that holds an agent's process, so that the daemon may come and go. It starts it, passes on
-//! what the inbox says, collects everything that descends from it, and writes down how it ended.
+//! The launcher: the small process that holds an agent's process, or a ward's, so that the daemon may come and go. It starts it, passes
+//! on what the inbox says, ends it when its time is over, collects everything that descends from it, and writes down how it ended.
 //!
 //! It is the process's parent and the reaper of its orphans, so a number it sends a signal to is never somebody else's, and
 //! nothing that the process starts gets out of reach, in whatever session or group it hides. Should the launcher itself be
@@ -10,23 +10,37 @@
 //!                                   └── process.json, exit.json ───────────────────┘
 //! ```
 
+mod ear;
+
 use crate::processes;
-use crate::run_folder::{Ended, Launch, Order, RunFolder, Started, lock_talk};
+use crate::run_folder::{Cut, Ended, Errand, LAUNCHER_MARK, Launch, Order, RunFolder, Started, lock_talk};
 use crate::spool::Tail;
+use ear::Ear;
 use hatchery_core::outcome::Exit;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long those that the process left behind may take to end after it.
 const LEFTOVERS_GRACE: Duration = Duration::from_secs(1);
 /// How often a tree is looked through again for what was forked while it was killed.
 const KILL_PAUSE: Duration = Duration::from_millis(20);
+
+/// Starts a launcher on a folder that is ready for it, and does not wait for it: it outlives us. One too many is harmless.
+pub fn send(program: &Path, folder: &RunFolder) -> io::Result<()> {
+    let mut launcher = tokio::process::Command::new(program);
+    launcher.arg("launch").arg(folder.path()).current_dir(folder.path());
+    launcher.env_clear().env(LAUNCHER_MARK, folder.mark()).stdin(Stdio::null()).stdout(Stdio::null());
+    launcher.stderr(File::create(folder.path().join("launcher.log"))?);
+    // Not ours to end. When it ends before us, the runtime collects it.
+    launcher.kill_on_drop(false).spawn().map(drop)
+}
 
 /// Plays one attempt from its start to its end. An attempt that has begun already is left alone.
 pub fn run(folder: &RunFolder) -> io::Result<()> {
@@ -35,15 +49,26 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
         return Ok(());
     }
     let launch = folder.launch()?.ok_or_else(|| io::Error::other("there is nothing to launch"))?;
-    let problem = match lock_talk(folder, &launch.session) {
-        Ok(Some(talk)) => match start(folder, &launch) {
-            Ok(pid) => return hold(folder, pid, talk),
+    let problem = match claim(folder, &launch.errand) {
+        Ok(talk) => match start(folder, &launch) {
+            Ok(held) => return hold(folder, held, talk),
             Err(error) => format!("{} could not be started: {error}", launch.program.display()),
         },
-        Ok(None) => format!("another process has the conversation {}", launch.session),
-        Err(error) => format!("the conversation {} could not be locked: {error}", launch.session),
+        Err(problem) => problem,
     };
-    folder.write_ended(&Ended { exit: Exit::Unknown, problem: Some(problem) })
+    folder.write_ended(&Ended::before_it_began(Exit::Unknown, problem))
+}
+
+/// What nobody else may have meanwhile: a conversation, if it has one.
+fn claim(folder: &RunFolder, errand: &Errand) -> Result<Option<File>, String> {
+    match errand {
+        Errand::Ward { .. } => Ok(None),
+        Errand::Talk { session, .. } => match lock_talk(folder, session) {
+            Ok(Some(talk)) => Ok(Some(talk)),
+            Ok(None) => Err(format!("another process has the conversation {session}")),
+            Err(error) => Err(format!("the conversation {session} could not be locked: {error}")),
+        },
+    }
 }
 
 /// The process, and the way to its ear. A process that does not listen must not keep us from stopping it, so what is said
@@ -51,6 +76,16 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
 struct Held {
     pid: u32,
     mouth: Option<Sender<String>>,
+    /// Where what it says is written down, if not by itself.
+    ear: Option<Ear>,
+    time: Option<Time>,
+}
+
+/// How long it may take.
+#[derive(Clone, Copy)]
+struct Time {
+    deadline: Instant,
+    grace: Duration,
 }
 
 fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Held> {
@@ -61,23 +96,37 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Held> {
     })?;
     processes::adopt_orphans()?;
     let append = |path| OpenOptions::new().append(true).create(true).open(path);
-    let mut child = Command::new(&launch.program)
-        .args(&launch.args)
-        .env_clear()
-        .envs(&launch.env)
-        .current_dir(&launch.folder)
-        .stdin(Stdio::piped())
-        .stdout(append(folder.stdout())?)
-        .stderr(append(folder.stderr())?)
-        .process_group(0)
-        .spawn()?;
+    let mut command = Command::new(&launch.program);
+    command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.folder).process_group(0);
+    let heard = match launch.errand {
+        Errand::Talk { .. } => {
+            command.stdin(Stdio::piped()).stdout(append(folder.stdout())?).stderr(append(folder.stderr())?);
+            None
+        }
+        Errand::Ward { .. } => {
+            let (heard, said) = io::pipe()?;
+            command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
+            Some(heard)
+        }
+    };
+    let mut child = command.spawn()?;
+    let began = Instant::now();
+    // Our end of what it says: open here, it would never be over.
+    drop(command);
     let process = processes::look_up(child.id());
     let started = Started { process, launcher: processes::me(), boot: processes::boot() };
     folder.write_started(&started)?;
     // Nobody needs the environment any more, and there may be keys in it.
     folder.write_launch(&Launch { env: BTreeMap::new(), ..launch.clone() })?;
     let mouth = child.stdin.take().map(speak).transpose()?;
-    Ok(Held { pid: child.id(), mouth })
+    let ear = heard.map(|heard| Ear::open(heard, append(folder.output())?)).transpose()?;
+    let time = match launch.errand {
+        Errand::Talk { .. } => None,
+        Errand::Ward { limit_ms, grace_ms } => began
+            .checked_add(Duration::from_millis(limit_ms))
+            .map(|deadline| Time { deadline, grace: Duration::from_millis(grace_ms) }),
+    };
+    Ok(Held { pid: child.id(), mouth, ear, time })
 }
 
 /// Says one line after the other, until there will be no more or nobody listens.
@@ -103,8 +152,9 @@ enum News {
     Over,
 }
 
-fn hold(folder: &RunFolder, held: Held, _talk: File) -> io::Result<()> {
+fn hold(folder: &RunFolder, mut held: Held, _talk: Option<File>) -> io::Result<()> {
     let pid = held.pid;
+    let ear = held.ear.take();
     let (rung, bell) = channel();
     let listener = OpenOptions::new().read(true).write(true).open(folder.bell())?;
     // Both end with this process: the one waits for a bell that nobody rings any more.
@@ -113,13 +163,16 @@ fn hold(folder: &RunFolder, held: Held, _talk: File) -> io::Result<()> {
         move || listen(listener, &rung)
     })?;
     let orders = Tail::open(&folder.inbox(), 0)?;
-    let commander = Commander { held, orders, stopping: None };
+    let commander = Commander { held, orders, stopping: None, cut: None };
     let commanding = std::thread::Builder::new().name("orders".into()).spawn(move || commander.obey(&bell))?;
     let exit = collect(pid, &rung);
     // Whoever does not hear it has ended already.
     rung.send(Wake::News(News::Over)).ok();
-    commanding.join().map_err(|_| io::Error::other("the orders were not obeyed to the end"))?;
-    folder.write_ended(&Ended { exit, problem: None })
+    let cut = commanding.join().map_err(|_| io::Error::other("the orders were not obeyed to the end"))?;
+    if let Some(ear) = ear {
+        ear.close();
+    }
+    folder.write_ended(&Ended { exit, problem: None, cut })
 }
 
 enum Wake {
@@ -164,6 +217,7 @@ struct Commander {
     held: Held,
     orders: Tail,
     stopping: Option<Stopping>,
+    cut: Option<Cut>,
 }
 
 /// How far a stop has got.
@@ -179,13 +233,14 @@ enum Blow {
 }
 
 impl Commander {
-    fn obey(mut self, bell: &Receiver<Wake>) {
+    /// Until nothing is left of the process. Says whether it had to be ended.
+    fn obey(mut self, bell: &Receiver<Wake>) -> Option<Cut> {
         loop {
             self.read_orders();
             let patience = match &self.stopping {
                 Some(Stopping { next: Blow::Kill, grace }) if grace.is_zero() => Some(KILL_PAUSE),
                 Some(stopping) => Some(stopping.grace),
-                None => None,
+                None => self.held.time.map(|time| time.deadline.saturating_duration_since(Instant::now())),
             };
             let wake = match patience {
                 Some(patience) => bell.recv_timeout(patience),
@@ -199,8 +254,11 @@ impl Commander {
                     self.signal_tree(Signal::TERM);
                     self.stopping = Some(stopping);
                 }
-                Ok(Wake::News(News::Over)) | Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => self.strike(),
+                Ok(Wake::News(News::Over)) | Err(RecvTimeoutError::Disconnected) => return self.cut,
+                Err(RecvTimeoutError::Timeout) => match (&self.stopping, self.held.time) {
+                    (None, Some(time)) => self.stop(Cut::OutOfTime, time.grace),
+                    (None, None) | (Some(_), _) => self.strike(),
+                },
             }
         }
     }
@@ -219,7 +277,7 @@ impl Commander {
                 match serde_json::from_slice(&line.bytes) {
                     Ok(Order::Say { line, .. }) => self.say(line),
                     Ok(Order::End) => self.held.mouth = None,
-                    Ok(Order::Stop { grace_ms }) => self.stop(Duration::from_millis(grace_ms)),
+                    Ok(Order::Stop { grace_ms }) => self.stop(Cut::Stopped, Duration::from_millis(grace_ms)),
                     Err(error) => eprintln!("an order cannot be read: {error}"),
                 }
             }
@@ -231,8 +289,9 @@ impl Commander {
         self.held.mouth.take_if(|mouth| mouth.send(line).is_err());
     }
 
-    fn stop(&mut self, grace: Duration) {
+    fn stop(&mut self, cut: Cut, grace: Duration) {
         if self.stopping.is_none() {
+            self.cut = Some(cut);
             self.held.mouth = None;
             processes::signal(self.held.pid, Signal::INT);
             self.stopping = Some(Stopping { grace, next: Blow::Terminate });

@@ -28,3 +28,5 @@ pub mod spool;
 pub mod store;
 pub mod transcripts;
 pub mod transfer;
+pub mod ward;
+pub mod worktree;

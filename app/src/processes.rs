@@ -51,7 +51,7 @@ pub fn sweep(name: &str, value: &str) -> usize {
 /// How often the process table is looked through for those that were forked meanwhile.
 const SWEEPS: usize = 100;
 
-pub use platform::{Pulse, adopt_orphans, began, below, boot, marked};
+pub use platform::{Pulse, adopt_orphans, began, below, boot, marked, staying_in};
 
 #[cfg(target_os = "linux")]
 mod platform {
@@ -59,6 +59,7 @@ mod platform {
     use rustix::process::{Pid, PidfdFlags};
     use std::collections::BTreeMap;
     use std::os::fd::OwnedFd;
+    use std::path::Path;
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
 
@@ -132,6 +133,14 @@ mod platform {
         all().filter(|pid| *pid != me).filter(carries).collect()
     }
 
+    /// The names of the programs that are in a folder or below it. Nothing where that cannot be known.
+    pub fn staying_in(folder: &Path) -> Option<Vec<String>> {
+        let is_inside =
+            |pid: &u32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
+        let name = |pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+        Some(all().filter(is_inside).filter_map(name).map(|name| name.trim_end().to_owned()).collect())
+    }
+
     struct Stat {
         parent: u32,
         began: u64,
@@ -161,6 +170,7 @@ mod platform {
 mod platform {
     use hatchery_core::run::Process;
     use rustix::process::Pid;
+    use std::path::Path;
 
     /// Cannot be felt here.
     #[derive(Debug)]
@@ -196,5 +206,9 @@ mod platform {
 
     pub fn marked(_name: &str, _value: &str) -> Vec<u32> {
         Vec::new()
+    }
+
+    pub fn staying_in(_folder: &Path) -> Option<Vec<String>> {
+        None
     }
 }

@@ -8,10 +8,13 @@
 //! | `bell` | daemon | a FIFO: the inbox has grown |
 //! | `process.json` | launcher | the process is there |
 //! | `stdout.jsonl`, `stderr.log` | the process | what it says |
+//! | `output.log` | launcher | what a ward says, both in one |
 //! | `exit.json` | launcher | the process is gone, and everything that it started |
 //! | `token` | daemon | opens the API for this attempt's tools, and for nothing else |
 //! | `calls.jsonl` | tools | what the agent asked of us |
 //! | `lock` | launcher | held for as long as it lives |
+//!
+//! A ward is held in the same way, in a folder of its own, and has no `stdout.jsonl`, `token` or `calls.jsonl`.
 
 use crate::clock;
 use crate::project::{self, LOOKER_PAUSE, Project, flock};
@@ -51,16 +54,29 @@ pub struct RunFolder {
 /// What to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
-    pub of: Fence,
+    #[serde(flatten)]
+    pub errand: Errand,
     pub program: PathBuf,
     pub args: Vec<String>,
     /// All of it: nothing is inherited.
     pub env: BTreeMap<String, String>,
     pub folder: PathBuf,
-    /// The conversation inside the harness. No two processes may have the same.
-    pub session: String,
-    /// The one that it begins as a copy of.
-    pub copy_of: Option<String>,
+}
+
+/// What it is started for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Errand {
+    /// An agent, which is spoken to and answers line by line.
+    Talk {
+        of: Fence,
+        /// The conversation inside the harness. No two processes may have the same.
+        session: String,
+        /// The one that it begins as a copy of.
+        copy_of: Option<String>,
+    },
+    /// A ward, which hears nothing and has only so much time.
+    Ward { limit_ms: u64, grace_ms: u64 },
 }
 
 /// What the launcher is told.
@@ -91,6 +107,24 @@ pub struct Ended {
     /// Why it could not even be started.
     #[serde(default)]
     pub problem: Option<String>,
+    /// Why it was not left to end by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+}
+
+/// Why a process was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    Stopped,
+    OutOfTime,
+}
+
+impl Ended {
+    /// There never was a process.
+    pub fn before_it_began(exit: Exit, problem: String) -> Self {
+        Self { exit, problem: Some(problem), cut: None }
+    }
 }
 
 impl RunFolder {
@@ -115,6 +149,10 @@ impl RunFolder {
         self.path.join("stderr.log")
     }
 
+    pub fn output(&self) -> PathBuf {
+        self.path.join("output.log")
+    }
+
     pub fn inbox(&self) -> PathBuf {
         self.path.join("inbox.jsonl")
     }
@@ -133,14 +171,12 @@ impl RunFolder {
 
     /// Makes the folder with what must be there before anybody looks. Harmless when it is there already.
     pub fn prepare(&self) -> io::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
-        for path in [self.stdout(), self.stderr(), self.inbox(), self.calls()] {
-            appending(&path)?;
-        }
-        match rustix::fs::mknodat(rustix::fs::CWD, self.bell(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.make(&[self.stdout(), self.stderr(), self.inbox(), self.calls()])
+    }
+
+    /// The same for a ward.
+    pub fn prepare_ward(&self) -> io::Result<()> {
+        self.make(&[self.output(), self.inbox()])
     }
 
     /// The secret of this attempt, made when it is first asked for.
@@ -240,6 +276,17 @@ impl RunFolder {
     /// The value of [`MARK`] for the processes of this attempt: as unlike any other as the folder is.
     pub fn mark(&self) -> String {
         self.path.display().to_string()
+    }
+
+    fn make(&self, files: &[PathBuf]) -> io::Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
+        for path in files {
+            appending(path)?;
+        }
+        match rustix::fs::mknodat(rustix::fs::CWD, self.bell(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {

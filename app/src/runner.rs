@@ -4,7 +4,7 @@
 mod briefing;
 mod launch;
 mod supervisor;
-mod watch;
+pub mod watch;
 
 use crate::config;
 use crate::engine::{Handle, SubmitError};

@@ -4,13 +4,13 @@
 use super::Workshop;
 use crate::clock;
 use crate::harness::{self, Opening, Start};
+use crate::launcher;
 use crate::project;
-use crate::run_folder::{Ended, LAUNCHER_MARK, Launch, MARK, RunFolder};
+use crate::run_folder::{Ended, Errand, Launch, MARK, RunFolder};
 use hatchery_core::outcome::Exit;
 use hatchery_core::run::{self, Fence, RunSpec, Talk};
 use hatchery_core::{AgentId, World};
 use std::io;
-use std::process::Stdio;
 
 /// Starts the launcher of an attempt, unless it was started before.
 pub fn launch(workshop: &Workshop, world: &World, of: Fence, folder: &RunFolder) -> io::Result<()> {
@@ -21,15 +21,10 @@ pub fn launch(workshop: &Workshop, world: &World, of: Fence, folder: &RunFolder)
         let opening = opening(world, of.agent, &run.spec);
         match describe(workshop, of, &run.spec, folder, &opening, part(world, of.agent))? {
             Ok(launch) => folder.write_launch(&launch)?,
-            Err(problem) => return folder.write_ended(&Ended { exit: Exit::NotStarted, problem: Some(problem) }),
+            Err(problem) => return folder.write_ended(&Ended::before_it_began(Exit::NotStarted, problem)),
         }
     }
-    let mut launcher = tokio::process::Command::new(&workshop.program);
-    launcher.arg("launch").arg(folder.path()).current_dir(folder.path());
-    launcher.env_clear().env(LAUNCHER_MARK, folder.mark()).stdin(Stdio::null()).stdout(Stdio::null());
-    launcher.stderr(std::fs::File::create(folder.path().join("launcher.log"))?);
-    // Not ours to end: it outlives us. When it ends before us, the runtime collects it.
-    launcher.kill_on_drop(false).spawn().map(drop)
+    launcher::send(&workshop.program, folder)
 }
 
 fn describe(
@@ -54,18 +49,12 @@ fn describe(
     let invocation = harness.command(&Start { spec, folder, opening, part });
     let mut env = invocation.env;
     env.insert(MARK.into(), folder.mark());
-    Ok(Ok(Launch {
-        of,
-        program: invocation.program,
-        args: invocation.args,
-        env,
-        folder: place,
-        session: opening.session().to_owned(),
-        copy_of: match opening {
-            Opening::Forked { from, .. } => Some(from.clone()),
-            Opening::New { .. } | Opening::Resumed { .. } => None,
-        },
-    }))
+    let copy_of = match opening {
+        Opening::Forked { from, .. } => Some(from.clone()),
+        Opening::New { .. } | Opening::Resumed { .. } => None,
+    };
+    let errand = Errand::Talk { of, session: opening.session().to_owned(), copy_of };
+    Ok(Ok(Launch { errand, program: invocation.program, args: invocation.args, env, folder: place }))
 }
 
 /// What the agent is in a quest.

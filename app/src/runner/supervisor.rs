@@ -8,7 +8,7 @@ use crate::calls::{self, CallError};
 use crate::engine::SubmitError;
 use crate::harness::Harness;
 use crate::processes::{self, Pulse};
-use crate::run_folder::{MARK, Order, RunFolder, Started};
+use crate::run_folder::{Errand, MARK, Order, RunFolder, Started};
 use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
@@ -234,10 +234,12 @@ impl Supervisor {
             run.fence(self.of.agent) == self.of
                 && matches!(run.state, RunState::Starting | RunState::Stopping { process: None, .. })
         });
-        if unknown && let Some(launch) = self.folder.launch()? {
+        if unknown
+            && let Some(launch) = self.folder.launch()?
+            && let Errand::Talk { session, copy_of, .. } = launch.errand
+        {
             let process = started.process.clone();
-            let spawned =
-                Command::ReportSpawn { of: self.of, process, session: launch.session, copy_of: launch.copy_of };
+            let spawned = Command::ReportSpawn { of: self.of, process, session, copy_of };
             self.workshop.handle.submit(spawned).await?;
         }
         Ok(())
@@ -287,7 +289,8 @@ impl Supervisor {
             let line = match delivery.what {
                 DeliveryKind::Interrupt => self.harness()?.interrupt(&id),
                 DeliveryKind::Briefing | DeliveryKind::Message | DeliveryKind::Nudge => {
-                    let copy = self.folder.launch()?.is_some_and(|launch| launch.copy_of.is_some());
+                    let errand = self.folder.launch()?.map(|launch| launch.errand);
+                    let copy = matches!(errand, Some(Errand::Talk { copy_of: Some(_), .. }));
                     self.harness()?.say(&id, &briefing::words(handle, agent, delivery, copy).await?)
                 }
             };

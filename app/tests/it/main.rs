@@ -16,3 +16,5 @@ mod store_differential;
 mod store_postgres;
 mod support;
 mod survive;
+mod ward;
+mod worktree;

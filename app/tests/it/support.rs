@@ -11,6 +11,7 @@ pub mod place;
 pub mod postgres;
 pub mod proxy;
 pub mod random;
+pub mod repository;
 pub mod rows;
 pub mod sim;
 pub mod transcripts;

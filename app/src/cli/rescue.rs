@@ -1,0 +1,83 @@
+//! `hatchery rescue`
+
+use super::paint::{DIM, paint};
+use super::{Context, counted, print_json, print_line, say};
+use crate::clock;
+use crate::report::{Code, Report};
+use crate::worktree::{Repository, RescueName, Rescued, WorktreeError};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// See and bring back what was kept of worktrees that are gone
+///
+/// Before a step's worktree is removed, everything in it that is not in the quest's branch is kept: commits, changes and new
+/// files. Files that git ignores are not. Works with and without a running daemon.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// List what was kept: name, time, files that differ, what it was
+    List,
+    /// Bring something back, into a new worktree with a branch of its own, and print where it is
+    ///
+    /// Nothing is overwritten, and what was kept stays kept.
+    Restore {
+        /// Its name, as `hatchery rescue list` shows it
+        #[arg(allow_hyphen_values = true)]
+        name: RescueName,
+        /// The folder, which must not be there yet [default: one in .hatchery/rescued/]
+        #[arg(long, value_name = "FOLDER")]
+        into: Option<PathBuf>,
+    },
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let found = Repository::find(&context.project, std::env::vars()).map_err(explain)?;
+    let repository = found.map_err(|why| Report::failed(format_args!("nothing can have been rescued here: {why}")))?;
+    match &args.what {
+        What::List => list(context, &repository),
+        What::Restore { name, into } => {
+            let restored = repository.restore(name, into.as_deref()).map_err(explain)?;
+            if context.json {
+                print_json(&restored)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            say(format_args!("on branch {}; `git merge {0}` takes it into yours", restored.branch));
+            print_line(&restored.folder.display().to_string())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> {
+    let rescued = repository.rescued().map_err(explain)?;
+    if context.json {
+        print_json(&serde_json::json!({ "rescued": rescued }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rescued.is_empty() {
+        say("nothing had to be rescued");
+    }
+    for rescue in &rescued {
+        print_line(&line(rescue))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(rescue: &Rescued) -> String {
+    let at = paint(DIM, clock::written(rescue.at));
+    format!("{}  {at}  {}  {}", rescue.name, counted(rescue.files, "file"), rescue.subject)
+}
+
+fn explain(error: WorktreeError) -> Report {
+    match error {
+        WorktreeError::Name(_) => Report::new(Code::Usage, error),
+        WorktreeError::Project(report) => report,
+        other => Report::failed(other),
+    }
+}

@@ -1,0 +1,285 @@
+//! The git command as we call it: with a clean environment, without hooks, prompts and background work, within a time and with
+//! bounded answers. Knows no quest and no step.
+
+use super::WorktreeError;
+use crate::harness::clean;
+use rustix::process::{Pid, Signal};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long one git command may take: a large checkout on a slow disk, and not a server that never answers.
+const LIMIT: Duration = Duration::from_secs(300);
+/// The longest answer: the names of a million files.
+const ANSWER_BYTES: usize = 64 << 20;
+/// How much of its complaints is kept.
+const COMPLAINT_BYTES: usize = 8 << 10;
+/// Between two looks whether it has ended, once it has nothing more to say.
+const END_PAUSE: Duration = Duration::from_millis(2);
+
+/// What git may know of our environment beside the usual: where its settings are, and who the user is. Never `GIT_DIR` and its
+/// like, by which whoever started us would have us work in another repository.
+const GIT_NAMES: [&str; 8] = [
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_EXEC_PATH",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+];
+
+/// Settings of the user that would have git ask, sign, run programs of theirs, or go on working behind our back.
+const OURS: [&str; 8] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "rerere.enabled=false",
+    "submodule.recurse=false",
+    "advice.addEmbeddedRepo=false",
+];
+
+/// The part of an environment that git is given.
+pub fn environment(from: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
+    clean(from, &[], &GIT_NAMES.map(str::to_owned))
+}
+
+/// One call, while it is put together.
+#[derive(Debug)]
+pub struct Git {
+    command: Command,
+    /// What was asked, for the words of an error.
+    asked: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Said {
+    pub status: ExitStatus,
+    pub out: Vec<u8>,
+    pub complaint: String,
+}
+
+impl Git {
+    pub fn new(folder: &Path, environment: &BTreeMap<String, String>) -> Self {
+        let mut command = Command::new("git");
+        command.current_dir(folder).env_clear().envs(environment);
+        // Answers are read by us: in one language, and never on a terminal.
+        command.env_remove("LANGUAGE").env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true");
+        for setting in OURS {
+            command.arg("-c").arg(setting);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        Self { command, asked: Vec::new() }
+    }
+
+    /// Does not look for a repository in this folder or above: where a worktree has lost its `.git`, git would take the user's.
+    pub fn below(mut self, ceiling: &Path) -> Self {
+        self.command.env("GIT_CEILING_DIRECTORIES", ceiling);
+        self
+    }
+
+    /// Git holds this lock as well, by its standard input: when we are killed, the lock is free when git has finished, too.
+    pub fn holding(mut self, lock: &File) -> Result<Self, WorktreeError> {
+        let lock = lock.try_clone().map_err(|error| WorktreeError::io("the lock cannot be passed on", error))?;
+        self.command.stdin(lock);
+        Ok(self)
+    }
+
+    pub fn set(mut self, settings: &[String]) -> Self {
+        for setting in settings {
+            self.command.arg("-c").arg(setting);
+        }
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &Path) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
+        self.asked.push(word.as_ref().to_string_lossy().into_owned());
+        self.command.arg(word);
+        self
+    }
+
+    pub fn args<T: AsRef<OsStr>>(self, words: impl IntoIterator<Item = T>) -> Self {
+        words.into_iter().fold(self, Self::arg)
+    }
+
+    /// The answer, whatever it is.
+    pub fn run(self) -> Result<Said, WorktreeError> {
+        self.run_within(LIMIT)
+    }
+
+    /// The answer of a command that must succeed, without the end of its last line.
+    pub fn text(self) -> Result<String, WorktreeError> {
+        let said = self.succeed()?;
+        Ok(String::from_utf8_lossy(&said.out).trim_end().to_owned())
+    }
+
+    /// The paths of an answer that has a NUL after each.
+    pub fn paths(self) -> Result<Vec<PathBuf>, WorktreeError> {
+        let said = self.succeed()?;
+        let names = said.out.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| PathBuf::from(OsString::from_vec(name.to_vec()))).collect())
+    }
+
+    /// The answer to a question: git says no with 1.
+    pub fn holds(self) -> Result<bool, WorktreeError> {
+        let asked = self.asked();
+        let said = self.run()?;
+        match said.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(said.failed(asked)),
+        }
+    }
+
+    /// The first line of the answer, or nothing when git says no in whatever way. Having been killed is no answer.
+    pub fn maybe(self) -> Result<Option<String>, WorktreeError> {
+        let asked = self.asked();
+        let said = self.run()?;
+        if said.status.code().is_none() {
+            return Err(said.failed(asked));
+        }
+        let answer = || String::from_utf8_lossy(&said.out).lines().next().unwrap_or_default().to_owned();
+        Ok(said.status.success().then(answer))
+    }
+
+    pub fn succeed(self) -> Result<Said, WorktreeError> {
+        let asked = self.asked();
+        let said = self.run()?;
+        match said.status.success() {
+            true => Ok(said),
+            false => Err(said.failed(asked)),
+        }
+    }
+
+    fn asked(&self) -> String {
+        let words: Vec<String> = self.asked.iter().map(|word| word.chars().take(80).collect()).collect();
+        words.join(" ")
+    }
+
+    fn run_within(mut self, limit: Duration) -> Result<Said, WorktreeError> {
+        let asked = self.asked();
+        let deadline = Instant::now() + limit;
+        let started = self.command.spawn();
+        let mut child = started.map_err(|error| WorktreeError::NoGit { asked: asked.clone(), error })?;
+        let ears = (listen(child.stdout.take(), ANSWER_BYTES), listen(child.stderr.take(), COMPLAINT_BYTES));
+        let heard = (hear(&ears.0, deadline), hear(&ears.1, deadline));
+        let (Some(out), Some(complaint), Some(status)) = (heard.0, heard.1, end(&mut child, deadline)) else {
+            kill(&mut child);
+            return Err(WorktreeError::TooSlow { asked, seconds: limit.as_secs() });
+        };
+        let out = out.map_err(|error| WorktreeError::io("git cannot be heard", error))?;
+        if out.len() > ANSWER_BYTES {
+            return Err(WorktreeError::TooMuch { asked });
+        }
+        let complaint = String::from_utf8_lossy(&complaint.unwrap_or_default()).trim().to_owned();
+        Ok(Said { status, out, complaint })
+    }
+}
+
+impl Said {
+    pub fn failed(self, asked: String) -> WorktreeError {
+        let said = match self.complaint.is_empty() {
+            true => String::from_utf8_lossy(&self.out).chars().take(COMPLAINT_BYTES).collect(),
+            false => self.complaint,
+        };
+        WorktreeError::Git { asked, said }
+    }
+}
+
+/// A pathspec that leaves out exactly this path, from the top of the worktree.
+pub fn all_but(path: &Path) -> OsString {
+    let name = path.as_os_str().as_bytes();
+    OsString::from_vec([b":(top,exclude,literal)", name.strip_suffix(b"/").unwrap_or(name)].concat())
+}
+
+/// Reads to the end, so that nobody has to wait for us, and keeps no more than this much, and one byte that says that there was more.
+fn listen(from: Option<impl Read + Send + 'static>, most: usize) -> Receiver<io::Result<Vec<u8>>> {
+    let (heard, ear) = channel();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        let result = match from {
+            None => Ok(0),
+            Some(mut from) => from
+                .by_ref()
+                .take(most as u64 + 1)
+                .read_to_end(&mut kept)
+                .and_then(|_| io::copy(&mut from, &mut io::sink())),
+        };
+        // Whoever gave up waiting does not need it.
+        heard.send(result.map(|_| kept)).ok();
+    });
+    ear
+}
+
+fn hear<T>(ear: &Receiver<T>, deadline: Instant) -> Option<T> {
+    ear.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+}
+
+fn end(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(END_PAUSE),
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}
+
+/// With all that it has started in its group.
+fn kill(child: &mut Child) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(Err(error)) = group.map(|group| rustix::process::kill_process_group(group, Signal::KILL)) {
+        tracing::debug!(%error, "git was gone already");
+    }
+    if let Err(error) = child.wait() {
+        tracing::debug!(%error, "git cannot be waited for");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Git {
+        let environment = environment(std::env::vars());
+        // An alias is the way to have git do something that takes long.
+        Git::new(Path::new("/"), &environment).set(&[format!("alias.play=!{script}")]).arg("play")
+    }
+
+    #[test]
+    fn a_git_that_hangs_is_ended_with_all_that_it_started() {
+        let begun = Instant::now();
+        let error = shell("sleep 600 & sleep 600").run_within(Duration::from_millis(300)).unwrap_err();
+        assert!(matches!(error, WorktreeError::TooSlow { .. }), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_complaint_is_part_of_the_error() {
+        let error = shell("echo it is broken >&2; exit 3;").text().unwrap_err();
+        assert!(error.to_string().contains("it is broken"), "{error}");
+    }
+
+    #[test]
+    fn nothing_of_ours_leads_git_astray() {
+        let ours = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_GLOBAL", "HOME"];
+        let passed = environment(ours.iter().map(|name| ((*name).to_owned(), "x".to_owned())));
+        assert_eq!(passed.keys().collect::<Vec<_>>(), ["GIT_CONFIG_GLOBAL", "HOME"]);
+    }
+}

@@ -1,0 +1,292 @@
+//! A quest's worktrees, held by one at a time: making them, and committing what is in them. What is done here is done under the quest's
+//! lock, which git holds with us, so a git that outlived a killed daemon is waited for and not run over.
+
+use super::git::{Git, all_but};
+use super::{Place, Repository, Settled, Worktree, WorktreeError};
+use crate::processes;
+use crate::project::flock;
+use rustix::fs::FlockOperation;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long somebody else may take with the same quest: a git that takes as long as one may, and then some.
+const HOLD_PATIENCE: Duration = Duration::from_secs(600);
+/// Between two attempts at a lock.
+const HOLD_PAUSE: Duration = Duration::from_millis(10);
+/// How long an agent's own git may take to finish before we give up for now.
+const AGENT_PATIENCE: Duration = Duration::from_secs(10);
+/// Where nobody can be asked who works in a folder, a lock file that old was left by a killed git.
+const STALE: Duration = Duration::from_secs(600);
+/// The longest commit message: it travels as an argument.
+const MESSAGE_CHARS: usize = 16_000;
+
+/// Git's own reason for locking a worktree that it has not finished making.
+const HALF_MADE: &str = "initializing";
+/// Our reason for locking one that is being removed: what is in it was rescued.
+const HALF_REMOVED: &str = "hatchery removes it";
+
+/// The only one who works on the worktrees of a quest.
+#[derive(Debug)]
+pub struct Hold<'a> {
+    pub repository: &'a Repository,
+    quest: String,
+    lock: File,
+}
+
+/// What git knows of a worktree.
+struct Entry {
+    /// Why it is locked, if it is.
+    locked: Option<String>,
+}
+
+impl<'a> Hold<'a> {
+    pub fn take(repository: &'a Repository, quest: &str) -> Result<Self, WorktreeError> {
+        repository.project.prepare().map_err(WorktreeError::Project)?;
+        let folder = repository.worktrees();
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|error| WorktreeError::io(format_args!("{} cannot be made", folder.display()), error))?;
+        let path = folder.join(format!("{quest}.lock"));
+        let failed = |error| WorktreeError::io(format_args!("{} cannot be locked", path.display()), error);
+        let opened = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
+        let lock = opened.map_err(failed)?;
+        let deadline = Instant::now() + HOLD_PATIENCE;
+        while !flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
+            if Instant::now() > deadline {
+                return Err(WorktreeError::Busy { what: format!("the worktrees of quest {quest}") });
+            }
+            std::thread::sleep(HOLD_PAUSE);
+        }
+        Ok(Self { repository, quest: quest.to_owned(), lock })
+    }
+
+    pub fn trunk(&self) -> Result<Worktree, WorktreeError> {
+        let place = Place::trunk(&self.quest)?;
+        let head = || self.outside()?.args(["rev-parse", "--verify", "HEAD^{commit}"]).text();
+        self.ensure(place, head)
+    }
+
+    pub fn step(&self, place: Place) -> Result<Worktree, WorktreeError> {
+        let trunk = self.trunk()?;
+        self.ensure(place, || self.head_of(&trunk.place))
+    }
+
+    pub fn settle(&self, worktree: &Worktree, message: &str) -> Result<Settled, WorktreeError> {
+        self.clear_locks(worktree)?;
+        self.put_on_branch(worktree)?;
+        let merging = self.is_merging(worktree)?;
+        if merging {
+            let files = self.unmended(worktree)?;
+            if !files.is_empty() {
+                return Err(WorktreeError::Unmended { files });
+            }
+        }
+        let left_out = self.nested(worktree)?;
+        self.inside(worktree)?.args(["add", "--all", "--"]).args(left_out.iter().map(|path| all_but(path))).text()?;
+        let same = self.inside(worktree)?.args(["diff", "--cached", "--quiet", "--no-ext-diff"]).holds()?;
+        if same && !merging {
+            return Ok(Settled { commit: None, left_out });
+        }
+        let kind = ["commit", "--quiet", "--no-verify", "--cleanup=whitespace", "--allow-empty-message"];
+        self.inside(worktree)?.args(kind).arg(format!("--message={}", message_of(message))).text()?;
+        Ok(Settled { commit: Some(self.head_of(&worktree.place)?), left_out })
+    }
+
+    /// Takes a worktree and what git knows of it away, with everything in it.
+    pub fn discard(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        match std::fs::remove_dir_all(&worktree.top) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let doing = format!("{} cannot be removed; remove it by hand", worktree.top.display());
+                return Err(WorktreeError::io(doing, error));
+            }
+            _ => {}
+        }
+        if self.entry(&worktree.top)?.is_some() {
+            // Twice: it may be locked.
+            let remove = ["worktree", "remove", "--force", "--force"];
+            self.outside()?.args(remove).arg(&worktree.top).text()?;
+        }
+        Ok(())
+    }
+
+    /// Says that what is in a worktree is safe, and that it goes: whoever finds it again need not look into it.
+    pub fn mark_going(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        if self.entry(&worktree.top)?.is_some_and(|entry| entry.locked.is_none()) {
+            let reason = format!("--reason={HALF_REMOVED}");
+            self.outside()?.args(["worktree", "lock", &reason]).arg(&worktree.top).text()?;
+        }
+        Ok(())
+    }
+
+    /// True for a worktree with nothing in it that counts: not made to its end, or not removed to its end.
+    pub fn is_husk(&self, worktree: &Worktree) -> Result<bool, WorktreeError> {
+        Ok(self.entry(&worktree.top)?.is_some_and(|entry| entry.is_husk()))
+    }
+
+    /// Git, in a worktree of ours.
+    pub fn inside(&self, worktree: &Worktree) -> Result<Git, WorktreeError> {
+        self.repository.git(&worktree.top).below(&self.repository.worktrees()).holding(&self.lock)
+    }
+
+    /// Git, in the user's checkout: for what touches neither its files nor its index.
+    pub fn outside(&self) -> Result<Git, WorktreeError> {
+        self.repository.git(self.repository.project.root()).holding(&self.lock)
+    }
+
+    /// The commit that a branch of ours is at.
+    pub fn head_of(&self, place: &Place) -> Result<String, WorktreeError> {
+        self.branch_head(place)?.ok_or_else(|| WorktreeError::NoBranch(place.branch()))
+    }
+
+    pub fn branch_head(&self, place: &Place) -> Result<Option<String>, WorktreeError> {
+        let name = format!("refs/heads/{}^{{commit}}", place.branch());
+        self.outside()?.args(["rev-parse", "--verify", "--quiet", &name]).maybe()
+    }
+
+    /// Whether all of a commit is in another.
+    pub fn contains(&self, whole: &str, part: &str) -> Result<bool, WorktreeError> {
+        self.outside()?.args(["merge-base", "--is-ancestor", part, whole]).holds()
+    }
+
+    /// Makes sure that nobody's git is at work in a worktree, and that none that was killed keeps others out.
+    pub fn clear_locks(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        let own = self.git_folder(worktree)?;
+        let branch = self.repository.common.join("refs/heads").join(format!("{}.lock", worktree.branch()));
+        let deadline = Instant::now() + AGENT_PATIENCE;
+        for lock in [own.join("index.lock"), own.join("HEAD.lock"), branch] {
+            while lock.exists() && is_at_work(&worktree.top, &lock) {
+                if Instant::now() > deadline {
+                    return Err(WorktreeError::Busy { what: worktree.top.display().to_string() });
+                }
+                std::thread::sleep(HOLD_PAUSE);
+            }
+            match std::fs::remove_file(&lock) {
+                Ok(()) => tracing::warn!(lock = %lock.display(), "was left by a killed git"),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(WorktreeError::io(format_args!("{} cannot be removed", lock.display()), error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What git keeps of a worktree for itself.
+    pub fn git_folder(&self, worktree: &Worktree) -> Result<PathBuf, WorktreeError> {
+        Ok(PathBuf::from(self.inside(worktree)?.args(["rev-parse", "--absolute-git-dir"]).text()?))
+    }
+
+    pub fn is_merging(&self, worktree: &Worktree) -> Result<bool, WorktreeError> {
+        Ok(self.git_folder(worktree)?.join("MERGE_HEAD").exists())
+    }
+
+    /// Repositories inside a worktree that are not part of it. As a part they would be a number that nobody can look up.
+    pub fn nested(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
+        let others = self.inside(worktree)?.args(["ls-files", "--others", "--exclude-standard", "-z"]).paths()?;
+        Ok(others.into_iter().filter(|path| path.as_os_str().as_encoded_bytes().ends_with(b"/")).collect())
+    }
+
+    fn ensure(
+        &self,
+        place: Place,
+        start: impl FnOnce() -> Result<String, WorktreeError>,
+    ) -> Result<Worktree, WorktreeError> {
+        let worktree = self.repository.at(place);
+        if !self.is_whole(&worktree)? {
+            if self.branch_head(&worktree.place)?.is_none() {
+                let name = format!("refs/heads/{}", worktree.branch());
+                // The last word: only if there is no such branch.
+                self.outside()?.args(["update-ref", &name, &start()?, ""]).text()?;
+            }
+            self.outside()?.args(["worktree", "add", "--quiet"]).arg(&worktree.top).arg(worktree.branch()).text()?;
+        }
+        // An agent may have removed the project's folder, and another one is sent there.
+        std::fs::create_dir_all(&worktree.folder)
+            .map_err(|error| WorktreeError::io(format_args!("{} cannot be made", worktree.folder.display()), error))?;
+        Ok(worktree)
+    }
+
+    /// Whether a worktree is there. What a killed git left of one is cleared away.
+    fn is_whole(&self, worktree: &Worktree) -> Result<bool, WorktreeError> {
+        let top = &worktree.top;
+        let is_there = top.symlink_metadata().is_ok();
+        match self.entry(top)? {
+            Some(entry) if entry.is_husk() || !is_there => {
+                self.discard(worktree)?;
+                Ok(false)
+            }
+            Some(_) if top.join(".git").exists() => Ok(true),
+            None if !is_there => Ok(false),
+            None if is_empty(top) => Ok(false),
+            // Its link to the repository is missing, or leads to where the repository was before it was moved.
+            Some(_) | None => {
+                self.outside()?.args(["worktree", "repair"]).arg(top).run()?;
+                match self.entry(top)?.is_some() && top.join(".git").exists() {
+                    true => Ok(true),
+                    false => Err(WorktreeError::InTheWay(top.clone())),
+                }
+            }
+        }
+    }
+
+    fn entry(&self, top: &Path) -> Result<Option<Entry>, WorktreeError> {
+        let list = self.outside()?.args(["worktree", "list", "--porcelain", "-z"]).succeed()?.out;
+        let text = String::from_utf8_lossy(&list);
+        let ours = text.split("\0\0").find(|entry| {
+            entry.split('\0').find_map(|line| line.strip_prefix("worktree ")).is_some_and(|path| Path::new(path) == top)
+        });
+        Ok(ours.map(|entry| {
+            let locked = entry.split('\0').find_map(|line| line.strip_prefix("locked"));
+            Entry { locked: locked.map(|reason| reason.trim().to_owned()) }
+        }))
+    }
+
+    /// An agent may have made a branch of its own, or none. If it builds on ours, ours goes there.
+    fn put_on_branch(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        let name = format!("refs/heads/{}", worktree.branch());
+        let at = self.inside(worktree)?.args(["symbolic-ref", "--quiet", "HEAD"]).maybe()?;
+        if at.as_ref() == Some(&name) {
+            return Ok(());
+        }
+        let head = self.inside(worktree)?.args(["rev-parse", "--verify", "HEAD^{commit}"]).text()?;
+        let own = self.git_folder(worktree)?;
+        let rebasing = own.join("rebase-merge").exists() || own.join("rebase-apply").exists();
+        let before = self.head_of(&worktree.place)?;
+        if rebasing || !self.contains(&head, &before)? {
+            let at = match rebasing {
+                true => "a rebase that is not finished".to_owned(),
+                false => at.unwrap_or(head),
+            };
+            return Err(WorktreeError::Strayed { top: worktree.top.clone(), at, branch: worktree.branch() });
+        }
+        self.outside()?.args(["update-ref", &name, &head, &before]).text()?;
+        self.inside(worktree)?.args(["symbolic-ref", "HEAD", &name]).text().map(drop)
+    }
+}
+
+impl Entry {
+    fn is_husk(&self) -> bool {
+        matches!(self.locked.as_deref(), Some(HALF_MADE | HALF_REMOVED))
+    }
+}
+
+/// A message that an argument can hold.
+fn message_of(text: &str) -> String {
+    text.chars().filter(|char| *char != '\0').take(MESSAGE_CHARS).collect()
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Whether a git works in the folder. Git goes to the top of its worktree before it does anything, so it is seen there.
+fn is_at_work(folder: &Path, lock: &Path) -> bool {
+    match processes::staying_in(folder) {
+        Some(programs) => programs.iter().any(|name| name == "git" || name.starts_with("git-")),
+        None => {
+            let written = lock.metadata().and_then(|meta| meta.modified()).ok();
+            written.and_then(|at| at.elapsed().ok()).is_none_or(|age| age < STALE)
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! What is kept of worktrees that go: commits under `refs/hatchery/rescue/QUEST/STEP/NUMBER`, which nothing deletes by itself. Files
+//! that git ignores are not among them.
+
+use super::git::all_but;
+use super::hold::Hold;
+use super::{Place, Repository, RescueName, Worktree, WorktreeError};
+use hatchery_core::Timestamp;
+use std::path::{Path, PathBuf};
+
+const REFS: &str = "refs/hatchery/rescue";
+/// Says in a rescue's message how many files differ from where the step began.
+const FILES: &str = "Hatchery-Files";
+
+/// Something that was rescued.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Rescued {
+    /// For `hatchery rescue restore`.
+    pub name: String,
+    pub quest: String,
+    /// Nothing when it was the trunk.
+    pub step: Option<String>,
+    pub commit: String,
+    pub at: Timestamp,
+    /// How many files are not as they were where the step began.
+    pub files: u64,
+    pub subject: String,
+}
+
+/// Where it is now.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Restored {
+    pub folder: PathBuf,
+    pub branch: String,
+    pub commit: String,
+}
+
+impl Hold<'_> {
+    pub fn remove(&self, worktree: &Worktree) -> Result<Option<RescueName>, WorktreeError> {
+        let is_there = worktree.top.join(".git").exists();
+        let kept = match self.is_husk(worktree)? {
+            true => None,
+            false if is_there => self.keep_all(worktree)?,
+            false if worktree.top.symlink_metadata().is_ok() => {
+                return Err(WorktreeError::InTheWay(worktree.top.clone()));
+            }
+            false => match self.branch_head(&worktree.place)? {
+                Some(head) => self.keep_commits(worktree, &head)?,
+                None => None,
+            },
+        };
+        self.mark_going(worktree)?;
+        self.discard(worktree)?;
+        if worktree.place.step_id().is_some() {
+            self.drop_branch(&worktree.place)?;
+        }
+        Ok(kept)
+    }
+
+    /// Everything that is in a worktree and not in the trunk.
+    fn keep_all(&self, worktree: &Worktree) -> Result<Option<RescueName>, WorktreeError> {
+        self.clear_locks(worktree)?;
+        if let Some(folder) = self.repositories_inside(worktree)?.into_iter().next() {
+            return Err(WorktreeError::Nested(worktree.top.join(folder)));
+        }
+        let head = self.inside(worktree)?.args(["rev-parse", "--verify", "HEAD^{commit}"]).text()?;
+        let tree = snapshot(self, worktree)?;
+        let is_clean = tree == self.tree_of(&head)?;
+        let branch = self.branch_head(&worktree.place)?;
+        match is_clean && self.is_safe(worktree, &head)? && self.all_safe(worktree, branch.as_deref())? {
+            true => Ok(None),
+            false => keep(self, worktree, &tree).map(Some),
+        }
+    }
+
+    /// The same where there is only the branch.
+    fn keep_commits(&self, worktree: &Worktree, head: &str) -> Result<Option<RescueName>, WorktreeError> {
+        match self.is_safe(worktree, head)? {
+            true => Ok(None),
+            false => {
+                let tree = self.tree_of(head)?;
+                self.keep_as(worktree, &tree, &[head.to_owned()]).map(Some)
+            }
+        }
+    }
+
+    fn all_safe(&self, worktree: &Worktree, head: Option<&str>) -> Result<bool, WorktreeError> {
+        head.map_or(Ok(true), |head| self.is_safe(worktree, head))
+    }
+
+    /// Whether a commit stays without the worktree's branch: in the trunk, or where the user has merged that.
+    fn is_safe(&self, worktree: &Worktree, commit: &str) -> Result<bool, WorktreeError> {
+        let trunk = self.branch_head(&Place::trunk(worktree.place.quest())?)?;
+        match trunk {
+            Some(trunk) => self.contains(&trunk, commit),
+            None => self.contains("HEAD", commit),
+        }
+    }
+
+    /// Repositories inside a worktree, its submodules as well: what was committed in them is nowhere else.
+    fn repositories_inside(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
+        let mut found = self.nested(worktree)?;
+        // `MODE OBJECT STAGE\tPATH`; 160000 is the mode of a submodule.
+        for entry in self.inside(worktree)?.args(["ls-files", "--stage", "-z"]).paths()? {
+            let text = entry.to_string_lossy();
+            let path = text.strip_prefix("160000 ").and_then(|entry| entry.split_once('\t')).map(|(_, path)| path);
+            if let Some(path) = path
+                && worktree.top.join(path).join(".git").exists()
+            {
+                found.push(PathBuf::from(path));
+            }
+        }
+        Ok(found)
+    }
+
+    fn keep_as(&self, worktree: &Worktree, tree: &str, parents: &[String]) -> Result<RescueName, WorktreeError> {
+        let place = &worktree.place;
+        let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.quest()))?;
+        let of_place: Vec<&Rescue> = kept.iter().filter(|rescue| rescue.name.place == *place).collect();
+        // A removal that was killed after it kept everything is done again.
+        if let Some(last) = of_place.iter().max_by_key(|rescue| rescue.name.number)
+            && last.tree == tree
+            && last.parents == parents.join(" ")
+        {
+            return Ok(last.name.clone());
+        }
+        let number = of_place.iter().map(|rescue| rescue.name.number).max().unwrap_or_default() + 1;
+        let name = RescueName { place: place.clone(), number };
+        let trunk = self.branch_head(&Place::trunk(place.quest())?)?.unwrap_or_else(|| "HEAD".to_owned());
+        let first = parents.first().map(String::as_str).unwrap_or_default();
+        let base = self.outside()?.args(["merge-base", &trunk, first]).maybe()?.unwrap_or_else(|| first.to_owned());
+        let changed = self.outside()?.args(["diff", "--name-only", "--no-renames", "-z", &base, tree]).paths()?.len();
+        let subject = self.outside()?.args(["log", "-1", "--format=%s", first]).text()?;
+        let message = format!(
+            "Rescue {} of quest {}\n\nIt was built on: {subject}\n\n{FILES}: {changed}",
+            place.words(),
+            place.quest()
+        );
+        let parents = parents.iter().flat_map(|parent| ["-p", parent]);
+        let commit = self.outside()?.args(["commit-tree", tree]).args(parents).args(["-m", &message]).text()?;
+        // The last word: only if nobody has the name yet.
+        self.outside()?.args(["update-ref", &reference(&name), &commit, ""]).text()?;
+        Ok(name)
+    }
+
+    /// A branch goes when all of it is in the trunk or in a rescue. One that somebody has checked out stays.
+    fn drop_branch(&self, place: &Place) -> Result<(), WorktreeError> {
+        let Some(head) = self.branch_head(place)? else { return Ok(()) };
+        let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.quest()))?;
+        let mut safe = self.is_safe(&self.repository.at(place.clone()), &head)?;
+        for rescue in kept.iter().filter(|rescue| rescue.name.place == *place) {
+            safe = safe || self.contains(&rescue.commit, &head)?;
+        }
+        if safe {
+            let said = self.outside()?.args(["branch", "--quiet", "-D", &place.branch()]).run()?;
+            if !said.status.success() {
+                tracing::warn!(branch = place.branch(), complaint = said.complaint, "the branch stays");
+            }
+        }
+        Ok(())
+    }
+
+    fn tree_of(&self, commit: &str) -> Result<String, WorktreeError> {
+        self.outside()?.args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()
+    }
+}
+
+/// Keeps a tree, and all commits that a worktree stands on.
+pub fn keep(hold: &Hold<'_>, worktree: &Worktree, tree: &str) -> Result<RescueName, WorktreeError> {
+    let head = hold.inside(worktree)?.args(["rev-parse", "--verify", "HEAD^{commit}"]).text()?;
+    let branch = hold.branch_head(&worktree.place)?;
+    let mut parents = vec![head.clone()];
+    // An agent may have left the branch for one of its own.
+    if let Some(branch) = branch
+        && !hold.contains(&head, &branch)?
+    {
+        parents.push(branch);
+    }
+    hold.keep_as(worktree, tree, &parents)
+}
+
+/// Everything in a worktree as a tree, without touching its index.
+pub fn snapshot(hold: &Hold<'_>, worktree: &Worktree) -> Result<String, WorktreeError> {
+    let failed = |error| WorktreeError::io("there is no room for a temporary index", error);
+    let folder = tempfile::tempdir_in(hold.repository.worktrees()).map_err(failed)?;
+    let index = folder.path().join("index");
+    // A copy knows which files are as they were, so that git need not read them all.
+    match std::fs::copy(hold.git_folder(worktree)?.join("index"), &index) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let git = || Ok::<_, WorktreeError>(hold.inside(worktree)?.env("GIT_INDEX_FILE", &index));
+    let left_out = hold.nested(worktree)?;
+    git()?.args(["add", "--all", "--"]).args(left_out.iter().map(|path| all_but(path))).text()?;
+    git()?.arg("write-tree").text()
+}
+
+pub fn list(repository: &Repository) -> Result<Vec<Rescued>, WorktreeError> {
+    let mut found = refs_of(repository, &format!("{REFS}/"))?;
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(found
+        .into_iter()
+        .map(|rescue| Rescued {
+            name: rescue.name.to_string(),
+            quest: rescue.name.place.quest().to_owned(),
+            step: rescue.name.place.step_id().map(str::to_owned),
+            commit: rescue.commit,
+            at: rescue.at,
+            files: rescue.files,
+            subject: rescue.subject,
+        })
+        .collect())
+}
+
+pub fn restore(hold: &Hold<'_>, name: &RescueName, into: Option<&Path>) -> Result<Restored, WorktreeError> {
+    let found = hold.outside()?.args(["rev-parse", "--verify", "--quiet", &reference(name)]).maybe()?;
+    let commit = found.ok_or_else(|| WorktreeError::NothingRescued(name.clone()))?;
+    let plain = name.to_string().replace('/', "-");
+    let folder = match into {
+        Some(folder) => std::path::absolute(folder)
+            .map_err(|error| WorktreeError::io(format_args!("{} cannot be used", folder.display()), error))?,
+        None => hold.repository.project.data().join("rescued").join(&plain),
+    };
+    if folder.symlink_metadata().is_ok() {
+        return Err(WorktreeError::Taken(folder));
+    }
+    let branch = free_branch(hold, &plain)?;
+    hold.outside()?.args(["worktree", "add", "--quiet", "-b", &branch]).arg(&folder).arg(&commit).text()?;
+    Ok(Restored { folder, branch, commit })
+}
+
+/// Beside the branches of quests, so that it can never be one of them.
+fn free_branch(hold: &Hold<'_>, plain: &str) -> Result<String, WorktreeError> {
+    let mut branch = format!("hatchery-rescued/{plain}");
+    let mut count = 1;
+    loop {
+        let name = format!("refs/heads/{branch}");
+        if hold.outside()?.args(["rev-parse", "--verify", "--quiet", &name]).maybe()?.is_none() {
+            return Ok(branch);
+        }
+        count += 1;
+        branch = format!("hatchery-rescued/{plain}.{count}");
+    }
+}
+
+/// A rescue as git has it.
+struct Rescue {
+    name: RescueName,
+    commit: String,
+    tree: String,
+    parents: String,
+    at: Timestamp,
+    files: u64,
+    subject: String,
+}
+
+fn refs_of(repository: &Repository, prefix: &str) -> Result<Vec<Rescue>, WorktreeError> {
+    let fields = ["refname", "objectname", "tree", "parent", "committerdate:unix", "subject"];
+    let trailer = format!("%(contents:trailers:key={FILES},valueonly,separator=)");
+    let format = fields.map(|field| format!("%({field})")).join("%00") + "%00" + &trailer;
+    let root = repository.project.root();
+    let text = repository.git(root).args(["for-each-ref", &format!("--format={format}"), prefix]).text()?;
+    // What somebody else has put there is not ours to speak of.
+    Ok(text.lines().filter_map(read).collect())
+}
+
+fn read(line: &str) -> Option<Rescue> {
+    let mut fields = line.split('\0');
+    let mut next = || fields.next();
+    let name = next()?.strip_prefix(REFS)?.strip_prefix('/')?.parse().ok()?;
+    let (commit, tree, parents) = (next()?.to_owned(), next()?.to_owned(), next()?.to_owned());
+    let at = Timestamp(next()?.parse::<i64>().ok()?.saturating_mul(1_000));
+    let subject = next()?.to_owned();
+    let files = next()?.trim().parse().unwrap_or_default();
+    Some(Rescue { name, commit, tree, parents, at, files, subject })
+}
+
+fn reference(name: &RescueName) -> String {
+    format!("{REFS}/{name}")
+}

@@ -1,0 +1,210 @@
+//! Wards as they are run: real processes, held by launchers, whoever is killed meanwhile.
+
+use crate::support::daemon::{Grounds, LOOK_AGAIN, PATIENCE, PROGRAM, wait_for_end};
+use crate::support::repository::QUEST;
+use crate::support::runtime;
+use hatchery::processes;
+use hatchery::run_folder::{LAUNCHER_MARK, MARK, RunFolder, Started};
+use hatchery::runner::watch::Watch;
+use hatchery::ward::{Order, State, Verdict, Ward, findings};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+struct Post {
+    ward: Ward,
+    grounds: Grounds,
+}
+
+impl Post {
+    fn new() -> Self {
+        let grounds = Grounds::new();
+        let ward = Ward::of(PathBuf::from(PROGRAM), &grounds.project(), QUEST, "a-step", 1).unwrap();
+        Self { ward, grounds }
+    }
+
+    fn order(&self, command: &str) -> Order {
+        let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
+        Order { command: command.to_owned(), folder: self.grounds.path().to_owned(), env, limit: PATIENCE }
+    }
+
+    fn begin(&self, order: &Order) {
+        let _runtime = runtime().enter();
+        self.ward.begin(order).unwrap();
+    }
+
+    fn wait(&self, order: &Order) -> Verdict {
+        let watch = Some(Watch::start().unwrap());
+        let waited = runtime().block_on(async { tokio::time::timeout(PATIENCE, self.ward.wait(order, watch)).await });
+        waited.expect("it ends in time").unwrap()
+    }
+
+    fn verdict(&self, command: &str) -> Verdict {
+        self.wait(&self.order(command))
+    }
+
+    /// Waits until the ward has written a line into a file, and gives it.
+    fn written(&self, name: &str) -> String {
+        let path = self.grounds.path().join(name);
+        let line = || fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'));
+        wait_until(name, line).trim().to_owned()
+    }
+
+    fn started(&self) -> Started {
+        wait_until("the start", || self.folder().started().unwrap())
+    }
+
+    fn folder(&self) -> RunFolder {
+        RunFolder::at(self.ward.path().to_owned())
+    }
+
+    /// What carries the ward's mark.
+    fn left(&self) -> Vec<u32> {
+        processes::marked(MARK, &self.folder().mark())
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing either.
+        for mark in [LAUNCHER_MARK, MARK] {
+            processes::sweep(mark, &self.folder().mark());
+        }
+    }
+}
+
+/// For what gives no sign.
+fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what} did not come");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn why(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Broken { why } => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn green_is_an_exit_of_0() {
+    let post = Post::new();
+    assert_eq!(post.ward.look().unwrap(), State::NotBegun);
+    // Nothing is said to it, and both of its voices are in one place, in order.
+    assert_eq!(post.verdict("cat; echo one; echo two >&2; echo three; pwd"), Verdict::Green);
+    let place = post.grounds.path().canonicalize().unwrap();
+    assert_eq!(post.ward.output().unwrap(), format!("one\ntwo\nthree\n{}\n", place.display()));
+    assert_eq!(post.ward.look().unwrap(), State::Ended(Verdict::Green));
+    assert!(!fs::read_to_string(post.ward.path().join("launch.json")).unwrap().contains("PATH"));
+}
+
+#[test]
+fn red_is_any_other_and_says_what_was_found() {
+    let post = Post::new();
+    let command = "echo fine; echo 'a.c:4:1: error: no'; exit 3";
+    assert_eq!(post.verdict(command), Verdict::Red { code: 3 });
+    assert_eq!(findings(&post.ward.output().unwrap()), ["a.c:4:1: error: no"]);
+}
+
+#[test]
+fn what_could_not_be_run_is_broken() {
+    for command in ["no-such-command-anywhere", "/etc/passwd", "kill -9 $$", "sh -c 'kill -9 $$'; exit $?"] {
+        let post = Post::new();
+        let verdict = post.verdict(command);
+        assert!(matches!(verdict, Verdict::Broken { .. }), "{command}: {verdict:?}");
+    }
+    let post = Post::new();
+    let order = Order { folder: PathBuf::from("/nowhere/at/all"), ..post.order("true") };
+    let why = why(post.wait(&order));
+    assert!(why.contains("could not be started"), "{why}");
+}
+
+#[test]
+fn a_ward_has_only_so_much_time() {
+    let post = Post::new();
+    // It would even call itself green when it is told to end.
+    let command = "trap 'exit 0' INT TERM; (trap '' INT TERM; echo $$ > inner; exec sleep 600) & wait";
+    let order = Order { limit: Duration::from_millis(500), ..post.order(command) };
+    assert!(why(post.wait(&order)).contains("time"));
+    assert_eq!(post.left(), [0; 0]);
+}
+
+#[test]
+fn what_a_ward_leaves_behind_is_gone() {
+    let post = Post::new();
+    let command = "setsid sh -c 'echo $$ > hidden; exec sleep 600' & while ! test -s hidden; do :; done";
+    assert_eq!(post.verdict(command), Verdict::Green);
+    wait_for_end(post.written("hidden").parse().unwrap());
+    assert_eq!(post.left(), [0; 0]);
+}
+
+#[test]
+fn one_that_is_begun_twice_is_started_once() {
+    let post = Post::new();
+    let order = post.order("echo started >> count; echo $$ > pid; exec sleep 600");
+    post.begin(&order);
+    post.begin(&order);
+    let pid: u32 = post.written("pid").parse().unwrap();
+    post.begin(&order);
+    // Another life of the daemon knows nothing but the folder.
+    let again = Ward::of(PathBuf::from(PROGRAM), &post.grounds.project(), QUEST, "a-step", 1).unwrap();
+    assert_eq!(again.look().unwrap(), State::Running);
+    again.stop().unwrap();
+    again.stop().unwrap();
+    assert!(why(post.wait(&order)).contains("stopped"));
+    wait_for_end(pid);
+    post.begin(&order);
+    assert_eq!(post.written("count"), "started");
+}
+
+#[test]
+fn one_that_is_stopped_before_it_began_never_begins() {
+    let post = Post::new();
+    post.ward.stop().unwrap();
+    let order = post.order("echo started > count");
+    assert!(why(post.wait(&order)).contains("before it began"));
+    assert!(!post.grounds.path().join("count").exists());
+}
+
+#[test]
+fn one_whose_launcher_is_killed_is_broken_and_gone() {
+    let post = Post::new();
+    let order = post.order("trap '' PIPE HUP; echo $$ > pid; setsid sleep 600");
+    post.begin(&order);
+    let pid: u32 = post.written("pid").parse().unwrap();
+    let launcher = post.started().launcher;
+    let killed = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| post.wait(&order));
+        processes::signal(launcher.pid, Signal::KILL);
+        waiting.join().unwrap()
+    });
+    assert!(why(killed).contains("launcher"));
+    wait_for_end(pid);
+    assert_eq!(post.left(), [0; 0]);
+    assert!(matches!(post.ward.look().unwrap(), State::Ended(Verdict::Broken { .. })));
+}
+
+#[test]
+fn a_flood_is_bounded_on_disk() {
+    let post = Post::new();
+    assert_eq!(post.verdict("echo first; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo last"), Verdict::Green);
+    assert!(fs::metadata(post.ward.output_file()).unwrap().len() < 9 << 20);
+    let output = post.ward.output().unwrap();
+    assert!(output.starts_with("first\n") && output.ends_with("last\n") && output.contains("bytes left out"));
+}
+
+#[test]
+fn names_never_become_paths_unchecked() {
+    let grounds = Grounds::new();
+    for (quest, step) in [("..", "a"), (QUEST, ".."), (QUEST, "a/../../b"), (QUEST, "")] {
+        assert!(Ward::of(PathBuf::from(PROGRAM), &grounds.project(), quest, step, 1).is_err());
+    }
+}
