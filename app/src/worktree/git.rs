@@ -147,9 +147,13 @@ impl Git {
         }
     }
 
-    /// The first line of the answer, or nothing when git says no in whatever way.
+    /// The first line of the answer, or nothing when git says no in whatever way. Having been killed is no answer.
     pub fn maybe(self) -> Result<Option<String>, WorktreeError> {
+        let asked = self.asked();
         let said = self.run()?;
+        if said.status.code().is_none() {
+            return Err(said.failed(asked));
+        }
         let answer = || String::from_utf8_lossy(&said.out).lines().next().unwrap_or_default().to_owned();
         Ok(said.status.success().then(answer))
     }

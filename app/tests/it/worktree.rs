@@ -509,3 +509,46 @@ fn where_there_is_no_use_for_worktrees_it_is_said_why() {
     checkout.git_in(folder.path(), &["init", "--quiet", "--bare", "bare"]);
     assert_eq!(find(&folder.path().join("bare"), checkout.environment()), Why::Bare);
 }
+
+/// The life of a step, from its beginning to its end. May be lived again from anywhere.
+fn live(repository: &Repository) -> Result<(), WorktreeError> {
+    let trunk = repository.trunk(QUEST)?;
+    let step = repository.isolate(QUEST, "one")?;
+    if !trunk.folder().join("one.txt").exists() {
+        write(step.folder(), "one.txt", "1\n");
+        repository.settle(&step, "one")?;
+        assert!(matches!(repository.merge(QUEST, "one")?, Join::Clean { .. }));
+    }
+    if repository.rescued()?.is_empty() {
+        write(step.folder(), "lost.txt", "not settled\n");
+    }
+    repository.remove(&step).map(drop)
+}
+
+#[test]
+fn a_kill_after_anything_that_git_does_costs_nothing() {
+    let mut at = 0;
+    loop {
+        let checkout = Checkout::new();
+        let before = checkout.users_view();
+        let killed = live(&checkout.killed_repository(at));
+        live(&checkout.repository()).unwrap();
+        let repository = checkout.repository();
+        let trunk = repository.trunk(QUEST).unwrap();
+        assert_eq!(read(trunk.folder(), "one.txt"), "1\n", "killed at {at}");
+        assert_eq!(checkout.git_in(trunk.top(), &["status", "--porcelain"]), "", "killed at {at}");
+        let log = checkout.git(&["log", "--first-parent", "--format=%s", &trunk.branch()]);
+        assert_eq!(log, "Merge step one\nbegin", "killed at {at}");
+        let step = Place::step(QUEST, "one").unwrap();
+        assert!(!repository.at(step.clone()).top().exists(), "killed at {at}");
+        assert_eq!(checkout.git(&["branch", "--list", &step.branch()]), "", "killed at {at}");
+        assert_eq!(names(&repository), [format!("{QUEST}/one/1")], "killed at {at}");
+        assert_eq!(checkout.git(&["show", &format!("refs/hatchery/rescue/{QUEST}/one/1:lost.txt")]), "not settled");
+        assert_eq!(checkout.users_view(), before, "killed at {at}");
+        if killed.is_ok() {
+            break;
+        }
+        at += 1;
+    }
+    assert!(at > 10, "git has changed something {at} times only");
+}

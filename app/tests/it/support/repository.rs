@@ -4,6 +4,7 @@ use super::daemon::Grounds;
 use hatchery::project::Project;
 use hatchery::worktree::Repository;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -55,6 +56,31 @@ impl Checkout {
 
     pub fn repository(&self) -> Repository {
         Repository::find(&self.project(), self.environment().into_iter()).unwrap().unwrap()
+    }
+
+    /// The same, but among the gits that change something, the one whose number this is ends as if it had been killed when it
+    /// has done its work.
+    pub fn killed_repository(&self, number: u32) -> Repository {
+        let folder = self.top().join("home/bin");
+        let script = r#"#!/bin/sh
+PATH=${PATH#*:}
+case " $* " in
+*" add "* | *" commit "* | *" update-ref "* | *" lock "* | *" remove "* | *" merge "* | *" branch "* | *" write-tree "* | *" commit-tree "*) ;;
+*) exec git "$@" ;;
+esac
+count=$(cat FOLDER/count)
+echo $((count + 1)) > FOLDER/count
+test $count -ne NUMBER && exec git "$@"
+git "$@"
+kill -9 $$
+"#;
+        let script = script.replace("FOLDER", folder.to_str().unwrap()).replace("NUMBER", &number.to_string());
+        write(&folder, "git", &script);
+        write(&folder, "count", "0");
+        fs::set_permissions(folder.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut environment = self.environment();
+        environment[0].1 = format!("{}:{}", folder.display(), environment[0].1);
+        Repository::find(&self.project(), environment.into_iter()).unwrap().unwrap()
     }
 
     pub fn environment(&self) -> Vec<(String, String)> {
