@@ -3,7 +3,9 @@
 use crate::config::{self, Isolated};
 use crate::project::Project;
 use crate::quest_document::QuestDocument;
-use crate::report::{Code, Report};
+use crate::report::{Code, Context as _, Report};
+use crate::ward::{self, Guess};
+use crate::worktree::Repository;
 use hatchery_core::QuestId;
 use hatchery_core::quest::{Charter, Isolation, Start, Status, StepPlan, WardSpec};
 use hatchery_core::roles::Phase;
@@ -35,7 +37,8 @@ pub fn charter(
     let ward = match ward.or_else(|| usual.ward.clone()) {
         Some(command) if command.trim().is_empty() => None,
         Some(command) => Some(named(command)),
-        None => None,
+        None => ward::guess(project.root())
+            .map(|Guess { command, because }| WardSpec { guessed_from: Some(because), ..named(command) }),
     };
     Ok(Charter {
         request,
@@ -95,7 +98,18 @@ pub fn imported(
     Ok((charter, start))
 }
 
+/// Worktrees where they are possible, unless somebody wants none.
 fn isolate(project: &Project, id: QuestId, wish: Option<Isolated>) -> Result<Isolation, Report> {
-    let _ = (project, id, wish);
-    Ok(Isolation::None)
+    if wish == Some(Isolated::None) {
+        return Ok(Isolation::None);
+    }
+    let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
+    match (found, wish) {
+        (Ok(repository), _) => Ok(Isolation::Worktree {
+            base: format!(".hatchery/worktrees/{id}"),
+            within: repository.within().map(|within| within.display().to_string()),
+        }),
+        (Err(why), Some(_)) => Err(Report::new(Code::Usage, format_args!("steps cannot have worktrees: {why}"))),
+        (Err(_), None) => Ok(Isolation::None),
+    }
 }

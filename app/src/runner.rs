@@ -2,6 +2,7 @@
 //! needs no memory: after a restart the plan still says what is missing.
 
 mod briefing;
+mod chores;
 mod launch;
 mod supervisor;
 pub mod watch;
@@ -12,11 +13,13 @@ use crate::harness::{Claude, Harnesses, Scripted};
 use crate::project::Project;
 use crate::report::Report;
 use crate::transcripts::Transcripts;
+use crate::worktree::Repository;
+use chores::Chores;
 use hatchery_core::run::{Fence, Wanted};
 use hatchery_core::{AgentId, Command, Plan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
@@ -39,6 +42,10 @@ pub struct Workshop {
     pub transcripts: Transcripts,
     /// Between interrupting, terminating and killing.
     pub stop_grace: Duration,
+    /// What children get of the daemon's environment besides the usual.
+    pub pass_env: Vec<String>,
+    /// The repository of the project, once it was needed and found.
+    repository: OnceLock<Repository>,
 }
 
 impl Workshop {
@@ -56,7 +63,19 @@ impl Workshop {
             transcripts: Transcripts::new(project.root(), &claude.environment),
             harnesses: Harnesses::new(claude, scripted),
             stop_grace: runs.stop_grace,
+            pass_env: runs.pass_env.clone(),
+            repository: OnceLock::new(),
         })
+    }
+
+    /// The repository that holds the project, or why there is none. Asks git, so it may take a moment.
+    fn repository(&self) -> Result<Repository, String> {
+        if let Some(known) = self.repository.get() {
+            return Ok(known.clone());
+        }
+        let found = Repository::find(&self.project, std::env::vars()).map_err(|error| error.to_string())?;
+        let found = found.map_err(|why| why.to_string())?;
+        Ok(self.repository.get_or_init(|| found).clone())
     }
 }
 
@@ -69,12 +88,14 @@ pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
             None
         }
     };
+    let mut chores = Chores::new(Arc::clone(&workshop), watch.clone());
     let mut floor =
         Floor { workshop: Arc::clone(&workshop), watch, supervised: BTreeMap::new(), tasks: JoinSet::new() };
     loop {
         let wanted = plan.borrow_and_update().clone();
         let again = close_sessions(&workshop.handle, &wanted).await;
         floor.arrange(&wanted);
+        chores.arrange(&wanted);
         let pause = async {
             match again {
                 true => tokio::time::sleep(RETRY_PAUSE).await,
@@ -84,6 +105,7 @@ pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
         tokio::select! {
             changed = plan.changed() => if changed.is_err() { return },
             Some(ended) = floor.tasks.join_next(), if !floor.tasks.is_empty() => floor.left(ended),
+            Some(ended) = chores.tasks.join_next(), if !chores.tasks.is_empty() => chores.left(ended),
             () = pause => {}
         }
     }

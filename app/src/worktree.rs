@@ -203,6 +203,11 @@ impl Repository {
         }))
     }
 
+    /// Where the project is in the repository, when it is not all of it.
+    pub fn within(&self) -> Option<&Path> {
+        Some(self.prefix.as_path()).filter(|prefix| !prefix.as_os_str().is_empty())
+    }
+
     /// The worktree of a place, whether it is there or not.
     pub fn at(&self, place: Place) -> Worktree {
         let top = self.worktrees().join(place.folder());

@@ -421,6 +421,10 @@ impl Quest {
         }
     }
 
+    pub fn is_complete(&self) -> bool {
+        matches!(self.state, QuestState::Complete { .. })
+    }
+
     /// Whether there is a slot and something to do in it.
     pub(crate) fn can_begin(&self, charter: &Charter) -> bool {
         self.state == QuestState::Open && !self.queue.is_empty() && self.working.len() < charter.slots as usize

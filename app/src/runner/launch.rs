@@ -8,15 +8,45 @@ use crate::launcher;
 use crate::project;
 use crate::run_folder::{Ended, Errand, Launch, MARK, RunFolder};
 use hatchery_core::outcome::Exit;
+use hatchery_core::quest::Isolation;
+use hatchery_core::roles::Phase;
 use hatchery_core::run::{self, Fence, RunSpec, Talk};
 use hatchery_core::{AgentId, World};
 use std::io;
+use std::sync::Arc;
 
-/// Starts the launcher of an attempt, unless it was started before.
-pub fn launch(workshop: &Workshop, world: &World, of: Fence, folder: &RunFolder) -> io::Result<()> {
+/// Sees to it that there is a folder to work in for an agent whose quest gives each step a worktree.
+pub async fn make_room(workshop: &Arc<Workshop>, world: &World, agent: AgentId) -> Result<(), String> {
+    let Some(errand) = world.errand(agent) else { return Ok(()) };
+    let isolated = world.charter(errand.quest).is_some_and(|charter| charter.isolation != Isolation::None);
+    if !isolated {
+        return Ok(());
+    }
+    let step = world.quest(errand.quest).and_then(|quest| quest.step(&errand.step));
+    let own = step.is_some_and(|step| step.phase == Phase::Work);
+    let (workshop, quest, step) = (Arc::clone(workshop), errand.quest.to_string(), errand.step.clone());
+    let made = tokio::task::spawn_blocking(move || {
+        let repository = workshop.repository()?;
+        let made = if own { repository.isolate(&quest, step.as_str()) } else { repository.trunk(&quest) };
+        made.map(drop).map_err(|error| error.to_string())
+    });
+    made.await.map_err(|error| error.to_string())?
+}
+
+/// Starts the launcher of an attempt, unless it was started before. With a `problem` it is recorded as one that could not be started.
+pub fn launch(
+    workshop: &Workshop,
+    world: &World,
+    of: Fence,
+    folder: &RunFolder,
+    problem: Option<String>,
+) -> io::Result<()> {
     let Some(run) = world.run(of.agent) else { return Ok(()) };
     folder.prepare()?;
     folder.make_token(of)?;
+    if let Some(problem) = problem {
+        return folder.write_ended(&Ended::before_it_began(Exit::NotStarted, problem));
+    }
     if folder.launch()?.is_none() {
         let opening = opening(world, of.agent, &run.spec);
         match describe(workshop, of, &run.spec, folder, &opening, part(world, of.agent))? {

@@ -202,7 +202,9 @@ impl Supervisor {
             Act::Go { .. } => {
                 let is_coming = self.launched.is_some_and(|at| at.elapsed() < LAUNCH_PATIENCE);
                 if !is_coming && self.clear_the_way().await? {
-                    launch::launch(&self.workshop, &self.workshop.handle.view(), self.of, &self.folder)?;
+                    let world = self.workshop.handle.view();
+                    let problem = launch::make_room(&self.workshop, &world, self.of.agent).await.err();
+                    launch::launch(&self.workshop, &world, self.of, &self.folder, problem)?;
                     self.launched = Some(Instant::now());
                 }
                 Ok(false)

@@ -1,0 +1,309 @@
+//! What the steps of quests need beside agents: their wards are run, what they did is merged, and what is over is tidied up. Everything here
+//! may be done again: a ward goes on under its launcher and is found by its number, and merging twice is merging once.
+
+use super::watch::Watch;
+use super::{RETRY_PAUSE, Workshop};
+use crate::engine::SubmitError;
+use crate::ward::{self, Order, Ward};
+use crate::worktree::{Join, Place, Repository, WorktreeError};
+use hatchery_core::quest::{Chore, ChoreKind, Isolation, Merge, Quest, StepId, Verdict};
+use hatchery_core::roles::Phase;
+use hatchery_core::run::Run;
+use hatchery_core::{Command, Plan, QuestId, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+type Key = (QuestId, StepId);
+
+/// Who does which chore.
+pub struct Chores {
+    workshop: Arc<Workshop>,
+    watch: Option<Watch>,
+    doing: BTreeMap<Key, Doing>,
+    /// Quests that may have worktrees. Those that are over are tidied up.
+    untidy: BTreeSet<QuestId>,
+    pub tasks: JoinSet<Finished>,
+}
+
+struct Doing {
+    chore: Chore,
+    /// It was told that nobody wants it any more.
+    told: bool,
+}
+
+/// What a task was for.
+pub enum Finished {
+    Chore(Key),
+    Tidied,
+}
+
+impl Chores {
+    pub fn new(workshop: Arc<Workshop>, watch: Option<Watch>) -> Self {
+        let folders = std::fs::read_dir(workshop.project.data().join("worktrees")).into_iter().flatten().flatten();
+        let untidy = folders.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        Self { workshop, watch, doing: BTreeMap::new(), untidy, tasks: JoinSet::new() }
+    }
+
+    /// Sees to it that every wanted chore is being done, and none that is not.
+    pub fn arrange(&mut self, plan: &Plan) {
+        let unwanted =
+            |key: &Key, chore: &Chore| plan.chores.get(key).is_none_or(|wanted| wanted.number != chore.number);
+        for (key, doing) in self.doing.iter_mut().filter(|(key, doing)| !doing.told && unwanted(key, &doing.chore)) {
+            doing.told = true;
+            stop_ward(&self.workshop, key, &doing.chore);
+        }
+        for (key, chore) in plan.chores.iter().filter(|(_, chore)| chore.host == self.workshop.host) {
+            if self.doing.contains_key(key) {
+                continue;
+            }
+            self.untidy.insert(key.0);
+            let (workshop, watch, key, chore) =
+                (Arc::clone(&self.workshop), self.watch.clone(), key.clone(), chore.clone());
+            self.doing.insert(key.clone(), Doing { chore: chore.clone(), told: false });
+            self.tasks.spawn(async move {
+                see_to(&workshop, watch, &key, &chore).await;
+                Finished::Chore(key)
+            });
+        }
+        self.tidy(plan);
+    }
+
+    pub fn left(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+        match finished {
+            Ok(Finished::Chore(key)) => {
+                self.doing.remove(&key);
+            }
+            Ok(Finished::Tidied) => {}
+            Err(error) => tracing::error!(%error, "a chore failed; it is begun again when the daemon is"),
+        }
+    }
+
+    /// The worktrees of quests that are over go, once nobody works in them. What is not in the trunk is rescued first.
+    fn tidy(&mut self, plan: &Plan) {
+        let world = self.workshop.handle.view();
+        // Whoever works for a quest has a worktree.
+        self.untidy.extend(plan.runs.keys().filter_map(|agent| world.errand(*agent)).map(|errand| errand.quest));
+        let here = |id: &QuestId| world.charter(*id).is_some_and(|charter| charter.spec.host == self.workshop.host);
+        let quiet = |quest: &Quest| quest.is_over() && !quest.steps.values().any(|step| is_at_work(&world, step));
+        let over: Vec<QuestId> =
+            self.untidy.iter().copied().filter(here).filter(|id| world.quest(*id).is_some_and(quiet)).collect();
+        for quest in over {
+            self.untidy.remove(&quest);
+            let workshop = Arc::clone(&self.workshop);
+            self.tasks.spawn(async move {
+                let tidied = aside(move || tidy(&workshop, quest)).await;
+                if let Err(error) = &tidied {
+                    tracing::warn!(%quest, %error, "the worktrees of a quest could not be removed");
+                }
+                Finished::Tidied
+            });
+        }
+    }
+}
+
+/// A ward that nobody waits for any more would run on under its launcher. When it has ended, so does its task.
+fn stop_ward(workshop: &Workshop, (quest, step): &Key, chore: &Chore) {
+    if chore.what != ChoreKind::Ward {
+        return;
+    }
+    let ward = Ward::of(workshop.program.clone(), &workshop.project, &quest.to_string(), step.as_str(), chore.number);
+    let stopped = ward.map_err(io::Error::other).and_then(|ward| ward.stop());
+    if let Err(error) = stopped {
+        tracing::warn!(%quest, %step, %error, "a ward could not be stopped");
+    }
+}
+
+fn is_at_work(world: &World, step: &hatchery_core::quest::Step) -> bool {
+    step.hands.iter().any(|hand| world.run(hand.agent).is_some_and(Run::is_open))
+}
+
+/// Does a chore and reports it, as often as it takes.
+async fn see_to(workshop: &Arc<Workshop>, watch: Option<Watch>, (quest, step): &Key, chore: &Chore) {
+    loop {
+        let (quest, step, number) = (*quest, step.clone(), chore.number);
+        let mut merged = false;
+        let command = match chore.what {
+            ChoreKind::Ward => {
+                let (verdict, artifact) = guard(workshop, watch.clone(), quest, &step, number).await;
+                Command::ReportWard { quest, step: step.clone(), number, verdict, artifact }
+            }
+            ChoreKind::Merge => {
+                let merge = join(workshop, quest, &step).await;
+                merged = merge == Merge::Merged;
+                Command::ReportMerge { quest, step: step.clone(), number, merge }
+            }
+        };
+        match workshop.handle.submit(command).await {
+            Ok(_) => {
+                if merged {
+                    clear(workshop, quest, step).await;
+                }
+                return;
+            }
+            Err(SubmitError::Stopped) => return,
+            Err(SubmitError::Refused(refusal)) => {
+                tracing::debug!(%quest, %refusal, "nobody waits for this chore any more");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%quest, %error, "a chore could not be reported; trying again");
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Runs the ward of a step, on top of what the others have done meanwhile. Gives the file with its output.
+async fn guard(
+    workshop: &Arc<Workshop>,
+    watch: Option<Watch>,
+    quest: QuestId,
+    step: &StepId,
+    number: u32,
+) -> (Verdict, String) {
+    let broken = |why: String| (Verdict::Broken { why }, String::new());
+    let ward = Ward::of(workshop.program.clone(), &workshop.project, &quest.to_string(), step.as_str(), number);
+    let ward = match ward {
+        Ok(ward) => ward,
+        Err(error) => return broken(format!("{error}.")),
+    };
+    let artifact = shown(workshop, ward.output_file());
+    let (shop, of) = (Arc::clone(workshop), step.clone());
+    let order = match aside(move || order(&shop, quest, &of)).await {
+        Ok(Ok(order)) => order,
+        Ok(Err(conflicts)) => {
+            let finding =
+                |file: &String| format!("conflict: {file} was changed by other steps as well; resolve the marks in it");
+            return (Verdict::Red { findings: conflicts.iter().map(finding).collect() }, artifact);
+        }
+        Err(error) => return (Verdict::Broken { why: format!("{error}.") }, artifact),
+    };
+    let verdict = match ward.wait(&order, watch).await {
+        Ok(ward::Verdict::Green) => Verdict::Green,
+        Ok(ward::Verdict::Red { code }) => {
+            let output = aside(move || ward.output().map_err(|error| error.to_string())).await.unwrap_or_default();
+            let findings = ward::findings(&output);
+            let silent = || vec![format!("it ended with {code} and said nothing")];
+            Verdict::Red { findings: if findings.is_empty() { silent() } else { findings } }
+        }
+        Ok(ward::Verdict::Broken { why }) => Verdict::Broken { why: format!("{why}.") },
+        Err(error) => Verdict::Broken { why: format!("{error}.") },
+    };
+    (verdict, artifact)
+}
+
+/// What to run and where. In a worktree everything is committed first, and what others did is brought in; files that conflict are
+/// given instead.
+fn order(workshop: &Workshop, quest: QuestId, step: &StepId) -> Result<Result<Order, Vec<String>>, String> {
+    let world = workshop.handle.view();
+    let gone = || "the quest is gone".to_owned();
+    let (charter, state) = world.charter(quest).zip(world.quest(quest)).ok_or_else(gone)?;
+    let (ward, at) = state.ward.as_ref().zip(state.step(step)).ok_or_else(gone)?;
+    let folder = match charter.isolation {
+        Isolation::None => place(workshop, charter.spec.folder.as_deref()),
+        Isolation::Worktree { .. } => {
+            let repository = workshop.repository()?;
+            let name = quest.to_string();
+            match at.phase {
+                Phase::Work => match repository.bring(&name, step.as_str()).map_err(|error| error.to_string())? {
+                    Join::Clean { .. } => {}
+                    Join::Conflict { files } => return Ok(Err(files)),
+                },
+                Phase::Requirements | Phase::Plan | Phase::Review => settle_trunk(&repository, &name, step)?,
+            }
+            place(workshop, charter.folder(step, at.phase).as_deref())
+        }
+    };
+    Ok(Ok(Order {
+        command: ward.command.clone(),
+        folder,
+        env: ward::environment(std::env::vars(), &workshop.pass_env),
+        limit: Duration::from_millis(ward.limit_ms),
+    }))
+}
+
+fn settle_trunk(repository: &Repository, quest: &str, step: &StepId) -> Result<(), String> {
+    let trunk = repository.trunk(quest).map_err(|error| error.to_string())?;
+    repository.settle(&trunk, &format!("The {step} of quest {quest}")).map(drop).map_err(|error| error.to_string())
+}
+
+/// Takes what a step did into the trunk, and its worktree away.
+async fn join(workshop: &Arc<Workshop>, quest: QuestId, step: &StepId) -> Merge {
+    let (workshop, step) = (Arc::clone(workshop), step.clone());
+    let joined = aside(move || {
+        let repository = workshop.repository()?;
+        let (name, step) = (quest.to_string(), step.as_str());
+        // Without a ward nobody has committed what the agents did.
+        let brought = repository.bring(&name, step).map_err(|error| error.to_string())?;
+        if let Join::Conflict { files } = brought {
+            return Ok(Merge::Conflict { files });
+        }
+        match repository.merge(&name, step) {
+            Ok(Join::Clean { .. }) => Ok(Merge::Merged),
+            Ok(Join::Conflict { files }) | Err(WorktreeError::Unmended { files }) => Ok(Merge::Conflict { files }),
+            Err(error) => Err(error.to_string()),
+        }
+    });
+    joined.await.unwrap_or_else(|error: String| Merge::Broken { why: format!("{error}.") })
+}
+
+/// The worktree of a step that is merged goes. One that is left over goes with its quest.
+async fn clear(workshop: &Arc<Workshop>, quest: QuestId, step: StepId) {
+    let workshop = Arc::clone(workshop);
+    let cleared = aside(move || {
+        let repository = workshop.repository()?;
+        let place = Place::step(&quest.to_string(), step.as_str()).map_err(|error| error.to_string())?;
+        repository.remove(&repository.at(place)).map(drop).map_err(|error| error.to_string())
+    });
+    if let Err(error) = cleared.await {
+        tracing::warn!(%quest, %error, "the worktree of a step could not be removed");
+    }
+}
+
+/// Removes the worktrees of a quest. Its own branch stays: the work is on it.
+fn tidy(workshop: &Workshop, quest: QuestId) -> Result<(), String> {
+    let base = workshop.project.data().join("worktrees").join(quest.to_string());
+    if !base.exists() {
+        return Ok(());
+    }
+    let repository = workshop.repository()?;
+    let name = quest.to_string();
+    let steps = std::fs::read_dir(base.join("steps")).into_iter().flatten().flatten();
+    for step in steps.filter_map(|entry| entry.file_name().into_string().ok()) {
+        let place = Place::step(&name, &step).map_err(|error| error.to_string())?;
+        repository.remove(&repository.at(place)).map_err(|error| error.to_string())?;
+    }
+    let complete = workshop.handle.view().quest(quest).is_some_and(Quest::is_complete);
+    if complete {
+        settle_trunk(&repository, &name, &StepId::review())?;
+    }
+    let trunk = Place::trunk(&name).map_err(|error| error.to_string())?;
+    repository.remove(&repository.at(trunk)).map_err(|error| error.to_string())?;
+    // What is not empty is somebody's.
+    std::fs::remove_dir(base.join("steps")).ok();
+    std::fs::remove_dir(base).ok();
+    Ok(())
+}
+
+/// A folder of the project, as a quest names it.
+fn place(workshop: &Workshop, folder: Option<&str>) -> PathBuf {
+    let root = workshop.project.root();
+    folder.map_or_else(|| root.to_owned(), |folder| root.join(folder))
+}
+
+/// A file as a person in the project would name it.
+fn shown(workshop: &Workshop, file: PathBuf) -> String {
+    file.strip_prefix(workshop.project.root()).unwrap_or(&file).display().to_string()
+}
+
+/// On a thread that may block.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(error.to_string()),
+    }
+}
