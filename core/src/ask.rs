@@ -1,6 +1,7 @@
 //! Questions to the human: one queue, first come first served. A question is known by the event that asked it. It is open until it
 //! is answered, or until nobody needs the answer any more.
 
+use crate::budget::Whose;
 use crate::run::{self, Fence, StopWhy};
 use crate::{AgentId, Event, EventId, MessageKind, QuestId, Refusal, Timestamp, World};
 use crate::{budget, quest};
@@ -81,12 +82,13 @@ pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timest
         (About::Silence(_), _) => crate::history::add(world, agent, MessageKind::User, answer)?,
         (About::Budget { .. } | About::QuestBudget { .. }, "stop") => run::stop(world, agent, &StopWhy::User)?,
         (About::Budget { of }, amount) => {
-            let limit = budget::amount(amount);
-            budget::set(world, of, Some(limit.ok_or_else(bad)?), now)?
+            let whose = of.map_or(Whose::Day, Whose::Agent);
+            let limit = budget::amount(amount).ok_or_else(bad)?;
+            budget::raise(world, agent, whose, limit, now)?.ok_or_else(bad)?
         }
         (About::QuestBudget { quest }, amount) => {
-            let limit = budget::amount(amount);
-            quest::set_budget(world, quest, Some(limit.ok_or_else(bad)?))?
+            let limit = budget::amount(amount).ok_or_else(bad)?;
+            budget::raise(world, agent, Whose::Quest(quest), limit, now)?.ok_or_else(bad)?
         }
         (About::Step { quest, trouble }, _) => {
             quest::answered(world, quest, agent, trouble, answer).map_err(|refusal| refusal.unwrap_or_else(bad))?

@@ -3,9 +3,10 @@
 
 use crate::ask::About;
 use crate::outcome::Cause;
+use crate::quest::Next;
 use crate::run::{Run, RunState};
 use crate::usage::{Money, Usage};
-use crate::{AgentId, Event, QuestId, Refusal, Timestamp, World, quest};
+use crate::{AgentId, Event, QuestId, Refusal, Stream, Timestamp, World, quest};
 
 /// A day, as the log's clock counts them, in UTC.
 pub const DAY_MS: i64 = 24 * 3_600 * 1_000;
@@ -70,11 +71,47 @@ pub(crate) fn set(
     let waits = |(_, run): &(AgentId, &Run)| matches!(run.state, RunState::Parked { cause: Cause::OverBudget, .. });
     let affordable = |(agent, _): &(AgentId, &Run)| over(&then, *agent, Usage::default(), now).is_none();
     let resumed = world.runs().filter(waits).filter(affordable);
-    // One that works for a quest waits for a slot of it.
-    let goes_on = |(agent, run): (AgentId, &Run)| {
-        quest::queue_parked(world, agent).unwrap_or_else(|| Event::RunResumed { of: run.fence(agent).next() })
+    Ok([set].into_iter().chain(resumed.filter_map(|(agent, run)| goes_on(world, agent, run))).collect())
+}
+
+/// What a person answers who is asked for a new ceiling. Nothing when it would not even suffice for what is spent.
+pub(crate) fn raise(
+    world: &World,
+    agent: AgentId,
+    whose: Whose,
+    limit: Money,
+    now: Timestamp,
+) -> Result<Option<Vec<Event>>, Refusal> {
+    let (spent, mut events) = match whose {
+        Whose::Agent(of) => {
+            let spent = world.seat(of).map_or(Money::default(), |seat| seat.spent.cost);
+            (spent, set(world, Some(of), Some(limit), now)?)
+        }
+        Whose::Day => (world.spent_on(day(now)).cost, set(world, None, Some(limit), now)?),
+        Whose::Quest(id) => {
+            let spent = world.quest(id).map_or(Money::default(), |quest| quest.spent.cost);
+            (spent, quest::set_budget(world, id, Some(limit))?)
+        }
     };
-    Ok([set].into_iter().chain(resumed.map(goes_on)).collect())
+    if spent >= limit {
+        return Ok(None);
+    }
+    // It may be over another ceiling, too: it goes on, so that it asks about that one.
+    let moved = |event: &Event| event.stream() == Stream::Agent(agent) || queues(event, agent);
+    if !events[1..].iter().any(moved) {
+        events.extend(world.run(agent).filter(|run| run.is_broke()).and_then(|run| goes_on(world, agent, run)));
+    }
+    Ok(Some(events))
+}
+
+fn queues(event: &Event, agent: AgentId) -> bool {
+    matches!(event, Event::StepQueued { next: Next::Resume { agent: queued, .. }, .. } if *queued == agent)
+}
+
+/// A parked run goes on. One that works for a quest waits for a slot of it, and does so once.
+fn goes_on(world: &World, agent: AgentId, run: &Run) -> Option<Event> {
+    let queued = quest::queue_parked(world, agent);
+    queued.or_else(|| (!run.spec.signals).then(|| Event::RunResumed { of: run.fence(agent).next() }))
 }
 
 /// A run that is about to begin something it cannot afford, with the question that it leads to.

@@ -12,9 +12,13 @@
 //! A step holds a slot while it is running and at no other time. What it does next is in its [`Next`]; where it is in its path and who
 //! waits for whom is in its [`Course`]. Every change of a step is an event of its quest.
 
+mod at;
+mod chore;
 mod follow;
+mod human;
 mod plan;
 mod signal;
+mod slot;
 mod words;
 
 use crate::roles::{Phase, Table};
@@ -24,11 +28,16 @@ use crate::{AgentId, Event, EventId, QuestId, Refusal, Timestamp, World};
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use follow::{answered, due, follow, merged, queue_parked, retry, serve, warded};
+use at::At;
+pub use chore::MAX_FINDINGS;
+pub(crate) use chore::{merged, warded};
+pub(crate) use follow::follow;
+pub(crate) use human::{answered, due, queue_parked, retry};
 pub use plan::{Context, Observable, Requirements, StepId, StepPlan, WorkPlan};
 pub(crate) use plan::{hand_in, phase, require};
 pub use signal::{SIGNAL_TOOL, Signal};
 pub(crate) use signal::{from_stream, give, of_tool};
+pub(crate) use slot::serve;
 
 /// The longest request, in bytes.
 pub const MAX_REQUEST_BYTES: usize = 256 << 10;
@@ -442,6 +451,8 @@ impl Step {
         let called = !self.course.callers.is_empty();
         match self.state {
             StepState::Pending => Status::Pending,
+            // A new plan has put something before it.
+            StepState::Queued(_) if self.waits_for > 0 => Status::Pending,
             StepState::Queued(_) | StepState::Running(_) if called => Status::WaitingForRole,
             StepState::Queued(_) => Status::Queued,
             StepState::Running(_) => Status::Running,
@@ -461,6 +472,22 @@ impl Step {
             | StepState::Queued(_)
             | StepState::Running(Work::Ward(_) | Work::Merge(_))
             | StepState::Asking(_)
+            | StepState::Blocked
+            | StepState::Failed { .. }
+            | StepState::Complete { .. } => None,
+        }
+    }
+
+    /// The ward or the merge that it is at, by its number.
+    pub(crate) fn chore(&self) -> Option<(u32, ChoreKind)> {
+        match self.state {
+            StepState::Running(Work::Ward(number)) => Some((number, ChoreKind::Ward)),
+            StepState::Running(Work::Merge(number)) => Some((number, ChoreKind::Merge)),
+            StepState::Running(Work::Agent { .. })
+            | StepState::Pending
+            | StepState::Queued(_)
+            | StepState::Asking(_)
+            | StepState::Parked { .. }
             | StepState::Blocked
             | StepState::Failed { .. }
             | StepState::Complete { .. } => None,
@@ -603,8 +630,8 @@ pub(crate) fn set_budget(world: &World, id: QuestId, limit: Option<Money>) -> Re
     let quest = going(world, id)?;
     let affordable = limit.is_none_or(|limit| quest.spent.cost < limit);
     let set = Event::QuestBudgetSet { quest: id, limit };
-    let resumed = follow::broke(world, quest).filter(|_| affordable);
-    Ok([set].into_iter().chain(resumed.map(|(step, next)| follow::queued(world, id, step, next))).collect())
+    let resumed = if affordable { human::queue_broke(world, id, quest) } else { Vec::new() };
+    Ok([set].into_iter().chain(resumed).collect())
 }
 
 /// The events by which the agents of a quest are stopped that are at work or wait for a better moment.

@@ -102,6 +102,8 @@ pub enum BadTable {
     BadName(String),
     #[error("the role `{0}` is there twice")]
     Twice(String),
+    #[error("the {whose} `{role}` is not on the path of `{path}`, so nothing is ever handed in there")]
+    NotOnPath { whose: &'static str, role: String, path: &'static str },
     #[error("the role `{0}` may not signal `complete`, so its work never ends")]
     NeverEnds(String),
     #[error("the path of `{0}` begins with the ward: there is nothing to look at yet")]
@@ -211,11 +213,14 @@ impl Table {
             false => known("mender", &self.mender)?,
         }
         // Those who are on no path are not needed.
-        if !self.paths.plan.is_empty() {
-            known("planner", &self.planner)?;
-        }
-        if !self.paths.requirements.is_empty() {
-            known("requirer", &self.requirer)?;
+        for (whose, role, name, path) in [
+            ("planner", &self.planner, "plan", &self.paths.plan),
+            ("requirer", &self.requirer, "requirements", &self.paths.requirements),
+        ] {
+            if !path.is_empty() && !path.contains(role) {
+                let role = role.chars().take(MAX_ROLE_BYTES).collect();
+                return Err(BadTable::NotOnPath { whose, role, path: name });
+            }
         }
         Ok(())
     }

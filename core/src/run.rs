@@ -14,7 +14,8 @@ use crate::output::TurnEnd;
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, quest};
 use imbl::Vector;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 pub(crate) use listener::{take_output, tool_call, tool_result};
 pub use seat::{Delivery, DeliveryKind, ForeignTalk, Seat, Talk, delivery_of, wire_name};
@@ -38,7 +39,7 @@ const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
 const MAX_WORDS_CHARS: usize = 1_000;
 
 /// How an agent is to be run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunSpec {
     /// The adapter that knows how to start the process.
@@ -68,6 +69,29 @@ pub struct RunSpec {
     /// Its work is done when it has signalled: an end without a signal is a crash, whatever the exit code.
     #[serde(default)]
     pub signals: bool,
+}
+
+impl Serialize for RunSpec {
+    /// On the log, `signals` is there only when it is true: so every line that was ever written is still written in the same way. A
+    /// snapshot has no names and needs every field.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let signals = self.signals || !serializer.is_human_readable();
+        let mut spec = serializer.serialize_struct("RunSpec", 10 + usize::from(signals))?;
+        spec.serialize_field("harness", &self.harness)?;
+        spec.serialize_field("host", &self.host)?;
+        spec.serialize_field("folder", &self.folder)?;
+        spec.serialize_field("model", &self.model)?;
+        spec.serialize_field("script", &self.script)?;
+        spec.serialize_field("stays", &self.stays)?;
+        spec.serialize_field("stall_ms", &self.stall_ms)?;
+        spec.serialize_field("kill_stuck", &self.kill_stuck)?;
+        spec.serialize_field("retries", &self.retries)?;
+        spec.serialize_field("parks", &self.parks)?;
+        if signals {
+            spec.serialize_field("signals", &self.signals)?;
+        }
+        spec.end()
+    }
 }
 
 /// The last run of an agent.
@@ -450,15 +474,18 @@ pub(crate) fn exited(
 ) -> Result<Vec<Event>, Refusal> {
     let run = fenced(world, fence)?;
     let waits = world.seat(fence.agent).is_some_and(Seat::has_words);
-    let (cause, detail) = match &run.state {
-        RunState::Stopping { why, .. } => (why.cause(), why.detail()),
-        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => judge(run, exit, evidence, waits),
-        RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(fence)),
-    };
     // What it signalled in its own stream counts, even if its tools could not pass it on.
     let signal = match run.owes_signal() {
         true => quest::from_stream(world, fence, run.signal_heard.as_deref()),
         false => Vec::new(),
+    };
+    let owes = run.owes_signal() && signal.is_empty();
+    let (cause, detail) = match &run.state {
+        RunState::Stopping { why, .. } => (why.cause(), why.detail()),
+        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
+            judge(run, exit, evidence, waits, owes)
+        }
+        RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(fence)),
     };
     let ended = |cause, detail| vec![Event::RunEnded { of: fence, cause, detail, exit }];
     if run.signalled || !signal.is_empty() {
@@ -476,13 +503,13 @@ pub(crate) fn exited(
             vec![Event::RunParked { of: fence, cause, until: Some(until), detail }]
         }
         // To start it again would only make it take a turn for nothing; the next message does.
-        Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !run.owes_signal() => {
-            ended(cause, detail)
-        }
+        Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
             let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
             vec![Event::RunCrashed { of: fence, cause, detail, exit, forgotten }, resumed]
         }
+        // It was let go because its money is used up, and has more to do: it waits for some.
+        Cause::Completed if owes => vec![resumed],
         // Something was said to it while it was leaving.
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
         Cause::Completed
@@ -500,15 +527,15 @@ pub(crate) fn exited(
     })
 }
 
-/// Why a process ended that nobody had asked to end, and whether something `waits` to be said to it.
-fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool) -> (Cause, String) {
+/// Why a process ended that nobody had asked to end, when something `waits` to be said to it, or when it `owes` a signal.
+fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
     let (cause, detail) = match run.outcome.cause(exit) {
         // One that was to stay has no reason to leave.
         (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) => {
             let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
             (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))
         }
-        (Cause::Completed, _) if run.owes_signal() && run.signal_heard.is_none() => {
+        (Cause::Completed, _) if owes && !run.held => {
             (Cause::Crashed, format!("It ended without `signal-back` ({exit})."))
         }
         // Started again for that, it would never come to an end.

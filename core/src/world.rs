@@ -70,6 +70,8 @@ pub struct World {
     restless: OrdSet<QuestId>,
     /// Agents of quests whose runs are over or wait, and whose steps do not know it yet.
     stirred: OrdSet<AgentId>,
+    /// Quests that have a ceiling and are not over.
+    rationed: OrdSet<QuestId>,
     /// When an agent's time is up that has signalled or is parked.
     grace: OrdMap<AgentId, Timestamp>,
     /// Wards and merges that have not been reported.
@@ -228,7 +230,7 @@ impl World {
 
     /// A run that is about to begin something it cannot afford.
     pub fn unaffordable_run(&self, now: Timestamp) -> Option<(AgentId, &Run, Over)> {
-        if self.budgets.is_empty() {
+        if self.budgets.is_empty() && self.rationed.is_empty() {
             return None;
         }
         self.starting.iter().find_map(|agent| {

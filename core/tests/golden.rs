@@ -160,16 +160,39 @@ fn every_word_about_a_run_has_its_line() {
         "unauthorised",
         "prompt_too_long",
         "lost_with_machine",
+        "over_budget",
     ];
     let causes = causes.map(|word| format!(r#""cause":"{word}""#));
     let exits = [r#"{"code":"#, r#"{"signal":"#, r#""not_started""#, r#""lost_with_machine""#, r#""unknown""#];
     let exits = exits.map(|word| format!(r#""exit":{word}"#));
-    let intents = [r#""user""#, r#""killed""#, r#""stuck""#, r#""session""#, r#"{"gate":{"status":"#];
-    let intents = intents.map(|word| format!(r#""why":{word}"#));
+    let intents = ["user", "killed", "stuck", "session", "paused", "abandoned", "signalled"];
+    let intents = intents.map(|word| format!(r#""{word}""#));
+    let intents = intents.into_iter().chain([r#"{"gate":{"status":"#.to_owned()]);
+    let intents: Vec<String> = intents.map(|word| format!(r#""why":{word}"#)).collect();
     let noted =
         ["thinking", "note", "minion", "retrying", "limit", "denied", "asked", "compacted", "api_error", "unread"];
     let noted = noted.map(|word| format!(r#""output":{{"type":"{word}""#));
     for word in causes.iter().chain(&exits).chain(&intents).chain(&noted) {
+        assert!(EVENTS_V1.contains(word), "{word}");
+    }
+}
+
+/// Each thing that a quest's events can say.
+#[test]
+fn every_word_about_a_quest_has_its_line() {
+    let signals = ["complete", "partially-complete", "needs-user-input", "needs-role-followup"];
+    let signals = signals.map(|word| format!(r#""signal":{{"{word}":{{"#));
+    let briefs = [r#""begin""#, r#"{"continue":"#, r#"{"mend":"#, r#"{"reconcile":"#, r#"{"follow_up":"#];
+    let briefs = briefs.map(|word| format!(r#""brief":{word}"#));
+    let next = [r#"{"begin":"#, r#"{"resume":"#, r#""ward""#, r#""merge""#].map(|word| format!(r#""next":{word}"#));
+    let verdicts = [r#""green""#, r#"{"red":"#, r#"{"broken":"#].map(|word| format!(r#""verdict":{word}"#));
+    let merges = [r#""merged""#, r#"{"conflict":"#, r#"{"broken":"#].map(|word| format!(r#""merge":{word}"#));
+    let isolations = [r#""none""#, r#"{"worktree":"#].map(|word| format!(r#""isolation":{word}"#));
+    let troubles = ["input", "circle", "ended", "ward", "merge", "approval"];
+    let troubles = troubles.map(|word| format!(r#""trouble":"{word}""#));
+    let words = [&signals[..], &briefs, &next, &verdicts, &merges, &isolations, &troubles].concat();
+    let others = [r#""about":{"quest_budget":"#, r#""callers":[{"#, r#""signals":true"#].map(str::to_owned);
+    for word in words.iter().chain(&others) {
         assert!(EVENTS_V1.contains(word), "{word}");
     }
 }

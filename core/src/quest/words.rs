@@ -1,71 +1,82 @@
 //! What the agents of a quest are told. Everything that others wrote stands between marks that it cannot contain, so that no step's text
 //! reads like an instruction of ours.
 
-use super::{Brief, Charter, Quest, Requirements, StepId, StepPlan};
+use super::{At, Brief, Quest, Requirements, StepPlan};
+use crate::AgentId;
 use crate::roles::{Phase, Role, SignalKind};
-use crate::{AgentId, QuestId};
-use std::fmt::Write as _;
+
+/// How much of a part that others wrote goes into a first message: with all of its parts it is still a message. `get-quest` shows the
+/// rest.
+const MAX_PART_BYTES: usize = 96 << 10;
 
 /// The first message of an agent.
-pub(super) fn prompt(
-    id: QuestId,
-    quest: &Quest,
-    charter: &Charter,
-    step: &StepId,
-    phase: Phase,
-    role: &Role,
-    brief: &Brief,
-) -> String {
+pub(super) fn prompt(at: &At<'_>, role: &Role, brief: &Brief) -> String {
     let mut text = String::new();
-    section(&mut text, "", role.prompt.trim());
-    section(&mut text, "request", &charter.request);
-    if let Some(requirements) = &quest.requirements {
-        section(&mut text, "requirements", &written(requirements));
+    if !role.prompt.trim().is_empty() {
+        text.push_str(&format!("{}\n\n", role.prompt.trim()));
     }
-    match phase {
-        Phase::Work => quest.plans.get(step).iter().for_each(|plan| section(&mut text, "step", &planned(plan))),
-        Phase::Requirements | Phase::Plan | Phase::Review => {}
+    section(&mut text, "request", &at.charter.request);
+    if let Some(requirements) = &at.quest.requirements {
+        part(&mut text, "requirements", &written(requirements));
+    }
+    if let Some(plan) = at.quest.plans.get(at.step_id) {
+        part(&mut text, "step", &planned(plan));
     }
     // Whoever plans or reviews has to see all of it.
-    let sees_all = matches!(phase, Phase::Plan | Phase::Review) || role.name == charter.table.planner;
-    if sees_all && !quest.plans.is_empty() {
-        section(&mut text, "plan", &overview(quest));
+    let sees_all = matches!(at.step.phase, Phase::Plan | Phase::Review) || role.name == at.charter.table.planner;
+    if sees_all && !at.quest.plans.is_empty() {
+        part(&mut text, "plan", &overview(at.quest));
     }
-    if let Some(ward) = &charter.ward {
+    if let Some(ward) = &at.quest.ward {
         section(&mut text, "ward", &ward.command);
     }
+    why(&mut text, brief);
+    let step = at.step_id;
+    text.push_str(&format!(
+        "You are the {} of step `{step}` of quest {}. When you are done, or cannot go on, call the tool `signal-back` once, with stepId \
+         `{step}`, and then stop. You may signal: {}.",
+        role.name,
+        at.id,
+        choices(role),
+    ));
+    text
+}
+
+/// Why an agent is set to work.
+fn why(text: &mut String, brief: &Brief) {
     match brief {
         Brief::Begin => {}
         Brief::Continue { progress, continuation_point } => {
             text.push_str("Another agent in your role began this and had to leave off. Go on from there; its work is in the folder.\n\n");
-            section(&mut text, "progress", progress);
-            section(&mut text, "continuation-point", continuation_point);
+            part(text, "progress", progress);
+            part(text, "continuation-point", continuation_point);
         }
         Brief::Mend { findings, artifact } => {
-            let _ = writeln!(text, "The ward is red. Mend what it found. Its whole output is in `{artifact}`.\n");
-            section(&mut text, "findings", &findings.join("\n"));
+            text.push_str(&format!("The ward is red. Mend what it found. Its whole output is in `{artifact}`.\n\n"));
+            part(text, "findings", &findings.join("\n"));
         }
         Brief::Reconcile { files } => {
             text.push_str(
                 "What this step did conflicts with what others did meanwhile. The conflict is in the folder, with git's usual \
                  marks, in these files. Resolve it so that both intents hold; do not commit.\n\n",
             );
-            section(&mut text, "conflicts", &files.join("\n"));
+            part(text, "conflicts", &files.join("\n"));
         }
         Brief::FollowUp { from, reason, context } => {
-            let _ = writeln!(text, "The {from} of this step asks you to act first.\n");
-            section(&mut text, "reason", reason);
-            section(&mut text, "context", context);
+            text.push_str(&format!("The {from} of this step asks you to act first.\n\n"));
+            part(text, "reason", reason);
+            part(text, "context", context);
         }
     }
-    let _ = write!(
-        text,
-        "You are the {} of step `{step}` of quest {id}. When you are done, or cannot go on, call the tool `signal-back` once, with \
-         stepId `{step}`, and then stop. You may signal: {}.",
-        role.name,
-        choices(role),
-    );
-    text
+}
+
+/// Why a fresh agent takes the place of one that is gone, and what that one would have been told.
+pub(super) fn lost_hand(told: Option<&str>) -> Brief {
+    let told = told.map(|told| format!(". It would have been told: {told}")).unwrap_or_default();
+    Brief::Continue {
+        progress: "unknown: the agent before you is gone; look at what is in the folder".into(),
+        continuation_point: format!("where its work ends{told}"),
+    }
 }
 
 /// What an agent is told that asked another role to act first.
@@ -74,7 +85,7 @@ pub(super) fn outcome(of: &str, summary: &str, plan: Option<&StepPlan>) -> Strin
         format!("The {of} that you asked for is done. Go on with your step, and signal when you are done.\n\n");
     section(&mut text, "outcome", summary);
     if let Some(plan) = plan {
-        section(&mut text, "step", &planned(plan));
+        part(&mut text, "step", &planned(plan));
     }
     text.trim_end().to_owned()
 }
@@ -115,11 +126,11 @@ fn choices(role: &Role) -> String {
 fn written(requirements: &Requirements) -> String {
     let mut text = String::new();
     for context in &requirements.contexts {
-        let _ = writeln!(text, "context {}: {}", context.id, context.description);
+        text.push_str(&format!("context {}: {}\n", context.id, context.description));
     }
     for observable in &requirements.observables {
         let context = observable.context.as_ref().map(|id| format!(" (in {id})")).unwrap_or_default();
-        let _ = writeln!(text, "observable {}{context}: {}", observable.id, observable.description);
+        text.push_str(&format!("observable {}{context}: {}\n", observable.id, observable.description));
     }
     text
 }
@@ -127,7 +138,7 @@ fn written(requirements: &Requirements) -> String {
 fn planned(plan: &StepPlan) -> String {
     let mut text = format!("{}: {}\n", plan.id, plan.name);
     if !plan.description.is_empty() {
-        let _ = writeln!(text, "{}", plan.description);
+        text.push_str(&format!("{}\n", plan.description));
     }
     let after: Vec<String> = plan.depends_on.iter().map(ToString::to_string).collect();
     for (what, list) in [
@@ -137,7 +148,7 @@ fn planned(plan: &StepPlan) -> String {
         ("makes true", &plan.observables),
     ] {
         if !list.is_empty() {
-            let _ = writeln!(text, "{what}: {}", list.join(", "));
+            text.push_str(&format!("{what}: {}\n", list.join(", ")));
         }
     }
     text
@@ -150,22 +161,31 @@ fn overview(quest: &Quest) -> String {
         let after: Vec<String> = plan.depends_on.iter().map(ToString::to_string).collect();
         let after = if after.is_empty() { String::new() } else { format!(" (after {})", after.join(", ")) };
         let status = quest.step(id).map_or("pending", |step| step.status().word());
-        let _ = writeln!(text, "{id}: {} [{status}]{after}", plan.name);
+        text.push_str(&format!("{id}: {} [{status}]{after}\n", plan.name));
     }
     text
 }
 
 /// Something that others wrote, between marks. Their own marks are made harmless.
 fn section(text: &mut String, name: &str, content: &str) {
-    let content = content.trim_end();
-    match (name, content) {
-        (_, "") => {}
-        ("", content) => {
-            let _ = writeln!(text, "{content}\n");
-        }
-        (name, content) => {
-            let content = content.replace('&', "&amp;").replace('<', "&lt;");
-            let _ = writeln!(text, "<{name}>\n{content}\n</{name}>\n");
-        }
+    if !content.trim().is_empty() {
+        text.push_str(&format!("<{name}>\n{}\n</{name}>\n\n", harmless(content.trim_end())));
     }
+}
+
+/// The same, but not more than there is room for.
+fn part(text: &mut String, name: &str, content: &str) {
+    let content = harmless(content.trim_end());
+    match content.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_PART_BYTES).last() {
+        Some(end) if content.len() > MAX_PART_BYTES => {
+            let kept = &content[..end];
+            text.push_str(&format!("<{name}>\n{kept}\n[and more]\n</{name}>\n\n"));
+        }
+        Some(_) => text.push_str(&format!("<{name}>\n{content}\n</{name}>\n\n")),
+        None => {}
+    }
+}
+
+fn harmless(content: &str) -> String {
+    content.replace('&', "&amp;").replace('<', "&lt;")
 }

@@ -7,7 +7,7 @@ use crate::quest::{
     Signal, Step, StepId, StepPlan, StepState, WardSpec, Work, phase,
 };
 use crate::roles::Phase;
-use crate::run::{Fence, RunState};
+use crate::run::{Fence, Run, RunState};
 use crate::usage::{Money, Usage};
 use crate::{AgentId, EventId, QuestId, Timestamp};
 use imbl::{OrdMap, OrdSet, Vector};
@@ -155,6 +155,7 @@ impl World {
             }
             if let Some(step) = quest.steps.get_mut(&own).filter(|step| step.phase == Phase::Work) {
                 step.dropped = left_out;
+                step.waits_for = 0;
                 quest.plans.remove(&own);
             }
             let next = quest.steps.values().map(|step| step.number + 1).max().unwrap_or_default() as usize;
@@ -175,7 +176,7 @@ impl World {
                 plan.state = StepState::Complete { summary: "given from the start".into(), at: ts };
                 quest.shelve(&StepId::plan(), at);
             }
-            quest.link();
+            quest.link(at);
             quest.block_anew(ts);
             quest.proceed(charter, at, ts);
             Ok(())
@@ -293,17 +294,20 @@ impl World {
         of: Fence,
         given: &Signal,
     ) -> Result<(), Impossible> {
-        self.change_step(at, ts, id, step, |it| match &mut it.state {
-            StepState::Running(Work::Agent { agent, role, signal, .. }) if *agent == of.agent => {
-                *signal = Some(given.clone());
-                let what = format!("{role} signals {}", given.kind());
-                if let Signal::Complete { summary } = given {
-                    it.summary.clone_from(summary);
-                }
-                it.note(ts, what);
-                Ok(())
+        self.change_step(at, ts, id, step, |it| {
+            let StepState::Running(Work::Agent { agent, role, signal, .. }) = &mut it.state else {
+                return Err("had no agent");
+            };
+            if *agent != of.agent {
+                return Err("had another agent");
             }
-            _ => Err("had another agent"),
+            *signal = Some(given.clone());
+            let what = format!("{role} signals {}", given.kind());
+            if let Signal::Complete { summary } = given {
+                it.summary.clone_from(summary);
+            }
+            it.note(ts, what);
+            Ok(())
         })?;
         self.run_signalled(at, of)?;
         // One that is being stopped leaves without being told again.
@@ -339,15 +343,13 @@ impl World {
         until: Option<Timestamp>,
     ) -> Result<(), Impossible> {
         let mut parked = None;
-        self.change_step(at, ts, id, step, |it| match &it.state {
-            StepState::Running(Work::Agent { agent, role, .. }) => {
-                parked = Some(*agent);
-                let (agent, role) = (*agent, role.clone());
-                it.note(ts, format!("{role} is parked"));
-                it.state = StepState::Parked { agent, role, until };
-                Ok(())
-            }
-            _ => Err("had no agent"),
+        self.change_step(at, ts, id, step, |it| {
+            let StepState::Running(Work::Agent { agent, role, .. }) = &it.state else { return Err("had no agent") };
+            parked = Some(*agent);
+            let (agent, role) = (*agent, role.clone());
+            it.note(ts, format!("{role} is parked"));
+            it.state = StepState::Parked { agent, role, until };
+            Ok(())
         })?;
         if let Some((agent, until)) = parked.zip(until) {
             self.remind(agent, until);
@@ -399,6 +401,7 @@ impl World {
                     waiting.waits_for = waiting.waits_for.saturating_sub(1);
                 }
                 quest.enqueue_if_ready(&dependent, charter, at, ts);
+                quest.shelve(&dependent, at);
             }
             if phase(step) != Phase::Work || quest.open == 0 {
                 quest.proceed(charter, at, ts);
@@ -414,14 +417,21 @@ impl World {
         id: QuestId,
         step: &StepId,
     ) -> Result<(), Impossible> {
-        self.change_step(at, ts, id, step, |_| Ok(()))?;
+        let mut agent = None;
         self.change_quest(at, ts, id, |quest, charter| {
+            agent = quest.step(step).ok_or("had no such step")?.agent();
             quest.forget(step);
-            quest.link();
+            quest.link(at);
             quest.block_anew(ts);
             quest.proceed(charter, at, ts);
             Ok(())
-        })
+        })?;
+        // Nothing follows any more from how its run is.
+        if let Some(agent) = agent {
+            self.let_go(agent);
+            self.stir(agent);
+        }
+        Ok(())
     }
 
     /// A question about a step is open, or not any more.
@@ -457,15 +467,11 @@ impl World {
         let Some(errand) = self.errands.get(&agent) else { return };
         let quest = self.quests.get(&errand.quest).filter(|quest| !quest.is_over());
         let step = quest.and_then(|quest| quest.steps.get(&errand.step));
-        let (ended, parked) = match self.runs.get(&agent).map(|run| &run.state) {
-            Some(RunState::Ended { .. }) => (true, false),
-            Some(RunState::Parked { .. }) => (false, true),
-            _ => (false, false),
-        };
-        let stirs = |step: &Step| match &step.state {
-            StepState::Running(Work::Agent { agent: now, .. }) => *now == agent && (ended || parked),
-            StepState::Parked { agent: now, .. } => *now == agent && ended,
-            _ => false,
+        let run = self.runs.get(&agent);
+        let (ended, parked) = (run.is_some_and(|run| !run.is_open()), run.is_some_and(Run::is_parked));
+        let stirs = |step: &Step| {
+            let works = matches!(step.state, StepState::Running(_));
+            step.agent() == Some(agent) && (ended || (parked && works))
         };
         match step.is_some_and(stirs) {
             true => self.stirred.insert(agent),
@@ -491,11 +497,7 @@ impl World {
             change(step)?;
             step.since = ts;
             agents[1] = step.agent();
-            chore = match step.state {
-                StepState::Running(Work::Ward(number)) => Some((number, ChoreKind::Ward)),
-                StepState::Running(Work::Merge(number)) => Some((number, ChoreKind::Merge)),
-                _ => None,
-            };
+            chore = step.chore();
             quest.shelve(step_id, at);
             Ok(())
         })?;
@@ -530,6 +532,10 @@ impl World {
             true => self.restless.insert(id),
             false => self.restless.remove(&id),
         };
+        match quest.budget.is_some() && !quest.is_over() {
+            true => self.rationed.insert(id),
+            false => self.rationed.remove(&id),
+        };
         if quest.is_over() {
             let of_it: Vec<_> = quest.working.iter().map(|step| (id, step.clone())).collect();
             for key in of_it {
@@ -544,11 +550,12 @@ impl Quest {
     /// Puts a step where it belongs after a change: into the queue, into a slot, or into neither.
     fn shelve(&mut self, id: &StepId, at: EventId) {
         let Some(step) = self.steps.get(id) else { return };
-        match step.state {
-            StepState::Running(_) => self.working.insert(id.clone()),
-            _ => self.working.remove(id),
+        match matches!(step.state, StepState::Running(_)) {
+            true => self.working.insert(id.clone()),
+            false => self.working.remove(id),
         };
-        let queued = matches!(step.state, StepState::Queued(_));
+        // A new plan may have put something before one that was begun.
+        let queued = matches!(step.state, StepState::Queued(_)) && step.waits_for == 0;
         let place = Place { fresh: step.attempts == 0, since: at, number: step.number, step: id.clone() };
         match (queued, self.places.get(id)) {
             (true, None) => {
@@ -640,7 +647,7 @@ impl Quest {
     }
 
     /// Who depends on whom, and how many each waits for.
-    fn link(&mut self) {
+    fn link(&mut self, at: EventId) {
         self.dependents = OrdMap::new();
         let complete =
             |id: &StepId| self.steps.get(id).is_some_and(|step| matches!(step.state, StepState::Complete { .. }));
@@ -657,6 +664,7 @@ impl Quest {
             if let Some(step) = self.steps.get_mut(&id) {
                 step.waits_for = u32::try_from(count).unwrap_or(u32::MAX);
             }
+            self.shelve(&id, at);
         }
     }
 

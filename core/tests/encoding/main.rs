@@ -1,5 +1,6 @@
 //! How records are written: whatever can be said comes back unchanged, and whatever is read does no harm.
 
+mod quests;
 mod runs;
 
 use hatchery_core::agent::{Birth, Origin};
@@ -81,10 +82,10 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![1 => happened(), 1 => runs::happened()]
+    prop_oneof![1 => happened(), 1 => runs::happened(), 1 => quests::happened()]
 }
 
-/// Whatever can happen, but for runs.
+/// Whatever can happen, but for runs and quests.
 fn happened() -> impl Strategy<Value = Event> {
     prop_oneof![
         (session(), option::of(text()), option::of(any::<u64>()))

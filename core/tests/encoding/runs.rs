@@ -1,6 +1,6 @@
 //! Whatever can be said about runs: on the log as JSON, and in the world's snapshot as postcard.
 
-use super::{agent, event_id, text};
+use super::{agent, event_id, quests, text};
 use hatchery_core::ask::About;
 use hatchery_core::event::Refused;
 use hatchery_core::outcome::{Cause, Exit, Outcome};
@@ -82,7 +82,7 @@ pub fn happened() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn fence() -> impl Strategy<Value = Fence> {
+pub fn fence() -> impl Strategy<Value = Fence> {
     (agent(), any::<u32>(), any::<u32>()).prop_map(|(agent, run, attempt)| Fence { agent, run, attempt })
 }
 
@@ -95,23 +95,28 @@ fn foreign() -> impl Strategy<Value = ForeignTalk> {
     })
 }
 
-fn money() -> impl Strategy<Value = Money> {
+pub fn money() -> impl Strategy<Value = Money> {
     any::<u64>().prop_map(|nanodollars| Money { nanodollars })
 }
 
 fn about() -> impl Strategy<Value = About> {
-    prop_oneof![fence().prop_map(About::Silence), option::of(agent()).prop_map(|of| About::Budget { of })]
+    prop_oneof![
+        fence().prop_map(About::Silence),
+        option::of(agent()).prop_map(|of| About::Budget { of }),
+        quests::quest().prop_map(|quest| About::QuestBudget { quest }),
+        (quests::quest(), quests::trouble()).prop_map(|(quest, trouble)| About::Step { quest, trouble }),
+    ]
 }
 
 fn process() -> impl Strategy<Value = Process> {
     (any::<u32>(), any::<u64>()).prop_map(|(pid, began)| Process { pid, began })
 }
 
-fn instant() -> impl Strategy<Value = Timestamp> {
+pub fn instant() -> impl Strategy<Value = Timestamp> {
     any::<i64>().prop_map(Timestamp)
 }
 
-fn usage() -> impl Strategy<Value = Usage> {
+pub fn usage() -> impl Strategy<Value = Usage> {
     any::<[u64; 5]>().prop_map(|[nanodollars, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens]| {
         Usage { cost: Money { nanodollars }, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens }
     })
@@ -127,6 +132,9 @@ fn why() -> impl Strategy<Value = StopWhy> {
         Just(StopWhy::Killed),
         Just(StopWhy::Stuck),
         Just(StopWhy::Session),
+        Just(StopWhy::Paused),
+        Just(StopWhy::Abandoned),
+        Just(StopWhy::Signalled),
         text().prop_map(|status| StopWhy::Gate { status }),
     ]
 }
@@ -379,7 +387,7 @@ fn wanted() -> impl Strategy<Value = Wanted> {
 }
 
 /// As the snapshot keeps it, and as it is shown.
-fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(it: &T) -> Result<(), TestCaseError> {
+pub fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(it: &T) -> Result<(), TestCaseError> {
     let saved = postcard::to_stdvec(it).expect("plain data");
     prop_assert_eq!(&postcard::from_bytes::<T>(&saved).expect("what was saved loads"), it);
     let written = serde_json::to_string(it).expect("plain data");

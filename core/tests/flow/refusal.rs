@@ -1,6 +1,7 @@
 //! Every "no", at least once, and what programs and people are told about it.
 
 use crate::given::*;
+use crate::quest;
 use crate::run::words::*;
 use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, resolve};
 use hatchery_core::ask::About;
@@ -34,6 +35,9 @@ variants! {
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
     NoQuestion BadAnswer HasTalk TalkTaken
     RunOpen NoRun NoTurn RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
+    UnknownQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
+    BadWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong PlanClosed UnknownStep NoErrand OtherStep
+    NotAtWork Signalled MayNotSignal MayNotCall WrongRole NothingHandedIn StepNotFailed StaleChore
     LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange
 }
 
@@ -169,6 +173,9 @@ fn every_refusal_is_given_where_it_should_be() {
     let refusal = Refusal::SessionEnding { session: S, reason: User };
     check_words(&refusal, Untimely, "session_ending");
     it.and(ending(S, User)).when(end(S, User)).refused(refusal);
+    for (refusal, sort, code) in quest::refusals::all() {
+        check_words(&refusal, sort, code);
+    }
     assert_eq!(seen, VARIANTS.iter().copied().collect());
 }
 

@@ -13,9 +13,10 @@ fn impossible<const N: usize>(history: [Event; N], event: Event, why_expected: &
     let mut world = given(history).world;
     let record = enveloped(&world, event, Timestamp(0));
     match world.apply(&record).expect_err("it cannot have happened") {
-        Impossible::Session { at, why, .. } | Impossible::Agent { at, why, .. } | Impossible::Mail { at, why, .. } => {
-            assert_eq!((at, why), (record.id, why_expected));
-        }
+        Impossible::Session { at, why, .. }
+        | Impossible::Agent { at, why, .. }
+        | Impossible::Quest { at, why, .. }
+        | Impossible::Mail { at, why, .. } => assert_eq!((at, why), (record.id, why_expected)),
         Impossible::Question { at, .. } => assert_eq!((at, "is not open"), (record.id, why_expected)),
         Impossible::Forward { at, .. } => assert_eq!((at, "refers forward"), (record.id, why_expected)),
         Impossible::OutOfOrder { .. } => panic!("the id is right"),

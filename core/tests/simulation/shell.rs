@@ -362,6 +362,7 @@ impl Shell {
             | Event::QuestionAnswered { .. }
             | Event::QuestionWithdrawn { .. }
             | Event::RunCrashed { .. } => return,
+            quest => panic!("nobody has a quest here: {quest:?}"),
         };
         self.met.insert(met);
     }

@@ -6,7 +6,7 @@ mod jobs;
 use hatchery_core::agent::Life;
 use hatchery_core::mail::LetterState;
 use hatchery_core::session::{EndReason, SessionState};
-use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World, plan};
+use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Stream, Timestamp, World, plan};
 use jobs::Jobs;
 use std::collections::BTreeMap;
 

@@ -125,6 +125,7 @@ impl Jobs {
             | Event::QuestionAsked { .. }
             | Event::QuestionAnswered { .. }
             | Event::QuestionWithdrawn { .. } => false,
+            quest => panic!("nobody has a quest here: {quest:?}"),
         }
     }
 

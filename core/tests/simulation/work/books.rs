@@ -48,7 +48,7 @@ impl Work {
     pub(super) fn assert_for_a_reason(&self, record: &Record, after: &World) {
         let agent = match record.event.stream() {
             Stream::Agent(agent) => agent,
-            Stream::Session(_) | Stream::Mail(_) | Stream::Registry => return,
+            Stream::Session(_) | Stream::Mail(_) | Stream::Quest(_) | Stream::Registry => return,
         };
         let state = self.world.run(agent).map(|run| &run.state);
         let waits = after.seat(agent).map(|seat| seat.unheard.clone()).unwrap_or_default();

@@ -1,0 +1,122 @@
+//! A ward has a verdict, or a merge is done: what becomes of the step.
+
+use super::{At, Brief, Course, MAX_MENDINGS, Merge, Next, StepId, StepState, Verdict, Work};
+use crate::ask::StepTrouble;
+use crate::roles::WARD;
+use crate::{AgentId, Event, QuestId, Refusal, World};
+
+/// How many lines of what a ward or a merge found are kept in the world; the artifact has all of them.
+pub const MAX_FINDINGS: usize = 100;
+/// How much of such a line.
+const MAX_LINE_CHARS: usize = 1_000;
+
+/// A ward has a verdict.
+pub(crate) fn warded(
+    world: &World,
+    id: QuestId,
+    step_id: &StepId,
+    number: u32,
+    verdict: &Verdict,
+    artifact: &str,
+) -> Result<Vec<Event>, Refusal> {
+    let (at, last) = at_chore(world, id, step_id, &Work::Ward(number))?;
+    let (course, artifact) = (at.course(), cut(artifact));
+    let verdict = match verdict {
+        Verdict::Green => Verdict::Green,
+        Verdict::Red { findings } => Verdict::Red { findings: few(findings) },
+        Verdict::Broken { why } => Verdict::Broken { why: cut(why) },
+    };
+    let mend = |findings: &[String]| Next::Begin {
+        role: at.charter.table.mender.clone(),
+        brief: Brief::Mend { findings: findings.to_vec(), artifact: artifact.clone() },
+    };
+    let then = match &verdict {
+        Verdict::Green => at.arrive(Course { station: course.station + 1, mendings: 0, ..course }),
+        Verdict::Red { findings } if course.mendings < MAX_MENDINGS => {
+            vec![at.queued(Course { mendings: course.mendings + 1, ..course }, mend(findings))]
+        }
+        Verdict::Red { findings } => {
+            let first = findings.first().map(|line| format!(": {line}")).unwrap_or_default();
+            // Another try begins with another mending.
+            at.failed(format!("the ward is still red after {MAX_MENDINGS} mendings{first}"), mend(findings))
+        }
+        Verdict::Broken { why } => {
+            let text = format!(
+                "The ward of step `{step_id}` could not be run: {why} Its output is in `{artifact}`. Answer `retry`, or `ward: COMMAND` \
+                 for another ward."
+            );
+            at.asks(course, Next::Ward, last, StepTrouble::Ward, text)
+        }
+    };
+    let ended = Event::WardEnded { quest: id, step: step_id.clone(), number, verdict, artifact };
+    Ok([ended].into_iter().chain(then).collect())
+}
+
+/// An attempt to merge a step is over.
+pub(crate) fn merged(
+    world: &World,
+    id: QuestId,
+    step_id: &StepId,
+    number: u32,
+    merge: &Merge,
+) -> Result<Vec<Event>, Refusal> {
+    let (at, last) = at_chore(world, id, step_id, &Work::Merge(number))?;
+    let course = at.course();
+    let merge = match merge {
+        Merge::Merged => Merge::Merged,
+        Merge::Conflict { files } => Merge::Conflict { files: few(files) },
+        Merge::Broken { why } => Merge::Broken { why: cut(why) },
+    };
+    let mend = |files: &[String]| Next::Begin {
+        role: at.charter.table.mender.clone(),
+        brief: Brief::Reconcile { files: files.to_vec() },
+    };
+    let then = match &merge {
+        Merge::Merged => vec![at.completed()],
+        Merge::Conflict { files } if course.conflicts < MAX_MENDINGS => {
+            let course = Course { conflicts: course.conflicts + 1, ..course };
+            vec![at.queued(reconciling(&at, course), mend(files))]
+        }
+        Merge::Conflict { files } => {
+            let files_named = files.join(", ");
+            let why = format!("it still conflicts with other steps after {MAX_MENDINGS} mendings: {files_named}");
+            at.failed(why, mend(files))
+        }
+        Merge::Broken { why } => {
+            let text = format!("Step `{step_id}` could not be merged: {why} Answer `retry` when that is mended.");
+            at.asks(course, Next::Merge, last, StepTrouble::Merge, text)
+        }
+    };
+    let ended = Event::MergeEnded { quest: id, step: step_id.clone(), number, merge };
+    Ok([ended].into_iter().chain(then).collect())
+}
+
+/// The course of a step while its conflicts are mended: what was reconciled has to pass the last ward again.
+pub(super) fn reconciling(at: &At<'_>, course: Course) -> Course {
+    let path = at.path();
+    let ward = path.iter().rposition(|station| station == WARD).unwrap_or(path.len());
+    Course { station: u32::try_from(ward).unwrap_or(u32::MAX), mendings: 1, ..course }
+}
+
+/// The step, if it is at this very chore, and who worked on it last.
+fn at_chore<'a>(
+    world: &'a World,
+    id: QuestId,
+    step_id: &'a StepId,
+    chore: &Work,
+) -> Result<(At<'a>, AgentId), Refusal> {
+    let at = At::going(world, id, step_id)?;
+    let is_at_it = matches!(&at.step.state, StepState::Running(now) if now == chore);
+    match at.last_hand().filter(|_| is_at_it) {
+        Some((last, _)) => Ok((at, last)),
+        None => Err(Refusal::StaleChore { step: step_id.clone() }),
+    }
+}
+
+fn few(lines: &[String]) -> Vec<String> {
+    lines.iter().take(MAX_FINDINGS).map(|line| cut(line)).collect()
+}
+
+fn cut(line: &str) -> String {
+    line.chars().take(MAX_LINE_CHARS).collect()
+}

@@ -1,0 +1,100 @@
+//! A person has a say: an answer about a step, another try, more money. And the time of what waits without one.
+
+use super::chore::reconciling;
+use super::{At, Brief, Course, Next, Quest, StepId, StepState, check_ward, words};
+use crate::ask::StepTrouble;
+use crate::run::{self, StopWhy};
+use crate::{AgentId, Event, MessageKind, QuestId, Refusal, World, agent, history};
+
+/// A person has answered a question about a step. Without a refusal, the answer is none of those that it asks for.
+pub(crate) fn answered(
+    world: &World,
+    id: QuestId,
+    agent: AgentId,
+    trouble: StepTrouble,
+    answer: &str,
+) -> Result<Vec<Event>, Option<Refusal>> {
+    let errand = world.errand(agent).ok_or(Some(Refusal::NoErrand(agent)))?;
+    let at = At::going(world, id, &errand.step).map_err(Some)?;
+    let StepState::Asking(next) = &at.step.state else { return Err(None) };
+    let course = Course { follow_ups: 0, ..at.course() };
+    match (trouble, answer.trim()) {
+        (StepTrouble::Approval, "yes") => Ok(vec![at.completed()]),
+        (StepTrouble::Ended | StepTrouble::Ward | StepTrouble::Merge, "retry") => {
+            Ok(vec![at.queued(course, next.clone())])
+        }
+        (StepTrouble::Input | StepTrouble::Circle | StepTrouble::Ended | StepTrouble::Approval, _) => {
+            let text = words::answer(answer);
+            history::check_content(MessageKind::User, &text).map_err(Some)?;
+            Ok(told(&at, course, next, text))
+        }
+        (StepTrouble::Ward, other) => {
+            let command = other.strip_prefix("ward:").map(str::trim).ok_or(None)?;
+            check_ward(command).map_err(Some)?;
+            let changed = Event::WardChanged { quest: id, command: command.to_owned() };
+            Ok(vec![changed, at.queued(course, next.clone())])
+        }
+        (StepTrouble::Merge, _) => Err(None),
+    }
+}
+
+/// An agent is told something, and goes on. If it is dead, whoever takes its place is told.
+pub(super) fn told(at: &At<'_>, course: Course, next: &Next, text: String) -> Vec<Event> {
+    match next {
+        Next::Resume { agent, .. } if agent::living(at.world, *agent).is_ok() => {
+            vec![history::said(*agent, MessageKind::User, text), at.queued(course, next.clone())]
+        }
+        Next::Resume { role, .. } => {
+            let next = Next::Begin { role: role.clone(), brief: words::lost_hand(Some(&text)) };
+            vec![at.queued(course, next)]
+        }
+        Next::Begin { .. } | Next::Ward | Next::Merge => vec![at.queued(course, next.clone())],
+    }
+}
+
+/// A failed step is tried again.
+pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId) -> Result<Vec<Event>, Refusal> {
+    let at = At::going(world, id, step_id)?;
+    let StepState::Failed { then, .. } = &at.step.state else {
+        return Err(Refusal::StepNotFailed { step: step_id.clone(), status: at.step.status().word() });
+    };
+    // As many mendings as before, the one that it begins with among them.
+    let course = Course { mendings: u32::from(at.step.course.mendings > 0), ..at.course() };
+    let course = match then {
+        Next::Begin { brief: Brief::Reconcile { .. }, .. } => reconciling(&at, Course { conflicts: 1, ..course }),
+        Next::Begin { .. } | Next::Resume { .. } | Next::Ward | Next::Merge => course,
+    };
+    Ok(vec![at.queued(course, then.clone())])
+}
+
+/// Its time has come: a parked agent can go on, or one that has signalled has not left.
+pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
+    match queue_parked(world, agent) {
+        Some(queued) => vec![queued],
+        None => run::stop(world, agent, &StopWhy::Signalled).unwrap_or_default(),
+    }
+}
+
+/// The event by which a parked agent of a quest waits for a slot, instead of going on at once.
+pub(crate) fn queue_parked(world: &World, agent: AgentId) -> Option<Event> {
+    let errand = world.errand(agent)?;
+    let at = At::find(world, errand.quest, &errand.step)?;
+    parked(&at).filter(|(parked, _)| *parked == agent).map(|(_, next)| at.queued(at.course(), next))
+}
+
+/// The events by which those of a quest wait for a slot whose agents wait for money.
+pub(super) fn queue_broke(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
+    let broke = |agent: AgentId| world.run(agent).is_some_and(run::Run::is_broke);
+    let places = quest.steps.keys().filter_map(|step| At::find(world, id, step));
+    let waiting = places.filter_map(|at| {
+        let (_, next) = parked(&at).filter(|(agent, _)| broke(*agent))?;
+        Some(at.queued(at.course(), next))
+    });
+    waiting.collect()
+}
+
+/// The agent of a step that is parked, and what it does next.
+fn parked(at: &At<'_>) -> Option<(AgentId, Next)> {
+    let StepState::Parked { agent, role, .. } = &at.step.state else { return None };
+    Some((*agent, Next::Resume { agent: *agent, role: role.clone() }))
+}

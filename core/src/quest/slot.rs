@@ -1,0 +1,81 @@
+//! A slot is free: the next in the queue takes it, with a fresh agent, with one that goes on, with a ward or with a merge.
+
+use super::{At, Brief, CRASH_RETRIES, Next, StepState, agent_id, words};
+use crate::agent::{self, Birth, Origin};
+use crate::run::{self, RunSpec, RunState};
+use crate::{AgentId, Event, QuestId, Timestamp, World};
+
+/// Something of a quest follows by itself: a slot can be filled, or all is done.
+pub(crate) fn serve(world: &World, id: QuestId, now: Timestamp) -> Vec<Event> {
+    let Some((quest, charter)) = world.quest(id).zip(world.charter(id)) else { return Vec::new() };
+    if quest.is_done() {
+        return vec![Event::QuestCompleted { quest: id }];
+    }
+    let first = quest.queue.get_min().filter(|_| quest.can_begin(charter));
+    let at = first.and_then(|place| At::find(world, id, &place.step));
+    at.map(|at| begin(&at, now)).unwrap_or_default()
+}
+
+/// The next in the queue takes a slot.
+fn begin(at: &At<'_>, now: Timestamp) -> Vec<Event> {
+    let StepState::Queued(next) = &at.step.state else { return Vec::new() };
+    let (quest, step, number) = (at.id, at.step_id.clone(), at.step.chores + 1);
+    match next {
+        Next::Ward => vec![Event::WardBegun { quest, step, number }],
+        Next::Merge => vec![Event::MergeBegun { quest, step, number }],
+        Next::Begin { role, brief } => hire(at, role, brief, now),
+        Next::Resume { agent, role } => match recall(at, *agent) {
+            Some(events) => {
+                let begun = Event::StepBegun { quest, step, agent: *agent, role: role.clone() };
+                [begun].into_iter().chain(events).collect()
+            }
+            // Somebody killed it meanwhile: another one takes its place.
+            None => hire(at, role, &words::lost_hand(None), now),
+        },
+    }
+}
+
+/// A fresh agent for a step.
+fn hire(at: &At<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<Event> {
+    let Some((root, line)) = at.world.root().zip(at.charter.table.role(role)) else { return Vec::new() };
+    let agent = agent_id(at.id, at.quest.agents);
+    let spec = spec(at);
+    let birth = Birth {
+        name: Some(format!("{role}-{}", at.step_id).chars().take(agent::MAX_NAME_BYTES).collect()),
+        model: spec.model.clone().filter(|model| model.len() <= agent::MAX_NAME_BYTES),
+        prompt: Some(words::prompt(at, line, brief)),
+        run: Some(Box::new(spec)),
+        ..Birth::of(agent)
+    };
+    // Agents of a quest know what they are told, and nothing of what was said to agent 0.
+    let origin = Origin { agent: root, upto: None };
+    let begun = Event::StepBegun { quest: at.id, step: at.step_id.clone(), agent, role: role.to_owned() };
+    let mut events = agent::born(root, origin, &birth, now);
+    // After the birth, so that the errand speaks of somebody who exists; before the run, so that the run is known for what it is.
+    events.insert(1, begun);
+    events
+}
+
+/// An agent goes on: a parked run is taken up again, one that a person began is gone along with, otherwise there is a new one.
+/// Nothing when it is dead.
+fn recall(at: &At<'_>, agent: AgentId) -> Option<Vec<Event>> {
+    let run = at.world.run(agent)?;
+    match &run.state {
+        RunState::Parked { .. } => Some(vec![Event::RunResumed { of: run.fence(agent).next() }]),
+        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } | RunState::Stopping { .. } => {
+            Some(Vec::new())
+        }
+        RunState::Ended { .. } => run::request(at.world, agent, &spec(at)).ok(),
+    }
+}
+
+/// How the agents of a step are run.
+fn spec(at: &At<'_>) -> RunSpec {
+    RunSpec {
+        folder: at.charter.folder(at.step_id, at.step.phase),
+        signals: true,
+        stays: false,
+        retries: CRASH_RETRIES,
+        ..at.charter.spec.clone()
+    }
+}

@@ -1,0 +1,359 @@
+//! Whatever can be said about quests: on the log as JSON, and in the world's snapshot as postcard.
+
+use super::runs::{comes_back, fence, instant, money, spec, usage};
+use super::{agent, event_id, text};
+use hatchery_core::ask::StepTrouble;
+use hatchery_core::quest::{
+    Brief, Caller, Charter, Chore, ChoreKind, Context, Course, Errand, Hand, Isolation, Merge, Next, Note, Observable,
+    Place, Quest, QuestState, Requirements, Signal, Step, StepId, StepPlan, StepState, Verdict, WardSpec, Work,
+};
+use hatchery_core::roles::{Paths, Phase, Role, SignalKind, Table};
+use hatchery_core::{Event, QuestId};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+pub fn quest() -> impl Strategy<Value = QuestId> {
+    any::<[u8; 16]>().prop_map(QuestId::from_bytes)
+}
+
+pub fn trouble() -> impl Strategy<Value = StepTrouble> {
+    use StepTrouble::*;
+    prop::sample::select(vec![Input, Circle, Ended, Ward, Merge, Approval])
+}
+
+pub fn happened() -> impl Strategy<Value = Event> {
+    prop_oneof![of_quests(), of_steps()]
+}
+
+fn of_quests() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        (quest(), charter(), option::of(money())).prop_map(|(quest, charter, budget)| Event::QuestCreated {
+            quest,
+            charter: Box::new(charter),
+            budget
+        }),
+        quest().prop_map(|quest| Event::QuestPaused { quest }),
+        quest().prop_map(|quest| Event::QuestResumed { quest }),
+        quest().prop_map(|quest| Event::QuestAbandoned { quest }),
+        quest().prop_map(|quest| Event::QuestCompleted { quest }),
+        (quest(), option::of(money())).prop_map(|(quest, limit)| Event::QuestBudgetSet { quest, limit }),
+        (quest(), text()).prop_map(|(quest, command)| Event::WardChanged { quest, command }),
+        (quest(), requirements()).prop_map(|(quest, requirements)| Event::RequirementsSet { quest, requirements }),
+        (quest(), vec(planned(), 0..3), option::of(agent())).prop_map(|(quest, steps, by)| Event::StepsPlanned {
+            quest,
+            steps,
+            by
+        }),
+    ]
+}
+
+fn of_steps() -> impl Strategy<Value = Event> {
+    let of = || (quest(), step_id());
+    let of_chore = || (quest(), step_id(), any::<u32>());
+    prop_oneof![
+        (of(), next(), course()).prop_map(|((quest, step), next, course)| Event::StepQueued {
+            quest,
+            step,
+            next,
+            course
+        }),
+        (of(), agent(), text()).prop_map(|((quest, step), agent, role)| Event::StepBegun { quest, step, agent, role }),
+        (of(), fence(), signal()).prop_map(|((quest, step), of, signal)| Event::SignalGiven {
+            quest,
+            step,
+            of,
+            signal
+        }),
+        of_chore().prop_map(|(quest, step, number)| Event::WardBegun { quest, step, number }),
+        (of_chore(), verdict(), text()).prop_map(|((quest, step, number), verdict, artifact)| Event::WardEnded {
+            quest,
+            step,
+            number,
+            verdict,
+            artifact
+        }),
+        of_chore().prop_map(|(quest, step, number)| Event::MergeBegun { quest, step, number }),
+        (of_chore(), merge()).prop_map(|((quest, step, number), merge)| Event::MergeEnded {
+            quest,
+            step,
+            number,
+            merge
+        }),
+        (of(), course(), next()).prop_map(|((quest, step), course, then)| Event::StepWaits {
+            quest,
+            step,
+            course,
+            then
+        }),
+        (of(), option::of(instant())).prop_map(|((quest, step), until)| Event::StepParked { quest, step, until }),
+        (of(), text(), next()).prop_map(|((quest, step), why, then)| Event::StepFailed { quest, step, why, then }),
+        (of(), text()).prop_map(|((quest, step), summary)| Event::StepCompleted { quest, step, summary }),
+        of().prop_map(|(quest, step)| Event::StepDropped { quest, step }),
+    ]
+}
+
+fn step_id() -> impl Strategy<Value = StepId> {
+    "[a-z0-9][a-z0-9-]{0,63}".prop_map(|id| id.parse().expect("it is a name"))
+}
+
+fn planned() -> impl Strategy<Value = StepPlan> {
+    let lists = [(); 3].map(|()| vec(text(), 0..3));
+    (step_id(), text(), text(), vec(step_id(), 0..3), lists).prop_map(
+        |(id, name, description, depends_on, [files_to_create, files_to_modify, observables])| StepPlan {
+            id,
+            name,
+            description,
+            depends_on,
+            files_to_create,
+            files_to_modify,
+            observables,
+        },
+    )
+}
+
+fn requirements() -> impl Strategy<Value = Requirements> {
+    let context = (text(), text()).prop_map(|(id, description)| Context { id, description });
+    let observable = (text(), option::of(text()), text()).prop_map(|(id, context, description)| Observable {
+        id,
+        context,
+        description,
+    });
+    (vec(context, 0..3), vec(observable, 0..3))
+        .prop_map(|(contexts, observables)| Requirements { contexts, observables })
+}
+
+fn ward() -> impl Strategy<Value = WardSpec> {
+    (text(), any::<u64>(), option::of(text())).prop_map(|(command, limit_ms, guessed_from)| WardSpec {
+        command,
+        limit_ms,
+        guessed_from,
+    })
+}
+
+fn table() -> impl Strategy<Value = Table> {
+    use SignalKind::*;
+    let kind = prop::sample::select(vec![Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup]);
+    let role = (text(), vec(kind, 0..4), vec(text(), 0..3), text()).prop_map(|(name, may, calls, prompt)| Role {
+        name,
+        may,
+        calls,
+        prompt,
+    });
+    let paths = [(); 4].map(|()| vec(text(), 0..3)).prop_map(|[requirements, plan, work, review]| Paths {
+        requirements,
+        plan,
+        work,
+        review,
+    });
+    (vec(role, 0..3), paths, [text(), text(), text()]).prop_map(|(roles, paths, [mender, planner, requirer])| Table {
+        roles,
+        paths,
+        mender,
+        planner,
+        requirer,
+    })
+}
+
+fn charter() -> impl Strategy<Value = Charter> {
+    let isolation = prop_oneof![
+        Just(Isolation::None),
+        (text(), option::of(text())).prop_map(|(base, within)| Isolation::Worktree { base, within })
+    ];
+    (text(), any::<u32>(), spec(), option::of(ward()), isolation, any::<bool>(), table()).prop_map(
+        |(request, slots, spec, ward, isolation, approve_plan, table)| Charter {
+            request,
+            slots,
+            spec,
+            ward,
+            isolation,
+            approve_plan,
+            table,
+        },
+    )
+}
+
+fn signal() -> impl Strategy<Value = Signal> {
+    prop_oneof![
+        text().prop_map(|summary| Signal::Complete { summary }),
+        (text(), text())
+            .prop_map(|(progress, continuation_point)| Signal::PartiallyComplete { progress, continuation_point }),
+        (text(), text()).prop_map(|(question, context)| Signal::NeedsUserInput { question, context }),
+        (text(), text(), text(), any::<bool>()).prop_map(|(target_role, reason, context, resume)| {
+            Signal::NeedsRoleFollowup { target_role, reason, context, resume }
+        }),
+    ]
+}
+
+fn brief() -> impl Strategy<Value = Brief> {
+    prop_oneof![
+        Just(Brief::Begin),
+        (text(), text()).prop_map(|(progress, continuation_point)| Brief::Continue { progress, continuation_point }),
+        (vec(text(), 0..3), text()).prop_map(|(findings, artifact)| Brief::Mend { findings, artifact }),
+        vec(text(), 0..3).prop_map(|files| Brief::Reconcile { files }),
+        (text(), text(), text()).prop_map(|(from, reason, context)| Brief::FollowUp { from, reason, context }),
+    ]
+}
+
+fn next() -> impl Strategy<Value = Next> {
+    prop_oneof![
+        (text(), brief()).prop_map(|(role, brief)| Next::Begin { role, brief }),
+        (agent(), text()).prop_map(|(agent, role)| Next::Resume { agent, role }),
+        Just(Next::Ward),
+        Just(Next::Merge),
+    ]
+}
+
+fn course() -> impl Strategy<Value = Course> {
+    let caller = (agent(), text(), any::<bool>()).prop_map(|(agent, role, resume)| Caller { agent, role, resume });
+    (any::<[u32; 5]>(), vec(caller, 0..3)).prop_map(
+        |([station, mendings, conflicts, follow_ups, continuations], callers)| Course {
+            station,
+            callers,
+            mendings,
+            conflicts,
+            follow_ups,
+            continuations,
+        },
+    )
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        Just(Verdict::Green),
+        vec(text(), 0..3).prop_map(|findings| Verdict::Red { findings }),
+        text().prop_map(|why| Verdict::Broken { why }),
+    ]
+}
+
+fn merge() -> impl Strategy<Value = Merge> {
+    prop_oneof![
+        Just(Merge::Merged),
+        vec(text(), 0..3).prop_map(|files| Merge::Conflict { files }),
+        text().prop_map(|why| Merge::Broken { why }),
+    ]
+}
+
+fn state() -> impl Strategy<Value = StepState> {
+    let work = prop_oneof![
+        (agent(), text(), option::of(signal()), any::<bool>())
+            .prop_map(|(agent, role, signal, recalled)| Work::Agent { agent, role, signal, recalled }),
+        any::<u32>().prop_map(Work::Ward),
+        any::<u32>().prop_map(Work::Merge),
+    ];
+    prop_oneof![
+        Just(StepState::Pending),
+        next().prop_map(StepState::Queued),
+        work.prop_map(StepState::Running),
+        next().prop_map(StepState::Asking),
+        (agent(), text(), option::of(instant())).prop_map(|(agent, role, until)| StepState::Parked {
+            agent,
+            role,
+            until
+        }),
+        Just(StepState::Blocked),
+        (text(), next()).prop_map(|(why, then)| StepState::Failed { why, then }),
+        (text(), instant()).prop_map(|(summary, at)| StepState::Complete { summary, at }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let phase = prop::sample::select(vec![Phase::Requirements, Phase::Plan, Phase::Work, Phase::Review]);
+    let hand = (agent(), text()).prop_map(|(agent, role)| Hand { agent, role });
+    let note = (instant(), text()).prop_map(|(at, what)| Note { at, what });
+    let past = (vec(hand, 0..3), text(), instant(), vec(note, 0..3));
+    let place = (phase, state(), course());
+    (place, any::<([u32; 4], bool)>(), option::of(event_id()), past).prop_map(
+        |((phase, state, course), (counts, dropped), question, (hands, summary, since, notes))| {
+            let [number, waits_for, chores, attempts] = counts;
+            let (hands, notes) = (hands.into_iter().collect(), notes.into_iter().collect());
+            Step {
+                phase,
+                number,
+                state,
+                course,
+                waits_for,
+                dropped,
+                question,
+                chores,
+                attempts,
+                hands,
+                summary,
+                since,
+                notes,
+            }
+        },
+    )
+}
+
+fn whole() -> impl Strategy<Value = Quest> {
+    let state = prop_oneof![
+        Just(QuestState::Open),
+        Just(QuestState::Paused),
+        instant().prop_map(|at| QuestState::Complete { at }),
+        instant().prop_map(|at| QuestState::Abandoned { at }),
+    ];
+    let place = (any::<bool>(), event_id(), any::<u32>(), step_id()).prop_map(|(fresh, since, number, step)| Place {
+        fresh,
+        since,
+        number,
+        step,
+    });
+    let made_of =
+        (option::of(requirements()), option::of(ward()), vec(planned(), 0..3), vec((step_id(), step()), 0..3));
+    let order = (vec((step_id(), vec(step_id(), 0..3)), 0..3), vec(place, 0..3), vec(step_id(), 0..3));
+    let counts = (any::<[u32; 2]>(), option::of(money()), usage(), [instant(), instant()], event_id());
+    (state, made_of, order, counts).prop_map(
+        |(
+            state,
+            (requirements, ward, plans, steps),
+            (dependents, places, working),
+            ([open, agents], budget, spent, [created, changed], version),
+        )| Quest {
+            state,
+            requirements,
+            ward,
+            plans: plans.into_iter().map(|plan| (plan.id.clone(), plan)).collect(),
+            steps: steps.into_iter().collect(),
+            dependents: dependents
+                .into_iter()
+                .map(|(id, on)| (id, on.into_iter().collect::<imbl::OrdSet<_>>()))
+                .collect(),
+            queue: places.iter().cloned().collect(),
+            places: places.into_iter().map(|place| (place.step.clone(), place)).collect(),
+            working: working.into_iter().collect(),
+            open,
+            agents,
+            budget,
+            spent,
+            created,
+            changed,
+            version,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_the_world_keeps_of_quests_comes_back_unchanged(
+        quest in whole(), charter in charter(), of in (quest(), step_id(), text()), number in any::<u32>()
+    ) {
+        comes_back(&quest)?;
+        comes_back(&charter)?;
+        comes_back(&Errand { quest: of.0, step: of.1, role: of.2.clone() })?;
+        for what in [ChoreKind::Ward, ChoreKind::Merge] {
+            comes_back(&Chore { number, host: of.2.clone(), what })?;
+        }
+    }
+}
+
+#[test]
+fn a_name_that_could_be_a_path_or_an_option_is_no_step() {
+    for id in ["", "-a", "a/b", "..", "A", "a b", "ä", &"a".repeat(65)] {
+        assert!(id.parse::<StepId>().is_err(), "{id}");
+        assert!(serde_json::from_value::<StepId>(id.into()).is_err(), "{id}");
+    }
+    for id in ["a", "0", "a-b-1", &"a".repeat(64)] {
+        assert_eq!(serde_json::from_value::<StepId>(id.into()).unwrap(), id.parse().unwrap());
+    }
+}

@@ -1,0 +1,162 @@
+//! Every "no" of a quest, met where it should be.
+
+use super::words::*;
+use hatchery_core::quest::{
+    Charter, MAX_REQUEST_BYTES, MAX_SLOTS, Requirements, Signal, StepId, StepPlan, Verdict, WardSpec,
+};
+use hatchery_core::refusal::Sort::{self, Invalid, Missing, Untimely};
+use hatchery_core::roles::{SignalKind, Table};
+use hatchery_core::{Command, QuestId, Refusal, Timestamp, World, step};
+
+const OTHER: QuestId = QuestId::from_bytes([8; 16]);
+
+/// The refusals that were met, with their sort and code.
+pub fn all() -> Vec<(Refusal, Sort, &'static str)> {
+    [of_charters(), of_quests(), of_plans(), of_signals()].concat()
+}
+
+#[track_caller]
+fn meets(play: &Play, command: Command) -> Refusal {
+    play.clone().when(command).expect_err("it is refused")
+}
+
+fn create(charter: Charter, steps: &[StepPlan]) -> Command {
+    Command::CreateQuest { quest: OTHER, charter: Box::new(charter), budget: None, steps: steps.to_vec() }
+}
+
+fn of_charters() -> Vec<(Refusal, Sort, &'static str)> {
+    let play = begun(charter(), &[]);
+    let no = |change: fn(&mut Charter)| {
+        let mut charter = warded();
+        change(&mut charter);
+        meets(&play, create(charter, &[]))
+    };
+    let again = Command::CreateQuest { quest: Q, charter: Box::new(charter()), budget: None, steps: vec![] };
+    let no_root = step(&mut World::default(), &create(charter(), &[]), Timestamp(0)).unwrap_err();
+    assert_eq!(no(|it| it.request = "x".repeat(MAX_REQUEST_BYTES + 1)).code(), "bad_request");
+    assert_eq!(no(|it| it.slots = MAX_SLOTS + 1).code(), "slots_out_of_range");
+    assert_eq!(no(|it| it.spec.host.clear()).code(), "bad_spec");
+    vec![
+        (meets(&play, again), Untimely, "quest_exists"),
+        (no_root, Untimely, "no_root"),
+        (meets(&play, create(alone(charter()), &[])), Invalid, "no_plan"),
+        (no(|it| it.request = " ".into()), Invalid, "bad_request"),
+        (no(|it| it.slots = 0), Invalid, "slots_out_of_range"),
+        (
+            no(|it| it.ward = Some(WardSpec { command: "x".into(), limit_ms: 0, guessed_from: None })),
+            Invalid,
+            "ward_out_of_range",
+        ),
+        (
+            no(|it| it.ward = Some(WardSpec { command: " ".into(), limit_ms: 1_000, guessed_from: None })),
+            Invalid,
+            "bad_ward",
+        ),
+        (no(|it| it.table.roles.clear()), Invalid, "bad_table"),
+    ]
+}
+
+/// What is wrong with a table is said, whatever it is.
+#[test]
+fn a_table_by_which_no_quest_can_be_run_is_refused() {
+    let bad = |change: fn(&mut Table)| {
+        let mut table = Table::default();
+        change(&mut table);
+        table.check().expect_err("it is bad").to_string()
+    };
+    assert!(bad(|it| it.paths.work.clear()).contains("who does a step"));
+    assert!(bad(|it| it.paths.review.push("judge".into())).contains("`review` names the role `judge`"));
+    assert!(bad(|it| it.roles[0].calls.push("judge".into())).contains("calls of chaoswhisperer"));
+    assert!(bad(|it| it.mender = "judge".into()).contains("`mender` names the role `judge`"));
+    assert!(bad(|it| it.roles[0].name = "ward".into()).contains("cannot be the name"));
+    assert!(bad(|it| it.roles[1] = it.roles[0].clone()).contains("there twice"));
+    assert!(bad(|it| it.roles[0].may = vec![SignalKind::NeedsUserInput]).contains("never ends"));
+    assert!(bad(|it| it.paths.plan.insert(0, "ward".into())).contains("begins with the ward"));
+    assert!(bad(|it| it.planner = "codeweaver".into()).contains("not on the path of `plan`"));
+    assert!(bad(|it| it.requirer = "codeweaver".into()).contains("not on the path of `requirements`"));
+    assert!(bad(|it| it.roles = vec![it.roles[0].clone(); 33]).contains("at most 32"));
+    assert!(bad(|it| it.roles[0].prompt = "x".repeat(1 << 20)).contains("prompt"));
+    assert!(bad(|it| it.paths.work = vec!["codeweaver".into(); 17]).contains("path of `work`"));
+    assert_eq!(Table::default().check(), Ok(()));
+}
+
+fn of_quests() -> Vec<(Refusal, Sort, &'static str)> {
+    let mut play = smithy(warded(), &[("a", &[])]);
+    let quest = Q;
+    let stale = Command::ReportWard { quest, step: id("a"), number: 1, verdict: Verdict::Green, artifact: "x".into() };
+    let retry = |step: &str| Command::RetryStep { quest, step: id(step) };
+    let met = vec![
+        (meets(&play, Command::PauseQuest { quest: OTHER }), Missing, "unknown_quest"),
+        (meets(&play, Command::ResumeQuest { quest }), Untimely, "quest_open"),
+        (meets(&play, retry("zzz")), Missing, "unknown_step"),
+        (meets(&play, retry("a")), Untimely, "step_not_failed"),
+        (meets(&play, stale), Untimely, "stale_chore"),
+    ];
+    play.must(Command::PauseQuest { quest });
+    let paused = (meets(&play, Command::PauseQuest { quest }), Untimely, "quest_paused");
+    play.must(Command::AbandonQuest { quest });
+    let over = (meets(&play, Command::ResumeQuest { quest }), Untimely, "quest_over");
+    for command in [Command::AbandonQuest { quest }, Command::PauseQuest { quest }, retry("a")] {
+        assert_eq!(meets(&play, command).code(), "quest_over");
+    }
+    met.into_iter().chain([paused, over]).collect()
+}
+
+fn of_plans() -> Vec<(Refusal, Sort, &'static str)> {
+    let mut play = begun(charter(), &[]);
+    let agent = play.start("requirements");
+    let hand_in = |steps: &[StepPlan]| Command::PlanSteps { agent, steps: steps.to_vec() };
+    let require = |requirements| Command::SetRequirements { agent, requirements };
+    let met = vec![
+        ("-".parse::<StepId>().expect_err("no name"), Invalid, "bad_step_id"),
+        (meets(&play, hand_in(&[planned("a", &[])])), Invalid, "wrong_role"),
+        (meets(&play, require(Requirements::default())), Invalid, "bad_requirements"),
+        (
+            meets(&play, Command::GiveSignal { agent, step: id("requirements"), signal: complete() }),
+            Untimely,
+            "nothing_handed_in",
+        ),
+        (meets(&play, Command::PlanSteps { agent: ROOT, steps: vec![] }), Missing, "no_errand"),
+    ];
+    play.calls(agent, require(wanted())).expect("it may");
+    play.signals(agent, "requirements", complete()).expect("it may");
+    play.exits(agent, hatchery_core::Exit::Code(0));
+    let planner = play.start("plan");
+    let cycle = vec![planned("a", &["b"]), planned("b", &["a"])];
+    let bad = (meets(&play, Command::PlanSteps { agent: planner, steps: cycle }), Invalid, "bad_plan");
+    let late = meets(&play, require(wanted()));
+    assert_eq!(late.code(), "not_at_work");
+    met.into_iter().chain([bad, (late, Untimely, "not_at_work"), closed()]).collect()
+}
+
+/// A planner that is called when all is reviewed.
+fn closed() -> (Refusal, Sort, &'static str) {
+    let mut alone = alone(charter());
+    alone.table.paths.review = vec!["smith".into()];
+    let mut play = begun(alone, &[planned("a", &[])]);
+    play.plays("a", complete());
+    play.plays("review", calls("planner", false));
+    let agent = play.start("review");
+    (meets(&play, Command::PlanSteps { agent, steps: vec![planned("b", &[])] }), Untimely, "plan_closed")
+}
+
+fn of_signals() -> Vec<(Refusal, Sort, &'static str)> {
+    let mut play = begun(charter(), &[]);
+    let agent = play.start("requirements");
+    let give = |step: &str, signal| Command::GiveSignal { agent, step: id(step), signal };
+    let long = Signal::NeedsUserInput { question: "x".repeat(1 << 17), context: String::new() };
+    let no_signal = Signal::read(&serde_json::json!({ "signal": "complete", "stepId": "a" })).unwrap_err();
+    let met = vec![
+        (no_signal, Invalid, "bad_signal"),
+        (meets(&play, give("plan", complete())), Invalid, "other_step"),
+        (meets(&play, give("requirements", partial())), Invalid, "may_not_signal"),
+        (meets(&play, give("requirements", long)), Invalid, "signal_too_long"),
+    ];
+    play.signals(agent, "requirements", asks("which?")).expect("it may");
+    let twice = (meets(&play, give("requirements", asks("what?"))), Untimely, "signalled");
+    let mut smithy = smithy(charter(), &[("a", &[])]);
+    let smith = smithy.start("a");
+    let call = Command::GiveSignal { agent: smith, step: id("a"), signal: calls("king", true) };
+    let may_not = (meets(&smithy, call), Invalid, "may_not_call");
+    met.into_iter().chain([twice, may_not]).collect()
+}

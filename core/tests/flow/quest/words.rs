@@ -1,0 +1,376 @@
+//! The words in which the tests of quests speak. A quest is long, so they play it: each command is what a shell, an agent or a person
+//! would say, and after each one the log alone leads to the same world.
+
+use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
+use hatchery_core::quest::{
+    Charter, Context, Isolation, Merge, Observable, Requirements, Signal, Status, Step, StepId, StepPlan, StepState,
+    Verdict, WardSpec, Work,
+};
+use hatchery_core::roles::{Paths, Role, SignalKind, Table};
+use hatchery_core::run::{Fence, OUR_SERVER, Process, Run, RunSpec};
+use hatchery_core::usage::{Money, Usage};
+use hatchery_core::{AgentId, Command, Event, EventId, Exit, QuestId, Record, Refusal, Timestamp, World, settle, step};
+
+pub const Q: QuestId = QuestId::from_bytes([7; 16]);
+pub const ROOT: AgentId = AgentId::from_bytes([3; 16]);
+
+/// A world in which a quest is played, and the log that led to it.
+#[derive(Clone)]
+pub struct Play {
+    pub world: World,
+    pub log: Vec<Record>,
+    pub now: Timestamp,
+    pub quest: QuestId,
+}
+
+/// Default roles, three slots, no ward, in place.
+pub fn charter() -> Charter {
+    Charter {
+        request: "a bridge".into(),
+        slots: 3,
+        spec: spec(),
+        ward: None,
+        isolation: Isolation::None,
+        approve_plan: false,
+        table: Table::default(),
+    }
+}
+
+pub fn spec() -> RunSpec {
+    RunSpec {
+        harness: "scripted".into(),
+        host: "mill".into(),
+        folder: None,
+        model: None,
+        script: None,
+        stays: false,
+        stall_ms: 600_000,
+        kill_stuck: false,
+        retries: 3,
+        parks: true,
+        signals: false,
+    }
+}
+
+pub fn warded() -> Charter {
+    let ward = WardSpec { command: "make check".into(), limit_ms: 60_000, guessed_from: None };
+    Charter { ward: Some(ward), ..charter() }
+}
+
+pub fn isolated() -> Charter {
+    Charter { isolation: Isolation::Worktree { base: "trees".into(), within: None }, ..warded() }
+}
+
+/// One role does everything, and nothing is asked before or after.
+pub fn alone(charter: Charter) -> Charter {
+    use SignalKind::{Complete, NeedsRoleFollowup, NeedsUserInput, PartiallyComplete};
+    let may = vec![Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup];
+    let role = |name: &str, calls: &[&str]| Role {
+        name: name.into(),
+        may: may.clone(),
+        calls: calls.iter().map(|called| (*called).into()).collect(),
+        prompt: String::new(),
+    };
+    let work = if charter.ward.is_some() { vec!["smith".into(), "ward".into()] } else { vec!["smith".into()] };
+    let table = Table {
+        roles: vec![role("smith", &["tinker", "planner"]), role("tinker", &["smith", "planner"]), role("planner", &[])],
+        paths: Paths { requirements: vec![], plan: vec![], work, review: vec![] },
+        mender: "tinker".into(),
+        planner: "planner".into(),
+        requirer: "planner".into(),
+    };
+    Charter { table, ..charter }
+}
+
+pub fn id(step: &str) -> StepId {
+    step.parse().expect("a name")
+}
+
+pub fn planned(step: &str, after: &[&str]) -> StepPlan {
+    StepPlan {
+        id: id(step),
+        name: format!("Make {step}"),
+        description: String::new(),
+        depends_on: after.iter().map(|step| id(step)).collect(),
+        files_to_create: vec![],
+        files_to_modify: vec![],
+        observables: vec![],
+    }
+}
+
+pub fn wanted() -> Requirements {
+    Requirements {
+        contexts: vec![Context { id: "river".into(), description: "there is a river".into() }],
+        observables: vec![Observable {
+            id: "dry-feet".into(),
+            context: Some("river".into()),
+            description: "one comes across with dry feet".into(),
+        }],
+    }
+}
+
+pub fn complete() -> Signal {
+    Signal::Complete { summary: "done".into() }
+}
+
+pub fn asks(question: &str) -> Signal {
+    Signal::NeedsUserInput { question: question.into(), context: "the plan".into() }
+}
+
+pub fn calls(target: &str, resume: bool) -> Signal {
+    Signal::NeedsRoleFollowup { target_role: target.into(), reason: "why".into(), context: "where".into(), resume }
+}
+
+pub fn partial() -> Signal {
+    Signal::PartiallyComplete { progress: "half".into(), continuation_point: "the middle".into() }
+}
+
+pub fn dollars(amount: u64) -> Money {
+    Money { nanodollars: amount * 1_000_000_000 }
+}
+
+pub fn connected() -> Output {
+    let servers = vec![McpServer { name: OUR_SERVER.into(), status: ServerStatus::Connected }];
+    Output::SessionStarted { session: "talk".into(), model: None, version: None, servers }
+}
+
+/// A turn that ended well and cost as many dollars in all.
+pub fn well(cost: u64) -> Output {
+    let total = Usage { cost: dollars(cost), ..Usage::default() };
+    Output::TurnEnded(TurnEnd { subtype: "success".into(), num_turns: 1, total, ..TurnEnd::default() })
+}
+
+/// A turn that the service refused with this status.
+pub fn refused(status: u16) -> Output {
+    let subtype = "success".into();
+    Output::TurnEnded(TurnEnd { is_error: true, subtype, api_status: Some(status), ..TurnEnd::default() })
+}
+
+/// The call of our tool as it stands in an agent's stream.
+pub fn spoken(step: &str) -> Output {
+    let input = format!(r#"{{"signal":"complete","stepId":"{step}","summary":"done"}}"#);
+    Output::ToolUse { id: "t1".into(), name: "mcp__hatchery__signal-back".into(), input }
+}
+
+/// A quest that was just begun, and that has a plan if there are steps.
+pub fn begun(charter: Charter, steps: &[StepPlan]) -> Play {
+    let mut play = Play { world: World::default(), log: Vec::new(), now: Timestamp(1_000), quest: Q };
+    play.must(Command::FoundRegistry { agent: ROOT, name: None });
+    play.create(charter, None, steps);
+    play
+}
+
+/// Steps of one role, each with what it depends on.
+pub fn smithy(charter: Charter, steps: &[(&str, &[&str])]) -> Play {
+    let steps: Vec<StepPlan> = steps.iter().map(|(step, after)| planned(step, after)).collect();
+    begun(alone(charter), &steps)
+}
+
+impl Play {
+    /// Decides, and checks what holds after every step.
+    pub fn when(&mut self, command: Command) -> Result<Vec<Event>, Refusal> {
+        let before = self.world.clone();
+        let answer = step(&mut self.world, &command, self.now);
+        if answer.is_err() {
+            assert_eq!(self.world, before, "a refusal leaves no trace");
+        }
+        let records = answer?;
+        assert_eq!(settle(&self.world, self.now), [], "it is quiet after a step");
+        let events = records.iter().map(|record| record.event.clone()).collect();
+        self.log.extend(records);
+        Ok(events)
+    }
+
+    #[track_caller]
+    pub fn must(&mut self, command: Command) -> Vec<Event> {
+        self.when(command.clone()).unwrap_or_else(|refusal| panic!("{command:?}: {refusal}"))
+    }
+
+    pub fn create(&mut self, charter: Charter, budget: Option<Money>, steps: &[StepPlan]) {
+        let charter = Box::new(charter);
+        self.must(Command::CreateQuest { quest: self.quest, charter, budget, steps: steps.to_vec() });
+    }
+
+    /// Nothing is left but the log as it was written.
+    pub fn restarted(&mut self) {
+        let mut world = World::default();
+        for record in &self.log {
+            let read = Record::read(record.id, &record.body()).expect("what was written can be read");
+            world.apply(&read).expect("what was lived through is possible");
+        }
+        assert_eq!(world, self.world);
+        let saved = postcard::to_stdvec(&world).expect("plain data");
+        self.world = postcard::from_bytes(&saved).expect("what was saved loads");
+        assert_eq!(self.world, world);
+    }
+
+    pub fn step(&self, step: &str) -> &Step {
+        let quest = self.world.quest(self.quest).expect("it is there");
+        quest.step(&id(step)).unwrap_or_else(|| panic!("there is no step {step}"))
+    }
+
+    pub fn has(&self, step: &str) -> bool {
+        self.world.quest(self.quest).expect("it is there").step(&id(step)).is_some()
+    }
+
+    pub fn status(&self, step: &str) -> Status {
+        self.step(step).status()
+    }
+
+    pub fn state(&self) -> &'static str {
+        self.world.quest(self.quest).expect("it is there").state.word()
+    }
+
+    pub fn running(&self) -> Vec<String> {
+        let quest = self.world.quest(self.quest).expect("it is there");
+        quest.working.iter().map(ToString::to_string).collect()
+    }
+
+    /// The agent that is at work on a step, or parked.
+    #[track_caller]
+    pub fn agent(&self, step: &str) -> AgentId {
+        self.step(step).agent().unwrap_or_else(|| panic!("nobody is at {step}: {:?}", self.step(step).state))
+    }
+
+    /// The role that is at work on a step.
+    #[track_caller]
+    pub fn role(&self, step: &str) -> String {
+        match &self.step(step).state {
+            StepState::Running(Work::Agent { role, .. }) => role.clone(),
+            other => panic!("nobody is at {step}: {other:?}"),
+        }
+    }
+
+    pub fn run(&self, agent: AgentId) -> &Run {
+        self.world.run(agent).expect("it was run")
+    }
+
+    pub fn fence(&self, agent: AgentId) -> Fence {
+        self.run(agent).fence(agent)
+    }
+
+    /// There is a process, and it works.
+    #[track_caller]
+    pub fn start(&mut self, step: &str) -> AgentId {
+        let agent = self.agent(step);
+        let process = Process { pid: 42, began: 7 };
+        let session = format!("talk-{agent}");
+        self.must(Command::ReportSpawn { of: self.fence(agent), process, session, copy_of: None });
+        let heard = self.world.seat(agent).and_then(|seat| seat.unheard.get_max().copied());
+        let heard = heard.map(|delivery| Output::Heard { uuid: hatchery_core::run::wire_name(delivery.id) });
+        self.says(agent, [connected()].into_iter().chain(heard).collect());
+        agent
+    }
+
+    #[track_caller]
+    pub fn says(&mut self, agent: AgentId, outputs: Vec<Output>) -> Vec<Event> {
+        let from = self.run(agent).spooled;
+        self.must(Command::TakeOutput { of: self.fence(agent), from, upto: from + 10, outputs })
+    }
+
+    /// An agent asks for something by a tool, and whether it was a "no".
+    #[track_caller]
+    pub fn calls(&mut self, agent: AgentId, ask: Command) -> Result<Vec<Event>, String> {
+        let number = self.run(agent).calls + 1;
+        let mut events = self.must(Command::TakeCall { of: self.fence(agent), number, ask: Ok(Box::new(ask)) });
+        match events.remove(0) {
+            Event::CallTaken { refused: Some(refused), .. } => Err(refused.code),
+            _ => Ok(events),
+        }
+    }
+
+    #[track_caller]
+    pub fn signals(&mut self, agent: AgentId, step: &str, signal: Signal) -> Result<Vec<Event>, String> {
+        self.calls(agent, Command::GiveSignal { agent, step: id(step), signal })
+    }
+
+    #[track_caller]
+    pub fn exits(&mut self, agent: AgentId, exit: Exit) -> Vec<Event> {
+        self.must(Command::ReportExit { of: self.fence(agent), exit, evidence: None })
+    }
+
+    /// The agent that is at work on a step says so much, and leaves in good order.
+    #[track_caller]
+    pub fn plays(&mut self, step: &str, signal: Signal) -> Vec<Event> {
+        let agent = self.start(step);
+        self.signals(agent, step, signal).expect("it may signal so");
+        self.says(agent, vec![well(0)]);
+        self.exits(agent, Exit::Code(0))
+    }
+
+    /// The agent of a step ends its turn and leaves, without a signal.
+    #[track_caller]
+    pub fn forgets(&mut self, step: &str) -> Vec<Event> {
+        let agent = self.start(step);
+        self.says(agent, vec![well(0)]);
+        self.exits(agent, Exit::Code(0))
+    }
+
+    /// The agent of a step leaves after a turn that ended like this.
+    #[track_caller]
+    pub fn leaves(&mut self, step: &str, end: Output) -> Vec<Event> {
+        let agent = self.start(step);
+        self.says(agent, vec![end]);
+        self.exits(agent, Exit::Code(1))
+    }
+
+    #[track_caller]
+    pub fn ward(&mut self, step: &str, verdict: Verdict) -> Vec<Event> {
+        let StepState::Running(Work::Ward(number)) = self.step(step).state else {
+            panic!("{step} is at no ward: {:?}", self.step(step).state)
+        };
+        let artifact = "ward.log".into();
+        self.must(Command::ReportWard { quest: self.quest, step: id(step), number, verdict, artifact })
+    }
+
+    #[track_caller]
+    pub fn merge(&mut self, step: &str, merge: Merge) -> Vec<Event> {
+        let StepState::Running(Work::Merge(number)) = self.step(step).state else {
+            panic!("{step} is at no merge: {:?}", self.step(step).state)
+        };
+        self.must(Command::ReportMerge { quest: self.quest, step: id(step), number, merge })
+    }
+
+    /// What the human was asked and has not answered.
+    pub fn questions(&self) -> Vec<EventId> {
+        self.world.questions().map(|(id, _)| id).collect()
+    }
+
+    #[track_caller]
+    pub fn question(&self) -> EventId {
+        match self.questions()[..] {
+            [one] => one,
+            ref other => panic!("one question is open: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn answers(&mut self, answer: &str) -> Vec<Event> {
+        let question = self.question();
+        self.must(Command::AnswerQuestion { question, answer: answer.into() })
+    }
+
+    /// Time goes on.
+    pub fn later(&mut self, ms: u64) -> Vec<Event> {
+        self.now = self.now.plus_ms(ms);
+        self.must(Command::Tick)
+    }
+
+    /// The last thing that was said to an agent.
+    pub fn told(&self, to: AgentId) -> String {
+        let said = self.log.iter().rev().find_map(|record| match &record.event {
+            Event::MessageAdded { agent, content, .. } if *agent == to => Some(content.clone()),
+            _ => None,
+        });
+        said.expect("something was said to it")
+    }
+
+    /// How often something happened.
+    pub fn count(&self, is_meant: impl Fn(&Event) -> bool) -> usize {
+        self.log.iter().filter(|record| is_meant(&record.event)).count()
+    }
+}
+
+pub fn red(findings: &[&str]) -> Verdict {
+    Verdict::Red { findings: findings.iter().map(|line| (*line).into()).collect() }
+}
