@@ -82,13 +82,14 @@ impl House {
         let (closing, on_closing) = watch::channel(false);
         std::fs::create_dir(folder.path().join(".hatchery")).unwrap();
         let project = Project::find(folder.path()).unwrap();
-        let settings = Config::defaults(&project).unwrap().runs;
+        let config = Config::defaults(&project).unwrap();
+        let settings = config.runs;
         let mut workshop = Workshop::new(&project, &settings, handle.clone(), Path::new(PROGRAM)).unwrap();
         // Nobody's home is looked into, except one that is here.
         let home = [("HOME".to_owned(), folder.path().display().to_string())];
         workshop.transcripts = Transcripts::new(project.root(), &home.into());
         let workshop = Arc::new(workshop);
-        let habits = Arc::new(Habits::of(&workshop, settings));
+        let habits = Arc::new(Habits::of(&workshop, settings, config.quests));
         let api = Api {
             handle: handle.clone(),
             habits: Arc::clone(&habits),

@@ -2,7 +2,7 @@
 
 use super::words::*;
 use hatchery_core::quest::{
-    Charter, MAX_REQUEST_BYTES, MAX_SLOTS, Requirements, Signal, StepId, StepPlan, Verdict, WardSpec,
+    Charter, MAX_REQUEST_BYTES, MAX_SLOTS, Requirements, Signal, Start, StepId, StepPlan, Verdict, WardSpec,
 };
 use hatchery_core::refusal::Sort::{self, Invalid, Missing, Untimely};
 use hatchery_core::roles::{SignalKind, Table};
@@ -21,7 +21,12 @@ fn meets(play: &Play, command: Command) -> Refusal {
 }
 
 fn create(charter: Charter, steps: &[StepPlan]) -> Command {
-    Command::CreateQuest { quest: OTHER, charter: Box::new(charter), budget: None, steps: steps.to_vec() }
+    Command::CreateQuest {
+        quest: OTHER,
+        charter: Box::new(charter),
+        budget: None,
+        start: Start { steps: steps.to_vec(), ..Start::default() },
+    }
 }
 
 fn of_charters() -> Vec<(Refusal, Sort, &'static str)> {
@@ -31,7 +36,7 @@ fn of_charters() -> Vec<(Refusal, Sort, &'static str)> {
         change(&mut charter);
         meets(&play, create(charter, &[]))
     };
-    let again = Command::CreateQuest { quest: Q, charter: Box::new(charter()), budget: None, steps: vec![] };
+    let again = Command::CreateQuest { quest: Q, charter: Box::new(charter()), budget: None, start: Start::default() };
     let no_root = step(&mut World::default(), &create(charter(), &[]), Timestamp(0)).unwrap_err();
     assert_eq!(no(|it| it.request = "x".repeat(MAX_REQUEST_BYTES + 1)).code(), "bad_request");
     assert_eq!(no(|it| it.slots = MAX_SLOTS + 1).code(), "slots_out_of_range");

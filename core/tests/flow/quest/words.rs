@@ -3,8 +3,8 @@
 
 use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
 use hatchery_core::quest::{
-    Charter, Context, Isolation, Merge, Observable, Requirements, Signal, Status, Step, StepId, StepPlan, StepState,
-    Verdict, WardSpec, Work,
+    Charter, Context, Isolation, Merge, Observable, Requirements, Signal, Start, Status, Step, StepId, StepPlan,
+    StepState, Verdict, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
 use hatchery_core::run::{Fence, OUR_SERVER, Process, Run, RunSpec};
@@ -188,7 +188,12 @@ impl Play {
 
     pub fn create(&mut self, charter: Charter, budget: Option<Money>, steps: &[StepPlan]) {
         let charter = Box::new(charter);
-        self.must(Command::CreateQuest { quest: self.quest, charter, budget, steps: steps.to_vec() });
+        self.must(Command::CreateQuest {
+            quest: self.quest,
+            charter,
+            budget,
+            start: Start { steps: steps.to_vec(), ..Start::default() },
+        });
     }
 
     /// Nothing is left but the log as it was written.
