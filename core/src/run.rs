@@ -34,6 +34,10 @@ const FIRST_PARK_MS: u64 = 15_000;
 /// The longest wait between two attempts.
 const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
 
+/// How long after the report of its silence a process is stopped that is to be stopped for it. Whoever was away itself first hears
+/// what was said meanwhile.
+const LAST_LOOK_MS: u64 = 10_000;
+
 /// How much of what is said about something is kept in the world.
 const MAX_WORDS_CHARS: usize = 1_000;
 
@@ -97,8 +101,8 @@ pub struct Run {
     pub heard: bool,
     /// A turn is under way.
     pub in_turn: bool,
-    /// Whether its silence was reported.
-    pub silent: bool,
+    /// When its silence was reported, if it is silent.
+    pub silent: Option<Timestamp>,
     /// What the human was asked about it and has not answered.
     pub question: Option<EventId>,
     /// A budget is used up: after this turn nothing more is begun.
@@ -233,8 +237,11 @@ impl Run {
     pub(crate) fn deadline(&self, seat: &Seat) -> Option<Timestamp> {
         match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-                let counts = !self.silent && !self.listens(seat);
-                counts.then(|| self.quiet_since().plus_ms(self.spec.stall_ms))
+                let due = match self.silent {
+                    None => Some(self.quiet_since().plus_ms(self.spec.stall_ms)),
+                    Some(at) => self.spec.kill_stuck.then(|| at.plus_ms(self.spec.stall_ms.min(LAST_LOOK_MS))),
+                };
+                due.filter(|_| !self.listens(seat))
             }
             RunState::Parked { until, .. } => until,
             RunState::Stopping { .. } | RunState::Ended { .. } => None,
@@ -521,11 +528,11 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
         RunState::Parked { .. } => vec![Event::RunResumed { of: of.next() }],
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
             let silent = Event::RunSilent { of, since: run.quiet_since() };
-            let then = match run.spec.kill_stuck {
-                true => Event::RunStopping { of, why: StopWhy::Stuck },
-                false => ask::of_silence(of, run.spec.stall_ms),
-            };
-            vec![silent, then]
+            match (run.silent, run.spec.kill_stuck) {
+                (None, false) => vec![silent, ask::of_silence(of, run.spec.stall_ms)],
+                (None, true) => vec![silent],
+                (Some(_), _) => vec![Event::RunStopping { of, why: StopWhy::Stuck }],
+            }
         }
         RunState::Stopping { .. } | RunState::Ended { .. } => Vec::new(),
     }

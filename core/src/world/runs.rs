@@ -66,7 +66,7 @@ impl World {
             started: false,
             heard: false,
             in_turn: false,
-            silent: false,
+            silent: None,
             question: None,
             held: false,
             turns: 0,
@@ -239,15 +239,15 @@ impl World {
     /// Its silence was asked about, and it may go on being silent.
     pub(super) fn given_time(&mut self, at: EventId, ts: Timestamp, fence: Fence) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, _| {
-            run.silent = false;
+            run.silent = None;
             run.last_output = run.last_output.max(ts);
             Ok(())
         })
     }
 
-    pub(super) fn run_silent(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
+    pub(super) fn run_silent(&mut self, at: EventId, ts: Timestamp, fence: Fence) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, _| {
-            run.silent = true;
+            run.silent = Some(ts);
             Ok(())
         })
     }
@@ -315,7 +315,7 @@ impl World {
             run.copied = false;
             run.started = false;
             run.heard = false;
-            run.silent = false;
+            run.silent = None;
             run.held = false;
             run.outcome = Outcome::default();
             seat.prepare(at);
@@ -336,7 +336,7 @@ impl World {
         let mut past = None;
         self.change_run(at, fence, |run, seat| {
             run.process_gone(seat);
-            run.silent = false;
+            run.silent = None;
             run.state = RunState::Ended { cause, at: ts };
             past = Some(PastRun {
                 harness: run.spec.harness.clone(),
@@ -422,7 +422,7 @@ impl World {
                 let before = run.deadline(seat);
                 change(Some(run), seat);
                 // An answer is needed only as long as it stays as it was when the question was asked.
-                let moot = run.question.filter(|_| !run.silent && !run.is_broke());
+                let moot = run.question.filter(|_| run.silent.is_none() && !run.is_broke());
                 if moot.is_some() {
                     run.question = None;
                 }
@@ -472,7 +472,7 @@ impl Run {
     /// A sign of life.
     fn alive(&mut self, ts: Timestamp) {
         self.last_output = self.last_output.max(ts);
-        self.silent = false;
+        self.silent = None;
     }
 
     fn begin_turn(&mut self) {

@@ -285,15 +285,15 @@ fn state() -> impl Strategy<Value = RunState> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 5], [u64; 2], [bool; 6])>();
-    let answers = (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()));
+    let counts = any::<([u32; 5], [u64; 2], [bool; 5])>();
+    let answers = (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()), option::of(instant()));
     (spec(), state(), counts, [instant(), instant(), instant()], answers, outcome(), (meter(), usage())).prop_map(
         |(
             spec,
             state,
-            (counts, [spooled, calls], [copied, started, heard, in_turn, silent, held]),
+            (counts, [spooled, calls], [copied, started, heard, in_turn, held]),
             times,
-            (answers, question),
+            (answers, question, silent),
             outcome,
             (meter, spent),
         )| {

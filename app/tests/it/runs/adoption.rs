@@ -1,5 +1,6 @@
 //! The daemon is killed; its children go on, and the next daemon knows all that they said.
 
+use crate::support::daemon::{wait_for_end, wait_until};
 use crate::support::random::Random;
 use crate::support::workshop::Workshop;
 use serde_json::json;
@@ -29,11 +30,28 @@ fn what_ended_while_nobody_looked_is_known_with_its_cause() {
     let launched = shop.wait_for(&agent, "run_started");
     assert_eq!(launched["attempt"], 1);
     shop.kill_daemon();
-    crate::support::daemon::wait_for_end(pid_of(&shop, &agent, "process"));
+    wait_for_end(pid_of(&shop, &agent, "process"));
     shop.restart();
     let ended = shop.wait_for(&agent, "run_ended");
     assert_eq!((&ended["cause"], &ended["exit"]), (&json!("crashed"), &json!({ "code": 7 })));
     assert_eq!(shop.said(&agent), ["late"]);
+}
+
+/// It was not silent: nobody listened.
+#[test]
+fn one_that_spoke_while_nobody_listened_is_not_stopped_for_silence() {
+    let mut shop = Workshop::open();
+    let pause = || json!({ "sleep_ms": 1_200 });
+    let steps =
+        [json!({ "text": "one" }), pause(), json!({ "text": "two" }), pause(), json!({ "text": "three" }), pause()];
+    let agent = shop.run_with(&steps, json!({ "stall_ms": 2_000, "kill_stuck": true }));
+    shop.wait("one", |event| event["content"] == "one");
+    shop.kill_daemon();
+    let spool = shop.folder(&agent, 1, 1).join("stdout.jsonl");
+    wait_until("three", || std::fs::read_to_string(&spool).unwrap().contains("three"));
+    shop.restart();
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["one", "two", "three"]);
 }
 
 #[test]
@@ -46,7 +64,7 @@ fn a_killed_launcher_takes_its_process_with_it_and_the_run_goes_on() {
     let first = pid_of(&shop, &agent, "process");
     kill(launcher);
     shop.wait_for(&agent, "run_crashed");
-    crate::support::daemon::wait_for_end(first);
+    wait_for_end(first);
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(shop.said(&agent), ["one", "two"]);
 }
