@@ -185,9 +185,8 @@ impl Supervisor {
             }
             None if gone => {
                 // The launcher was killed, and perhaps not the process.
-                let mark = self.folder.mark();
-                let killed = tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await;
-                tracing::warn!(agent = %self.of.agent, killed = killed.unwrap_or_default(), "a launcher was killed");
+                let killed = self.sweep().await;
+                tracing::warn!(agent = %self.of.agent, killed, "a launcher was killed");
                 self.take_output(true).await?;
                 let same_start = started.boot == processes::boot();
                 self.report_exit(if same_start { Exit::Unknown } else { Exit::LostWithMachine }, None).await
@@ -198,35 +197,40 @@ impl Supervisor {
 
     /// Nothing is there yet: it is launched, unless it is no longer wanted.
     async fn see_to_start(&mut self, act: &Act) -> Result<bool, Trouble> {
-        match act {
-            Act::Go { .. } => {
-                let is_coming = self.launched.is_some_and(|at| at.elapsed() < LAUNCH_PATIENCE);
-                if !is_coming && self.clear_the_way().await? {
-                    launch::launch(&self.workshop, &self.workshop.handle.view(), self.of, &self.folder)?;
-                    self.launched = Some(Instant::now());
-                }
-                Ok(false)
-            }
-            Act::Stop => match self.folder.lock()? {
-                // Nobody launches it while we hold the lock, and nobody will once its end is recorded.
-                Some(_lock) if self.folder.started()?.is_none() => self.report_exit(Exit::NotStarted, None).await,
-                _ => Ok(false),
-            },
+        let is_coming = self.launched.is_some_and(|at| at.elapsed() < LAUNCH_PATIENCE);
+        if is_coming && matches!(act, Act::Go { .. }) {
+            return Ok(false);
         }
-    }
-
-    /// A launcher that was killed between starting the process and saying so left it behind. False when there is one that lives:
-    /// nobody else can become it while we hold its lock.
-    async fn clear_the_way(&self) -> Result<bool, Trouble> {
-        let Some(_lock) = self.folder.lock()? else { return Ok(false) };
+        // Nobody launches it while we hold the lock, and nobody will once its end is recorded.
+        let Some(lock) = self.folder.lock()? else { return Ok(false) };
         if self.folder.started()?.is_some() || self.folder.ended()?.is_some() {
             return Ok(false);
         }
-        if self.folder.launch()?.is_some() {
-            let mark = self.folder.mark();
-            tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await.unwrap_or_default();
+        let had_process = self.workshop.handle.view().run(self.of.agent).is_some_and(|run| run.process().is_some());
+        // A launcher that was killed between starting the process and saying so left it behind.
+        if had_process || self.folder.launch()?.is_some() {
+            self.sweep().await;
         }
-        Ok(true)
+        match act {
+            // Somebody has emptied the folder. To begin again in it would be a second process of one attempt.
+            _ if had_process => {
+                tracing::warn!(agent = %self.of.agent, folder = %self.folder.path().display(), "what was there is gone");
+                self.report_exit(Exit::Unknown, None).await
+            }
+            Act::Stop => self.report_exit(Exit::NotStarted, None).await,
+            Act::Go { .. } => {
+                drop(lock);
+                launch::launch(&self.workshop, &self.workshop.handle.view(), self.of, &self.folder)?;
+                self.launched = Some(Instant::now());
+                Ok(false)
+            }
+        }
+    }
+
+    /// Kills whatever carries the mark of the attempt, and says how many that were.
+    async fn sweep(&self) -> usize {
+        let mark = self.folder.mark();
+        tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await.unwrap_or_default()
     }
 
     async fn report_spawn(&self, started: &Started) -> Result<(), Trouble> {

@@ -69,6 +69,23 @@ fn a_killed_launcher_takes_its_process_with_it_and_the_run_goes_on() {
     assert_eq!(shop.said(&agent), ["one", "two"]);
 }
 
+/// The process that was there is not left alone beside the next one.
+#[test]
+fn a_run_folder_that_somebody_emptied_costs_an_attempt_and_no_more() {
+    let mut shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "one" }), json!({ "hang": {} }), json!({ "text": "two" })]);
+    shop.wait("one", |event| event["content"] == "one");
+    let process = pid_of(&shop, &agent, "process");
+    shop.kill_daemon();
+    std::fs::remove_dir_all(shop.grounds.data().join("runs")).unwrap();
+    shop.restart();
+    let crashed = shop.wait_for(&agent, "run_crashed");
+    assert_eq!((&crashed["attempt"], &crashed["exit"]), (&json!(1), &json!("unknown")));
+    wait_for_end(process);
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["one", "two"]);
+}
+
 #[test]
 fn a_flood_is_taken_in_once_and_in_order_however_often_the_daemon_dies() {
     let soak = std::env::var_os("HATCHERY_SOAK").is_some();
