@@ -19,12 +19,15 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long those that the process left behind may take to end after it.
 const LEFTOVERS_GRACE: Duration = Duration::from_secs(1);
+/// How long the launcher of the attempt before may take to end after it has said that all is over.
+const TALK_PATIENCE: Duration = Duration::from_secs(5);
+const TALK_PAUSE: Duration = Duration::from_millis(20);
 /// How often a tree is looked through again for what was forked while it was killed.
 const KILL_PAUSE: Duration = Duration::from_millis(20);
 
@@ -35,7 +38,7 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
         return Ok(());
     }
     let launch = folder.launch()?.ok_or_else(|| io::Error::other("there is nothing to launch"))?;
-    let problem = match lock_talk(folder, &launch.session) {
+    let problem = match wait_for_talk(folder, &launch.session) {
         Ok(Some(talk)) => match start(folder, &launch) {
             Ok(pid) => return hold(folder, pid, talk),
             Err(error) => format!("{} could not be started: {error}", launch.program.display()),
@@ -43,13 +46,31 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
         Ok(None) => format!("another process has the conversation {}", launch.session),
         Err(error) => format!("the conversation {} could not be locked: {error}", launch.session),
     };
+    blank_keys(folder, &launch)?;
     folder.write_ended(&Ended { exit: Exit::Unknown, problem: Some(problem) })
+}
+
+/// The conversation, once nobody else has it. The launcher before us lets go of it only after it has said that all is over.
+fn wait_for_talk(folder: &RunFolder, session: &str) -> io::Result<Option<File>> {
+    let deadline = Instant::now() + TALK_PATIENCE;
+    loop {
+        match lock_talk(folder, session)? {
+            None if Instant::now() < deadline => std::thread::sleep(TALK_PAUSE),
+            talk => return Ok(talk),
+        }
+    }
+}
+
+/// Nobody needs the environment any more, and there may be keys in it.
+fn blank_keys(folder: &RunFolder, launch: &Launch) -> io::Result<()> {
+    folder.write_launch(&Launch { env: BTreeMap::new(), ..launch.clone() })
 }
 
 /// The process, and the way to its ear. A process that does not listen must not keep us from stopping it, so what is said
 /// goes through a thread that may wait.
 struct Held {
-    pid: u32,
+    /// Nothing once it is gone: its number may be somebody else's.
+    pid: Option<u32>,
     mouth: Option<Sender<String>>,
 }
 
@@ -71,13 +92,19 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Held> {
         .stderr(append(folder.stderr())?)
         .process_group(0)
         .spawn()?;
-    let process = processes::look_up(child.id());
-    let started = Started { process, launcher: processes::me(), boot: processes::boot() };
-    folder.write_started(&started)?;
-    // Nobody needs the environment any more, and there may be keys in it.
-    folder.write_launch(&Launch { env: BTreeMap::new(), ..launch.clone() })?;
+    announce(folder, launch, &mut child).inspect_err(|_| {
+        // What nobody knows of must not be there.
+        signal_tree(Some(child.id()), Signal::KILL);
+    })
+}
+
+fn announce(folder: &RunFolder, launch: &Launch, child: &mut Child) -> io::Result<Held> {
     let mouth = child.stdin.take().map(speak).transpose()?;
-    Ok(Held { pid: child.id(), mouth })
+    let process = processes::look_up(child.id());
+    folder.write_started(&Started { process, launcher: processes::me(), boot: processes::boot() })?;
+    // In this order: whoever begins again needs them.
+    blank_keys(folder, launch)?;
+    Ok(Held { pid: Some(child.id()), mouth })
 }
 
 /// Says one line after the other, until there will be no more or nobody listens.
@@ -137,11 +164,11 @@ fn listen(mut bell: File, rung: &Sender<Wake>) {
 }
 
 /// Collects the process and all orphans, until there are none.
-fn collect(pid: u32, rung: &Sender<Wake>) -> Exit {
+fn collect(pid: Option<u32>, rung: &Sender<Wake>) -> Exit {
     let mut exit = Exit::Unknown;
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if ended.as_raw_nonzero().get().unsigned_abs() == pid => {
+            Ok(Some((ended, status))) if Some(ended.as_raw_nonzero().get().unsigned_abs()) == pid => {
                 exit = exit_of(status);
                 rung.send(Wake::News(News::Gone)).ok();
             }
@@ -194,7 +221,7 @@ impl Commander {
             match wake {
                 Ok(Wake::Bell) => {}
                 Ok(Wake::News(News::Gone)) => {
-                    self.held.mouth = None;
+                    self.held = Held { pid: None, mouth: None };
                     let stopping = Stopping { grace: LEFTOVERS_GRACE, next: Blow::Kill };
                     self.signal_tree(Signal::TERM);
                     self.stopping = Some(stopping);
@@ -234,7 +261,7 @@ impl Commander {
     fn stop(&mut self, grace: Duration) {
         if self.stopping.is_none() {
             self.held.mouth = None;
-            processes::signal(self.held.pid, Signal::INT);
+            self.held.pid.into_iter().for_each(|pid| processes::signal(pid, Signal::INT));
             self.stopping = Some(Stopping { grace, next: Blow::Terminate });
         }
     }
@@ -253,10 +280,15 @@ impl Commander {
         }
     }
 
-    /// Everybody below the launcher: the process, and whatever descends from it.
     fn signal_tree(&self, signal: Signal) {
-        let tree = processes::below(std::process::id());
-        let alone = tree.is_empty().then_some(self.held.pid);
-        tree.into_iter().chain(alone).for_each(|pid| processes::signal(pid, signal));
+        signal_tree(self.held.pid, signal);
     }
+}
+
+/// Everybody below the launcher: the process, and whatever descends from it.
+fn signal_tree(process: Option<u32>, signal: Signal) {
+    let tree = processes::below(std::process::id());
+    // Where descendants cannot be found.
+    let alone = process.filter(|_| tree.is_empty());
+    tree.into_iter().chain(alone).for_each(|pid| processes::signal(pid, signal));
 }

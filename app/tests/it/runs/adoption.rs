@@ -86,6 +86,24 @@ fn a_run_folder_that_somebody_emptied_costs_an_attempt_and_no_more() {
     assert_eq!(shop.said(&agent), ["one", "two"]);
 }
 
+/// A launcher lets go of the conversation after it has said that all is over, and the next one may be faster.
+#[test]
+fn a_conversation_that_is_about_to_be_free_is_waited_for() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "one" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    let session = shop.wait_for(&agent, "run_spawned")["session"].as_str().unwrap().to_owned();
+    let path = shop.grounds.data().join("runs/talks").join(format!("{session}.lock"));
+    let talk = std::fs::File::open(path).unwrap();
+    rustix::fs::flock(&talk, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    shop.say(&agent, "hello");
+    let folder = hatchery::run_folder::RunFolder::at(shop.folder(&agent, 2, 1));
+    wait_until("the launcher", || folder.is_held().unwrap());
+    drop(talk);
+    let ended = shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
+    assert_eq!(ended["cause"], "completed", "{ended}");
+}
+
 #[test]
 fn a_flood_is_taken_in_once_and_in_order_however_often_the_daemon_dies() {
     let soak = std::env::var_os("HATCHERY_SOAK").is_some();
