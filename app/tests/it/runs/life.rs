@@ -1,5 +1,6 @@
 //! From the request to the end, and every way in which a run can end.
 
+use crate::support::daemon::Grounds;
 use crate::support::workshop::Workshop;
 use serde_json::json;
 
@@ -130,6 +131,19 @@ fn a_line_that_is_too_long_is_told_and_the_rest_goes_on() {
     assert_eq!(shop.said(&agent), ["before", "after"]);
     let noted = shop.wait("the long line", |event| event["output"]["type"] == "unread");
     assert!(noted["output"]["bytes"].as_u64().unwrap() > 17 << 20, "{noted}");
+}
+
+#[test]
+fn a_very_long_word_can_be_taken_to_another_project() {
+    let shop = Workshop::open();
+    let long = "x".repeat(9 << 20);
+    let agent = shop.run(&[json!({ "text": long })]);
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), [long]);
+    let export = shop.grounds.path().join("log.jsonl");
+    shop.grounds.run(&["export", export.to_str().unwrap()]).good();
+    let elsewhere = Grounds::new();
+    elsewhere.run(&["import", export.to_str().unwrap()]).good();
 }
 
 #[test]
