@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Carried by every process of an attempt, so that they can be found whatever they do to their parents and groups.
@@ -200,7 +200,7 @@ impl RunFolder {
     pub fn tell(&self, orders: &[Order]) -> io::Result<()> {
         let mut text = Vec::new();
         // Whatever a crash left half written ends here, as a line that means nothing.
-        if !std::fs::read(self.inbox())?.ends_with(b"\n") {
+        if !ends_a_line(&self.inbox())? {
             text.push(b'\n');
         }
         for order in orders {
@@ -287,6 +287,16 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         flock(&file, FlockOperation::Unlock)?;
         std::thread::sleep(LOOKER_PAUSE);
     }
+}
+
+/// Whether the last line of a file is whole. That of an empty one is.
+fn ends_a_line(path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let mut last = [b'\n'];
+    if let Some(at) = file.metadata()?.len().checked_sub(1) {
+        file.read_exact_at(&mut last, at)?;
+    }
+    Ok(last == *b"\n")
 }
 
 fn appending(path: &Path) -> io::Result<File> {

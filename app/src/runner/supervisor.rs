@@ -14,6 +14,7 @@ use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
 use hatchery_core::run::{Act, DeliveryKind, Fence, RunState, Wanted, wire_name};
 use hatchery_core::{Command, Refusal};
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -103,7 +104,28 @@ struct Supervisor {
     /// When a launcher was last sent on its way.
     launched: Option<Instant>,
     /// What the launcher was told so far, once that was looked up.
-    told: Option<Vec<Order>>,
+    told: Option<Told>,
+}
+
+/// What a launcher was told, as far as it matters for what to tell it next. Not in what words: a conversation may be long.
+#[derive(Debug, Default)]
+struct Told {
+    /// The names of what was to be said, while it waits to be heard.
+    said: BTreeSet<String>,
+    ended: bool,
+    stopped: bool,
+}
+
+impl Told {
+    fn note(&mut self, order: &Order) {
+        match order {
+            Order::Say { id, .. } => {
+                self.said.insert(id.clone());
+            }
+            Order::End => self.ended = true,
+            Order::Stop { .. } => self.stopped = true,
+        }
+    }
 }
 
 impl Supervisor {
@@ -176,7 +198,9 @@ impl Supervisor {
         self.report_spawn(&started).await?;
         self.tell(act).await?;
         let gone = ended.is_some() || !held;
-        self.asked = calls::take_all(&self.workshop.handle, &self.folder, self.of).await?;
+        if std::fs::metadata(self.folder.calls())?.len() != self.asked {
+            self.asked = calls::take_all(&self.workshop.handle, &self.folder, self.of).await?;
+        }
         self.take_output(gone).await?;
         match ended {
             Some(ended) => {
@@ -254,38 +278,42 @@ impl Supervisor {
             None => {
                 // Whoever wrote them may have been killed before the bell was rung.
                 self.folder.ring();
-                self.folder.orders()?
+                let mut told = Told::default();
+                self.folder.orders()?.iter().for_each(|order| told.note(order));
+                told
             }
         };
         let orders = match act {
-            Act::Stop if told.iter().any(|order| matches!(order, Order::Stop { .. })) => Vec::new(),
+            Act::Stop if told.stopped => Vec::new(),
             Act::Stop => {
                 let grace_ms = u64::try_from(self.workshop.stop_grace.as_millis()).unwrap_or(u64::MAX);
                 vec![Order::Stop { grace_ms }]
             }
-            Act::Go { last: true, .. } if told.contains(&Order::End) => Vec::new(),
+            Act::Go { last: true, .. } if told.ended => Vec::new(),
             Act::Go { last: true, .. } => vec![Order::End],
             Act::Go { upto: None, .. } => Vec::new(),
-            Act::Go { .. } => self.untold(&told).await?,
+            Act::Go { .. } => self.untold(&mut told).await?,
         };
         if !orders.is_empty() {
             self.folder.tell(&orders)?;
-            told.extend(orders);
+            orders.iter().for_each(|order| told.note(order));
         }
         self.told = Some(told);
         Ok(())
     }
 
     /// What waits to be said and is not in the inbox.
-    async fn untold(&self, told: &[Order]) -> Result<Vec<Order>, Trouble> {
+    async fn untold(&self, told: &mut Told) -> Result<Vec<Order>, Trouble> {
         let handle = &self.workshop.handle;
         let agent = self.of.agent;
         let unheard = handle.view().seat(agent).map(|seat| seat.unheard.clone()).unwrap_or_default();
-        let known = |name: &str| told.iter().any(|order| matches!(order, Order::Say { id, .. } if id == name));
+        let waiting: BTreeSet<String> = unheard.iter().map(|delivery| wire_name(delivery.id)).collect();
+        // What was heard is not asked for again.
+        told.said.retain(|name| waiting.contains(name));
         let mut orders = Vec::new();
         for delivery in unheard {
             let id = wire_name(delivery.id);
-            if known(&id) {
+            if told.said.contains(&id) {
                 continue;
             }
             let line = match delivery.what {
