@@ -269,6 +269,27 @@ pub fn lock_talk(folder: &RunFolder, session: &str) -> io::Result<Option<File>> 
     lock(&talks.join(format!("{session}.lock")))
 }
 
+/// How many attempts of this project have a launcher that lives.
+pub fn held(project: &Project) -> io::Result<usize> {
+    let mut held = 0;
+    for agent in entries(&runs(project))? {
+        for attempt in entries(&agent)? {
+            held += usize::from(RunFolder::at(attempt).is_held()?);
+        }
+    }
+    Ok(held)
+}
+
+/// The folders in a folder; none when there is no such folder.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
 fn runs(project: &Project) -> PathBuf {
     project.data().join("runs")
 }
