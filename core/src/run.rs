@@ -31,6 +31,8 @@ pub const MAX_STALL_MS: u64 = 7 * 24 * 3_600 * 1_000;
 pub const MAX_RETRIES: u32 = 100;
 /// The first wait after an overload, when nobody says how long to wait; each further one is twice as long.
 const FIRST_PARK_MS: u64 = 15_000;
+/// The same after a crash.
+const FIRST_CRASH_PAUSE_MS: u64 = 1_000;
 /// The longest wait between two attempts.
 const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
 
@@ -437,15 +439,25 @@ pub(crate) fn exited(
     }
     Ok(match cause {
         Cause::RateLimited | Cause::Overloaded if run.spec.parks => {
-            let until =
-                run.outcome.resets_at().filter(|at| *at > now).unwrap_or_else(|| now.plus_ms(back_off(run.parks)));
+            let until = run
+                .outcome
+                .resets_at()
+                .filter(|at| *at > now)
+                .unwrap_or_else(|| now.plus_ms(back_off(FIRST_PARK_MS, run.parks)));
             vec![Event::RunParked { of: fence, cause, until: Some(until), detail }]
         }
         // To start it again would only make it take a turn for nothing; the next message does.
         Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits => ended(cause, detail),
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
             let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
-            vec![Event::RunCrashed { of: fence, cause, detail, exit, forgotten }, resumed]
+            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten) {
+                None => resumed,
+                Some(ms) => {
+                    let detail = format!("It is started again in {} s.", ms / 1_000);
+                    Event::RunParked { of: fence, cause, until: Some(now.plus_ms(ms)), detail }
+                }
+            };
+            vec![Event::RunCrashed { of: fence, cause, detail, exit, forgotten }, then]
         }
         // Something was said to it while it was leaving.
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
@@ -580,8 +592,13 @@ pub fn inherited_talk(world: &World, agent: AgentId) -> Option<&Talk> {
     seat.talk.as_ref().filter(|_| unmoved && at_rest && copyable)
 }
 
-fn back_off(parks: u32) -> u64 {
-    FIRST_PARK_MS.saturating_mul(1 << parks.min(16)).min(LONGEST_PARK_MS)
+fn back_off(first_ms: u64, times: u32) -> u64 {
+    first_ms.saturating_mul(1 << times.min(16)).min(LONGEST_PARK_MS)
+}
+
+/// How long to wait after a crash. One that was at work goes on at once; what ends before that, or again, would likely do it again.
+fn crash_pause(run: &Run) -> Option<u64> {
+    (run.crashes > 0 || !run.started).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
 }
 
 pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {

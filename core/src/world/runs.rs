@@ -284,7 +284,7 @@ impl World {
         self.tools_gone(fence.agent);
         self.change_run(at, fence, |run, seat| {
             run.process_gone(seat);
-            run.parks += u32::from(cause != Cause::OverBudget);
+            run.parks += u32::from(matches!(cause, Cause::RateLimited | Cause::Overloaded));
             run.state = RunState::Parked { cause, until };
             Ok(())
         })

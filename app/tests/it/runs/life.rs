@@ -99,6 +99,26 @@ fn retries_come_to_an_end() {
 }
 
 #[test]
+fn what_ends_before_it_begins_is_given_a_moment() {
+    let shop = Workshop::open();
+    let script = shop.grounds.path().join("no-script.jsonl");
+    std::fs::write(&script, "this is no step\n").unwrap();
+    let with = json!({ "script": script, "retries": 1 });
+    let agent = shop.door().post("/api/runs", &json!({ "prompt": "play", "with": with })).id();
+    let parked = shop.wait_for(&agent, "run_parked");
+    assert_eq!((&parked["cause"], &parked["attempt"]), (&json!("crashed"), &json!(1)));
+    let ended = shop.wait_for(&agent, "run_ended");
+    assert_eq!((&ended["cause"], &ended["attempt"]), (&json!("crashed"), &json!(2)));
+    let waited = clock_of(&shop.wait_for(&agent, "run_resumed")) - clock_of(&parked);
+    assert!(waited >= 1_000, "{waited} ms");
+}
+
+/// When an event happened, in milliseconds.
+fn clock_of(event: &serde_json::Value) -> i64 {
+    event["ts"].as_i64().unwrap()
+}
+
+#[test]
 fn an_overload_is_waited_out_and_costs_no_retry() {
     let shop = Workshop::open();
     let limit = json!({ "error": { "api": 429, "resets_in_s": 1 } });
