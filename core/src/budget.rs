@@ -3,7 +3,7 @@
 
 use crate::ask::About;
 use crate::outcome::Cause;
-use crate::run::{Run, RunState};
+use crate::run::{self, Run, RunState};
 use crate::usage::{Money, Usage};
 use crate::{AgentId, Event, Refusal, Timestamp, World};
 
@@ -56,7 +56,7 @@ pub(crate) fn set(
     let waits = |(_, run): &(AgentId, &Run)| matches!(run.state, RunState::Parked { cause: Cause::OverBudget, .. });
     let affordable = |(agent, _): &(AgentId, &Run)| over(&then, *agent, Usage::default(), now).is_none();
     let resumed = world.runs().filter(waits).filter(affordable);
-    Ok([set].into_iter().chain(resumed.map(|(agent, run)| Event::RunResumed { of: run.fence(agent).next() })).collect())
+    Ok([set].into_iter().chain(resumed.map(|(agent, run)| run::goes_on(world, agent, run))).collect())
 }
 
 /// A run that is about to begin something it cannot afford, with the question that it leads to.

@@ -12,7 +12,7 @@ use crate::event::Refused;
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnEnd;
 use crate::usage::{Meter, Usage};
-use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask};
+use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, budget};
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
@@ -461,6 +461,13 @@ pub(crate) fn exited(
         }
         // Something was said to it while it was leaving.
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
+        // It was to stay, and was sent away because nothing more may be begun.
+        Cause::Completed | Cause::UserEnded if run.held && run.spec.stays => {
+            match budget::over(world, fence.agent, Usage::default(), now) {
+                Some(over) => budget::park(fence.agent, run, over),
+                None => ended(cause, detail),
+            }
+        }
         Cause::Completed
         | Cause::Crashed
         | Cause::Stuck
@@ -537,7 +544,7 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     let Some(run) = world.run(agent) else { return Vec::new() };
     let of = run.fence(agent);
     match run.state {
-        RunState::Parked { .. } => vec![Event::RunResumed { of: of.next() }],
+        RunState::Parked { .. } => vec![goes_on(world, agent, run)],
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
             let silent = Event::RunSilent { of, since: run.quiet_since() };
             match (run.silent, run.spec.kill_stuck) {
@@ -547,6 +554,24 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
             }
         }
         RunState::Stopping { .. } | RunState::Ended { .. } => Vec::new(),
+    }
+}
+
+/// The end of a wait. One that had nothing left to do when it was parked would take a turn for nothing; the next message runs it.
+pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
+    let of = run.fence(agent);
+    let waits = world.seat(agent).is_some_and(Seat::has_words);
+    match run.state {
+        RunState::Parked { cause: Cause::OverBudget, .. } if run.had_finished() && !waits => {
+            let detail = "Its last turn ended well, and nothing was said to it since.".to_owned();
+            Event::RunEnded { of, cause: Cause::Completed, detail, exit: Exit::Unknown }
+        }
+        RunState::Parked { .. }
+        | RunState::Starting
+        | RunState::Spawned { .. }
+        | RunState::Running { .. }
+        | RunState::Stopping { .. }
+        | RunState::Ended { .. } => Event::RunResumed { of: of.next() },
     }
 }
 

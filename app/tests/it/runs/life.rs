@@ -119,6 +119,36 @@ fn clock_of(event: &serde_json::Value) -> i64 {
 }
 
 #[test]
+fn who_reaches_its_budget_finishes_its_turn_and_asks() {
+    let shop = Workshop::open();
+    assert_eq!(shop.door().post("/api/budgets", &json!({ "limit": "0.02" })).status, 200);
+    let steps = [
+        json!({ "text": "one" }),
+        json!({ "cost": { "usd": 0.03, "input_tokens": 10, "output_tokens": 1 } }),
+        json!("turn"),
+        json!({ "text": "two" }),
+    ];
+    let agent = shop.run_with(&steps, json!({ "stays": true }));
+    let parked = shop.wait_for(&agent, "run_parked");
+    assert_eq!((&parked["cause"], &parked["run"]), (&json!("over_budget"), &json!(1)));
+    assert_eq!(shop.said(&agent), ["one"], "its turn is over, and none was begun");
+    shop.expect_nothing_left();
+    let question = shop.wait_for(&agent, "question_asked");
+    shop.say(&agent, "and then?");
+    let answer = format!("/api/questions/{}/answer", question["id"]);
+    shop.door().post(&answer, &json!({ "answer": "much" })).refused(422, "bad_answer");
+    assert_eq!(shop.door().post(&answer, &json!({ "answer": "1" })).status, 200);
+    shop.wait("two", |event| event["content"] == "two");
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
+    let kinds = shop.kinds(&agent);
+    let count = |kind: &str| kinds.iter().filter(|it| *it == kind).count();
+    assert_eq!((count("run_crashed"), count("run_requested")), (0, 1), "{kinds:?}");
+    let questions = shop.door().get("/api/questions").json();
+    assert_eq!(questions["questions"], json!([]));
+}
+
+#[test]
 fn an_overload_is_waited_out_and_costs_no_retry() {
     let shop = Workshop::open();
     let limit = json!({ "error": { "api": 429, "resets_in_s": 1 } });
