@@ -271,13 +271,24 @@ pub fn lock_talk(folder: &RunFolder, session: &str) -> io::Result<Option<File>> 
 
 /// How many attempts of this project have a launcher that lives.
 pub fn held(project: &Project) -> io::Result<usize> {
-    let mut held = 0;
+    let held: io::Result<Vec<bool>> = all(project)?.iter().map(|(_, folder)| folder.is_held()).collect();
+    Ok(held?.into_iter().filter(|held| *held).count())
+}
+
+/// The folders of all attempts of this project.
+pub fn all(project: &Project) -> io::Result<Vec<(Fence, RunFolder)>> {
+    let mut all = Vec::new();
     for agent in entries(&runs(project))? {
-        for attempt in entries(&agent)? {
-            held += usize::from(RunFolder::at(attempt).is_held()?);
-        }
+        all.extend(entries(&agent)?.into_iter().filter_map(|path| Some((fence_of(&path)?, RunFolder::at(path)))));
     }
-    Ok(held)
+    Ok(all)
+}
+
+/// The attempt that a folder is called after.
+fn fence_of(path: &Path) -> Option<Fence> {
+    let agent = path.parent()?.file_name()?.to_str()?.parse().ok()?;
+    let (run, attempt) = path.file_name()?.to_str()?.split_once('-')?;
+    Some(Fence { agent, run: run.parse().ok()?, attempt: attempt.parse().ok()? })
 }
 
 /// The folders in a folder; none when there is no such folder.

@@ -2,6 +2,7 @@
 //! needs no memory: after a restart the plan still says what is missing.
 
 mod briefing;
+mod broom;
 mod launch;
 mod supervisor;
 mod watch;
@@ -39,6 +40,8 @@ pub struct Workshop {
     pub transcripts: Transcripts,
     /// Between interrupting, terminating and killing.
     pub stop_grace: Duration,
+    /// How long the folder of an attempt that is over stays; for ever without.
+    pub keep_runs: Option<Duration>,
 }
 
 impl Workshop {
@@ -56,6 +59,7 @@ impl Workshop {
             transcripts: Transcripts::new(project.root(), &claude.environment),
             harnesses: Harnesses::new(claude, scripted),
             stop_grace: runs.stop_grace,
+            keep_runs: runs.keep_runs,
         })
     }
 }
@@ -71,6 +75,7 @@ pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
     };
     let mut floor =
         Floor { workshop: Arc::clone(&workshop), watch, supervised: BTreeMap::new(), tasks: JoinSet::new() };
+    let mut broom = std::pin::pin!(broom::sweep(Arc::clone(&workshop)));
     loop {
         let wanted = plan.borrow_and_update().clone();
         let again = close_sessions(&workshop.handle, &wanted).await;
@@ -85,6 +90,7 @@ pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
             changed = plan.changed() => if changed.is_err() { return },
             Some(ended) = floor.tasks.join_next(), if !floor.tasks.is_empty() => floor.left(ended),
             () = pause => {}
+            never = &mut broom => match never {},
         }
     }
 }

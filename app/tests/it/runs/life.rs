@@ -1,6 +1,6 @@
 //! From the request to the end, and every way in which a run can end.
 
-use crate::support::daemon::Grounds;
+use crate::support::daemon::{Grounds, wait_until};
 use crate::support::workshop::Workshop;
 use serde_json::json;
 
@@ -194,6 +194,29 @@ fn a_very_long_word_can_be_taken_to_another_project() {
     shop.grounds.run(&["export", export.to_str().unwrap()]).good();
     let elsewhere = Grounds::new();
     elsewhere.run(&["import", export.to_str().unwrap()]).good();
+}
+
+#[test]
+fn the_folders_of_attempts_that_are_long_over_are_cleared_away() {
+    let mut shop = Workshop::with("harness = 'scripted'\nkeep_runs_days = 2\n", Vec::new());
+    let (old, new) = (shop.run(&[json!({ "text": "one" })]), shop.run(&[json!({ "text": "two" })]));
+    let open = shop.run(&[json!({ "crash": "KILL" }), json!({ "text": "three" }), json!({ "hang": {} })]);
+    assert_eq!([shop.end(&old), shop.end(&new)], ["completed", "completed"]);
+    shop.wait("three", |event| event["content"] == "three");
+    let strange = shop.grounds.data().join("runs/AAAAAAAAAAAAAAAAAAAAAA/1-1");
+    std::fs::create_dir_all(&strange).unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 24 * 3_600);
+    let [old, crashed, open] =
+        [(&old, 1), (&open, 1), (&open, 2)].map(|(agent, attempt)| shop.folder(agent, 1, attempt));
+    shop.kill_daemon();
+    for folder in [&old, &crashed, &open, &strange] {
+        std::fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
+    }
+    shop.restart();
+    wait_until("the broom", || !old.exists() && !crashed.exists());
+    for kept in [&shop.folder(&new, 1, 1), &open, &strange] {
+        assert!(kept.exists(), "{}", kept.display());
+    }
 }
 
 #[test]
