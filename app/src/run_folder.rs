@@ -18,7 +18,7 @@ use crate::project::{self, LOOKER_PAUSE, Project, flock};
 use base64::Engine as _;
 use hatchery_core::outcome::Exit;
 use hatchery_core::run::{Fence, Process};
-use rustix::fs::{FileType, FlockOperation, Mode};
+use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -137,9 +137,9 @@ impl RunFolder {
         for path in [self.stdout(), self.stderr(), self.inbox(), self.calls()] {
             appending(&path)?;
         }
-        match rustix::fs::mknodat(rustix::fs::CWD, self.bell(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
+        match make_fifo(&self.bell()) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -318,6 +318,25 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         }
         flock(&file, FlockOperation::Unlock)?;
         std::thread::sleep(LOOKER_PAUSE);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn make_fifo(path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    Ok(mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR)?)
+}
+
+/// By the program that POSIX has for it: not every system has the call that `rustix` makes, macOS for one.
+#[cfg(not(target_os = "linux"))]
+fn make_fifo(path: &Path) -> io::Result<()> {
+    if path.try_exists()? {
+        return Ok(());
+    }
+    let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(path).output()?;
+    match made.status.success() || path.try_exists()? {
+        true => Ok(()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&made.stderr).into_owned())),
     }
 }
 
