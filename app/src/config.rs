@@ -50,6 +50,8 @@ pub struct Runs {
     pub retries: u32,
     pub park: bool,
     pub stop_grace: Duration,
+    /// How long the folder of an attempt that is over stays; for ever without.
+    pub keep_runs: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -96,11 +98,12 @@ struct Settings {
     retries: Option<u32>,
     park: Option<bool>,
     stop_grace_ms: Option<u64>,
+    keep_runs_days: Option<u64>,
     #[serde(default)]
     quests: quests::Settings,
 }
 
-const KNOWN: [&str; 23] = [
+const KNOWN: [&str; 24] = [
     "listen",
     "port",
     "store",
@@ -123,6 +126,7 @@ const KNOWN: [&str; 23] = [
     "retries",
     "park",
     "stop_grace_ms",
+    "keep_runs_days",
     "quests",
 ];
 
@@ -207,6 +211,7 @@ impl Settings {
         let stall_ms = in_range("stall_ms", self.stall_ms.unwrap_or(600_000), run::MIN_STALL_MS, run::MAX_STALL_MS)?;
         let retries = in_range("retries", self.retries.unwrap_or(3).into(), 0, run::MAX_RETRIES.into())?;
         let stop_grace = in_range("stop_grace_ms", self.stop_grace_ms.unwrap_or(5_000), 0, 600_000)?;
+        let keep_days = in_range("keep_runs_days", self.keep_runs_days.unwrap_or(30), 0, 36_500)?;
         let runs = Runs {
             harness: self.harness.unwrap_or_else(|| "claude".into()),
             claude_path: flags.claude_path.clone().or(self.claude_path).unwrap_or_else(|| "claude".into()),
@@ -218,6 +223,7 @@ impl Settings {
             retries: u32::try_from(retries).unwrap_or(u32::MAX),
             park: self.park.unwrap_or(true),
             stop_grace: Duration::from_millis(stop_grace),
+            keep_runs: (keep_days > 0).then(|| Duration::from_secs(keep_days * 24 * 3_600)),
         };
         Ok(Config {
             runs,
@@ -312,7 +318,7 @@ mod tests {
         let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
                     heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
                     harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
-                    kill_stuck=true\nretries=1\npark=false\nstop_grace_ms=0\nquests={slots=2}";
+                    kill_stuck=true\nretries=1\npark=false\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}";
         assert_eq!(toml.lines().count(), KNOWN.len());
         resolve(toml, &[], &Flags::default()).unwrap();
     }

@@ -23,12 +23,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// How long those that the process left behind may take to end after it.
 const LEFTOVERS_GRACE: Duration = Duration::from_secs(1);
+/// How long the launcher of the attempt before may take to end after it has said that all is over.
+const TALK_PATIENCE: Duration = Duration::from_secs(5);
+const TALK_PAUSE: Duration = Duration::from_millis(20);
 /// How often a tree is looked through again for what was forked while it was killed.
 const KILL_PAUSE: Duration = Duration::from_millis(20);
 
@@ -56,6 +59,7 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
         },
         Err(problem) => problem,
     };
+    blank_keys(folder, &launch)?;
     folder.write_ended(&Ended::before_it_began(Exit::Unknown, problem))
 }
 
@@ -63,7 +67,7 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
 fn claim(folder: &RunFolder, errand: &Errand) -> Result<Option<File>, String> {
     match errand {
         Errand::Ward { .. } => Ok(None),
-        Errand::Talk { session, .. } => match lock_talk(folder, session) {
+        Errand::Talk { session, .. } => match wait_for_talk(folder, session) {
             Ok(Some(talk)) => Ok(Some(talk)),
             Ok(None) => Err(format!("another process has the conversation {session}")),
             Err(error) => Err(format!("the conversation {session} could not be locked: {error}")),
@@ -71,10 +75,27 @@ fn claim(folder: &RunFolder, errand: &Errand) -> Result<Option<File>, String> {
     }
 }
 
+/// The conversation, once nobody else has it. The launcher before us lets go of it only after it has said that all is over.
+fn wait_for_talk(folder: &RunFolder, session: &str) -> io::Result<Option<File>> {
+    let deadline = Instant::now() + TALK_PATIENCE;
+    loop {
+        match lock_talk(folder, session)? {
+            None if Instant::now() < deadline => std::thread::sleep(TALK_PAUSE),
+            talk => return Ok(talk),
+        }
+    }
+}
+
+/// Nobody needs the environment any more, and there may be keys in it.
+fn blank_keys(folder: &RunFolder, launch: &Launch) -> io::Result<()> {
+    folder.write_launch(&Launch { env: BTreeMap::new(), ..launch.clone() })
+}
+
 /// The process, and the way to its ear. A process that does not listen must not keep us from stopping it, so what is said
 /// goes through a thread that may wait.
 struct Held {
-    pid: u32,
+    /// Nothing once it is gone: its number may be somebody else's.
+    pid: Option<u32>,
     mouth: Option<Sender<String>>,
     /// Where what it says is written down, if not by itself.
     ear: Option<Ear>,
@@ -113,20 +134,33 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Held> {
     let began = Instant::now();
     // Our end of what it says: open here, it would never be over.
     drop(command);
-    let process = processes::look_up(child.id());
-    let started = Started { process, launcher: processes::me(), boot: processes::boot() };
-    folder.write_started(&started)?;
-    // Nobody needs the environment any more, and there may be keys in it.
-    folder.write_launch(&Launch { env: BTreeMap::new(), ..launch.clone() })?;
+    announce(folder, launch, &mut child, heard, began).inspect_err(|_| {
+        // What nobody knows of must not be there.
+        signal_tree(Some(child.id()), Signal::KILL);
+    })
+}
+
+fn announce(
+    folder: &RunFolder,
+    launch: &Launch,
+    child: &mut Child,
+    heard: Option<io::PipeReader>,
+    began: Instant,
+) -> io::Result<Held> {
     let mouth = child.stdin.take().map(speak).transpose()?;
+    let append = |path| OpenOptions::new().append(true).create(true).open(path);
     let ear = heard.map(|heard| Ear::open(heard, append(folder.output())?)).transpose()?;
+    let process = processes::look_up(child.id());
+    folder.write_started(&Started { process, launcher: processes::me(), boot: processes::boot() })?;
+    // In this order: whoever begins again needs them.
+    blank_keys(folder, launch)?;
     let time = match launch.errand {
         Errand::Talk { .. } => None,
         Errand::Ward { limit_ms, grace_ms } => began
             .checked_add(Duration::from_millis(limit_ms))
             .map(|deadline| Time { deadline, grace: Duration::from_millis(grace_ms) }),
     };
-    Ok(Held { pid: child.id(), mouth, ear, time })
+    Ok(Held { pid: Some(child.id()), mouth, ear, time })
 }
 
 /// Says one line after the other, until there will be no more or nobody listens.
@@ -190,11 +224,11 @@ fn listen(mut bell: File, rung: &Sender<Wake>) {
 }
 
 /// Collects the process and all orphans, until there are none.
-fn collect(pid: u32, rung: &Sender<Wake>) -> Exit {
+fn collect(pid: Option<u32>, rung: &Sender<Wake>) -> Exit {
     let mut exit = Exit::Unknown;
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if ended.as_raw_nonzero().get().unsigned_abs() == pid => {
+            Ok(Some((ended, status))) if Some(ended.as_raw_nonzero().get().unsigned_abs()) == pid => {
                 exit = exit_of(status);
                 rung.send(Wake::News(News::Gone)).ok();
             }
@@ -249,7 +283,7 @@ impl Commander {
             match wake {
                 Ok(Wake::Bell) => {}
                 Ok(Wake::News(News::Gone)) => {
-                    self.held.mouth = None;
+                    (self.held.pid, self.held.mouth) = (None, None);
                     let stopping = Stopping { grace: LEFTOVERS_GRACE, next: Blow::Kill };
                     self.signal_tree(Signal::TERM);
                     self.stopping = Some(stopping);
@@ -293,7 +327,7 @@ impl Commander {
         if self.stopping.is_none() {
             self.cut = Some(cut);
             self.held.mouth = None;
-            processes::signal(self.held.pid, Signal::INT);
+            self.held.pid.into_iter().for_each(|pid| processes::signal(pid, Signal::INT));
             self.stopping = Some(Stopping { grace, next: Blow::Terminate });
         }
     }
@@ -312,10 +346,15 @@ impl Commander {
         }
     }
 
-    /// Everybody below the launcher: the process, and whatever descends from it.
     fn signal_tree(&self, signal: Signal) {
-        let tree = processes::below(std::process::id());
-        let alone = tree.is_empty().then_some(self.held.pid);
-        tree.into_iter().chain(alone).for_each(|pid| processes::signal(pid, signal));
+        signal_tree(self.held.pid, signal);
     }
+}
+
+/// Everybody below the launcher: the process, and whatever descends from it.
+fn signal_tree(process: Option<u32>, signal: Signal) {
+    let tree = processes::below(std::process::id());
+    // Where descendants cannot be found.
+    let alone = process.filter(|_| tree.is_empty());
+    tree.into_iter().chain(alone).for_each(|pid| processes::signal(pid, signal));
 }

@@ -21,13 +21,13 @@ use crate::project::{self, LOOKER_PAUSE, Project, flock};
 use base64::Engine as _;
 use hatchery_core::outcome::Exit;
 use hatchery_core::run::{Fence, Process};
-use rustix::fs::{FileType, FlockOperation, Mode};
+use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Carried by every process of an attempt, so that they can be found whatever they do to their parents and groups.
@@ -236,7 +236,7 @@ impl RunFolder {
     pub fn tell(&self, orders: &[Order]) -> io::Result<()> {
         let mut text = Vec::new();
         // Whatever a crash left half written ends here, as a line that means nothing.
-        if !std::fs::read(self.inbox())?.ends_with(b"\n") {
+        if !ends_a_line(&self.inbox())? {
             text.push(b'\n');
         }
         for order in orders {
@@ -283,9 +283,9 @@ impl RunFolder {
         for path in files {
             appending(path)?;
         }
-        match rustix::fs::mknodat(rustix::fs::CWD, self.bell(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
+        match make_fifo(&self.bell()) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -316,6 +316,38 @@ pub fn lock_talk(folder: &RunFolder, session: &str) -> io::Result<Option<File>> 
     lock(&talks.join(format!("{session}.lock")))
 }
 
+/// How many attempts of this project have a launcher that lives.
+pub fn held(project: &Project) -> io::Result<usize> {
+    let held: io::Result<Vec<bool>> = all(project)?.iter().map(|(_, folder)| folder.is_held()).collect();
+    Ok(held?.into_iter().filter(|held| *held).count())
+}
+
+/// The folders of all attempts of this project.
+pub fn all(project: &Project) -> io::Result<Vec<(Fence, RunFolder)>> {
+    let mut all = Vec::new();
+    for agent in entries(&runs(project))? {
+        all.extend(entries(&agent)?.into_iter().filter_map(|path| Some((fence_of(&path)?, RunFolder::at(path)))));
+    }
+    Ok(all)
+}
+
+/// The attempt that a folder is called after.
+fn fence_of(path: &Path) -> Option<Fence> {
+    let agent = path.parent()?.file_name()?.to_str()?.parse().ok()?;
+    let (run, attempt) = path.file_name()?.to_str()?.split_once('-')?;
+    Some(Fence { agent, run: run.parse().ok()?, attempt: attempt.parse().ok()? })
+}
+
+/// The folders in a folder; none when there is no such folder.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
 fn runs(project: &Project) -> PathBuf {
     project.data().join("runs")
 }
@@ -334,6 +366,35 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         flock(&file, FlockOperation::Unlock)?;
         std::thread::sleep(LOOKER_PAUSE);
     }
+}
+
+#[cfg(target_os = "linux")]
+fn make_fifo(path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    Ok(mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR)?)
+}
+
+/// By the program that POSIX has for it: not every system has the call that `rustix` makes, macOS for one.
+#[cfg(not(target_os = "linux"))]
+fn make_fifo(path: &Path) -> io::Result<()> {
+    if path.try_exists()? {
+        return Ok(());
+    }
+    let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(path).output()?;
+    match made.status.success() || path.try_exists()? {
+        true => Ok(()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&made.stderr).into_owned())),
+    }
+}
+
+/// Whether the last line of a file is whole. That of an empty one is.
+fn ends_a_line(path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let mut last = [b'\n'];
+    if let Some(at) = file.metadata()?.len().checked_sub(1) {
+        file.read_exact_at(&mut last, at)?;
+    }
+    Ok(last == *b"\n")
 }
 
 fn appending(path: &Path) -> io::Result<File> {

@@ -2,6 +2,7 @@
 //! needs no memory: after a restart the plan still says what is missing.
 
 mod briefing;
+mod broom;
 mod chores;
 mod launch;
 mod supervisor;
@@ -42,6 +43,8 @@ pub struct Workshop {
     pub transcripts: Transcripts,
     /// Between interrupting, terminating and killing.
     pub stop_grace: Duration,
+    /// How long the folder of an attempt that is over stays; for ever without.
+    pub keep_runs: Option<Duration>,
     /// What children get of the daemon's environment besides the usual.
     pub pass_env: Vec<String>,
     /// The repository of the project, once it was needed and found.
@@ -63,6 +66,7 @@ impl Workshop {
             transcripts: Transcripts::new(project.root(), &claude.environment),
             harnesses: Harnesses::new(claude, scripted),
             stop_grace: runs.stop_grace,
+            keep_runs: runs.keep_runs,
             pass_env: runs.pass_env.clone(),
             repository: OnceLock::new(),
         })
@@ -91,6 +95,7 @@ pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
     let mut chores = Chores::new(Arc::clone(&workshop), watch.clone());
     let mut floor =
         Floor { workshop: Arc::clone(&workshop), watch, supervised: BTreeMap::new(), tasks: JoinSet::new() };
+    let mut broom = std::pin::pin!(broom::sweep(Arc::clone(&workshop)));
     loop {
         let wanted = plan.borrow_and_update().clone();
         let again = close_sessions(&workshop.handle, &wanted).await;
@@ -107,6 +112,7 @@ pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
             Some(ended) = floor.tasks.join_next(), if !floor.tasks.is_empty() => floor.left(ended),
             Some(ended) = chores.tasks.join_next(), if !chores.tasks.is_empty() => chores.left(ended),
             () = pause => {}
+            never = &mut broom => match never {},
         }
     }
 }

@@ -9,8 +9,11 @@ use std::ops::ControlFlow;
 
 /// Events written in one transaction.
 const IMPORT_ROWS: usize = 2_000;
-/// A line longer than this is not one of ours: a message has at most 1 MiB, six times that with every byte escaped.
-const MAX_LINE_BYTES: u64 = 8 << 20;
+/// And not more than this of them, unless one alone is longer: they are in memory until then.
+const IMPORT_BYTES: usize = 32 << 20;
+/// A line longer than this is not one of ours. What an agent's process says has at most 16 MiB; three times that when nothing in
+/// it is UTF-8, and a little more as JSON within JSON.
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Imported {
@@ -25,6 +28,7 @@ pub fn import(store: &dyn Store, input: &mut dyn BufRead, progress: &mut dyn FnM
     let head = store.head().context("the log cannot be read")?;
     let mut world = World::default();
     let mut rows = Vec::with_capacity(IMPORT_ROWS);
+    let mut bytes = 0;
     let mut line = String::new();
     for number in 1.. {
         let more = read_line(input, &mut line).context(format_args!("line {number} cannot be read"))?;
@@ -45,8 +49,10 @@ pub fn import(store: &dyn Store, input: &mut dyn BufRead, progress: &mut dyn FnM
             imported.known += 1;
             continue;
         }
+        bytes += row.body.len();
         rows.push(row);
-        if rows.len() == IMPORT_ROWS {
+        if rows.len() == IMPORT_ROWS || bytes >= IMPORT_BYTES {
+            bytes = 0;
             imported.added += append(store, &mut rows)?;
             progress(imported.added + imported.known);
         }

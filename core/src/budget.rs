@@ -4,7 +4,7 @@
 use crate::ask::About;
 use crate::outcome::Cause;
 use crate::quest::Next;
-use crate::run::{Run, RunState};
+use crate::run::{self, Run, RunState};
 use crate::usage::{Money, Usage};
 use crate::{AgentId, Event, QuestId, Refusal, Stream, Timestamp, World, quest};
 
@@ -111,7 +111,7 @@ fn queues(event: &Event, agent: AgentId) -> bool {
 /// A parked run goes on. One that works for a quest waits for a slot of it, and does so once.
 fn goes_on(world: &World, agent: AgentId, run: &Run) -> Option<Event> {
     let queued = quest::queue_parked(world, agent);
-    queued.or_else(|| (!run.spec.signals).then(|| Event::RunResumed { of: run.fence(agent).next() }))
+    queued.or_else(|| (!run.spec.signals).then(|| run::goes_on(world, agent, run)))
 }
 
 /// A run that is about to begin something it cannot afford, with the question that it leads to.

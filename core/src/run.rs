@@ -12,7 +12,7 @@ use crate::event::Refused;
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnEnd;
 use crate::usage::{Meter, Usage};
-use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, quest};
+use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, budget, quest};
 use imbl::Vector;
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -32,8 +32,14 @@ pub const MAX_STALL_MS: u64 = 7 * 24 * 3_600 * 1_000;
 pub const MAX_RETRIES: u32 = 100;
 /// The first wait after an overload, when nobody says how long to wait; each further one is twice as long.
 const FIRST_PARK_MS: u64 = 15_000;
+/// The same after a crash.
+const FIRST_CRASH_PAUSE_MS: u64 = 1_000;
 /// The longest wait between two attempts.
 const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
+
+/// How long after the report of its silence a process is stopped that is to be stopped for it. Whoever was away itself first hears
+/// what was said meanwhile.
+const LAST_LOOK_MS: u64 = 10_000;
 
 /// How much of what is said about something is kept in the world.
 const MAX_WORDS_CHARS: usize = 1_000;
@@ -124,8 +130,8 @@ pub struct Run {
     pub heard: bool,
     /// A turn is under way.
     pub in_turn: bool,
-    /// Whether its silence was reported.
-    pub silent: bool,
+    /// When its silence was reported, if it is silent.
+    pub silent: Option<Timestamp>,
     /// What the human was asked about it and has not answered.
     pub question: Option<EventId>,
     /// A budget is used up: after this turn nothing more is begun.
@@ -274,8 +280,11 @@ impl Run {
     pub(crate) fn deadline(&self, seat: &Seat) -> Option<Timestamp> {
         match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-                let counts = !self.silent && !self.listens(seat);
-                counts.then(|| self.quiet_since().plus_ms(self.spec.stall_ms))
+                let due = match self.silent {
+                    None => Some(self.quiet_since().plus_ms(self.spec.stall_ms)),
+                    Some(at) => self.spec.kill_stuck.then(|| at.plus_ms(self.spec.stall_ms.min(LAST_LOOK_MS))),
+                };
+                due.filter(|_| !self.listens(seat))
             }
             // One that works for a quest waits for a slot when its time has come.
             RunState::Parked { until, .. } => until.filter(|_| !self.spec.signals),
@@ -498,20 +507,37 @@ pub(crate) fn exited(
     }
     Ok(match cause {
         Cause::RateLimited | Cause::Overloaded if run.spec.parks => {
-            let until =
-                run.outcome.resets_at().filter(|at| *at > now).unwrap_or_else(|| now.plus_ms(back_off(run.parks)));
+            let until = run
+                .outcome
+                .resets_at()
+                .filter(|at| *at > now)
+                .unwrap_or_else(|| now.plus_ms(back_off(FIRST_PARK_MS, run.parks)));
             vec![Event::RunParked { of: fence, cause, until: Some(until), detail }]
         }
         // To start it again would only make it take a turn for nothing; the next message does.
         Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
             let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
-            vec![Event::RunCrashed { of: fence, cause, detail, exit, forgotten }, resumed]
+            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten) {
+                None => resumed,
+                Some(ms) => {
+                    let detail = format!("It is started again in {} s.", ms / 1_000);
+                    Event::RunParked { of: fence, cause, until: Some(now.plus_ms(ms)), detail }
+                }
+            };
+            vec![Event::RunCrashed { of: fence, cause, detail, exit, forgotten }, then]
         }
         // It was let go because its money is used up, and has more to do: it waits for some.
         Cause::Completed if owes => vec![resumed],
         // Something was said to it while it was leaving.
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
+        // It was to stay, and was sent away because nothing more may be begun.
+        Cause::Completed | Cause::UserEnded if run.held && run.spec.stays => {
+            match budget::over(world, fence.agent, Usage::default(), now) {
+                Some(over) => budget::park(fence.agent, run, over),
+                None => ended(cause, detail),
+            }
+        }
         Cause::Completed
         | Cause::Crashed
         | Cause::Stuck
@@ -591,16 +617,34 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     let Some(run) = world.run(agent) else { return Vec::new() };
     let of = run.fence(agent);
     match run.state {
-        RunState::Parked { .. } => vec![Event::RunResumed { of: of.next() }],
+        RunState::Parked { .. } => vec![goes_on(world, agent, run)],
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
             let silent = Event::RunSilent { of, since: run.quiet_since() };
-            let then = match run.spec.kill_stuck {
-                true => Event::RunStopping { of, why: StopWhy::Stuck },
-                false => ask::of_silence(of, run.spec.stall_ms),
-            };
-            vec![silent, then]
+            match (run.silent, run.spec.kill_stuck) {
+                (None, false) => vec![silent, ask::of_silence(of, run.spec.stall_ms)],
+                (None, true) => vec![silent],
+                (Some(_), _) => vec![Event::RunStopping { of, why: StopWhy::Stuck }],
+            }
         }
         RunState::Stopping { .. } | RunState::Ended { .. } => Vec::new(),
+    }
+}
+
+/// The end of a wait. One that had nothing left to do when it was parked would take a turn for nothing; the next message runs it.
+pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
+    let of = run.fence(agent);
+    let waits = world.seat(agent).is_some_and(Seat::has_words);
+    match run.state {
+        RunState::Parked { cause: Cause::OverBudget, .. } if run.had_finished() && !waits => {
+            let detail = "Its last turn ended well, and nothing was said to it since.".to_owned();
+            Event::RunEnded { of, cause: Cause::Completed, detail, exit: Exit::Unknown }
+        }
+        RunState::Parked { .. }
+        | RunState::Starting
+        | RunState::Spawned { .. }
+        | RunState::Running { .. }
+        | RunState::Stopping { .. }
+        | RunState::Ended { .. } => Event::RunResumed { of: of.next() },
     }
 }
 
@@ -646,8 +690,13 @@ pub fn inherited_talk(world: &World, agent: AgentId) -> Option<&Talk> {
     seat.talk.as_ref().filter(|_| unmoved && at_rest && copyable)
 }
 
-fn back_off(parks: u32) -> u64 {
-    FIRST_PARK_MS.saturating_mul(1 << parks.min(16)).min(LONGEST_PARK_MS)
+fn back_off(first_ms: u64, times: u32) -> u64 {
+    first_ms.saturating_mul(1 << times.min(16)).min(LONGEST_PARK_MS)
+}
+
+/// How long to wait after a crash. One that was at work goes on at once; what ends before that, or again, would likely do it again.
+fn crash_pause(run: &Run) -> Option<u64> {
+    (run.crashes > 0 || !run.started).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
 }
 
 pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {

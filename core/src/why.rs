@@ -98,9 +98,9 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
 
 fn activity(run: &Run) -> Activity {
     match run.state {
-        RunState::Starting | RunState::Spawned { .. } if run.silent => Activity::Silent,
+        RunState::Starting | RunState::Spawned { .. } if run.silent.is_some() => Activity::Silent,
         RunState::Starting | RunState::Spawned { .. } => Activity::Starting,
-        RunState::Running { .. } if run.silent => Activity::Silent,
+        RunState::Running { .. } if run.silent.is_some() => Activity::Silent,
         RunState::Running { .. } if run.in_turn => Activity::Working,
         RunState::Running { .. } => Activity::Listening,
         RunState::Stopping { .. } => Activity::Stopping,

@@ -400,7 +400,7 @@ impl World {
             Event::TurnEnded { of, end, spent } => self.turn_ended(at, ts, *of, end, *spent)?,
             Event::CallTaken { of, number, .. } => self.call_taken(at, ts, *of, *number)?,
             Event::TurnStarted { of } => self.turn_started(at, *of)?,
-            Event::RunSilent { of, .. } => self.run_silent(at, *of)?,
+            Event::RunSilent { of, .. } => self.run_silent(at, ts, *of)?,
             Event::RunInterrupted { of } => self.run_interrupted(at, *of)?,
             Event::RunStopping { of, why } => self.run_stopping(at, *of, why)?,
             Event::RunParked { of, cause, until, .. } => self.run_parked(at, *of, *cause, *until)?,

@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
 use crate::report::{Context as _, Report};
+use crate::run_folder::RunFolder;
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
 use hatchery_core::{AgentId, Event, MessageKind, Record};
@@ -67,7 +68,7 @@ pub async fn follow(
         }
         match context.json {
             true => print_line(line)?,
-            false => show(record)?,
+            false => show(context, record)?,
         }
         Ok(match (&record.event, until) {
             (Event::RunEnded { cause: Cause::Completed, .. }, Until::RunIsOver) => Some(ExitCode::SUCCESS),
@@ -89,7 +90,7 @@ fn whose(event: &Event) -> Option<AgentId> {
 }
 
 /// What the agent said goes to standard output; everything about it goes to standard error.
-fn show(record: &Record) -> Result<(), Report> {
+fn show(context: &Context, record: &Record) -> Result<(), Report> {
     match &record.event {
         Event::MessageAdded { kind: MessageKind::Assistant, content, .. } => print_line(&printable(content))?,
         Event::MessageAdded { kind: MessageKind::User, content, .. } => {
@@ -120,10 +121,17 @@ fn show(record: &Record) -> Result<(), Report> {
         Event::RunEnded { cause, detail, .. } if *cause == Cause::Completed => {
             say(paint(DIM, format_args!("{cause}: {detail}")));
         }
-        Event::RunEnded { cause, detail, exit, .. } => {
+        Event::RunEnded { of, cause, detail, exit } => {
             say(paint(BAD, format_args!("{cause}: {detail}")));
-            if *cause == Cause::Crashed && *exit == Exit::NotStarted {
-                say("  hint: `hatchery doctor` looks for the programs that agents need");
+            match (cause, exit) {
+                (Cause::Crashed, Exit::NotStarted) => {
+                    say("  hint: `hatchery doctor` looks for the programs that agents need");
+                }
+                (Cause::Crashed, _) => {
+                    let stderr = RunFolder::of(&context.project, *of).stderr();
+                    say(format_args!("  hint: its stderr is in {}", stderr.display()));
+                }
+                _ => {}
             }
         }
         // The rest is of interest to `hatchery events`.

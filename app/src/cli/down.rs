@@ -1,7 +1,8 @@
 //! `hatchery down`
 
 use super::{Context, print_json, say};
-use crate::report::{Code, Report};
+use crate::report::{Code, Context as _, Report};
+use crate::run_folder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::fd::OwnedFd;
@@ -10,8 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Stop the project's daemon, and wait until it has stopped
 ///
-/// Nothing is lost by stopping. Agents that run go on; what they say meanwhile is taken in by the next daemon, and
-/// `hatchery stop` ends one. No daemon to stop is no error.
+/// Nothing is lost by stopping. Agents that run go on, and how many do is said; what they say meanwhile is taken in by the
+/// next daemon. `hatchery stop --all` ends them. No daemon to stop is no error.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Give up waiting after this many seconds; the daemon goes on ending by itself
@@ -75,9 +76,16 @@ fn is_alive(process: &OwnedFd) -> bool {
 }
 
 fn said(context: &Context, stopped: bool, words: &str) -> Result<ExitCode, Report> {
-    match context.json {
-        true => print_json(&serde_json::json!({ "stopped": stopped }))?,
-        false => say(words),
+    let working = run_folder::held(&context.project).context("it cannot be told whether agents run")?;
+    if context.json {
+        print_json(&serde_json::json!({ "stopped": stopped, "agents": working }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(words);
+    match working {
+        0 => {}
+        1 => say("1 agent goes on without it; `hatchery stop --all` ends it"),
+        more => say(format_args!("{more} agents go on without it; `hatchery stop --all` ends them")),
     }
     Ok(ExitCode::SUCCESS)
 }

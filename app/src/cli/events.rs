@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::report::{Code, Context as _, Report};
 use hatchery_core::Timestamp;
+use hatchery_core::usage::Money;
 use http_body_util::BodyExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -150,9 +151,10 @@ impl std::fmt::Display for Line {
         for (name, value) in &self.rest {
             // How an agent is run has many parts, of which the program says most.
             let value = if name == "spec" { &value["harness"] } else { value };
-            let text = match value.as_str() {
-                Some(text) => text.chars().flat_map(char::escape_debug).collect(),
-                None => value.to_string(),
+            let text = match (value.as_str(), value["nanodollars"].as_u64()) {
+                (Some(text), _) => text.chars().flat_map(char::escape_debug).collect(),
+                (None, Some(nanodollars)) => Money { nanodollars }.to_string(),
+                (None, None) => value.to_string(),
             };
             let cut = if text.chars().count() > SHOWN_CHARS { "…" } else { "" };
             let text: String = text.chars().take(SHOWN_CHARS).collect();
@@ -182,6 +184,13 @@ mod tests {
         let line = Line::read(r#"{"id":1,"ts":0,"type":"x","spec":{"harness":"claude","host":"h"}}"#).unwrap();
         let plain = anstream::adapter::strip_str(&line.to_string()).to_string();
         assert!(plain.ends_with("x spec=claude"), "{plain}");
+    }
+
+    #[test]
+    fn money_is_told_as_people_write_it() {
+        let line = Line::read(r#"{"id":1,"ts":0,"type":"x","limit":{"nanodollars":20000000}}"#).unwrap();
+        let plain = anstream::adapter::strip_str(&line.to_string()).to_string();
+        assert!(plain.ends_with("x limit=$0.02"), "{plain}");
     }
 
     #[test]

@@ -74,6 +74,14 @@ fn describe(
     if !place.is_dir() {
         return Ok(Err(format!("there is no folder {} to work in", place.display())));
     }
+    // Our own processes keep each other out by a lock, which a program that was started by hand knows nothing of.
+    if let Opening::Resumed { session } = opening
+        && let Some(pid) = workshop.transcripts.running().get(session)
+    {
+        return Ok(Err(format!(
+            "process {pid} is at the conversation {session}: end it, then say something to the agent"
+        )));
+    }
     let tools = harness::mcp_config(&workshop.program, root, folder, &of.agent.to_string(), spec.signals);
     project::write_for_now(&folder.mcp_config(), tools.as_bytes(), 0o600)?;
     let invocation = harness.command(&Start { spec, folder, opening, part });

@@ -14,6 +14,7 @@ use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
 use hatchery_core::run::{Act, DeliveryKind, Fence, RunState, Wanted, wire_name};
 use hatchery_core::{Command, Refusal};
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -103,7 +104,28 @@ struct Supervisor {
     /// When a launcher was last sent on its way.
     launched: Option<Instant>,
     /// What the launcher was told so far, once that was looked up.
-    told: Option<Vec<Order>>,
+    told: Option<Told>,
+}
+
+/// What a launcher was told, as far as it matters for what to tell it next. Not in what words: a conversation may be long.
+#[derive(Debug, Default)]
+struct Told {
+    /// The names of what was to be said, while it waits to be heard.
+    said: BTreeSet<String>,
+    ended: bool,
+    stopped: bool,
+}
+
+impl Told {
+    fn note(&mut self, order: &Order) {
+        match order {
+            Order::Say { id, .. } => {
+                self.said.insert(id.clone());
+            }
+            Order::End => self.ended = true,
+            Order::Stop { .. } => self.stopped = true,
+        }
+    }
 }
 
 impl Supervisor {
@@ -176,7 +198,9 @@ impl Supervisor {
         self.report_spawn(&started).await?;
         self.tell(act).await?;
         let gone = ended.is_some() || !held;
-        self.asked = calls::take_all(&self.workshop.handle, &self.folder, self.of).await?;
+        if std::fs::metadata(self.folder.calls())?.len() != self.asked {
+            self.asked = calls::take_all(&self.workshop.handle, &self.folder, self.of).await?;
+        }
         self.take_output(gone).await?;
         match ended {
             Some(ended) => {
@@ -185,9 +209,8 @@ impl Supervisor {
             }
             None if gone => {
                 // The launcher was killed, and perhaps not the process.
-                let mark = self.folder.mark();
-                let killed = tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await;
-                tracing::warn!(agent = %self.of.agent, killed = killed.unwrap_or_default(), "a launcher was killed");
+                let killed = self.sweep().await;
+                tracing::warn!(agent = %self.of.agent, killed, "a launcher was killed");
                 self.take_output(true).await?;
                 let same_start = started.boot == processes::boot();
                 self.report_exit(if same_start { Exit::Unknown } else { Exit::LostWithMachine }, None).await
@@ -198,37 +221,42 @@ impl Supervisor {
 
     /// Nothing is there yet: it is launched, unless it is no longer wanted.
     async fn see_to_start(&mut self, act: &Act) -> Result<bool, Trouble> {
-        match act {
-            Act::Go { .. } => {
-                let is_coming = self.launched.is_some_and(|at| at.elapsed() < LAUNCH_PATIENCE);
-                if !is_coming && self.clear_the_way().await? {
-                    let world = self.workshop.handle.view();
-                    let problem = launch::make_room(&self.workshop, &world, self.of.agent).await.err();
-                    launch::launch(&self.workshop, &world, self.of, &self.folder, problem)?;
-                    self.launched = Some(Instant::now());
-                }
-                Ok(false)
-            }
-            Act::Stop => match self.folder.lock()? {
-                // Nobody launches it while we hold the lock, and nobody will once its end is recorded.
-                Some(_lock) if self.folder.started()?.is_none() => self.report_exit(Exit::NotStarted, None).await,
-                _ => Ok(false),
-            },
+        let is_coming = self.launched.is_some_and(|at| at.elapsed() < LAUNCH_PATIENCE);
+        if is_coming && matches!(act, Act::Go { .. }) {
+            return Ok(false);
         }
-    }
-
-    /// A launcher that was killed between starting the process and saying so left it behind. False when there is one that lives:
-    /// nobody else can become it while we hold its lock.
-    async fn clear_the_way(&self) -> Result<bool, Trouble> {
-        let Some(_lock) = self.folder.lock()? else { return Ok(false) };
+        // Nobody launches it while we hold the lock, and nobody will once its end is recorded.
+        let Some(lock) = self.folder.lock()? else { return Ok(false) };
         if self.folder.started()?.is_some() || self.folder.ended()?.is_some() {
             return Ok(false);
         }
-        if self.folder.launch()?.is_some() {
-            let mark = self.folder.mark();
-            tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await.unwrap_or_default();
+        let had_process = self.workshop.handle.view().run(self.of.agent).is_some_and(|run| run.process().is_some());
+        // A launcher that was killed between starting the process and saying so left it behind.
+        if had_process || self.folder.launch()?.is_some() {
+            self.sweep().await;
         }
-        Ok(true)
+        match act {
+            // Somebody has emptied the folder. To begin again in it would be a second process of one attempt.
+            _ if had_process => {
+                tracing::warn!(agent = %self.of.agent, folder = %self.folder.path().display(), "what was there is gone");
+                self.report_exit(Exit::Unknown, None).await
+            }
+            Act::Stop => self.report_exit(Exit::NotStarted, None).await,
+            Act::Go { .. } => {
+                drop(lock);
+                let world = self.workshop.handle.view();
+                let problem = launch::make_room(&self.workshop, &world, self.of.agent).await.err();
+                launch::launch(&self.workshop, &world, self.of, &self.folder, problem)?;
+                self.launched = Some(Instant::now());
+                Ok(false)
+            }
+        }
+    }
+
+    /// Kills whatever carries the mark of the attempt, and says how many that were.
+    async fn sweep(&self) -> usize {
+        let mark = self.folder.mark();
+        tokio::task::spawn_blocking(move || processes::sweep(MARK, &mark)).await.unwrap_or_default()
     }
 
     async fn report_spawn(&self, started: &Started) -> Result<(), Trouble> {
@@ -254,38 +282,42 @@ impl Supervisor {
             None => {
                 // Whoever wrote them may have been killed before the bell was rung.
                 self.folder.ring();
-                self.folder.orders()?
+                let mut told = Told::default();
+                self.folder.orders()?.iter().for_each(|order| told.note(order));
+                told
             }
         };
         let orders = match act {
-            Act::Stop if told.iter().any(|order| matches!(order, Order::Stop { .. })) => Vec::new(),
+            Act::Stop if told.stopped => Vec::new(),
             Act::Stop => {
                 let grace_ms = u64::try_from(self.workshop.stop_grace.as_millis()).unwrap_or(u64::MAX);
                 vec![Order::Stop { grace_ms }]
             }
-            Act::Go { last: true, .. } if told.contains(&Order::End) => Vec::new(),
+            Act::Go { last: true, .. } if told.ended => Vec::new(),
             Act::Go { last: true, .. } => vec![Order::End],
             Act::Go { upto: None, .. } => Vec::new(),
-            Act::Go { .. } => self.untold(&told).await?,
+            Act::Go { .. } => self.untold(&mut told).await?,
         };
         if !orders.is_empty() {
             self.folder.tell(&orders)?;
-            told.extend(orders);
+            orders.iter().for_each(|order| told.note(order));
         }
         self.told = Some(told);
         Ok(())
     }
 
     /// What waits to be said and is not in the inbox.
-    async fn untold(&self, told: &[Order]) -> Result<Vec<Order>, Trouble> {
+    async fn untold(&self, told: &mut Told) -> Result<Vec<Order>, Trouble> {
         let handle = &self.workshop.handle;
         let agent = self.of.agent;
         let unheard = handle.view().seat(agent).map(|seat| seat.unheard.clone()).unwrap_or_default();
-        let known = |name: &str| told.iter().any(|order| matches!(order, Order::Say { id, .. } if id == name));
+        let waiting: BTreeSet<String> = unheard.iter().map(|delivery| wire_name(delivery.id)).collect();
+        // What was heard is not asked for again.
+        told.said.retain(|name| waiting.contains(name));
         let mut orders = Vec::new();
         for delivery in unheard {
             let id = wire_name(delivery.id);
-            if known(&id) {
+            if told.said.contains(&id) {
                 continue;
             }
             let line = match delivery.what {

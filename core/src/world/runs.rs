@@ -66,7 +66,7 @@ impl World {
             started: false,
             heard: false,
             in_turn: false,
-            silent: false,
+            silent: None,
             question: None,
             held: false,
             signalled: false,
@@ -266,15 +266,15 @@ impl World {
     /// Its silence was asked about, and it may go on being silent.
     pub(super) fn given_time(&mut self, at: EventId, ts: Timestamp, fence: Fence) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, _| {
-            run.silent = false;
+            run.silent = None;
             run.last_output = run.last_output.max(ts);
             Ok(())
         })
     }
 
-    pub(super) fn run_silent(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
+    pub(super) fn run_silent(&mut self, at: EventId, ts: Timestamp, fence: Fence) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, _| {
-            run.silent = true;
+            run.silent = Some(ts);
             Ok(())
         })
     }
@@ -312,7 +312,7 @@ impl World {
         self.tools_gone(fence.agent);
         self.change_run(at, fence, |run, seat| {
             run.process_gone(seat);
-            run.parks += u32::from(cause != Cause::OverBudget);
+            run.parks += u32::from(matches!(cause, Cause::RateLimited | Cause::Overloaded));
             run.state = RunState::Parked { cause, until };
             Ok(())
         })
@@ -343,7 +343,7 @@ impl World {
             run.copied = false;
             run.started = false;
             run.heard = false;
-            run.silent = false;
+            run.silent = None;
             run.held = false;
             run.signal_heard = None;
             run.outcome = Outcome::default();
@@ -365,7 +365,7 @@ impl World {
         let mut past = None;
         self.change_run(at, fence, |run, seat| {
             run.process_gone(seat);
-            run.silent = false;
+            run.silent = None;
             run.state = RunState::Ended { cause, at: ts };
             past = Some(PastRun {
                 harness: run.spec.harness.clone(),
@@ -451,7 +451,7 @@ impl World {
                 let before = run.deadline(seat);
                 change(Some(run), seat);
                 // An answer is needed only as long as it stays as it was when the question was asked.
-                let moot = run.question.filter(|_| !run.silent && !run.is_broke());
+                let moot = run.question.filter(|_| run.silent.is_none() && !run.is_broke());
                 if moot.is_some() {
                     run.question = None;
                 }
@@ -498,7 +498,7 @@ impl Run {
     /// A sign of life.
     fn alive(&mut self, ts: Timestamp) {
         self.last_output = self.last_output.max(ts);
-        self.silent = false;
+        self.silent = None;
     }
 
     fn begin_turn(&mut self) {

@@ -294,15 +294,16 @@ fn state() -> impl Strategy<Value = RunState> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 5], [u64; 2], [bool; 7])>();
-    let answers = (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()), option::of(text()));
+    let counts = any::<([u32; 5], [u64; 2], [bool; 6])>();
+    let answers =
+        (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()), option::of(text()), option::of(instant()));
     (spec(), state(), counts, [instant(), instant(), instant()], answers, outcome(), (meter(), usage())).prop_map(
         |(
             spec,
             state,
-            (counts, [spooled, calls], [copied, started, heard, in_turn, silent, held, signalled]),
+            (counts, [spooled, calls], [copied, started, heard, in_turn, held, signalled]),
             times,
-            (answers, question, signal_heard),
+            (answers, question, signal_heard, silent),
             outcome,
             (meter, spent),
         )| {

@@ -114,14 +114,29 @@ fn what_is_reached_is_noted_and_the_turn_is_finished() {
     let more = TurnEnd { total: spent(5), since_last: Some(spent(1)), ..well() };
     let reached = Event::BudgetReached { of: first() };
     let it = hears(it, [result(more.clone())]).then([turn_ended(first(), more, spent(1)), reached, taken(first(), 12)]);
-    // It is let go without a blow, and it has done its work.
+    // It is let go without a blow.
     assert_eq!(it.world.wanted().get(&A).unwrap().act, Act::Go { upto: None, last: true });
-    it.when(exit(first(), Exit::Code(0))).then([over(
-        first(),
-        Cause::Completed,
-        Exit::Code(0),
-        "Its last turn ended well.",
-    )]);
+    let detail = "Its budget of $5.00 is used up: $5.00 so far.";
+    let parked = Event::RunParked { of: first(), cause: Cause::OverBudget, until: None, detail: detail.into() };
+    let question =
+        asked(About::Budget { of: Some(A) }, &format!("{detail} Answer with a new ceiling in dollars, or `stop`."));
+    let it = it.when(exit(first(), Exit::Code(0))).then([parked, question]).restarted();
+    // What is said meanwhile is heard when it can be afforded. Without, there is nothing to go on with.
+    let told = it.clone().when(tell(A, "more", Some(staying()))).then([said(A, "more")]);
+    told.when(answer(17, "7")).then([answered(17, "7"), set(Some(A), Some(7)), resumed(attempt(2))]);
+    let idle = "Its last turn ended well, and nothing was said to it since.";
+    let ended = over(first(), Cause::Completed, Exit::Unknown, idle);
+    it.when(answer(17, "7")).then([answered(17, "7"), set(Some(A), Some(7)), ended]);
+}
+
+#[test]
+fn one_that_was_not_to_stay_has_done_its_work_when_its_budget_is_used_up() {
+    let it = working(spec()).and(set(Some(A), Some(5)));
+    let reached = Event::BudgetReached { of: first() };
+    let it = hears(it, [result(costly(5))]);
+    let it = it.then([turn_ended(first(), costly(5), spent(5)), reached, taken(first(), 11)]);
+    let well = over(first(), Cause::Completed, Exit::Code(0), "Its last turn ended well.");
+    it.when(exit(first(), Exit::Code(0))).then([well]);
 }
 
 /// A has spent all of its five dollars and is told something more: the run is parked, and the human is asked (event 16).

@@ -175,7 +175,7 @@ impl Work {
         let Some(run) = self.world.run(agent) else { return };
         let idle = run.spec.stays && !run.in_turn && self.world.seat(agent).is_some_and(|seat| seat.unheard.is_empty());
         let running = matches!(run.state, RunState::Spawned { .. } | RunState::Running { .. });
-        if running && (run.silent || idle) {
+        if running && (run.silent.is_some() || idle) {
             self.must(Command::StopRun { agent });
         }
     }

@@ -142,8 +142,8 @@ fn data_comes_as_json_when_asked_for() {
     assert_eq!(events[1], started["events"][0]);
     assert!(events.len() >= 3);
     assert_eq!(json_lines(grounds.run(&["export"]))[0], events[0]);
-    assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": true }));
-    assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": false }));
+    assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": true, "agents": 0 }));
+    assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": false, "agents": 0 }));
     let away = grounds.run(&["status", "--json"]);
     assert_eq!(away.code, Some(3));
     assert_eq!(serde_json::from_str::<Value>(&away.stdout).unwrap()["running"], false);

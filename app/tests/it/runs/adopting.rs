@@ -144,6 +144,31 @@ fn what_stands_in_a_transcript_is_taken_in_whatever_is_wrong_with_it() {
     grounds.run(&["fsck"]).good();
 }
 
+/// Of two processes in one conversation, one would lose what it says.
+#[test]
+fn a_conversation_that_somebody_is_at_is_left_alone() {
+    let shop = Workshop::with("claude_path = '/nowhere/claude'", Vec::new());
+    let root = shop.grounds.path().canonicalize().unwrap();
+    let home = shop.grounds.path().join("home/.claude");
+    let session = "11111111-1111-4111-8111-111111111111";
+    write(&home.join("projects"), &root, session, 2);
+    let note = home.join("sessions/1.json");
+    fs::create_dir_all(note.parent().unwrap()).unwrap();
+    let pid = std::process::id();
+    fs::write(&note, json!({ "pid": pid, "sessionId": session }).to_string()).unwrap();
+    let adopted = shop.grounds.run(&["adopt", "1111", "--name", "old"]);
+    assert!(adopted.stderr.contains(&format!("process {pid} is still at {session}")), "{adopted:?}");
+    let detail = |run: u64| {
+        shop.grounds.run(&["say", "old", "hello"]).good();
+        let ended = shop.wait("the end", |event| event["type"] == "run_ended" && event["run"] == run);
+        assert_eq!(ended["exit"], "not_started", "{ended}");
+        ended["detail"].as_str().unwrap().to_owned()
+    };
+    assert!(detail(1).contains(&format!("process {pid} is at the conversation {session}")));
+    fs::remove_file(note).unwrap();
+    assert!(detail(2).contains("/nowhere/claude could not be started"));
+}
+
 #[test]
 fn of_two_who_adopt_at_once_one_is_refused_and_leaves_nothing_alive() {
     let grounds = Grounds::new();

@@ -1,5 +1,6 @@
 //! The daemon is killed; its children go on, and the next daemon knows all that they said.
 
+use crate::support::daemon::{wait_for_end, wait_until};
 use crate::support::random::Random;
 use crate::support::workshop::Workshop;
 use serde_json::json;
@@ -29,11 +30,28 @@ fn what_ended_while_nobody_looked_is_known_with_its_cause() {
     let launched = shop.wait_for(&agent, "run_started");
     assert_eq!(launched["attempt"], 1);
     shop.kill_daemon();
-    crate::support::daemon::wait_for_end(pid_of(&shop, &agent, "process"));
+    wait_for_end(pid_of(&shop, &agent, "process"));
     shop.restart();
     let ended = shop.wait_for(&agent, "run_ended");
     assert_eq!((&ended["cause"], &ended["exit"]), (&json!("crashed"), &json!({ "code": 7 })));
     assert_eq!(shop.said(&agent), ["late"]);
+}
+
+/// It was not silent: nobody listened.
+#[test]
+fn one_that_spoke_while_nobody_listened_is_not_stopped_for_silence() {
+    let mut shop = Workshop::open();
+    let pause = || json!({ "sleep_ms": 1_200 });
+    let steps =
+        [json!({ "text": "one" }), pause(), json!({ "text": "two" }), pause(), json!({ "text": "three" }), pause()];
+    let agent = shop.run_with(&steps, json!({ "stall_ms": 2_000, "kill_stuck": true }));
+    shop.wait("one", |event| event["content"] == "one");
+    shop.kill_daemon();
+    let spool = shop.folder(&agent, 1, 1).join("stdout.jsonl");
+    wait_until("three", || std::fs::read_to_string(&spool).unwrap().contains("three"));
+    shop.restart();
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["one", "two", "three"]);
 }
 
 #[test]
@@ -46,9 +64,44 @@ fn a_killed_launcher_takes_its_process_with_it_and_the_run_goes_on() {
     let first = pid_of(&shop, &agent, "process");
     kill(launcher);
     shop.wait_for(&agent, "run_crashed");
-    crate::support::daemon::wait_for_end(first);
+    wait_for_end(first);
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(shop.said(&agent), ["one", "two"]);
+}
+
+/// The process that was there is not left alone beside the next one.
+#[test]
+fn a_run_folder_that_somebody_emptied_costs_an_attempt_and_no_more() {
+    let mut shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "one" }), json!({ "hang": {} }), json!({ "text": "two" })]);
+    shop.wait("one", |event| event["content"] == "one");
+    let process = pid_of(&shop, &agent, "process");
+    shop.kill_daemon();
+    std::fs::remove_dir_all(shop.grounds.data().join("runs")).unwrap();
+    shop.restart();
+    let crashed = shop.wait_for(&agent, "run_crashed");
+    assert_eq!((&crashed["attempt"], &crashed["exit"]), (&json!(1), &json!("unknown")));
+    wait_for_end(process);
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["one", "two"]);
+}
+
+/// A launcher lets go of the conversation after it has said that all is over, and the next one may be faster.
+#[test]
+fn a_conversation_that_is_about_to_be_free_is_waited_for() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "one" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    let session = shop.wait_for(&agent, "run_spawned")["session"].as_str().unwrap().to_owned();
+    let path = shop.grounds.data().join("runs/talks").join(format!("{session}.lock"));
+    let talk = std::fs::File::open(path).unwrap();
+    rustix::fs::flock(&talk, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    shop.say(&agent, "hello");
+    let folder = hatchery::run_folder::RunFolder::at(shop.folder(&agent, 2, 1));
+    wait_until("the launcher", || folder.is_held().unwrap());
+    drop(talk);
+    let ended = shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
+    assert_eq!(ended["cause"], "completed", "{ended}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What agents ask of us by their tools counts, also while the daemon is away, and counts once.
 
+use crate::support::daemon::wait_until;
 use crate::support::http::Door;
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
@@ -18,11 +19,7 @@ fn a_mail_that_is_sent_while_the_daemon_is_away_arrives_once() {
     shop.kill_daemon();
     // It is written down before anybody is asked.
     let calls = shop.folder(&agent, 1, 1).join("calls.jsonl");
-    let deadline = std::time::Instant::now() + crate::support::daemon::PATIENCE;
-    while std::fs::metadata(&calls).unwrap().len() == 0 {
-        assert!(std::time::Instant::now() < deadline, "nothing was written down");
-        std::thread::sleep(crate::support::daemon::LOOK_AGAIN);
-    }
+    wait_until("the call", || std::fs::metadata(&calls).unwrap().len() > 0);
     shop.restart();
     assert_eq!(shop.end(&agent), "completed");
     let sent: Vec<Value> = shop.events().into_iter().filter(|event| event["type"] == "mail_sent").collect();

@@ -1,5 +1,6 @@
 //! From the request to the end, and every way in which a run can end.
 
+use crate::support::daemon::{Grounds, wait_until};
 use crate::support::workshop::Workshop;
 use serde_json::json;
 
@@ -98,6 +99,56 @@ fn retries_come_to_an_end() {
 }
 
 #[test]
+fn what_ends_before_it_begins_is_given_a_moment() {
+    let shop = Workshop::open();
+    let script = shop.grounds.path().join("no-script.jsonl");
+    std::fs::write(&script, "this is no step\n").unwrap();
+    let with = json!({ "script": script, "retries": 1 });
+    let agent = shop.door().post("/api/runs", &json!({ "prompt": "play", "with": with })).id();
+    let parked = shop.wait_for(&agent, "run_parked");
+    assert_eq!((&parked["cause"], &parked["attempt"]), (&json!("crashed"), &json!(1)));
+    let ended = shop.wait_for(&agent, "run_ended");
+    assert_eq!((&ended["cause"], &ended["attempt"]), (&json!("crashed"), &json!(2)));
+    let waited = clock_of(&shop.wait_for(&agent, "run_resumed")) - clock_of(&parked);
+    assert!(waited >= 1_000, "{waited} ms");
+}
+
+/// When an event happened, in milliseconds.
+fn clock_of(event: &serde_json::Value) -> i64 {
+    event["ts"].as_i64().unwrap()
+}
+
+#[test]
+fn who_reaches_its_budget_finishes_its_turn_and_asks() {
+    let shop = Workshop::open();
+    assert_eq!(shop.door().post("/api/budgets", &json!({ "limit": "0.02" })).status, 200);
+    let steps = [
+        json!({ "text": "one" }),
+        json!({ "cost": { "usd": 0.03, "input_tokens": 10, "output_tokens": 1 } }),
+        json!("turn"),
+        json!({ "text": "two" }),
+    ];
+    let agent = shop.run_with(&steps, json!({ "stays": true }));
+    let parked = shop.wait_for(&agent, "run_parked");
+    assert_eq!((&parked["cause"], &parked["run"]), (&json!("over_budget"), &json!(1)));
+    assert_eq!(shop.said(&agent), ["one"], "its turn is over, and none was begun");
+    shop.expect_nothing_left();
+    let question = shop.wait_for(&agent, "question_asked");
+    shop.say(&agent, "and then?");
+    let answer = format!("/api/questions/{}/answer", question["id"]);
+    shop.door().post(&answer, &json!({ "answer": "much" })).refused(422, "bad_answer");
+    assert_eq!(shop.door().post(&answer, &json!({ "answer": "1" })).status, 200);
+    shop.wait("two", |event| event["content"] == "two");
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
+    let kinds = shop.kinds(&agent);
+    let count = |kind: &str| kinds.iter().filter(|it| *it == kind).count();
+    assert_eq!((count("run_crashed"), count("run_requested")), (0, 1), "{kinds:?}");
+    let questions = shop.door().get("/api/questions").json();
+    assert_eq!(questions["questions"], json!([]));
+}
+
+#[test]
 fn an_overload_is_waited_out_and_costs_no_retry() {
     let shop = Workshop::open();
     let limit = json!({ "error": { "api": 429, "resets_in_s": 1 } });
@@ -130,6 +181,42 @@ fn a_line_that_is_too_long_is_told_and_the_rest_goes_on() {
     assert_eq!(shop.said(&agent), ["before", "after"]);
     let noted = shop.wait("the long line", |event| event["output"]["type"] == "unread");
     assert!(noted["output"]["bytes"].as_u64().unwrap() > 17 << 20, "{noted}");
+}
+
+#[test]
+fn a_very_long_word_can_be_taken_to_another_project() {
+    let shop = Workshop::open();
+    let long = "x".repeat(9 << 20);
+    let agent = shop.run(&[json!({ "text": long })]);
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), [long]);
+    let export = shop.grounds.path().join("log.jsonl");
+    shop.grounds.run(&["export", export.to_str().unwrap()]).good();
+    let elsewhere = Grounds::new();
+    elsewhere.run(&["import", export.to_str().unwrap()]).good();
+}
+
+#[test]
+fn the_folders_of_attempts_that_are_long_over_are_cleared_away() {
+    let mut shop = Workshop::with("harness = 'scripted'\nkeep_runs_days = 2\n", Vec::new());
+    let (old, new) = (shop.run(&[json!({ "text": "one" })]), shop.run(&[json!({ "text": "two" })]));
+    let open = shop.run(&[json!({ "crash": "KILL" }), json!({ "text": "three" }), json!({ "hang": {} })]);
+    assert_eq!([shop.end(&old), shop.end(&new)], ["completed", "completed"]);
+    shop.wait("three", |event| event["content"] == "three");
+    let strange = shop.grounds.data().join("runs/AAAAAAAAAAAAAAAAAAAAAA/1-1");
+    std::fs::create_dir_all(&strange).unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 24 * 3_600);
+    let [old, crashed, open] =
+        [(&old, 1), (&open, 1), (&open, 2)].map(|(agent, attempt)| shop.folder(agent, 1, attempt));
+    shop.kill_daemon();
+    for folder in [&old, &crashed, &open, &strange] {
+        std::fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
+    }
+    shop.restart();
+    wait_until("the broom", || !old.exists() && !crashed.exists());
+    for kept in [&shop.folder(&new, 1, 1), &open, &strange] {
+        assert!(kept.exists(), "{}", kept.display());
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Nothing is left behind, in whatever session it hides.
 
-use crate::support::daemon::wait_for_end;
+use crate::support::daemon::{wait_for_end, wait_until};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 
@@ -66,6 +66,28 @@ fn a_run_that_nobody_stops_twice() {
     assert!(matches!(again.error().0.as_str(), "run_stopping" | "no_run"), "{again:?}");
     shop.end(&agent);
     shop.door().post(&format!("/api/agents/{agent}/stop"), &json!({})).refused(404, "no_run");
+}
+
+#[test]
+fn the_daemon_leaves_its_agents_at_work_and_says_how_many() {
+    let shop = Workshop::open();
+    let steps = [json!({ "text": "ready" }), json!({ "hang": {} })];
+    let agents = [shop.run(&steps), shop.run(&steps)];
+    for agent in &agents {
+        shop.wait_for(agent, "run_started");
+    }
+    let down = shop.grounds.run(&["down"]);
+    let words = "the daemon has stopped\n2 agents go on without it; `hatchery stop --all` ends them\n";
+    assert_eq!((down.code, down.stderr.as_str()), (Some(0), words));
+    let stopped = shop.grounds.run(&["stop", "--all"]).good();
+    for agent in &agents {
+        let line = format!("run_stopping agent={agent}");
+        assert_eq!(stopped.matches(&line).count(), 1, "{stopped}");
+    }
+    // A daemon that nobody follows has taken over.
+    wait_until("the end", || shop.grounds.run(&["runs"]).good().is_empty());
+    shop.expect_nothing_left();
+    assert_eq!(shop.grounds.run(&["stop", "--all"]).stderr, "nothing runs\n");
 }
 
 fn grandchild(shop: &Workshop, agent: &str) -> u32 {

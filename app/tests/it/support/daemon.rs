@@ -268,6 +268,16 @@ pub fn own_mounts_or_say_skipped(test: &str) -> bool {
     possible
 }
 
+/// Waits until something is so that gives no sign.
+#[track_caller]
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not come");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
 /// Waits until a process that is not our child has ended.
 pub fn wait_for_end(id: u32) {
     assert!(ended_within(id, PATIENCE), "process {id} is still there");

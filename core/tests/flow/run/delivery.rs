@@ -72,8 +72,9 @@ fn a_process_that_has_nothing_new_to_hear_is_told_to_go_on() {
 #[test]
 fn a_process_after_one_that_never_showed_its_conversation_is_told_everything() {
     let it = present(spec()).and(heard(first(), BRIEFING)).and(said(A, "one")).when(exit(first(), Exit::Signal(9)));
-    let it = it.then([crashed(first(), Exit::Signal(9), MID_TURN), resumed(attempt(2))]);
-    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Briefing], vec![9]));
+    let it = it.then([crashed(first(), Exit::Signal(9), MID_TURN), again_in(first(), 1, 1_000)]);
+    let it = it.at(1_000).when(hatchery_core::Command::Tick).then([resumed(attempt(2))]);
+    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Briefing], vec![10]));
 }
 
 #[test]

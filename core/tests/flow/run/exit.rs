@@ -37,14 +37,26 @@ fn its_last_result_counts_and_not_its_exit_code() {
 #[test]
 fn a_crash_is_resumed_until_the_retries_are_spent() {
     let mut it = wanted(spec());
-    for count in 1..=2 {
+    for (count, seconds, until) in [(1, 1, 1_000), (2, 2, 3_000)] {
         let of = attempt(count);
         let crash = it.and(spawned(of)).when(exit(of, Exit::Code(1)));
-        it = crash.then([crashed(of, Exit::Code(1), SAID_NOTHING), resumed(of.next())]);
-        assert_eq!(last_run(&it).crashes, count);
+        it = crash.then([crashed(of, Exit::Code(1), SAID_NOTHING), again_in(of, seconds, until)]);
+        assert_eq!((last_run(&it).crashes, last_run(&it).parks), (count, 0), "it waits, but for no limit");
+        it = it.restarted().at(until - 1).when(Command::Tick).then([]);
+        it = it.at(until).when(Command::Tick).then([resumed(of.next())]);
     }
     let it = it.and(spawned(attempt(3))).when(exit(attempt(3), Exit::Code(1)));
     it.then([over(attempt(3), Cause::Crashed, Exit::Code(1), SAID_NOTHING)]);
+}
+
+/// It was at work, and nothing speaks for its doing it again. A second time in a row does.
+#[test]
+fn one_that_was_at_work_goes_on_at_once() {
+    let detail = MID_TURN;
+    let it = working(spec()).when(exit(first(), Exit::Signal(9)));
+    let it = it.then([crashed(first(), Exit::Signal(9), detail), resumed(attempt(2))]);
+    let it = it.and(spawned(attempt(2))).and(begun(attempt(2))).when(exit(attempt(2), Exit::Signal(9)));
+    it.then([crashed(attempt(2), Exit::Signal(9), detail), again_in(attempt(2), 2, 2_000)]);
 }
 
 #[test]
@@ -173,10 +185,11 @@ fn an_interrupt_that_came_too_late_does_not_bring_a_process_back() {
 fn a_process_that_left_without_listening_has_crashed() {
     let deaf = "It ended without having heard what was said to it (exit code 0).";
     let mut it = wanted(spec());
-    for of in [attempt(1), attempt(2)] {
+    for (of, then) in [(attempt(1), resumed(attempt(2))), (attempt(2), again_in(attempt(2), 2, 2_000))] {
         it = it.and(spawned(of)).and(begun(of)).and(turn_ended(of, well(), usage(0)));
-        it = it.when(exit(of, Exit::Code(0))).then([crashed(of, Exit::Code(0), deaf), resumed(of.next())]);
+        it = it.when(exit(of, Exit::Code(0))).then([crashed(of, Exit::Code(0), deaf), then]);
     }
+    let it = it.and(resumed(attempt(3)));
     let of = attempt(3);
     let it = it.and(spawned(of)).and(begun(of)).and(turn_ended(of, well(), usage(0)));
     it.when(exit(of, Exit::Code(0))).then([over(of, Cause::Crashed, Exit::Code(0), deaf)]);

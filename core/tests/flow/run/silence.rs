@@ -8,6 +8,8 @@ use hatchery_core::why::{Activity, why};
 use hatchery_core::{Cause, Command, Event, EventId, Exit, Timestamp, plan};
 
 const STALL: i64 = STALL_MS as i64;
+/// Between the report of a silence and the stop for it.
+const LAST_LOOK: i64 = 10_000;
 
 fn wake_at(it: &Given) -> Option<i64> {
     plan(&it.world).wake_at.map(|at| at.0)
@@ -80,11 +82,23 @@ fn one_that_does_not_leave_when_it_may_is_reported() {
 
 #[test]
 fn to_stop_what_is_stuck_is_a_policy() {
-    let it = working(RunSpec { kill_stuck: true, ..spec() }).at(STALL).when(Command::Tick);
-    let it = it.then([silent(first(), 0), stopping(first(), StopWhy::Stuck)]);
+    let it = working(RunSpec { kill_stuck: true, ..spec() }).at(STALL).when(Command::Tick).then([silent(first(), 0)]);
+    assert_eq!(wake_at(&it), Some(STALL + LAST_LOOK));
+    let it = it.at(STALL + LAST_LOOK - 1).when(Command::Tick).then([]);
+    let it = it.at(STALL + LAST_LOOK).when(Command::Tick).then([stopping(first(), StopWhy::Stuck)]);
     assert_eq!(plan(&it.world).runs[&A].act, Act::Stop);
     let ended = over(first(), Cause::Stuck, Exit::Signal(9), "silent for too long");
     it.when(exit(first(), Exit::Signal(9))).then([ended]);
+}
+
+/// Nobody listened for a long time. That it was silent is then ours to say, not to act upon.
+#[test]
+fn what_was_said_while_the_daemon_was_away_is_heard_before_anything_is_stopped() {
+    let it = working(RunSpec { kill_stuck: true, ..spec() }).restarted().at(100 * STALL);
+    let it = it.when(Command::Tick).then([silent(first(), 0)]);
+    let it = hears(it, [text("here")]).then([spoke(A, "here"), taken(first(), 11)]);
+    assert_eq!(wake_at(&it), Some(101 * STALL));
+    it.at(101 * STALL - 1).when(Command::Tick).then([]);
 }
 
 #[test]

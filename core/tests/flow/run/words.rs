@@ -150,6 +150,11 @@ pub fn parked(of: Fence, cause: Cause, until: i64, detail: &str) -> Event {
     Event::RunParked { of, cause, until: Some(Timestamp(until)), detail: detail.into() }
 }
 
+/// It crashed, and is started again after so many seconds, at this time.
+pub fn again_in(of: Fence, seconds: i64, until: i64) -> Event {
+    parked(of, Cause::Crashed, until, &format!("It is started again in {seconds} s."))
+}
+
 pub fn crashed(of: Fence, exit: Exit, detail: &str) -> Event {
     Event::RunCrashed { of, cause: Cause::Crashed, detail: detail.into(), exit, forgotten: false }
 }
