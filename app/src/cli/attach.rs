@@ -1,7 +1,8 @@
 //! `hatchery attach`
 
+use super::follow::Following;
 use super::paint::{BAD, DIM, STRONG, paint};
-use super::{Context, asking, follow, print_line, reference, say};
+use super::{Context, asking, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
@@ -62,21 +63,20 @@ pub async fn follow(
     until: Until,
 ) -> Result<ExitCode, Report> {
     let agent: AgentId = agent.parse().context("the daemon gave no id")?;
-    follow::follow(&context.project, client, cursor, |line, record| {
+    let mut following = Following::new(&context.project, client, cursor);
+    loop {
+        let (line, record) = following.next().await?;
         if whose(&record.event) != Some(agent) {
-            return Ok(None);
+            continue;
         }
         match context.json {
-            true => print_line(line)?,
-            false => show(context, record)?,
+            true => print_line(&line)?,
+            false => show(context, &record)?,
         }
-        Ok(match (&record.event, until) {
-            (Event::RunEnded { cause: Cause::Completed, .. }, Until::RunIsOver) => Some(ExitCode::SUCCESS),
-            (Event::RunEnded { .. }, Until::RunIsOver) => Some(ExitCode::FAILURE),
-            _ => None,
-        })
-    })
-    .await
+        if let (Event::RunEnded { cause, .. }, Until::RunIsOver) = (&record.event, until) {
+            return Ok(if *cause == Cause::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+    }
 }
 
 fn whose(event: &Event) -> Option<AgentId> {

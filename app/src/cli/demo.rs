@@ -1,119 +1,210 @@
 //! `hatchery demo`
 
-use super::events::{EventLines, Line};
-use super::paint::{BAD, DIM, GOOD, paint};
+mod audit;
+
+use super::follow::Following;
+use super::paint::{BAD, DIM, GOOD, STRONG, paint};
+use super::quest::watch;
 use super::{Context, asking, print_line};
 use crate::client::Client;
-use crate::http::Status;
+use crate::client::paths::quest_path;
+use crate::project::Project;
+use crate::quest_document::QuestDocument;
 use crate::report::{Context as _, Report};
-use http_body_util::BodyExt as _;
+use audit::Audit;
+use hatchery_core::ask::About;
+use hatchery_core::{Event, QuestId, Record};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
-use tokio::sync::watch;
 
-/// Show Hatchery at work in a temporary project, with a kill -9 in the middle
+/// Show a quest at work in a temporary project, with a kill -9 in the middle
 ///
-/// Two agents play a short script, and its events stream in. Halfway the daemon is killed and another one goes on. Needs no
-/// account and no network, and leaves nothing behind.
+/// Scripted agents build a house of five rooms, three at a time, and go through every role and every signal: one asks a question,
+/// one fails its ward and is mended, one crashes, one runs out of room. Halfway the daemon is killed and another one goes on. At
+/// the end everything that was said is counted against the log. Needs no account and no network, and leaves nothing behind.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Milliseconds between two lines of the script
-    #[arg(long, default_value_t = 250, value_name = "MS")]
-    pace: u64,
+    /// Keep the temporary project, and say where it is
+    #[arg(long)]
+    keep: bool,
 }
 
-/// Who says what, after the two agents exist.
-const SCRIPT: [(&str, &str, &str); 6] = [
-    ("Codeweaver", "user", "Add a --verbose flag, and a test for it."),
-    ("Codeweaver", "assistant", "The flag is in, reading the tests now."),
-    ("Siegemaster", "user", "Try to break the new flag."),
-    ("Siegemaster", "tool_call", "cargo test verbose"),
-    ("Siegemaster", "tool_result", "3 passed"),
-    ("Codeweaver", "assistant", "Done: flag, help text and test."),
+/// What the demo's agents do, by their parts.
+const PLAYBOOK: [(&str, &str); 14] = [
+    ("chaoswhisperer.jsonl", include_str!("demo/playbook/chaoswhisperer.jsonl")),
+    ("pathseeker.jsonl", include_str!("demo/playbook/pathseeker.jsonl")),
+    ("codeweaver.jsonl", include_str!("demo/playbook/codeweaver.jsonl")),
+    ("siegemaster.jsonl", include_str!("demo/playbook/siegemaster.jsonl")),
+    ("lawbringer.jsonl", include_str!("demo/playbook/lawbringer.jsonl")),
+    ("kitchen.codeweaver.jsonl", include_str!("demo/playbook/kitchen.codeweaver.jsonl")),
+    ("kitchen.spiritmender.jsonl", include_str!("demo/playbook/kitchen.spiritmender.jsonl")),
+    ("library.codeweaver.jsonl", include_str!("demo/playbook/library.codeweaver.jsonl")),
+    ("cellar.codeweaver.1.jsonl", include_str!("demo/playbook/cellar.codeweaver.1.jsonl")),
+    ("cellar.codeweaver.2.jsonl", include_str!("demo/playbook/cellar.codeweaver.2.jsonl")),
+    ("garden.codeweaver.1.jsonl", include_str!("demo/playbook/garden.codeweaver.1.jsonl")),
+    ("garden.codeweaver.2.jsonl", include_str!("demo/playbook/garden.codeweaver.2.jsonl")),
+    ("garden.siegemaster.jsonl", include_str!("demo/playbook/garden.siegemaster.jsonl")),
+    ("review.spiritmender.jsonl", include_str!("demo/playbook/review.spiritmender.jsonl")),
 ];
-/// After this many lines of the script the daemon is killed.
-const KILL_AFTER: usize = 3;
+/// What the demo's human answers.
+const ANSWER: &str = "Oak.";
+/// After the hall, when three rooms are being built, the daemon is killed.
+const KILL_AFTER_ROOMS: usize = 3;
+/// Longer than it ever takes; then something is wrong.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let folder = tempfile::Builder::new().prefix("hatchery-demo-").tempdir().context("no temporary folder")?;
-    // Makes it a project of its own, whatever the folder for temporary files belongs to.
-    std::fs::create_dir(folder.path().join(".hatchery")).context("no temporary folder")?;
-    asking(play(folder.path(), Duration::from_millis(args.pace), context.json))
+    let project = lay_out(folder.path())?;
+    let played = asking(async {
+        let played = tokio::time::timeout(PATIENCE, play(&project, context.json)).await;
+        played.unwrap_or_else(|_| Err(Report::failed("the demo did not come to its end")))
+    });
+    if args.keep {
+        say(format_args!("everything is in {}", folder.keep().display()));
+    }
+    played
 }
 
-async fn play(folder: &Path, pace: Duration, json: bool) -> Result<ExitCode, Report> {
-    say(format_args!("a daemon starts in {}", folder.display()));
-    let (mut child, client) = start(folder).await?;
-    let (current, clients) = watch::channel(client.clone());
-    let seen = Arc::new(AtomicU64::new(0));
-    let follower = tokio::spawn(follow(clients, Arc::clone(&seen), json));
-
-    // Agent 0 is there already.
-    let before: Status = client.get("/api/status").await?;
-    let mut acknowledged = 0;
-    let session = create(&client, "/api/sessions", &serde_json::json!({ "label": "demo" }), &mut acknowledged).await?;
-    let mut agents = std::collections::BTreeMap::new();
-    for name in ["Codeweaver", "Siegemaster"] {
-        let body = serde_json::json!({ "name": name, "session": session });
-        agents.insert(name, create(&client, "/api/agents", &body, &mut acknowledged).await?);
-    }
-    let mut client = client;
-    for (number, (who, kind, content)) in SCRIPT.iter().enumerate() {
-        tokio::time::sleep(pace).await;
-        if number == KILL_AFTER {
-            child.kill().await.context("the daemon cannot be killed")?;
-            say("the daemon was killed with -9, in the middle of its work; another one starts");
-            (child, client) = start(folder).await?;
-            current.send_replace(client.clone());
-        }
-        let body = serde_json::json!({ "kind": kind, "content": content });
-        create(&client, &format!("/api/agents/{}/messages", agents[who]), &body, &mut acknowledged).await?;
-    }
-    tokio::time::sleep(pace).await;
-    create(
-        &client,
-        &format!("/api/sessions/{session}/end"),
-        &serde_json::json!({ "reason": "completed" }),
-        &mut acknowledged,
-    )
-    .await?;
-
-    // The session's end is brought about after it was recorded: both agents fall asleep, then it has ended.
-    let expected = before.head.0 + acknowledged + 3;
-    let all = async {
-        while seen.load(Ordering::Relaxed) < expected {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+/// A small project: a git repository where there is git, and a folder where there is none.
+fn lay_out(folder: &Path) -> Result<Project, Report> {
+    let write = |name: &str, content: &str| {
+        let path = folder.join(name);
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.and_then(|()| std::fs::write(&path, content)).context(format_args!("{name} cannot be written"))
     };
-    let whole = tokio::time::timeout(Duration::from_secs(10), all).await.is_ok();
-    follower.abort();
-    if let Some(pid) = child.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) {
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).context("the daemon cannot be stopped")?;
+    write("HOUSE.md", include_str!("demo/HOUSE.md"))?;
+    write("check.sh", include_str!("demo/check.sh"))?;
+    // Makes it a project of its own, whatever the folder for temporary files belongs to.
+    for (name, script) in PLAYBOOK {
+        write(&format!(".hatchery/demo/{name}"), script)?;
     }
-    child.wait().await.context("the daemon did not end")?;
-    let seen = seen.load(Ordering::Relaxed);
-    let verdict = match whole {
-        true => paint(GOOD, "nothing was lost"),
-        false => paint(BAD, "events are missing"),
+    write(".hatchery/.gitignore", "*\n")?;
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=Hatchery", "-c", "user.email=hatchery@localhost", "-c", "commit.gpgsign=false"]);
+        git.args(["-c", "core.hooksPath=/dev/null"]).args(args).current_dir(folder).env_remove("GIT_DIR");
+        git.stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
     };
-    match json {
-        true => print_line(
-            &serde_json::json!({ "whole": whole, "acknowledged": acknowledged, "seen": seen, "expected": expected })
-                .to_string(),
-        )?,
-        false => print_line(&format!(
-            "{verdict}: {acknowledged} events acknowledged, {seen} of {expected} seen, each once and in order"
-        ))?,
+    let committed = git(&["init", "--quiet"]) && git(&["add", "."]) && git(&["commit", "--quiet", "-m", "A house"]);
+    if !committed {
+        say("there is no git here, so the steps work in one folder");
+    }
+    Project::find(folder)
+}
+
+/// What happens on the way.
+#[derive(Default)]
+struct Course {
+    rooms: usize,
+    killed: bool,
+    asked: bool,
+    crashes: usize,
+}
+
+async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
+    let started = Instant::now();
+    say("a daemon starts; agents in six roles build a house of five rooms, three at a time");
+    let (mut daemon, mut client) = start(project).await?;
+    let wish = json!({
+        "request": "Build a house with a hall, a kitchen, a library, a cellar and a garden.",
+        "slots": 3, "ward": "sh check.sh", "with": { "harness": "scripted", "script": project.data().join("demo") },
+    });
+    let made: Value = client.post("/api/quests", &wish).await?;
+    let quest: QuestId = made["id"].as_str().unwrap_or_default().parse().context("the daemon gave no id")?;
+    let mut following = Following::new(project, client.clone(), 0);
+    let mut audit = Audit::default();
+    let mut course = Course::default();
+    let mut complete = false;
+    while !complete {
+        let (line, record) = following.next().await?;
+        audit.take(&record)?;
+        show(json, &line, &record)?;
+        match &record.event {
+            Event::QuestionAsked { about: About::Step { .. }, .. } => {
+                course.asked = true;
+                say(format_args!("the demo answers for you: {ANSWER}"));
+                let path = format!("/api/questions/{}/answer", record.id);
+                let _: Value = client.post(&path, &json!({ "answer": ANSWER })).await?;
+            }
+            Event::RunCrashed { .. } => {
+                course.crashes += 1;
+                say("an agent crashed; it is resumed where it was");
+            }
+            Event::StepBegun { role, step, .. } if role == "codeweaver" && step.as_str() != "hall" => {
+                course.rooms += 1;
+                if course.rooms == KILL_AFTER_ROOMS && !course.killed {
+                    course.killed = true;
+                    daemon.kill().await.context("the daemon cannot be killed")?;
+                    say(paint(STRONG, "the daemon was killed with -9, while three agents work on; another one starts"));
+                    (daemon, client) = start(project).await?;
+                }
+            }
+            Event::QuestCompleted { .. } => complete = true,
+            _ => {}
+        }
+    }
+    let document: QuestDocument = client.get(&quest_path(&quest.to_string(), "")).await?;
+    audit.count_spools(project)?;
+    stop(&mut daemon).await?;
+    report(json, &audit, &course, &document, started.elapsed())
+}
+
+fn show(json: bool, line: &str, record: &Record) -> Result<(), Report> {
+    match (json, watch::words(record)) {
+        (true, _) => print_line(line),
+        (false, Some(words)) => print_line(&words),
+        (false, None) => Ok(()),
+    }
+}
+
+/// Says what was lost, and gives the exit code.
+fn report(
+    json: bool,
+    audit: &Audit,
+    course: &Course,
+    quest: &QuestDocument,
+    took: Duration,
+) -> Result<ExitCode, Report> {
+    let (complete, all) = quest.progress();
+    let played = course.killed && course.asked && course.crashes > 0 && complete == all;
+    let whole = audit.lost() == 0 && audit.doubled() == 0 && played;
+    if json {
+        let counts = json!({
+            "whole": whole, "said": audit.said, "inTheLog": audit.kept, "calls": audit.calls, "callsTaken": audit.taken,
+            "lost": audit.lost(), "doubled": audit.doubled(), "events": audit.events, "steps": all, "complete": complete,
+            "seconds": took.as_secs_f64(),
+        });
+        print_line(&counts.to_string())?;
+    } else {
+        let verdict = match whole {
+            true => paint(GOOD, "nothing was lost"),
+            false => paint(BAD, format_args!("{} lost, {} doubled", audit.lost(), audit.doubled())),
+        };
+        print_line(&format!(
+            "{verdict}: the agents' spools hold {} messages, the log has {}; they made {} calls, {} were taken in; {complete} of {all} steps \
+             are complete; {} events, each once and in order; {} spent; {:.1} s",
+            audit.said,
+            audit.kept,
+            audit.calls,
+            audit.taken,
+            audit.events,
+            quest.spent.cost,
+            took.as_secs_f64(),
+        ))?;
     }
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn start(folder: &Path) -> Result<(Child, Client), Report> {
+async fn start(project: &Project) -> Result<(Child, Client), Report> {
     #[derive(serde::Deserialize)]
     struct Ready {
         url: String,
@@ -127,7 +218,7 @@ async fn start(folder: &Path) -> Result<(Child, Client), Report> {
     }
     let mut child = command
         .args(["up", "--json", "--project"])
-        .arg(folder)
+        .arg(project.root())
         .env("HATCHERY_LOG", "error")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -142,40 +233,11 @@ async fn start(folder: &Path) -> Result<(Child, Client), Report> {
     Ok((child, Client::new(&ready.url, ready.token)))
 }
 
-/// Prints every event as it comes, across the death of the daemon. Each must follow the one before.
-async fn follow(mut clients: watch::Receiver<Client>, seen: Arc<AtomicU64>, json: bool) -> Result<(), Report> {
-    loop {
-        let client = clients.borrow_and_update().clone();
-        if let Ok(mut body) = client.stream(&format!("/api/events?after={}", seen.load(Ordering::Relaxed))).await {
-            let mut lines = EventLines::default();
-            while let Some(Ok(frame)) = body.frame().await {
-                let Ok(bytes) = frame.into_data() else { continue };
-                for event in lines.take(&bytes) {
-                    let line = Line::read(&event)?;
-                    if line.id != seen.load(Ordering::Relaxed) + 1 {
-                        return Err(Report::failed(format_args!("event {} came out of order", line.id)));
-                    }
-                    match json {
-                        true => print_line(&event)?,
-                        false => print_line(&line.to_string())?,
-                    }
-                    seen.store(line.id, Ordering::Relaxed);
-                }
-            }
-        }
-        clients.changed().await.context("the demo is over")?;
+async fn stop(daemon: &mut Child) -> Result<(), Report> {
+    if let Some(pid) = daemon.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed())) {
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).context("the daemon cannot be stopped")?;
     }
-}
-
-async fn create(
-    client: &Client,
-    path: &str,
-    body: &serde_json::Value,
-    acknowledged: &mut u64,
-) -> Result<String, Report> {
-    let accepted: serde_json::Value = client.post(path, body).await?;
-    *acknowledged += accepted["events"].as_array().map_or(0, Vec::len) as u64;
-    Ok(accepted["id"].as_str().unwrap_or_default().to_owned())
+    daemon.wait().await.context("the daemon did not end").map(drop)
 }
 
 fn say(words: impl std::fmt::Display) {

@@ -6,42 +6,65 @@ use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use hatchery_core::{EventId, Record};
 use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long to wait before asking a daemon that went away again.
-const COME_BACK: Duration = Duration::from_millis(200);
+const COME_BACK: Duration = Duration::from_millis(100);
 
-/// Shows every event after `cursor` to `take`, until that has an answer. A daemon that is away is no error: it comes back, and so
-/// do we.
-pub async fn follow<T>(
-    project: &Project,
-    mut client: Client,
-    mut cursor: u64,
-    mut take: impl FnMut(&str, &Record) -> Result<Option<T>, Report>,
-) -> Result<T, Report> {
-    loop {
-        let mut body = match client.stream(&format!("/api/events?after={cursor}")).await {
-            Ok(body) => Some(body),
-            Err(report) if report.code == Code::Unreachable => None,
-            Err(report) => return Err(report),
-        };
-        let mut lines = EventLines::default();
-        while let Some(open) = &mut body
-            && let Some(Ok(frame)) = open.frame().await
-        {
-            let Ok(bytes) = frame.into_data() else { continue };
-            for line in lines.take(&bytes) {
+/// A place in the log that moves forward.
+#[derive(Debug)]
+pub struct Following {
+    project: Project,
+    client: Client,
+    cursor: u64,
+    stream: Option<Incoming>,
+    lines: EventLines,
+    ready: VecDeque<String>,
+}
+
+impl Following {
+    /// Everything after `cursor`.
+    pub fn new(project: &Project, client: Client, cursor: u64) -> Self {
+        let (project, lines) = (project.clone(), EventLines::default());
+        Self { project, client, cursor, stream: None, lines, ready: VecDeque::new() }
+    }
+
+    /// The next event, as it is written and as it is meant. A daemon that is away is no error: it comes back, and so do we.
+    pub async fn next(&mut self) -> Result<(String, Record), Report> {
+        loop {
+            if let Some(line) = self.ready.pop_front() {
                 let record = read(&line)?;
-                cursor = record.id.0;
-                if let Some(answer) = take(&line, &record)? {
-                    return Ok(answer);
-                }
+                self.cursor = record.id.0;
+                return Ok((line, record));
+            }
+            match &mut self.stream {
+                Some(open) => match open.frame().await {
+                    Some(Ok(frame)) => {
+                        let bytes = frame.into_data().unwrap_or_default();
+                        self.ready.extend(self.lines.take(&bytes));
+                    }
+                    Some(Err(_)) | None => self.stream = None,
+                },
+                None => self.open().await?,
             }
         }
-        tokio::time::sleep(COME_BACK).await;
-        if let Some(running) = Client::running(project).await? {
-            client = running;
+    }
+
+    async fn open(&mut self) -> Result<(), Report> {
+        self.lines = EventLines::default();
+        match self.client.stream(&format!("/api/events?after={}", self.cursor)).await {
+            Ok(stream) => self.stream = Some(stream),
+            Err(report) if report.code == Code::Unreachable => {
+                tokio::time::sleep(COME_BACK).await;
+                if let Some(running) = Client::running(&self.project).await? {
+                    self.client = running;
+                }
+            }
+            Err(report) => return Err(report),
         }
+        Ok(())
     }
 }
 

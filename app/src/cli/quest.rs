@@ -1,7 +1,7 @@
 //! `hatchery quest`
 
 mod show;
-mod watch;
+pub mod watch;
 
 use super::wishes::Wishes;
 use super::{Context, accepted, asking, print_json, print_line, say, text_or_stdin, words_or_stdin};

@@ -1,7 +1,8 @@
 //! Following a quest: a line for each thing that happens to it.
 
+use super::super::follow::Following;
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint};
-use super::super::{Context, follow, print_line, say};
+use super::super::{Context, print_line, say};
 use crate::client::Client;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::report::{Context as _, Report};
@@ -31,22 +32,26 @@ pub async fn watch(context: &Context, client: Client, quest: &QuestDocument) -> 
         say(paint(WARN, format_args!("step {} asks you: `hatchery ask list`", step.id)));
     }
     let id = quest.id;
-    let following = follow::follow(&context.project, client, quest.version.0, |line, record| {
-        if !concerns(&record.event, id) {
-            return Ok(None);
+    let mut following = Following::new(&context.project, client, quest.version.0);
+    let until_it_is_over = async {
+        loop {
+            let (line, record) = following.next().await?;
+            if !concerns(&record.event, id) {
+                continue;
+            }
+            match context.json {
+                true => print_line(&line)?,
+                false => words(&record).map_or(Ok(()), |words| print_line(&words))?,
+            }
+            match record.event {
+                Event::QuestCompleted { .. } => return Ok(ExitCode::SUCCESS),
+                Event::QuestAbandoned { .. } => return Ok(ExitCode::FAILURE),
+                _ => {}
+            }
         }
-        match context.json {
-            true => print_line(line)?,
-            false => tell(record)?,
-        }
-        Ok(match record.event {
-            Event::QuestCompleted { .. } => Some(ExitCode::SUCCESS),
-            Event::QuestAbandoned { .. } => Some(ExitCode::FAILURE),
-            _ => None,
-        })
-    });
+    };
     tokio::select! {
-        ended = following => ended,
+        ended = until_it_is_over => ended,
         interrupted = tokio::signal::ctrl_c() => {
             interrupted.context("signals cannot be heard")?;
             say(format_args!("it goes on: `hatchery quest watch {id}` follows it, `hatchery quest pause {id}` stops its agents"));
@@ -59,13 +64,6 @@ fn concerns(event: &Event, id: QuestId) -> bool {
     match event {
         Event::QuestionAsked { about: About::Step { quest, .. } | About::QuestBudget { quest }, .. } => *quest == id,
         _ => event.stream() == hatchery_core::Stream::Quest(id),
-    }
-}
-
-fn tell(record: &Record) -> Result<(), Report> {
-    match words(record) {
-        Some(words) => print_line(&words),
-        None => Ok(()),
     }
 }
 
