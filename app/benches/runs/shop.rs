@@ -58,7 +58,15 @@ impl Shop {
     /// Asks for an agent that plays a script.
     pub fn ask(&self, script: &Path) -> AgentId {
         let agent = new_agent_id();
-        let spec = RunSpec {
+        let spec = self.spec(script);
+        let birth = Birth { prompt: Some("play".into()), run: Some(Box::new(spec)), ..Birth::of(agent) };
+        self.runtime.block_on(self.handle.submit(Command::Fork { parent: self.root, at: None, birth })).unwrap();
+        agent
+    }
+
+    /// How an agent that plays a script is run.
+    pub fn spec(&self, script: &Path) -> RunSpec {
+        RunSpec {
             harness: "scripted".into(),
             host: self.workshop.host.clone(),
             folder: None,
@@ -70,10 +78,7 @@ impl Shop {
             retries: 0,
             parks: false,
             signals: false,
-        };
-        let birth = Birth { prompt: Some("play".into()), run: Some(Box::new(spec)), ..Birth::of(agent) };
-        self.runtime.block_on(self.handle.submit(Command::Fork { parent: self.root, at: None, birth })).unwrap();
-        agent
+        }
     }
 
     /// Waits until something is so.

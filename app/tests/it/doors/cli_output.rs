@@ -155,14 +155,23 @@ fn data_comes_as_json_when_asked_for() {
 
 #[test]
 fn the_demo_speaks_json_too_and_loses_nothing() {
-    let ran = Grounds::new().run(&["demo", "--pace", "0", "--json"]);
+    let ran = Grounds::new().run(&["demo", "--json"]);
     let lines = json_lines(ran);
     let (verdict, events) = lines.split_last().unwrap();
     assert_eq!(verdict["whole"], true, "{verdict}");
+    assert_eq!((&verdict["lost"], &verdict["doubled"]), (&0.into(), &0.into()), "{verdict}");
+    assert_eq!((&verdict["steps"], &verdict["complete"]), (&5.into(), &5.into()), "{verdict}");
     let ids: Vec<u64> = events.iter().map(|event| event["id"].as_u64().unwrap()).collect();
-    assert_eq!(ids, (1..=14).collect::<Vec<u64>>());
-    assert_eq!((&verdict["seen"], &verdict["expected"]), (&14.into(), &14.into()), "agent 0 counts, too: {verdict}");
-    assert_eq!(events[0]["name"], "root");
+    assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<u64>>());
+    for signal in ["complete", "partially-complete", "needs-user-input", "needs-role-followup"] {
+        assert!(events.iter().any(|event| event["signal"].get(signal).is_some()), "{signal}");
+    }
+    for role in ["chaoswhisperer", "pathseeker", "codeweaver", "siegemaster", "lawbringer", "spiritmender"] {
+        assert!(events.iter().any(|event| event["type"] == "step_begun" && event["role"] == role), "{role}");
+    }
+    let red = |event: &&Value| event["type"] == "ward_ended" && event["verdict"].get("red").is_some();
+    assert_eq!(events.iter().filter(red).count(), 1, "one ward is red, and mended");
+    assert!(events.iter().any(|event| event["type"] == "run_crashed"));
 }
 
 /// An id may begin with a dash, and is an id all the same.

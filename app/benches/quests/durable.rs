@@ -1,0 +1,152 @@
+//! Durable steps as the engine alone sees them: no process, every report on disk before it is answered.
+
+use crate::Effort;
+use crate::hands;
+use crate::raw::{self, Overwrite};
+use crate::shop::Shop;
+use crate::table::{Goal, Pairs, Table, Unit, median};
+use hatchery_core::AgentId;
+use hatchery_core::quest::StepId;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What others reach on two cores, where F is 86 µs: Restate's Rust SDK with two partitions, and DBOS.
+const RESTATE_PER_SECOND: f64 = 7_100.0;
+const DBOS_PER_SECOND: f64 = 490.0;
+const CLIENTS: usize = 32;
+
+/// One at a time: the signal of a step, and the whole life of a step, against F.
+pub fn one(effort: Effort, table: &mut Table) {
+    let rounds = effort.pick(3, 15);
+    let (mut signals, mut lives) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let (signal, life, f) = round(effort.pick(50, 200));
+        signals.push((signal, f));
+        lives.push((life, f));
+    }
+    table.add(
+        "a step's signal recorded, p50, one at a time, against F's",
+        Unit::Micros,
+        Pairs::new(signals),
+        Goal::AtMost(1.4),
+    );
+    table.add("a step from start to end (four reports), p50, against F's", Unit::Micros, Pairs::new(lives), Goal::Open);
+}
+
+fn round(count: usize) -> (f64, f64, f64) {
+    let shop = Shop::open();
+    let folder = raw::folder();
+    let overwrite = Overwrite::new(folder.path());
+    let charter = hands::charter(shop.spec(Path::new("/nowhere")), 1);
+    let chain = hands::plan(count, |number| number.checked_sub(1).into_iter().collect());
+    let quest = shop.runtime.block_on(hands::begin(&shop.handle, charter, chain));
+    let (mut signals, mut lives, mut fs) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..count {
+        let (step, agent) = hands::at_work(&shop.handle, quest).into_iter().next().unwrap();
+        shop.runtime.block_on(async {
+            let start = Instant::now();
+            hands::spawn(&shop.handle, agent).await;
+            let signalling = Instant::now();
+            hands::signal(&shop.handle, agent, step).await;
+            signals.push(signalling.elapsed().as_secs_f64() * 1e6);
+            hands::leave(&shop.handle, agent).await;
+            lives.push(start.elapsed().as_secs_f64() * 1e6);
+        });
+        let start = Instant::now();
+        overwrite.once();
+        fs.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    (median(signals), median(lives), median(fs))
+}
+
+/// Thirty-two at once, each with a quest of its own: signals per second, and whole steps per second.
+pub fn many(effort: Effort, table: &mut Table) {
+    let count = effort.pick(20, 100);
+    let (mut signals, mut lives) = (Vec::new(), Vec::new());
+    for _ in 0..effort.pick(2, 5) {
+        let (signal, life) = crowd(count);
+        signals.push(signal);
+        lives.push(life);
+    }
+    let against = |limit: f64, rates: &[f64]| Pairs::against(limit, rates.iter().copied());
+    table.add(
+        "steps' signals recorded, 32 at once, against Restate",
+        Unit::PerSecond,
+        against(RESTATE_PER_SECOND, &signals),
+        Goal::AtLeast(8.0),
+    );
+    table.add(
+        "steps' signals recorded, 32 at once, against DBOS",
+        Unit::PerSecond,
+        against(DBOS_PER_SECOND, &signals),
+        Goal::AtLeast(50.0),
+    );
+    table.add(
+        "steps from start to end (four reports), 32 at once, against Restate",
+        Unit::PerSecond,
+        against(RESTATE_PER_SECOND, &lives),
+        Goal::Open,
+    );
+}
+
+/// Signals are given by agents that are there already; then each client takes steps through their whole lives.
+fn crowd(count: usize) -> (f64, f64) {
+    let shop = Arc::new(Shop::open());
+    let charter = hands::charter(shop.spec(Path::new("/nowhere")), 64);
+    // As many agents as there are slots are at work at once: each quest has its 64.
+    let quests: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            shop.runtime.block_on(hands::begin(&shop.handle, charter.clone(), hands::plan(64 + count, |_| Vec::new())))
+        })
+        .collect();
+    let ready: Vec<Vec<(StepId, AgentId)>> = quests.iter().map(|quest| hands::at_work(&shop.handle, *quest)).collect();
+    shop.runtime.block_on(async {
+        for (_, agent) in ready.iter().flatten() {
+            hands::spawn(&shop.handle, *agent).await;
+        }
+    });
+    let total = ready.iter().map(Vec::len).sum::<usize>() as f64;
+    let start = Instant::now();
+    let each = |agents: Vec<(StepId, AgentId)>| {
+        let handle = shop.handle.clone();
+        shop.runtime.spawn(async move {
+            for (step, agent) in agents {
+                hands::signal(&handle, agent, step).await;
+            }
+        })
+    };
+    let clients: Vec<_> = ready.iter().cloned().map(each).collect();
+    shop.runtime.block_on(async {
+        for client in clients {
+            client.await.unwrap();
+        }
+    });
+    let signals = total / start.elapsed().as_secs_f64();
+    shop.runtime.block_on(async {
+        for (_, agent) in ready.iter().flatten() {
+            hands::leave(&shop.handle, *agent).await;
+        }
+    });
+    let start = Instant::now();
+    let clients: Vec<_> = quests
+        .iter()
+        .map(|quest| {
+            let (handle, quest) = (shop.handle.clone(), *quest);
+            shop.runtime.spawn(async move {
+                for (step, agent) in hands::at_work(&handle, quest) {
+                    hands::spawn(&handle, agent).await;
+                    hands::signal(&handle, agent, step).await;
+                    hands::leave(&handle, agent).await;
+                }
+            })
+        })
+        .collect();
+    let lived: f64 = quests.iter().map(|quest| hands::at_work(&shop.handle, *quest).len() as f64).sum();
+    shop.runtime.block_on(async {
+        for client in clients {
+            client.await.unwrap();
+        }
+    });
+    (signals, lived / start.elapsed().as_secs_f64())
+}
