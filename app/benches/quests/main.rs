@@ -5,6 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on has nothing better to do than stop")]
 
+#[path = "../foundation/daemon.rs"]
+#[allow(dead_code, reason = "the foundation's benchmarks use the rest")]
+mod daemon;
 mod durable;
 #[path = "../foundation/effort.rs"]
 #[allow(dead_code, reason = "the foundation's benchmarks use the rest")]
@@ -21,6 +24,10 @@ mod shop;
 #[path = "../foundation/table.rs"]
 #[allow(dead_code, reason = "the foundation's benchmarks use the rest")]
 mod table;
+
+#[path = "../foundation/wire.rs"]
+#[allow(dead_code, reason = "the foundation's benchmarks use the rest")]
+mod wire;
 
 use effort::{Effort, Group};
 
