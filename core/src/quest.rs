@@ -27,6 +27,7 @@ use crate::usage::{Money, Usage};
 use crate::{AgentId, Event, EventId, QuestId, Refusal, Timestamp, World};
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use at::At;
 pub use chore::MAX_FINDINGS;
@@ -571,9 +572,8 @@ pub(crate) fn create(
     requirements.as_ref().map_or(Ok(()), plan::check_requirements)?;
     plan::check(steps, requirements.as_ref())?;
     plan::check_graph(&steps.iter().collect::<Vec<_>>())?;
-    let known = |step: &StepId| *step == StepId::review() || steps.iter().any(|plan| plan.id == *step);
-    let done = complete.iter().filter(|(step, _)| *step != StepId::requirements() && *step != StepId::plan());
-    if let Some((step, _)) = done.clone().find(|(step, _)| !known(step)) {
+    let known = |step: &StepId| step.is_reserved() || steps.iter().any(|plan| plan.id == *step);
+    if let Some((step, _)) = complete.iter().find(|(step, _)| !known(step)) {
         return Err(Refusal::UnknownStep { quest, step: step.clone() });
     }
     let completed = |step: StepId, summary: String| Event::StepCompleted { quest, step, summary };
@@ -588,7 +588,15 @@ pub(crate) fn create(
     if !steps.is_empty() {
         events.push(Event::StepsPlanned { quest, steps: steps.clone(), by: None });
     }
-    events.extend(done.map(|(step, summary)| completed(step.clone(), summary.clone())));
+    // Named twice, it was done once.
+    let done: BTreeMap<&StepId, &String> = complete.iter().map(|(step, summary)| (step, summary)).collect();
+    let said = |step: &StepId| done.get(step).map(|summary| completed(step.clone(), (*summary).clone()));
+    events.extend(steps.iter().filter_map(|plan| said(&plan.id)));
+    // A review is worth as much as what it has seen.
+    let all_done = !steps.is_empty() && steps.iter().all(|plan| done.contains_key(&plan.id));
+    if all_done && !charter.table.paths.review.is_empty() {
+        events.extend(said(&StepId::review()));
+    }
     Ok(events)
 }
 
