@@ -3,7 +3,7 @@
 
 use crate::ask::About;
 use crate::outcome::Cause;
-use crate::quest::Next;
+use crate::quest::{Next, Quest};
 use crate::run::{self, Run, RunState};
 use crate::usage::{Money, Usage};
 use crate::{AgentId, Event, QuestId, Refusal, Stream, Timestamp, World, quest};
@@ -47,7 +47,7 @@ pub fn over(world: &World, agent: AgentId, more: Usage, now: Timestamp) -> Optio
     let tomorrow = Timestamp((day(now) + 1) * DAY_MS);
     let of_quest = || {
         let id = world.errand(agent)?.quest;
-        let quest = world.quest(id)?;
+        let quest = world.quest(id).filter(|quest| !quest.is_over())?;
         used_up(Whose::Quest(id), quest.budget, quest.spent.cost, None)
     };
     used_up(Whose::Agent(agent), world.budget(Some(agent)), own, None)
@@ -82,7 +82,10 @@ pub(crate) fn raise(
     limit: Money,
     now: Timestamp,
 ) -> Result<Option<Vec<Event>>, Refusal> {
+    let asks = world.run(agent).filter(|run| run.is_broke());
     let (spent, mut events) = match whose {
+        // Nobody's ceiling any more.
+        Whose::Quest(id) if world.quest(id).is_none_or(Quest::is_over) => (Money::default(), Vec::new()),
         Whose::Agent(of) => {
             let spent = world.seat(of).map_or(Money::default(), |seat| seat.spent.cost);
             (spent, set(world, Some(of), Some(limit), now)?)
@@ -93,13 +96,13 @@ pub(crate) fn raise(
             (spent, quest::set_budget(world, id, Some(limit))?)
         }
     };
-    if spent >= limit {
+    if spent >= limit && !events.is_empty() {
         return Ok(None);
     }
     // It may be over another ceiling, too: it goes on, so that it asks about that one.
     let moved = |event: &Event| event.stream() == Stream::Agent(agent) || queues(event, agent);
-    if !events[1..].iter().any(moved) {
-        events.extend(world.run(agent).filter(|run| run.is_broke()).and_then(|run| goes_on(world, agent, run)));
+    if !events.iter().skip(1).any(moved) {
+        events.extend(asks.and_then(|run| goes_on(world, agent, run)));
     }
     Ok(Some(events))
 }

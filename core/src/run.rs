@@ -518,7 +518,7 @@ pub(crate) fn exited(
         Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
             let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
-            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten) {
+            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten && !owes) {
                 None => resumed,
                 Some(ms) => {
                     let detail = format!("It is started again in {} s.", ms / 1_000);

@@ -4,8 +4,10 @@
 use hatchery_core::agent::{Birth, ancestors, below};
 use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
 use hatchery_core::output::{ApiError, ApiErrorKind, Output, TurnEnd};
+use hatchery_core::quest::{Charter, Isolation, Signal, Start, StepId, StepPlan};
+use hatchery_core::roles::{Paths, Role, SignalKind, Table};
 use hatchery_core::run::{Fence, Process, RunSpec, wire_name};
-use hatchery_core::{AgentId, Command, Event, EventId, Exit, MessageKind, Record, Timestamp, World, step};
+use hatchery_core::{AgentId, Command, Event, EventId, Exit, MessageKind, QuestId, Record, Timestamp, World, step};
 
 /// Far less than a test has: a walk that calls itself for each of ten thousand ancestors does not fit.
 const SMALL_STACK: usize = 256 * 1024;
@@ -194,4 +196,104 @@ fn many_rewinds_and_interruptions_are_replayed_in_one_pass() {
     let mut said: Vec<Said> = (0..300_000).map(marker).collect();
     mark_interrupted(&mut said);
     assert!(said.iter().all(|said| said.interrupted));
+}
+
+/// One role does everything, in eight slots.
+fn charter() -> Charter {
+    let role =
+        |name: &str| Role { name: name.into(), may: vec![SignalKind::Complete], calls: vec![], prompt: String::new() };
+    let paths = Paths { requirements: vec![], plan: vec![], work: vec!["smith".into()], review: vec![] };
+    let planner = || "planner".to_owned();
+    let roles = vec![role("smith"), role("planner")];
+    let table = Table { roles, paths, mender: planner(), planner: planner(), requirer: planner() };
+    let request = "a bridge".into();
+    Charter { request, slots: 8, spec: spec(), ward: None, isolation: Isolation::None, approve_plan: false, table }
+}
+
+/// So many steps, each behind up to two of the hundred before it.
+fn graph(steps: usize) -> Vec<StepPlan> {
+    let name = |step: usize| -> StepId { format!("s{step}").parse().expect("a name") };
+    let planned = |step: usize| StepPlan {
+        id: name(step),
+        name: format!("step {step}"),
+        description: String::new(),
+        depends_on: [7, 100].iter().filter_map(|back| step.checked_sub(*back)).map(name).collect(),
+        files_to_create: vec![],
+        files_to_modify: vec![],
+        observables: vec![],
+    };
+    (0..steps).map(planned).collect()
+}
+
+fn create(world: &mut World, quest: QuestId, steps: Vec<StepPlan>) {
+    live(
+        world,
+        &Command::CreateQuest {
+            quest,
+            charter: Box::new(charter()),
+            budget: None,
+            start: Start { steps, ..Start::default() },
+        },
+    );
+}
+
+/// The first of those at work is spawned, signals, and leaves.
+fn complete_one(world: &mut World, quest: QuestId) {
+    let it = world.quest(quest).expect("it is there");
+    let step_id = it.working.get_min().expect("somebody is at work").clone();
+    let agent = it.step(&step_id).and_then(|step| step.agent()).expect("an agent");
+    let of = world.run(agent).expect("it runs").fence(agent);
+    let process = Process { pid: 1, began: 1 };
+    live(world, &Command::ReportSpawn { of, process, session: format!("c-{agent}"), copy_of: None });
+    let signal = Signal::Complete { summary: "done".into() };
+    let ask = Ok(Box::new(Command::GiveSignal { agent, step: step_id, signal }));
+    live(world, &Command::TakeCall { of, number: 1, ask });
+    live(world, &Command::ReportExit { of, exit: Exit::Code(0), evidence: None });
+}
+
+/// How long it takes to complete so many steps, in the shortest of three tries: others use the machine, too.
+fn timed(world: &World, quest: QuestId, steps: usize) -> std::time::Duration {
+    #[expect(clippy::disallowed_methods, reason = "a test of time; the core never sees it")]
+    let now = std::time::Instant::now;
+    let once = || {
+        let mut world = world.clone();
+        let began = now();
+        (0..steps).for_each(|_| complete_one(&mut world, quest));
+        began.elapsed()
+    };
+    (0..3).map(|_| once()).min().expect("three tries")
+}
+
+/// With a look at all steps for each, the last of ten thousand would cost ten times as much as the last of a thousand.
+#[test]
+fn a_step_costs_the_same_at_the_end_of_a_large_quest_as_in_a_small_one() {
+    let quest = QuestId::from_bytes([1; 16]);
+    let played = |steps: usize, left: usize| {
+        let mut world = founded();
+        create(&mut world, quest, graph(steps));
+        (0..steps - left).for_each(|_| complete_one(&mut world, quest));
+        world
+    };
+    let (small, large) = (played(1_000, 300), played(10_000, 300));
+    let (few, many) = (timed(&small, quest, 200), timed(&large, quest, 200));
+    assert!(many < few * 3, "200 steps take {few:?} of 1,000 and {many:?} of 10,000");
+    let mut world = large;
+    (0..300).for_each(|_| complete_one(&mut world, quest));
+    assert!(world.quest(quest).is_some_and(|it| it.is_over()), "all of them were done");
+}
+
+#[test]
+fn what_follows_costs_the_same_however_many_quests_there_are() {
+    let among = |others: u128| {
+        let mut world = founded();
+        for other in 0..others {
+            create(&mut world, QuestId::from_bytes(((other + 2) << 64).to_be_bytes()), graph(3));
+        }
+        let quest = QuestId::from_bytes([1; 16]);
+        create(&mut world, quest, graph(300));
+        (world, quest)
+    };
+    let ((few, quest), (many, _)) = (among(10), among(2_000));
+    let (few, many) = (timed(&few, quest, 200), timed(&many, quest, 200));
+    assert!(many < few * 3, "200 steps take {few:?} beside 10 quests and {many:?} beside 2,000");
 }

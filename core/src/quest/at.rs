@@ -75,6 +75,10 @@ impl<'a> At<'a> {
         while self.quest.ward.is_none() && self.is_ward(course.station) {
             course.station += 1;
         }
+        if course.station as usize >= self.path().len() {
+            // Whoever was to hand something in may have asked another role instead, and left.
+            course.station = self.owed().unwrap_or(course.station);
+        }
         match self.path().get(course.station as usize) {
             Some(station) if station == WARD => vec![self.queued(course, Next::Ward)],
             Some(role) => vec![self.queued(course, Next::Begin { role: role.clone(), brief: Brief::Begin })],
@@ -82,6 +86,18 @@ impl<'a> At<'a> {
             None if self.step.phase == Phase::Plan && self.charter.approve_plan => self.asks_consent(course),
             None => vec![self.completed()],
         }
+    }
+
+    /// The station of whoever has yet to hand in what this step is for.
+    fn owed(&self) -> Option<u32> {
+        let table = &self.charter.table;
+        let role = match self.step.phase {
+            Phase::Requirements => Some(&table.requirer).filter(|_| self.quest.requirements.is_none()),
+            Phase::Plan => Some(&table.planner).filter(|_| self.quest.plans.is_empty()),
+            Phase::Work | Phase::Review => None,
+        };
+        let station = self.path().iter().position(|station| Some(station) == role)?;
+        u32::try_from(station).ok()
     }
 
     fn asks_consent(&self, course: Course) -> Vec<Event> {

@@ -124,7 +124,9 @@ fn done(at: &At<'_>, role: &str, summary: &str) -> Vec<Event> {
         return vec![Event::StepDropped { quest: at.id, step: at.step_id.clone() }];
     }
     let course = Course { continuations: 0, ..at.course() };
-    let replanned = at.step.phase == Phase::Work && role == at.charter.table.planner && !course.callers.is_empty();
+    // It was called to plan, or has found out by itself that something else comes first.
+    let planned = !course.callers.is_empty() || at.step.waits_for > 0;
+    let replanned = at.step.phase == Phase::Work && role == at.charter.table.planner && planned;
     let mut callers = course.callers.clone();
     // One that is not to go on is done with what it asked for.
     while callers.last().is_some_and(|caller| !caller.resume) {

@@ -38,7 +38,9 @@ fn begin(at: &At<'_>, now: Timestamp) -> Vec<Event> {
 /// A fresh agent for a step.
 fn hire(at: &At<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<Event> {
     let Some((root, line)) = at.world.root().zip(at.charter.table.role(role)) else { return Vec::new() };
-    let agent = agent_id(at.id, at.quest.agents);
+    let mut ids = (at.quest.agents..).map(|number| agent_id(at.id, number));
+    // Whoever brought the quest's own id may have chosen it so that they meet others.
+    let Some(agent) = ids.find(|agent| !at.world.is_taken(*agent)) else { return Vec::new() };
     let spec = spec(at);
     let birth = Birth {
         name: Some(format!("{role}-{}", at.step_id).chars().take(agent::MAX_NAME_BYTES).collect()),

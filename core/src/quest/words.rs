@@ -154,7 +154,7 @@ fn planned(plan: &StepPlan) -> String {
     text
 }
 
-/// All steps, a line each.
+/// All steps, a line each, as far as there is room for them.
 fn overview(quest: &Quest) -> String {
     let mut text = String::new();
     for (id, plan) in &quest.plans {
@@ -162,6 +162,9 @@ fn overview(quest: &Quest) -> String {
         let after = if after.is_empty() { String::new() } else { format!(" (after {})", after.join(", ")) };
         let status = quest.step(id).map_or("pending", |step| step.status().word());
         text.push_str(&format!("{id}: {} [{status}]{after}\n", plan.name));
+        if text.len() > MAX_PART_BYTES {
+            break;
+        }
     }
     text
 }

@@ -20,7 +20,9 @@ impl World {
             return Ok(());
         }
         let run = self.runs.get_mut(&agent).ok_or(Impossible::Agent { at, agent, why: "was never run" })?;
-        run.question = Some(at);
+        // One that was silent before it began may turn out not to be affordable: that is what there is to answer now.
+        let before = run.question.replace(at);
+        self.moot.extend(before);
         Ok(())
     }
 

@@ -1,4 +1,12 @@
 //! Quests: steps, slots, signals, roles, wards, merges, and the people who are asked. One file a subject.
 
+mod failure;
+mod human;
+mod peers;
+mod phases;
+mod plans;
 pub mod refusals;
+mod roles;
+mod signals;
+mod ward;
 pub mod words;

@@ -37,7 +37,7 @@ fn of_charters() -> Vec<(Refusal, Sort, &'static str)> {
         meets(&play, create(charter, &[]))
     };
     let again = Command::CreateQuest { quest: Q, charter: Box::new(charter()), budget: None, start: Start::default() };
-    let no_root = step(&mut World::default(), &create(charter(), &[]), Timestamp(0)).unwrap_err();
+    let no_root = step(&mut World::default(), &create(charter(), &[]), Timestamp(0)).expect_err("it is refused");
     assert_eq!(no(|it| it.request = "x".repeat(MAX_REQUEST_BYTES + 1)).code(), "bad_request");
     assert_eq!(no(|it| it.slots = MAX_SLOTS + 1).code(), "slots_out_of_range");
     assert_eq!(no(|it| it.spec.host.clear()).code(), "bad_spec");
@@ -150,7 +150,8 @@ fn of_signals() -> Vec<(Refusal, Sort, &'static str)> {
     let agent = play.start("requirements");
     let give = |step: &str, signal| Command::GiveSignal { agent, step: id(step), signal };
     let long = Signal::NeedsUserInput { question: "x".repeat(1 << 17), context: String::new() };
-    let no_signal = Signal::read(&serde_json::json!({ "signal": "complete", "stepId": "a" })).unwrap_err();
+    let no_signal =
+        Signal::read(&serde_json::json!({ "signal": "complete", "stepId": "a" })).expect_err("it is refused");
     let met = vec![
         (no_signal, Invalid, "bad_signal"),
         (meets(&play, give("plan", complete())), Invalid, "other_step"),

@@ -7,7 +7,7 @@ use hatchery_core::quest::{
     StepState, Verdict, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
-use hatchery_core::run::{Fence, OUR_SERVER, Process, Run, RunSpec};
+use hatchery_core::run::{Fence, OUR_SERVER, Process, Run, RunSpec, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, QuestId, Record, Refusal, Timestamp, World, settle, step};
 
@@ -34,6 +34,10 @@ pub fn charter() -> Charter {
         approve_plan: false,
         table: Table::default(),
     }
+}
+
+pub fn slots(slots: u32) -> Charter {
+    Charter { slots, ..charter() }
 }
 
 pub fn spec() -> RunSpec {
@@ -154,9 +158,15 @@ pub fn spoken(step: &str) -> Output {
 
 /// A quest that was just begun, and that has a plan if there are steps.
 pub fn begun(charter: Charter, steps: &[StepPlan]) -> Play {
+    let mut play = before();
+    play.create(charter, None, steps);
+    play
+}
+
+/// Before there is a quest.
+pub fn before() -> Play {
     let mut play = Play { world: World::default(), log: Vec::new(), now: Timestamp(1_000), quest: Q };
     play.must(Command::FoundRegistry { agent: ROOT, name: None });
-    play.create(charter, None, steps);
     play
 }
 
@@ -261,8 +271,8 @@ impl Play {
         let process = Process { pid: 42, began: 7 };
         let session = format!("talk-{agent}");
         self.must(Command::ReportSpawn { of: self.fence(agent), process, session, copy_of: None });
-        let heard = self.world.seat(agent).and_then(|seat| seat.unheard.get_max().copied());
-        let heard = heard.map(|delivery| Output::Heard { uuid: hatchery_core::run::wire_name(delivery.id) });
+        let unheard = self.world.seat(agent).into_iter().flat_map(|seat| seat.unheard.iter());
+        let heard = unheard.map(|delivery| Output::Heard { uuid: wire_name(delivery.id) }).collect::<Vec<_>>();
         self.says(agent, [connected()].into_iter().chain(heard).collect());
         agent
     }

@@ -1,0 +1,147 @@
+//! The order of a quest's steps: what waits for what, for whom, and for a slot. Kept up to date with every change of a step.
+
+use crate::EventId;
+use crate::Timestamp;
+use crate::quest::{Brief, Charter, Next, Place, Quest, Step, StepId, StepState, phase};
+use crate::roles::Phase;
+use imbl::{OrdMap, OrdSet};
+
+impl Quest {
+    /// Puts a step where it belongs after a change: into the queue, into a slot, or into neither.
+    pub(super) fn shelve(&mut self, id: &StepId, at: EventId) {
+        let Some(step) = self.steps.get(id) else { return };
+        match matches!(step.state, StepState::Running(_)) {
+            true => self.working.insert(id.clone()),
+            false => self.working.remove(id),
+        };
+        // A new plan may have put something before one that was begun.
+        let queued = matches!(step.state, StepState::Queued(_)) && step.waits_for == 0;
+        let place = Place { fresh: step.attempts == 0, since: at, number: step.number, step: id.clone() };
+        match (queued, self.places.get(id)) {
+            (true, None) => {
+                self.places.insert(id.clone(), place.clone());
+                self.queue.insert(place);
+            }
+            (false, Some(_)) => {
+                let place = self.places.remove(id);
+                place.and_then(|place| self.queue.remove(&place));
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// The phases follow each other: whatever may begin now and was not begun is queued.
+    pub(super) fn proceed(&mut self, charter: &Charter, at: EventId, ts: Timestamp) {
+        let complete = |quest: &Self, id: &StepId| {
+            quest.steps.get(id).is_some_and(|step| matches!(step.state, StepState::Complete { .. }))
+        };
+        let (requirements, plan, review) = (StepId::requirements(), StepId::plan(), StepId::review());
+        self.enqueue_if_ready(&requirements, charter, at, ts);
+        if complete(self, &requirements) {
+            self.enqueue_if_ready(&plan, charter, at, ts);
+        }
+        if complete(self, &requirements) && complete(self, &plan) {
+            for step in self.plans.keys().cloned().collect::<Vec<_>>() {
+                self.enqueue_if_ready(&step, charter, at, ts);
+            }
+            // Before there is a plan, nothing is open either.
+            if self.open == 0 && !self.plans.is_empty() {
+                self.enqueue_if_ready(&review, charter, at, ts);
+            }
+        }
+    }
+
+    /// Queues a step that nobody has begun and that waits for nothing. One whose path is empty is complete.
+    pub(super) fn enqueue_if_ready(&mut self, id: &StepId, charter: &Charter, at: EventId, ts: Timestamp) {
+        let planned = |quest: &Self| {
+            let plan = quest.steps.get(&StepId::plan());
+            plan.is_some_and(|plan| matches!(plan.state, StepState::Complete { .. }))
+        };
+        let may = planned(self) || phase(id) != Phase::Work;
+        let Some(step) = self.steps.get_mut(id).filter(|step| may && step.waits_for == 0) else { return };
+        if step.state != StepState::Pending {
+            return;
+        }
+        match charter.table.path(step.phase).first() {
+            Some(role) => {
+                step.state = StepState::Queued(Next::Begin { role: role.clone(), brief: Brief::Begin });
+                step.since = ts;
+                self.shelve(id, at);
+            }
+            None => step.state = StepState::Complete { summary: String::new(), at: ts },
+        }
+        if matches!(self.steps.get(id).map(|step| &step.state), Some(StepState::Complete { .. })) {
+            self.proceed(charter, at, ts);
+        }
+    }
+
+    /// Everything behind a failed step that was not begun is blocked.
+    pub(super) fn block(&mut self, failed: &StepId, ts: Timestamp) {
+        let mut behind = self.dependents.get(failed).cloned().unwrap_or_default();
+        let mut seen = OrdSet::new();
+        while let Some(id) = behind.remove_min() {
+            let Some(step) = self.steps.get_mut(&id).filter(|step| step.state != StepState::Blocked) else { continue };
+            if step.state == StepState::Pending {
+                step.state = StepState::Blocked;
+                step.since = ts;
+            }
+            if seen.insert(id.clone()).is_none() {
+                behind.extend(self.dependents.get(&id).cloned().unwrap_or_default());
+            }
+        }
+    }
+
+    /// A step that had failed is tried again: what was blocked only by it waits again.
+    pub(super) fn unblock(&mut self, charter: &Charter, at: EventId, ts: Timestamp) {
+        self.block_anew(ts);
+        self.proceed(charter, at, ts);
+    }
+
+    /// Who is blocked is found anew, after a plan or a failed step has changed.
+    pub(super) fn block_anew(&mut self, ts: Timestamp) {
+        let failed = |step: &Step| matches!(step.state, StepState::Failed { .. });
+        let failed: Vec<StepId> =
+            self.steps.iter().filter(|(_, step)| failed(step)).map(|(id, _)| id.clone()).collect();
+        for id in self.plans.keys().cloned().collect::<Vec<_>>() {
+            if let Some(step) = self.steps.get_mut(&id).filter(|step| step.state == StepState::Blocked) {
+                step.state = StepState::Pending;
+            }
+        }
+        for id in &failed {
+            self.block(id, ts);
+        }
+    }
+
+    /// Who depends on whom, and how many each waits for.
+    pub(super) fn link(&mut self, at: EventId) {
+        self.dependents = OrdMap::new();
+        let complete =
+            |id: &StepId| self.steps.get(id).is_some_and(|step| matches!(step.state, StepState::Complete { .. }));
+        let mut waits = Vec::with_capacity(self.plans.len());
+        for (id, plan) in &self.plans {
+            // Named twice, it is waited for once.
+            let needs: OrdSet<&StepId> = plan.depends_on.iter().collect();
+            waits.push((id.clone(), needs.iter().filter(|need| !complete(need)).count()));
+            for need in needs {
+                self.dependents.entry(need.clone()).or_default().insert(id.clone());
+            }
+        }
+        for (id, count) in waits {
+            if let Some(step) = self.steps.get_mut(&id) {
+                step.waits_for = u32::try_from(count).unwrap_or(u32::MAX);
+            }
+            self.shelve(&id, at);
+        }
+    }
+
+    /// The plan does without this step.
+    pub(super) fn forget(&mut self, id: &StepId) {
+        self.plans.remove(id);
+        self.working.remove(id);
+        let place = self.places.remove(id);
+        place.and_then(|place| self.queue.remove(&place));
+        if self.steps.remove(id).is_some() {
+            self.open -= 1;
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What goes wrong with agents: crashes, ends, limits, money, and people who stop or kill them.
+
+use super::words::*;
+use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::output::{Output, TurnEnd};
+use hatchery_core::quest::Status;
+use hatchery_core::{Cause, Command, Event, Exit, Timestamp};
+
+#[test]
+fn a_crash_resumes_the_conversation_in_the_same_slot() {
+    let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
+    let agent = it.start("a");
+    let events = it.exits(agent, Exit::Code(1));
+    assert!(matches!(events[..], [Event::RunCrashed { .. }, Event::RunResumed { .. }]));
+    assert_eq!((it.running(), it.agent("a")), (vec!["a".to_owned()], agent));
+    assert!(it.world.seat(agent).is_some_and(|seat| seat.talk.is_some()));
+    it.plays("a", complete());
+    assert_eq!(it.status("a"), Status::Complete);
+}
+
+#[test]
+fn turns_that_end_well_give_no_retries_back_as_long_as_nothing_is_signalled() {
+    let mut it = smithy(charter(), &[("a", &[])]);
+    for crashes in 1..=3 {
+        it.forgets("a");
+        assert_eq!(it.run(it.agent("a")).crashes, crashes);
+    }
+    it.forgets("a");
+    assert_eq!(it.status("a"), Status::Failed);
+}
+
+#[test]
+fn a_failed_step_goes_on_where_it_was_when_it_is_tried_again() {
+    let mut it = smithy(charter(), &[("a", &[]), ("b", &["a"])]);
+    let agent = it.agent("a");
+    (0..4).for_each(|_| drop(it.forgets("a")));
+    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    assert_eq!((it.agent("a"), it.run(agent).crashes, it.status("b")), (agent, 0, Status::Pending));
+}
+
+#[test]
+fn a_limit_that_says_when_it_ends_is_waited_out_until_then() {
+    let mut it = smithy(charter(), &[("a", &[])]);
+    let agent = it.start("a");
+    let resets_at = it.now.plus_ms(3_600_000);
+    it.says(agent, vec![Output::Limit { rejected: true, resets_at: Some(resets_at), window: None }, refused(429)]);
+    it.exits(agent, Exit::Code(1));
+    assert_eq!((it.status("a"), it.world.next_deadline().map(|(at, _)| at)), (Status::Parked, Some(resets_at)));
+    it.restarted();
+    it.later(3_600_000);
+    assert_eq!((it.agent("a"), it.status("a"), it.run(agent).crashes), (agent, Status::Running, 0));
+}
+
+#[test]
+fn a_parked_agent_waits_for_a_slot_when_its_time_has_come() {
+    let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
+    let agent = it.agent("a");
+    it.leaves("a", refused(529));
+    it.later(15_000);
+    assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));
+    it.plays("b", complete());
+    assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Running, false));
+}
+
+#[test]
+fn one_that_has_run_out_of_room_is_followed_by_a_fresh_one() {
+    let mut it = smithy(charter(), &[("a", &[])]);
+    let agent = it.agent("a");
+    let terminal_reason = Some("prompt_too_long".into());
+    it.leaves("a", Output::TurnEnded(TurnEnd { is_error: true, terminal_reason, ..TurnEnd::default() }));
+    assert!(it.agent("a") != agent && it.role("a") == "smith");
+    assert!(it.told(it.agent("a")).contains("look at what is in the folder"));
+}
+
+#[test]
+fn whoever_is_stopped_or_killed_has_not_failed_and_a_person_says_how_to_go_on() {
+    for kill in [false, true] {
+        let mut it = smithy(charter(), &[("a", &[])]);
+        let agent = it.start("a");
+        match kill {
+            true => it.must(Command::Kill { agent, cascade: false, by: None, remark: None }),
+            false => it.must(Command::StopRun { agent }),
+        };
+        it.exits(agent, Exit::Signal(15));
+        assert_eq!(it.status("a"), Status::WaitingForHuman);
+        let asked = it.world.question(it.question()).expect("it is open").about;
+        assert_eq!(asked, About::Step { quest: Q, trouble: StepTrouble::Ended });
+        it.answers("take the other road");
+        assert_eq!(it.agent("a") == agent, !kill);
+        assert!(it.told(it.agent("a")).contains("take the other road"));
+        it.plays("a", complete());
+        assert_eq!(it.state(), "complete");
+    }
+}
+
+#[test]
+fn a_person_who_ends_what_is_parked_is_asked_how_to_go_on() {
+    let mut it = smithy(charter(), &[("a", &[])]);
+    let agent = it.agent("a");
+    it.leaves("a", refused(529));
+    it.must(Command::StopRun { agent });
+    assert_eq!(it.status("a"), Status::WaitingForHuman);
+    it.answers("retry");
+    assert_eq!((it.agent("a"), it.world.next_deadline().is_some()), (agent, true));
+}
+
+#[test]
+fn a_word_with_an_agent_is_not_about_its_step() {
+    let mut it = smithy(charter(), &[("a", &[])]);
+    let agent = it.agent("a");
+    it.plays("a", asks("which?"));
+    it.must(Command::Say { agent, text: "how is it?".into(), spec: Some(spec()) });
+    it.answers("the left one");
+    assert_eq!((it.status("a"), it.run(agent).number), (Status::Running, 2), "it goes along with that run");
+    it.forgets("a");
+    assert_eq!((it.status("a"), it.run(agent).number, it.run(agent).crashes), (Status::Running, 3, 0));
+    it.plays("a", complete());
+    assert_eq!(it.state(), "complete");
+}
+
+/// A quest of five dollars, of which the first turn has used all.
+fn broke() -> Play {
+    let mut it = begun(alone(slots(1)), &[planned("a", &[]), planned("b", &[])]);
+    it.must(Command::SetQuestBudget { quest: Q, limit: Some(dollars(5)) });
+    let agent = it.start("a");
+    it.says(agent, vec![well(6)]);
+    it.exits(agent, Exit::Code(0));
+    it
+}
+
+#[test]
+fn money_is_asked_for_and_nothing_is_spent_on_waiting_for_it() {
+    let mut it = broke();
+    assert_eq!([it.status("a"), it.status("b")], [Status::Parked, Status::Parked], "nobody may begin");
+    assert_eq!((it.questions().len(), it.count(|event| matches!(event, Event::RunCrashed { .. }))), (2, 0));
+    let question = it.questions()[0];
+    let answer = |answer: &str| Command::AnswerQuestion { question, answer: answer.into() };
+    assert_eq!(it.when(answer("5.50")).unwrap_err().code(), "bad_answer", "that is spent already");
+    it.restarted();
+    it.must(answer("20"));
+    assert_eq!([it.status("a"), it.status("b")], [Status::Running, Status::Queued]);
+    it.plays("a", complete());
+    it.plays("b", complete());
+    assert_eq!((it.state(), it.questions().len()), ("complete", 0));
+}
+
+#[test]
+fn a_quest_that_may_spend_again_goes_on() {
+    let mut it = broke();
+    it.must(Command::SetQuestBudget { quest: Q, limit: Some(dollars(6)) });
+    assert_eq!(it.status("a"), Status::Parked, "not enough");
+    it.must(Command::SetQuestBudget { quest: Q, limit: None });
+    assert_eq!([it.status("a"), it.status("b")], [Status::Running, Status::Queued]);
+}
+
+/// It was over two ceilings, and one of them is raised: it asks about the other.
+#[test]
+fn whoever_is_over_two_ceilings_asks_about_each() {
+    let mut it = broke();
+    it.must(Command::SetBudget { agent: None, limit: Some(dollars(6)) });
+    let question = it.questions()[0];
+    it.must(Command::AnswerQuestion { question, answer: "20".into() });
+    let abouts: Vec<About> = it.world.questions().map(|(_, question)| question.about).collect();
+    assert!(abouts.contains(&About::Budget { of: None }), "{abouts:?}");
+    it.must(Command::SetBudget { agent: None, limit: None });
+    assert_eq!(it.running().len(), 1, "and never more than there are slots");
+}
+
+#[test]
+fn a_day_that_is_over_frees_what_waited_for_it() {
+    let mut it = smithy(charter(), &[("a", &[])]);
+    it.must(Command::SetBudget { agent: None, limit: Some(dollars(5)) });
+    let agent = it.start("a");
+    it.says(agent, vec![well(6)]);
+    it.exits(agent, Exit::Code(0));
+    assert_eq!(it.status("a"), Status::Parked);
+    it.now = Timestamp(24 * 3_600 * 1_000);
+    it.must(Command::Tick);
+    assert_eq!((it.status("a"), it.questions().len()), (Status::Running, 0));
+}
+
+#[test]
+fn what_could_not_be_started_fails_at_once_and_says_why() {
+    let mut it = smithy(charter(), &[("a", &[])]);
+    let of = it.fence(it.agent("a"));
+    let events = it.must(Command::ReportExit { of, exit: Exit::NotStarted, evidence: Some("no harness".into()) });
+    assert!(matches!(&events[0], Event::RunEnded { cause: Cause::Crashed, .. }));
+    assert!(matches!(&events[1], Event::StepFailed { why, .. } if why.contains("no harness")), "{events:?}");
+}

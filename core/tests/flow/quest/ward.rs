@@ -1,0 +1,162 @@
+//! Wards and merges: green, red and broken are three things, and nothing is complete that is not green and merged.
+
+use super::words::*;
+use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::quest::{ChoreKind, Merge, Status, Verdict};
+use hatchery_core::{Command, Event};
+
+fn conflict() -> Merge {
+    Merge::Conflict { files: vec!["lib.rs".into()] }
+}
+
+#[test]
+fn a_ward_holds_a_slot_and_is_wanted_until_it_is_reported_once() {
+    let mut it = smithy(hatchery_core::quest::Charter { slots: 1, ..warded() }, &[("a", &[]), ("b", &[])]);
+    it.plays("a", complete());
+    assert_eq!((it.running(), it.status("b")), (vec!["a".to_owned()], Status::Queued));
+    let wanted = |it: &Play| it.world.chores().get(&(Q, id("a"))).map(|chore| (chore.number, chore.what));
+    assert_eq!(wanted(&it), Some((1, ChoreKind::Ward)));
+    it.restarted();
+    assert_eq!(wanted(&it), Some((1, ChoreKind::Ward)));
+    it.ward("a", Verdict::Green);
+    assert_eq!((it.status("a"), it.running(), wanted(&it)), (Status::Complete, vec!["b".to_owned()], None));
+    let verdict = Verdict::Red { findings: vec![] };
+    let late = Command::ReportWard { quest: Q, step: id("a"), number: 1, verdict, artifact: "x".into() };
+    assert_eq!(it.when(late).unwrap_err().code(), "stale_chore");
+}
+
+#[test]
+fn red_goes_to_the_mender_with_what_was_found_and_then_the_ward_looks_again() {
+    let mut it = smithy(warded(), &[("a", &[])]);
+    it.plays("a", complete());
+    it.ward("a", red(&["error: crooked", "error: short"]));
+    let told = it.told(it.agent("a"));
+    assert_eq!(it.role("a"), "tinker");
+    assert!(told.contains("<findings>\nerror: crooked\nerror: short") && told.contains("`ward.log`"), "{told}");
+    it.plays("a", complete());
+    it.ward("a", Verdict::Green);
+    assert_eq!(it.state(), "complete");
+}
+
+#[test]
+fn after_three_mendings_red_is_a_failure_and_another_try_has_three_again() {
+    let mut it = smithy(warded(), &[("a", &[]), ("b", &["a"])]);
+    it.plays("a", complete());
+    for round in 0..2 {
+        for _ in 0..3 {
+            if round == 0 || it.step("a").chores > 4 {
+                it.ward("a", red(&["error: crooked"]));
+            }
+            it.plays("a", complete());
+        }
+        let events = it.ward("a", red(&["error: crooked"]));
+        assert!(matches!(&events[1], Event::StepFailed { why, .. } if why.ends_with("3 mendings: error: crooked")));
+        assert_eq!([it.status("a"), it.status("b")], [Status::Failed, Status::Blocked]);
+        it.must(Command::RetryStep { quest: Q, step: id("a") });
+        assert_eq!(it.role("a"), "tinker");
+    }
+}
+
+#[test]
+fn a_green_ward_gives_the_mendings_back() {
+    let mut it = begun(warded(), &[planned("a", &[])]);
+    it.plays("a", complete());
+    for station in ["codeweaver", "siegemaster"] {
+        for _ in 0..3 {
+            it.ward("a", red(&["error"]));
+            assert_eq!(it.role("a"), "spiritmender", "after the {station}");
+            it.plays("a", complete());
+        }
+        it.ward("a", Verdict::Green);
+        if station == "codeweaver" {
+            it.plays("a", complete());
+        }
+    }
+    assert_eq!(it.status("a"), Status::Complete);
+}
+
+#[test]
+fn a_broken_ward_says_nothing_and_a_person_mends_it() {
+    let mut it = smithy(warded(), &[("a", &[])]);
+    it.plays("a", complete());
+    it.ward("a", Verdict::Broken { why: "make: not found.".into() });
+    let asked = it.world.question(it.question()).expect("it is open").clone();
+    assert_eq!(asked.about, About::Step { quest: Q, trouble: StepTrouble::Ward });
+    assert!(asked.text.contains("make: not found."));
+    let question = it.question();
+    let nonsense = Command::AnswerQuestion { question, answer: "well".into() };
+    assert_eq!(it.when(nonsense).unwrap_err().code(), "bad_answer");
+    let events = it.answers("ward: cargo test");
+    assert!(events.contains(&Event::WardChanged { quest: Q, command: "cargo test".into() }));
+    assert_eq!(it.world.ward(Q).map(|ward| ward.command.as_str()), Some("cargo test"));
+    it.ward("a", Verdict::Broken { why: "again.".into() });
+    it.answers("retry");
+    it.ward("a", Verdict::Green);
+    assert_eq!((it.state(), it.step("a").course.mendings), ("complete", 0));
+}
+
+#[test]
+fn without_a_ward_its_stations_are_passed_by() {
+    let mut table = alone(charter());
+    table.table.paths.work = ["smith", "ward", "tinker", "ward"].map(str::to_owned).to_vec();
+    let mut it = begun(table, &[planned("a", &[])]);
+    it.plays("a", complete());
+    assert_eq!(it.role("a"), "tinker");
+    it.plays("a", complete());
+    assert_eq!(it.state(), "complete");
+}
+
+#[test]
+fn what_a_ward_found_is_kept_in_bounds() {
+    let mut it = smithy(warded(), &[("a", &[])]);
+    it.plays("a", complete());
+    let findings: Vec<String> = (0..10_000).map(|line| format!("{line} {}", "x".repeat(5_000))).collect();
+    it.ward("a", Verdict::Red { findings });
+    assert!(it.told(it.agent("a")).len() < 200_000);
+    assert!(postcard::to_stdvec(&it.world).expect("plain data").len() < 200_000);
+}
+
+#[test]
+fn an_isolated_step_is_complete_when_it_is_merged() {
+    let mut it = smithy(isolated(), &[("a", &[]), ("b", &["a"])]);
+    assert_eq!(it.run(it.agent("a")).spec.folder.as_deref(), Some("trees/steps/a"));
+    it.plays("a", complete());
+    it.ward("a", Verdict::Green);
+    assert_eq!((it.status("a"), it.status("b")), (Status::Running, Status::Pending));
+    it.merge("a", Merge::Merged);
+    assert_eq!((it.status("a"), it.status("b")), (Status::Complete, Status::Running));
+}
+
+#[test]
+fn a_conflict_goes_to_the_mender_and_what_it_made_of_it_passes_the_ward() {
+    let mut it = smithy(isolated(), &[("a", &[])]);
+    it.plays("a", complete());
+    it.ward("a", Verdict::Green);
+    for _ in 0..3 {
+        it.merge("a", conflict());
+        assert_eq!(it.role("a"), "tinker");
+        assert!(it.told(it.agent("a")).contains("<conflicts>\nlib.rs"));
+        it.plays("a", complete());
+        it.ward("a", Verdict::Green);
+    }
+    it.merge("a", conflict());
+    assert_eq!(it.status("a"), Status::Failed);
+    // Another try begins with a mending, and that is looked at, too.
+    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    it.plays("a", complete());
+    it.ward("a", Verdict::Green);
+    it.merge("a", Merge::Merged);
+    assert_eq!(it.state(), "complete");
+}
+
+#[test]
+fn a_merge_that_cannot_be_made_is_a_question() {
+    let mut it = smithy(isolated(), &[("a", &[])]);
+    it.plays("a", complete());
+    it.ward("a", Verdict::Green);
+    it.merge("a", Merge::Broken { why: "the trunk is locked.".into() });
+    assert_eq!(it.status("a"), Status::WaitingForHuman);
+    it.answers("retry");
+    it.merge("a", Merge::Merged);
+    assert_eq!(it.state(), "complete");
+}

@@ -1,0 +1,247 @@
+//! The processes that play agents: what each says, asks for and leaves behind, well or badly.
+
+use crate::chance::planned;
+use crate::shell::Shell;
+use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
+use hatchery_core::quest::{Context, Errand, Observable, Quest, Requirements, Signal, StepId, StepPlan};
+use hatchery_core::roles::{Role, SignalKind};
+use hatchery_core::run::{OUR_SERVER, wire_name};
+use hatchery_core::usage::{Money, Usage};
+use hatchery_core::{AgentId, Command, Exit};
+
+#[derive(Default)]
+pub struct Process {
+    /// What it wrote, a byte each.
+    pub spool: Vec<Output>,
+    /// What it asked for by a tool.
+    pub calls: Vec<Command>,
+    pub exit: Option<Exit>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Stage {
+    #[default]
+    Born,
+    Works,
+    /// It has said what it has to say.
+    Done,
+    Hangs,
+}
+
+pub fn cents(amount: u64) -> Money {
+    Money { nanodollars: amount * 10_000_000 }
+}
+
+impl Shell {
+    /// A process does one thing.
+    pub fn act(&mut self, key: (AgentId, u32, u32)) {
+        let agent = key.0;
+        let Some(mut process) = self.processes.remove(&key) else { return };
+        if process.exit.is_none() {
+            match process.stage {
+                Stage::Born => self.begins(agent, &mut process),
+                Stage::Works => self.works(agent, &mut process),
+                Stage::Done => self.leaves(&mut process),
+                Stage::Hangs if self.calm => process.exit = Some(Exit::Signal(9)),
+                Stage::Hangs => {}
+            }
+        }
+        self.processes.insert(key, process);
+    }
+
+    fn begins(&mut self, agent: AgentId, process: &mut Process) {
+        let status = match !self.calm && self.chance.one_in(40) {
+            true => ServerStatus::Failed,
+            false => ServerStatus::Connected,
+        };
+        let servers = vec![McpServer { name: OUR_SERVER.into(), status }];
+        let session = format!("talk-{agent}");
+        process.spool.push(Output::SessionStarted { session, model: None, version: None, servers });
+        self.hears(agent, process);
+        process.stage = Stage::Works;
+    }
+
+    fn hears(&self, agent: AgentId, process: &mut Process) {
+        let unheard = self.world.seat(agent).into_iter().flat_map(|seat| seat.unheard.iter());
+        process.spool.extend(unheard.map(|delivery| Output::Heard { uuid: wire_name(delivery.id) }));
+    }
+
+    fn works(&mut self, agent: AgentId, process: &mut Process) {
+        self.hears(agent, process);
+        match self.chance.below(30) {
+            _ if self.calm => self.speaks(agent, process),
+            0 => process.exit = Some(Exit::Signal(9)),
+            1 => process.exit = Some(Exit::LostWithMachine),
+            2 => process.exit = Some(Exit::Code(0)),
+            3 => process.stage = Stage::Hangs,
+            4 => self.fails(process, 529),
+            5 => {
+                let resets_at = Some(self.now.plus_ms(self.chance.below(100_000)));
+                process.spool.push(Output::Limit { rejected: true, resets_at, window: None });
+                self.fails(process, 429);
+            }
+            6 => self.fails(process, 500),
+            7 if self.chance.one_in(2) => self.fails(process, 401),
+            8 => {
+                let terminal_reason = Some("prompt_too_long".into());
+                let end = TurnEnd { is_error: true, terminal_reason, ..TurnEnd::default() };
+                process.spool.push(Output::TurnEnded(end));
+                process.exit = Some(Exit::Code(1));
+            }
+            9 => {
+                let line = Output::TurnEnded(TurnEnd { subtype: "success".into(), ..TurnEnd::default() });
+                process.spool.push(Output::Minion { tool_use: "t".into(), output: Box::new(line) });
+            }
+            10..=14 => process.spool.push(Output::Text { text: "hm".into() }),
+            _ => self.speaks(agent, process),
+        }
+    }
+
+    fn fails(&mut self, process: &mut Process, status: u16) {
+        let end = TurnEnd { is_error: true, api_status: Some(status), ..TurnEnd::default() };
+        process.spool.push(Output::TurnEnded(end));
+        process.exit = Some(Exit::Code(1));
+    }
+
+    /// Ends its turn, having spent something, and leaves in good order.
+    fn leaves(&mut self, process: &mut Process) {
+        let spent = Usage { cost: cents(self.chance.below(6)), ..Usage::default() };
+        let (total, since_last) = (spent, Some(spent));
+        let end = TurnEnd { subtype: "success".into(), num_turns: 1, total, since_last, ..TurnEnd::default() };
+        process.spool.push(Output::TurnEnded(end));
+        match !self.calm && self.chance.one_in(20) {
+            // It has signalled, and does not go.
+            true => process.stage = Stage::Hangs,
+            false => process.exit = Some(Exit::Code(i32::from(!self.calm && self.chance.one_in(5)))),
+        }
+    }
+
+    /// Hands in what it has to, signals, and is done. Or does it wrong.
+    fn speaks(&mut self, agent: AgentId, process: &mut Process) {
+        process.stage = Stage::Done;
+        let Some(errand) = self.world.errand(agent).cloned() else { return };
+        let (quest, charter) =
+            self.world.quest(errand.quest).zip(self.world.charter(errand.quest)).expect("it is there");
+        let role = charter.table.role(&errand.role).expect("it is in the table").clone();
+        let plans = errand.role == charter.table.planner && (quest.plans.is_empty() || !self.calm);
+        let requires = errand.role == charter.table.requirer && (quest.requirements.is_none() || !self.calm);
+        let quest = quest.clone();
+        if requires {
+            process.calls.push(Command::SetRequirements { agent, requirements: self.requirements() });
+        }
+        if plans && (errand.step == StepId::plan() || (!self.calm && self.chance.one_in(2))) {
+            let steps = self.plan(&quest, &errand);
+            process.calls.push(Command::PlanSteps { agent, steps });
+        }
+        if !self.calm && self.chance.one_in(15) {
+            return;
+        }
+        let (step, signal) = match self.calm {
+            true => (errand.step.clone(), Signal::Complete { summary: "done".into() }),
+            false => self.signal(&quest, &errand, &role),
+        };
+        let (passes, speaks) = match self.chance.below(6) {
+            // The tool was killed before it could pass the signal on.
+            0 => (false, true),
+            1 => (true, false),
+            _ => (true, true),
+        };
+        if speaks {
+            process.spool.push(spoken(&step, &signal));
+        }
+        if passes {
+            let give = Command::GiveSignal { agent, step, signal };
+            let again = !self.calm && self.chance.one_in(8);
+            process.calls.extend(again.then(|| give.clone()));
+            process.calls.push(give);
+        }
+        if !self.calm && self.chance.one_in(12) {
+            let (step, signal) = self.signal(&quest, &errand, &role);
+            process.calls.push(Command::GiveSignal { agent, step, signal });
+        }
+    }
+
+    fn requirements(&mut self) -> Requirements {
+        let description = "dry feet".to_owned();
+        let context = Context { id: "river".into(), description: description.clone() };
+        let lost = !self.calm && self.chance.one_in(10);
+        let of = Some(if lost { "desert".into() } else { "river".into() });
+        let observable = Observable { id: "dry".into(), context: of, description };
+        Requirements { contexts: vec![context], observables: vec![observable] }
+    }
+
+    /// A signal that it may give, or not, about its step, or another.
+    fn signal(&mut self, quest: &Quest, errand: &Errand, role: &Role) -> (StepId, Signal) {
+        let step = match self.chance.below(30) {
+            0 => "nowhere".parse().expect("a name"),
+            1 => self.chance.pick(&quest.steps.keys().cloned().collect::<Vec<_>>()).expect("it has steps"),
+            _ => errand.step.clone(),
+        };
+        let kind = match self.chance.below(20) {
+            0..=10 => SignalKind::Complete,
+            11 => SignalKind::PartiallyComplete,
+            12 => SignalKind::NeedsUserInput,
+            13 => SignalKind::NeedsRoleFollowup,
+            _ => self.chance.pick(&role.may).expect("it may signal complete"),
+        };
+        let signal = match kind {
+            SignalKind::Complete => Signal::Complete { summary: format!("done by {}", errand.role) },
+            SignalKind::PartiallyComplete => {
+                Signal::PartiallyComplete { progress: "half".into(), continuation_point: "there".into() }
+            }
+            SignalKind::NeedsUserInput => Signal::NeedsUserInput { question: "which?".into(), context: String::new() },
+            SignalKind::NeedsRoleFollowup => Signal::NeedsRoleFollowup {
+                target_role: self.chance.pick(&role.calls).unwrap_or_else(|| "king".into()),
+                reason: "so".into(),
+                context: "here".into(),
+                resume: self.chance.one_in(2),
+            },
+        };
+        (step, signal)
+    }
+
+    /// A plan, or another one: what is there may stay, go or change, and sometimes it makes no sense.
+    fn plan(&mut self, quest: &Quest, errand: &Errand) -> Vec<StepPlan> {
+        if quest.plans.len() > 24 {
+            return quest.plans.values().cloned().collect();
+        }
+        let first = quest.plans.is_empty();
+        let most = if self.chance.one_in(4) { 12 } else { 5 };
+        let mut steps = self.steps(if first { most } else { 3 });
+        let own = quest.plans.get(&errand.step).filter(|_| errand.step != StepId::plan());
+        let others = quest.plans.values().filter(|plan| plan.id != errand.step);
+        let keeps_all = self.chance.one_in(2);
+        let kept: Vec<StepPlan> = others.filter(|_| keeps_all || self.chance.one_in(3)).cloned().collect();
+        if let Some(own) = own.filter(|_| self.chance.one_in(2)) {
+            let mut own = own.clone();
+            if self.chance.one_in(2) {
+                own.depends_on.extend(steps.first().map(|plan| plan.id.clone()));
+            }
+            steps.push(own);
+        }
+        if !self.calm && self.chance.one_in(10) {
+            steps.push(planned("lost", vec!["nowhere".parse().expect("a name")]));
+        }
+        steps.into_iter().chain(kept).collect()
+    }
+}
+
+/// The call of our tool as it stands in a stream.
+fn spoken(step: &StepId, signal: &Signal) -> Output {
+    let input = match signal {
+        Signal::Complete { summary } => serde_json::json!({ "signal": "complete", "summary": summary }),
+        Signal::PartiallyComplete { progress, continuation_point } => serde_json::json!({
+            "signal": "partially-complete", "progress": progress, "continuationPoint": continuation_point
+        }),
+        Signal::NeedsUserInput { question, context } => {
+            serde_json::json!({ "signal": "needs-user-input", "question": question, "context": context })
+        }
+        Signal::NeedsRoleFollowup { target_role, reason, context, resume } => serde_json::json!({
+            "type": "needs-role-followup", "targetRole": target_role, "reason": reason, "context": context, "resume": resume
+        }),
+    };
+    let mut input = input;
+    input["stepId"] = step.as_str().into();
+    Output::ToolUse { id: "t".into(), name: "mcp__hatchery__signal-back".into(), input: input.to_string() }
+}

@@ -1,0 +1,293 @@
+//! What the log says about quests, told a second time without the core's world, and plainly. Folding asserts that each record may
+//! follow those before it; [`Witness::agrees_with`] asserts that the core tells the same story.
+
+use hatchery_core::outcome::Cause;
+use hatchery_core::quest::{Charter, Isolation, Merge, Status, StepId, StepPlan, StepState, Verdict, Work};
+use hatchery_core::roles::{Phase, WARD};
+use hatchery_core::run::{Fence, StopWhy};
+use hatchery_core::{AgentId, Event, EventId, QuestId, Record, World};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Default)]
+pub struct Witness {
+    pub quests: BTreeMap<QuestId, Tale>,
+    /// Crashes, by agent and run.
+    crashes: BTreeMap<(AgentId, u32), u32>,
+    /// Runs that have signalled.
+    signalled: BTreeSet<(AgentId, u32)>,
+    /// How the last run of an agent ended, and why it was stopped, if it was.
+    ended: BTreeMap<AgentId, Cause>,
+    stopping: BTreeMap<AgentId, StopWhy>,
+    /// Questions that were asked and are open.
+    questions: BTreeSet<EventId>,
+}
+
+#[derive(Clone)]
+pub struct Tale {
+    charter: Charter,
+    open: bool,
+    over: bool,
+    pub steps: BTreeMap<StepId, Part>,
+    plans: BTreeMap<StepId, StepPlan>,
+}
+
+#[derive(Clone, Default, Debug)]
+pub struct Part {
+    /// Who or what holds its slot.
+    holder: Option<Holder>,
+    begun: bool,
+    complete: bool,
+    failed: bool,
+    /// The last word of its ward, and whether an agent has worked since.
+    warded: Option<bool>,
+    worked_since: bool,
+    merged: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Holder {
+    Agent(AgentId),
+    Chore(u32),
+}
+
+impl Witness {
+    pub fn fold(&mut self, record: &Record) {
+        match &record.event {
+            Event::QuestCreated { quest, charter, .. } => {
+                let names = [StepId::requirements(), StepId::plan(), StepId::review()];
+                let steps = names.into_iter().map(|step| (step, Part::default())).collect();
+                let charter = (**charter).clone();
+                let tale = Tale { charter, open: true, over: false, steps, plans: BTreeMap::new() };
+                assert!(self.quests.insert(*quest, tale).is_none(), "{quest} begins once");
+            }
+            Event::QuestPaused { quest } => assert!(std::mem::take(&mut self.going(*quest).open), "it was open"),
+            Event::QuestResumed { quest } => self.going(*quest).open = true,
+            Event::QuestAbandoned { quest } => self.going(*quest).over = true,
+            Event::QuestCompleted { quest } => self.going(*quest).ends(),
+            Event::WardChanged { quest, command } => {
+                self.going(*quest).charter.ward.as_mut().expect("it has one").command.clone_from(command);
+            }
+            Event::StepsPlanned { quest, steps, by } => self.going(*quest).plan(steps, by.as_ref()),
+            Event::StepQueued { quest, step, .. } => {
+                let part = self.part(*quest, step);
+                assert!(!part.complete, "{step} is complete");
+                (part.holder, part.failed) = (None, false);
+            }
+            Event::StepBegun { quest, step, agent, .. } => {
+                self.going(*quest).begin(step, Holder::Agent(*agent));
+                let part = self.part(*quest, step);
+                (part.begun, part.worked_since, part.merged) = (true, true, false);
+            }
+            Event::WardBegun { quest, step, number } | Event::MergeBegun { quest, step, number } => {
+                self.going(*quest).begin(step, Holder::Chore(*number));
+            }
+            Event::WardEnded { quest, step, number, verdict, .. } => {
+                let part = self.part(*quest, step);
+                assert_eq!(part.holder.take(), Some(Holder::Chore(*number)), "{step} was at it");
+                (part.warded, part.worked_since) = (Some(*verdict == Verdict::Green), false);
+            }
+            Event::MergeEnded { quest, step, number, merge } => {
+                let part = self.part(*quest, step);
+                assert_eq!(part.holder.take(), Some(Holder::Chore(*number)), "{step} was at it");
+                part.merged = *merge == Merge::Merged;
+            }
+            Event::SignalGiven { quest, step, of, .. } => {
+                assert_eq!(self.part(*quest, step).holder, Some(Holder::Agent(of.agent)), "it is at work on {step}");
+                assert!(self.signalled.insert((of.agent, of.run)), "{of:?} signals once");
+            }
+            Event::StepWaits { quest, step, .. } => self.part(*quest, step).holder = None,
+            Event::StepParked { quest, step, .. } => self.part(*quest, step).holder = None,
+            Event::StepFailed { quest, step, .. } => self.fail(*quest, step),
+            Event::StepCompleted { quest, step, .. } => self.going(*quest).complete(step),
+            Event::StepDropped { quest, step } => {
+                let part = self.going(*quest).steps.remove(step).expect("it was there");
+                assert!(!part.complete, "{step} is complete and stays");
+            }
+            Event::QuestBudgetSet { .. } | Event::RequirementsSet { .. } => {}
+            Event::RunCrashed { of, .. } => {
+                let crashes = self.crashes.entry((of.agent, of.run)).or_default();
+                *crashes += 1;
+                assert!(*crashes <= 3, "{of:?} is resumed after a crash at most three times");
+            }
+            Event::RunRequested { agent, .. } => {
+                self.stopping.remove(agent);
+            }
+            Event::RunStopping { of, why } => {
+                self.stopping.insert(of.agent, why.clone());
+            }
+            Event::RunEnded { of, cause, .. } => {
+                self.ended.insert(of.agent, *cause);
+            }
+            Event::QuestionAsked { .. } => assert!(self.questions.insert(record.id)),
+            Event::QuestionAnswered { question, .. } | Event::QuestionWithdrawn { question, .. } => {
+                assert!(self.questions.remove(question), "{question} is answered once");
+            }
+            other => assert!(!matches!(other.stream(), hatchery_core::Stream::Quest(_)), "{other:?} is told"),
+        }
+    }
+
+    /// Neither a stop nor a pause, nor a wait, makes a step fail: only a crash, a red ward or a conflict does.
+    fn fail(&mut self, quest: QuestId, step: &StepId) {
+        let holder = self.part(quest, step).holder.take();
+        if let Some(Holder::Agent(agent)) = holder {
+            let cause = self.ended.get(&agent);
+            let crash = [Cause::Crashed, Cause::LostWithMachine, Cause::PromptTooLong];
+            assert!(cause.is_some_and(|cause| crash.contains(cause)), "{step} fails by {cause:?}");
+            let stopped = self.stopping.get(&agent);
+            assert!(stopped.is_none_or(|why| matches!(why, StopWhy::Gate { .. })), "{step} was stopped: {stopped:?}");
+        }
+        let part = self.part(quest, step);
+        assert!(!part.complete && !part.failed, "{step} fails once");
+        part.failed = true;
+    }
+
+    pub fn has_signalled(&self, of: Fence) -> bool {
+        self.signalled.contains(&(of.agent, of.run))
+    }
+
+    fn going(&mut self, quest: QuestId) -> &mut Tale {
+        let tale = self.quests.get_mut(&quest).expect("it was begun");
+        assert!(!tale.over, "{quest} is over");
+        tale
+    }
+
+    fn part(&mut self, quest: QuestId, step: &StepId) -> &mut Part {
+        self.going(quest).steps.get_mut(step).unwrap_or_else(|| panic!("there is no step {step}"))
+    }
+
+    pub fn agrees_with(&self, world: &World) {
+        assert_eq!(world.quests().count(), self.quests.len());
+        assert!(world.questions().map(|(id, _)| id).eq(self.questions.iter().copied()), "the open questions");
+        for (id, quest) in world.quests() {
+            let tale = &self.quests[&id];
+            assert_eq!(quest.is_over(), tale.over);
+            assert!(quest.steps.keys().eq(tale.steps.keys()), "the steps");
+            assert!(quest.plans.keys().eq(tale.plans.keys()), "the plans");
+            let blocked = tale.blocked();
+            let work = |part: &(&StepId, &Part)| !part.0.is_reserved() && !part.1.complete;
+            assert_eq!(quest.open as usize, tale.steps.iter().filter(work).count());
+            for (name, step) in &quest.steps {
+                let (part, status) = (&tale.steps[name], step.status());
+                // One that has no station is complete without a word.
+                let silent = tale.charter.table.path(step.phase).is_empty() || (*name == StepId::plan() && !part.begun);
+                assert!(part.complete == (status == Status::Complete) || silent, "{name}: {part:?} is {status:?}");
+                assert_eq!(part.failed, status == Status::Failed, "{name}");
+                assert_eq!(blocked.contains(name), status == Status::Blocked, "{name}: {part:?}");
+                let holder = match &step.state {
+                    StepState::Running(Work::Agent { agent, .. }) => Some(Holder::Agent(*agent)),
+                    StepState::Running(Work::Ward(number) | Work::Merge(number)) => Some(Holder::Chore(*number)),
+                    _ => None,
+                };
+                assert!(part.holder == holder, "{name}: {part:?}, {:?}", step.state);
+            }
+            let working = tale.steps.iter().filter(|(_, part)| part.holder.is_some()).map(|(name, _)| name);
+            assert!(quest.working.iter().eq(working), "who holds a slot");
+            assert!(quest.queue.len() == quest.places.len());
+        }
+    }
+}
+
+impl Tale {
+    fn phase(step: &StepId) -> Phase {
+        match step.as_str() {
+            "requirements" => Phase::Requirements,
+            "plan" => Phase::Plan,
+            "review" => Phase::Review,
+            _ => Phase::Work,
+        }
+    }
+
+    /// Whether a step of every quest is done, or there is nothing to do for it.
+    fn is_past(&self, step: &StepId) -> bool {
+        self.steps[step].complete || self.charter.table.path(Self::phase(step)).is_empty()
+    }
+
+    fn begin(&mut self, step: &StepId, holder: Holder) {
+        assert!(self.open, "nothing begins in a quest that is paused");
+        let (requirements, plan) = (StepId::requirements(), StepId::plan());
+        let ready = match Self::phase(step) {
+            Phase::Requirements => true,
+            Phase::Plan => self.is_past(&requirements),
+            Phase::Work => {
+                let needs = self.plans.get(step).map(|plan| plan.depends_on.clone()).unwrap_or_default();
+                let done = |need: &StepId| self.steps.get(need).is_some_and(|part| part.complete);
+                self.is_past(&requirements) && self.is_past(&plan) && needs.iter().all(done)
+            }
+            Phase::Review => self.steps.iter().all(|(id, part)| id.is_reserved() || part.complete),
+        };
+        assert!(ready, "{step} begins before its time: {:?}", self.steps);
+        let part = self.steps.get_mut(step).expect("it is there");
+        assert!(!part.complete && !part.failed && part.holder.is_none(), "{step} may begin: {part:?}");
+        part.holder = Some(holder);
+        let held = self.steps.values().filter(|part| part.holder.is_some()).count();
+        assert!(held <= self.charter.slots as usize, "{held} of {} slots are held", self.charter.slots);
+    }
+
+    fn complete(&mut self, step: &StepId) {
+        let phase = Self::phase(step);
+        // A quest that brings its steps along need not be asked what is wanted.
+        if phase == Phase::Requirements && self.steps.values().all(|part| !part.begun) {
+            self.steps.get_mut(step).expect("it is there").complete = true;
+            return;
+        }
+        let needs = self.plans.get(step).map(|plan| plan.depends_on.clone()).unwrap_or_default();
+        let done = |need: &StepId| self.steps.get(need).is_some_and(|part| part.complete);
+        assert!(needs.iter().all(done), "{step} is complete before {needs:?}");
+        let path = self.charter.table.path(phase);
+        let warded = self.charter.ward.is_some() && path.contains(&WARD.to_owned());
+        let last = path.last().is_some_and(|station| station == WARD);
+        let part = self.steps.get_mut(step).expect("it is there");
+        assert!(!part.complete && !part.failed, "{step} completes once");
+        assert!(!warded || part.warded == Some(true), "{step} is green: {part:?}");
+        assert!(!(warded && last && part.worked_since), "{step} was touched after its ward: {part:?}");
+        let merged = phase == Phase::Work && self.charter.isolation != Isolation::None;
+        assert!(!merged || part.merged, "{step} is merged");
+        assert!(path.is_empty() || part.begun, "somebody has worked on {step}");
+        (part.complete, part.holder) = (true, None);
+    }
+
+    fn ends(&mut self) {
+        assert!(self.open, "a quest that is paused does not end");
+        let done = |(id, part): (&StepId, &Part)| part.complete || self.is_past(id);
+        assert!(self.steps.iter().all(done), "all is done");
+        assert!(self.steps.values().all(|part| part.holder.is_none() && !part.failed), "nothing is under way");
+        self.over = true;
+    }
+
+    /// What was begun stays as it is; the rest is replaced. The step of whoever plans stays until that one is done.
+    fn plan(&mut self, steps: &[StepPlan], by: Option<&AgentId>) {
+        let own = self.steps.iter().find(|(_, part)| by.is_some_and(|by| part.holder == Some(Holder::Agent(*by))));
+        let own = own.map(|(id, _)| id.clone());
+        if by.is_none() {
+            self.steps.get_mut(&StepId::plan()).expect("it is there").complete = true;
+        }
+        let stays = |id: &StepId, part: &Part| id.is_reserved() || part.begun || Some(id) == own.as_ref();
+        self.steps.retain(|id, part| stays(id, part));
+        let listed: BTreeSet<&StepId> = steps.iter().map(|plan| &plan.id).collect();
+        self.plans.retain(|id, _| self.steps.contains_key(id) && (Some(id) != own.as_ref() || listed.contains(id)));
+        for plan in steps {
+            let is_own = Some(&plan.id) == own.as_ref();
+            if is_own || !self.steps.contains_key(&plan.id) {
+                self.plans.insert(plan.id.clone(), plan.clone());
+                self.steps.entry(plan.id.clone()).or_default();
+            }
+        }
+    }
+
+    /// Those that nobody has begun and that depend on one that failed.
+    fn blocked(&self) -> BTreeSet<StepId> {
+        let mut behind: BTreeSet<&StepId> =
+            self.steps.iter().filter(|(_, part)| part.failed).map(|(id, _)| id).collect();
+        loop {
+            let more = self
+                .plans
+                .values()
+                .filter(|plan| !behind.contains(&plan.id) && plan.depends_on.iter().any(|need| behind.contains(need)));
+            let more: Vec<&StepId> = more.map(|plan| &plan.id).collect();
+            if more.is_empty() {
+                return behind.into_iter().filter(|id| !self.steps[*id].begun).cloned().collect();
+            }
+            behind.extend(more);
+        }
+    }
+}
