@@ -5,6 +5,8 @@ use crate::support::quest::{SHORT, done, signal, step};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 
 #[test]
 fn each_subcommand_explains_itself() {
@@ -118,4 +120,38 @@ fn a_quest_from_the_command_line() {
     let over = run(&["quest", "abandon", &quest]);
     assert!(over.code == Some(1) && over.stderr.contains("complete"), "{over:?}");
     shop.expect_nothing_left();
+}
+
+#[test]
+fn watching_shows_everything_from_the_beginning() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let plan = shop.grounds.path().join("plan.json");
+    fs::write(&plan, json!({ "steps": [step("a", &[]), step("b", &["a"])] }).to_string()).unwrap();
+    let words =
+        ["quest", "new", "--run", "--ward", "", "--isolation", "none", "--plan", plan.to_str().unwrap(), "a bridge"];
+    let ran = shop.grounds.run(&words);
+    assert!(ran.stderr.contains("3 slots") && ran.stderr.contains("no ward"), "{ran:?}");
+    let shown = ran.good();
+    let lines: Vec<&str> = shown.lines().map(str::trim).collect();
+    assert!(lines[0].starts_with("plan") && lines[0].contains("2 steps: a, b"), "{shown}");
+    assert!(lines[1].starts_with("a ") && lines[1].contains("codeweaver"), "{shown}");
+    assert_eq!(lines.last(), Some(&"the quest is complete"), "{shown}");
+
+    let silent = shop.playbook().play("codeweaver", &[json!({ "text": "bye" })]);
+    let quest = shop.new_quest(&silent, json!({ "steps": [step("a", &[])], "hold": true }));
+    let mut watching = shop.grounds.command(&["quest", "run", &quest]);
+    let mut watching = watching.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let failed = lines.find(|line| line.contains("failed")).unwrap();
+    let hint = lines.next().unwrap();
+    assert!(
+        failed.contains("without a signal") && hint.contains(&format!("hatchery quest retry {quest} a")),
+        "{failed}{hint}"
+    );
+    shop.tell(&quest, "abandon");
+    assert_eq!(lines.last().as_deref(), Some("the quest is abandoned"));
+    let ended = watching.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(!said.contains("it is paused"), "{said}");
 }

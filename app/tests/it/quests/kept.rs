@@ -150,3 +150,28 @@ fn lasting(mut quest: Value) -> Value {
     }
     quest
 }
+
+#[test]
+fn a_log_with_quests_is_sound_and_can_be_taken_elsewhere() {
+    let mut shop = Workshop::open();
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("left.codeweaver", &[ask, json!("turn"), done("wide")]);
+    let quest = shop.new_quest(&book, json!({ "ward": "true" }));
+    shop.wait_step(&quest, "right", "step_completed");
+    let (question, _) = shop.asked(&quest, 1);
+    shop.expect_nothing_left();
+    // It keeps a snapshot when it is asked to leave.
+    shop.stop_daemon();
+    shop.restart();
+    let before = shop.quest(&quest);
+    let sound = shop.grounds.run(&["fsck"]);
+    assert_eq!(sound.code, Some(0), "{sound:?}");
+    let log = shop.grounds.path().join("log.jsonl");
+    shop.grounds.run(&["export", log.to_str().unwrap()]).good();
+    let there = crate::support::daemon::Grounds::new();
+    there.run(&["import", log.to_str().unwrap()]).good();
+    let taken: Value = serde_json::from_str(&there.run(&["quest", "export", &quest]).good()).unwrap();
+    assert_eq!(taken, before);
+    shop.answer(question, "Two carts.");
+    shop.complete(&quest);
+}

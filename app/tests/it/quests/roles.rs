@@ -1,6 +1,6 @@
 //! One quest in which every role acts and every signal is given.
 
-use crate::support::quest::{done, mcp, signal, text};
+use crate::support::quest::{SHORT, done, mcp, signal, step, text};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 
@@ -100,4 +100,55 @@ fn every_role_acts_and_every_signal_is_heeded() {
 fn last_user(shop: &Workshop, agent: &str) -> String {
     let history = shop.door().history(agent);
     history.iter().rfind(|message| message["kind"] == "user").unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_plan_that_a_person_wants_changed_is_changed() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let plan = |ids: &[&str]| {
+        let steps: Vec<Value> = ids.iter().map(|id| json!({ "id": id, "name": id })).collect();
+        mcp("plan-steps", json!({ "steps": steps }))
+    };
+    let script = [plan(&["a", "b"]), done("two"), turn(), plan(&["a", "c"]), done("two others")];
+    let quest = shop.new_quest(&shop.playbook().play("pathseeker", &script), json!({ "approve_plan": true }));
+    let (question, _) = shop.asked(&quest, 1);
+    assert_eq!(shop.status(&quest, "a"), "pending", "nothing is begun before");
+    shop.answer(question, "c instead of b, please");
+    let (question, _) = shop.asked(&quest, 2);
+    assert!(last_user(&shop, &shop.hired(&quest, "plan", "pathseeker")).contains("c instead of b, please"));
+    shop.answer(question, "yes");
+    shop.complete(&quest);
+    let steps = shop.quest(&quest)["steps"].clone();
+    let ids: Vec<&str> = steps.as_array().unwrap().iter().map(|step| step["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["requirements", "plan", "a", "c", "review"]);
+}
+
+#[test]
+fn a_step_that_is_too_large_is_split_and_what_is_complete_stays() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let too_large = json!({ "targetRole": "pathseeker", "reason": "too large", "context": "by far", "resume": true });
+    let plan = json!({ "steps": [
+        { "id": "large", "name": "What is left of it", "dependsOn": ["half"] },
+        { "id": "half", "name": "Half of it", "dependsOn": ["before"] },
+        { "id": "after", "name": "After it", "dependsOn": ["large"] },
+    ] });
+    let book = shop
+        .playbook()
+        .play("large.codeweaver", &[signal("needs-role-followup", too_large), turn(), done("small enough")])
+        .play("large.pathseeker", &[mcp("plan-steps", plan), done("split")]);
+    let steps = [step("before", &[]), step("large", &["before"]), step("after", &["large"])];
+    let quest = shop.new_quest(&book, json!({ "steps": steps }));
+    shop.complete(&quest);
+    for step in ["before", "half", "after"] {
+        assert_eq!(shop.story(&quest, step), ["codeweaver", "complete", "completed"], "{step}");
+    }
+    assert_eq!(
+        shop.story(&quest, "large"),
+        ["codeweaver", "needs-role-followup", "pathseeker", "complete", "codeweaver again", "complete", "completed"]
+    );
+    let at = |step: &str, kind: &str| shop.wait_step(&quest, step, kind)["id"].as_u64().unwrap();
+    assert!(at("half", "step_completed") < at("large", "step_completed"));
+    assert!(at("large", "step_completed") < at("after", "step_begun"));
+    let told = last_user(&shop, &shop.hired(&quest, "large", "codeweaver"));
+    assert!(told.contains("What is left of it"), "{told}");
 }

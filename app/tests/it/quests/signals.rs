@@ -79,3 +79,23 @@ fn a_minion_speaks_under_its_parent_and_ends_nothing() {
     let notes: Vec<_> = shop.of(&agent).into_iter().filter(|event| event["output"]["type"] == "minion").collect();
     assert!(notes.iter().any(|note| note["output"]["output"]["text"] == "I am done, and so are you"), "{notes:#?}");
 }
+
+#[test]
+fn whoever_dies_after_its_signal_has_given_it() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let seems = json!({ "signal": "complete", "stepId": "{{step}}", "summary": "with its last breath" });
+    let seems = json!({ "tool": { "name": "mcp__hatchery__signal-back", "input": seems } });
+    let book = shop
+        .playbook()
+        .play("a.codeweaver", &[done("and then the lights went out"), json!({ "crash": "KILL" })])
+        .play("b.codeweaver", &[done("and that was all"), json!({ "exit": 7 })])
+        .play("c.codeweaver", &[seems, json!({ "exit": 0 })])
+        .play("d.codeweaver", &[done("too much"), json!({ "error": { "api": 529 } })]);
+    let quest =
+        shop.new_quest(&book, json!({ "steps": [step("a", &[]), step("b", &[]), step("c", &[]), step("d", &[])] }));
+    shop.complete(&quest);
+    for id in ["a", "b", "c", "d"] {
+        assert_eq!(shop.story(&quest, id), ["codeweaver", "complete", "completed"], "{id}");
+        assert_eq!(shop.conversation(&shop.hired(&quest, id, "codeweaver")).len(), 1, "{id}");
+    }
+}

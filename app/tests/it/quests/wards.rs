@@ -122,3 +122,35 @@ fn a_ward_of_an_abandoned_quest_is_stopped() {
     assert_eq!(shop.quest(&quest)["state"], "abandoned");
     assert_eq!(shop.count(&quest, "step_completed"), 0);
 }
+
+#[test]
+fn a_ward_goes_on_in_a_pause_and_what_follows_does_not() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let gate = shop.gate();
+    let ward = format!("echo run >> wards.txt; {}", gate.command());
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[]), step("b", &["a"])], "ward": ward }));
+    super::wait_until("the ward runs", || shop.grounds.path().join("wards.txt").exists());
+    shop.tell(&quest, "pause");
+    gate.open();
+    shop.wait_step(&quest, "a", "ward_ended");
+    assert_eq!(shop.quest(&quest)["state"], "paused");
+    assert_eq!(shop.story(&quest, "b"), Vec::<String>::new());
+    shop.tell(&quest, "resume");
+    shop.complete(&quest);
+    assert_eq!(fs::read_to_string(shop.grounds.path().join("wards.txt")).unwrap(), "run\nrun\n");
+    assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward green", "completed"]);
+}
+
+#[test]
+fn a_ward_that_takes_too_long_says_nothing_about_the_work() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let ward = "test -e again || { touch again; sleep 4242; }";
+    let wishes = json!({ "steps": [step("a", &[])], "ward": ward, "ward_limit_ms": 1_000 });
+    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let (question, words) = shop.asked(&quest, 1);
+    assert!(words.contains("could not be run"), "{words}");
+    shop.expect_nothing_left();
+    shop.answer(question, "retry");
+    shop.complete(&quest);
+    assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward broken", "waits", "ward green", "completed"]);
+}

@@ -1,6 +1,6 @@
 //! Steps with worktrees of their own: what they change meets in the quest's branch, and nothing of it is ever lost.
 
-use crate::support::quest::{SHORT, done, step, text, write};
+use crate::support::quest::{SHORT, WARDED, done, step, text, write};
 use crate::support::workshop::Workshop;
 use serde_json::json;
 use std::fs;
@@ -86,4 +86,76 @@ fn what_an_abandoned_quest_had_not_merged_comes_back() {
     assert_eq!(fs::read_to_string(folder.join("new/file.txt")).unwrap(), "new\n");
     let refused = shop.door().post(&format!("/api/quests/{quest}/resume"), &json!({}));
     assert_eq!(refused.status, 409, "{refused:?}");
+}
+
+#[test]
+fn a_conflict_that_is_there_before_the_ward_is_mended_before_it_runs() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    shop.repository();
+    let gates = [shop.gate(), shop.gate()];
+    let mut book = shop.playbook();
+    for (side, gate) in ["left", "right"].iter().zip(&gates) {
+        let change = write("a.txt", &format!("one\n{side}\nthree\n"));
+        book = book.play(&format!("{side}.codeweaver"), &[change, text("ready"), gate.pass(), done("changed")]);
+    }
+    let book = book.play("right.spiritmender", &[write("a.txt", "one\nboth\nthree\n"), done("both")]);
+    let wishes = json!({
+        "steps": [step("left", &[]), step("right", &[])], "isolation": "worktree", "ward": "! grep -q '<<<<' a.txt",
+    });
+    let quest = shop.new_quest(&book, wishes);
+    for side in ["left", "right"] {
+        let agent = shop.hired(&quest, side, "codeweaver");
+        shop.wait_said(&agent, "ready");
+    }
+    gates[0].open();
+    shop.wait_step(&quest, "left", "step_completed");
+    gates[1].open();
+    shop.complete(&quest);
+    assert_eq!(
+        shop.story(&quest, "right").join(", "),
+        "codeweaver, complete, ward red, spiritmender, complete, ward green, merge merged, completed"
+    );
+    let brief = shop.brief(&shop.hired(&quest, "right", "spiritmender"));
+    assert!(brief.contains("conflict: a.txt"), "{brief}");
+    let artifact = shop.wait_step(&quest, "right", "ward_ended")["artifact"].as_str().unwrap().to_owned();
+    let named = !artifact.is_empty() && brief.contains(&artifact);
+    assert!(
+        !named || shop.grounds.path().join(&artifact).exists(),
+        "nobody is sent to a file that is not there: {brief}"
+    );
+    assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:a.txt")]), "one\nboth\nthree");
+}
+
+#[test]
+fn what_a_killed_daemon_left_of_a_quest_that_is_over_goes() {
+    let mut shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let wishes = json!({ "steps": [step("a", &[]), step("b", &[])], "isolation": "worktree" });
+    let quest = shop.new_quest(&shop.playbook(), wishes);
+    shop.wait_quest(&quest, "quest_completed");
+    shop.kill_daemon();
+    shop.restart();
+    super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
+    for step in ["a", "b"] {
+        assert!(shop.git(&["show", &format!("hatchery/{quest}:notes/{step}.md")]).contains("was done"));
+    }
+    assert_eq!(shop.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    assert_eq!(shop.git(&["for-each-ref", "refs/hatchery"]), "");
+    shop.expect_nothing_left();
+}
+
+#[test]
+fn two_quests_do_not_get_in_each_others_way() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let books = ["first", "second"].map(|name| {
+        shop.playbook().play("codeweaver", &[write("a.txt", &format!("of the {name}\n")), done("changed")])
+    });
+    let wishes = json!({ "steps": [step("a", &[]), step("b", &["a"])], "isolation": "worktree" });
+    let quests = books.each_ref().map(|book| shop.new_quest(book, wishes.clone()));
+    for (quest, name) in quests.iter().zip(["first", "second"]) {
+        shop.wait_quest(quest, "quest_completed");
+        assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:a.txt")]), format!("of the {name}"));
+    }
+    shop.expect_nothing_left();
 }

@@ -45,6 +45,13 @@ impl Workshop {
         self.daemon.take().unwrap().kill();
     }
 
+    /// Asks the daemon to leave, and waits until it has.
+    pub fn stop_daemon(&mut self) {
+        let daemon = self.daemon.take().unwrap();
+        daemon.signal(Signal::TERM);
+        daemon.wait();
+    }
+
     pub fn restart(&mut self) {
         let daemon = start(&self.grounds, &self.environment);
         self.doors.send_replace(daemon.door.clone());
