@@ -4,6 +4,7 @@ use crate::support::quest::{SHORT, WARDED, done, step, text, write};
 use crate::support::workshop::Workshop;
 use serde_json::json;
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn a_conflict_is_mended_and_only_the_branch_of_the_quest_is_left() {
@@ -81,7 +82,7 @@ fn what_an_abandoned_quest_had_not_merged_comes_back() {
     let name = list["rescued"][0]["name"].as_str().unwrap_or_else(|| panic!("{list:#}"));
     assert!(name.contains("half") && list["rescued"].as_array().unwrap().len() == 1, "{list:#}");
     let folder = shop.grounds.run(&["rescue", "restore", name]).good();
-    let folder = std::path::Path::new(folder.trim());
+    let folder = Path::new(folder.trim());
     assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "half done\n");
     assert_eq!(fs::read_to_string(folder.join("new/file.txt")).unwrap(), "new\n");
     let refused = shop.door().post(&format!("/api/quests/{quest}/resume"), &json!({}));
@@ -117,13 +118,42 @@ fn a_conflict_that_is_there_before_the_ward_is_mended_before_it_runs() {
     );
     let brief = shop.brief(&shop.hired(&quest, "right", "spiritmender"));
     assert!(brief.contains("conflict: a.txt"), "{brief}");
-    let artifact = shop.wait_step(&quest, "right", "ward_ended")["artifact"].as_str().unwrap().to_owned();
-    let named = !artifact.is_empty() && brief.contains(&artifact);
-    assert!(
-        !named || shop.grounds.path().join(&artifact).exists(),
-        "nobody is sent to a file that is not there: {brief}"
-    );
+    assert_eq!(shop.wait_step(&quest, "right", "ward_ended")["artifact"], "", "it was not run");
+    assert!(!brief.contains("Its whole output"), "nobody is sent to a file that is not there: {brief}");
     assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:a.txt")]), "one\nboth\nthree");
+}
+
+#[test]
+fn whoever_mends_in_a_worktree_finds_what_the_ward_said() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    shop.repository();
+    let book = shop.playbook().play("spiritmender", &[write("good.txt", ""), done("mended")]);
+    let ward = "test -e good.txt || { echo 'error: nothing good here'; exit 1; }";
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree", "ward": ward }));
+    shop.complete(&quest);
+    let artifact = shop.wait_step(&quest, "a", "ward_ended")["artifact"].as_str().unwrap().to_owned();
+    assert!(Path::new(&artifact).is_absolute(), "{artifact}");
+    assert_eq!(fs::read_to_string(&artifact).unwrap(), "error: nothing good here\n");
+    assert!(shop.brief(&shop.hired(&quest, "a", "spiritmender")).contains(&artifact));
+}
+
+#[test]
+fn a_worktree_goes_when_its_ward_has_gone() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    shop.repository();
+    let flag = shop.grounds.path().join("gates");
+    fs::create_dir_all(&flag).unwrap();
+    let flag = flag.join("begun");
+    // It will not be stopped kindly, and fills its folder until the end.
+    let ward = format!("trap '' TERM INT; touch '{}'; while :; do n=$((n+1)); echo $n > file-$n; done", flag.display());
+    let wishes = json!({ "steps": [step("a", &[])], "isolation": "worktree", "ward": ward });
+    let quest = shop.new_quest(&shop.playbook(), wishes);
+    super::wait_until("the ward runs", || flag.exists());
+    shop.tell(&quest, "abandon");
+    super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
+    assert_eq!(shop.processes(), Vec::<u32>::new(), "nobody was at work in it any more");
+    let list = shop.grounds.run(&["rescue", "list"]).good();
+    assert!(list.contains("step a of quest"), "{list}");
 }
 
 #[test]
