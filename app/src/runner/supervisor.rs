@@ -8,7 +8,7 @@ use crate::calls::{self, CallError};
 use crate::engine::SubmitError;
 use crate::harness::Harness;
 use crate::processes::{self, Pulse};
-use crate::run_folder::{Errand, MARK, Order, RunFolder, Started};
+use crate::run_folder::{Ended, Errand, MARK, Order, RunFolder, Started};
 use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
@@ -210,8 +210,15 @@ impl Supervisor {
                 Ok(false)
             }
             Act::Stop => match self.folder.lock()? {
-                // Nobody launches it while we hold the lock, and nobody will once its end is recorded.
-                Some(_lock) if self.folder.started()?.is_none() => self.report_exit(Exit::NotStarted, None).await,
+                // Nobody launches it while we hold the lock. A launcher that is still on its way looks for the end before it starts
+                // anything, so the end has to be written before it is reported.
+                Some(_lock) if self.folder.started()?.is_none() => {
+                    if self.folder.ended()?.is_none() {
+                        let why = "it was stopped before it began".to_owned();
+                        self.folder.write_ended(&Ended::before_it_began(Exit::NotStarted, why))?;
+                    }
+                    self.report_exit(Exit::NotStarted, None).await
+                }
                 _ => Ok(false),
             },
         }

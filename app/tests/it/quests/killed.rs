@@ -122,20 +122,32 @@ fn while_all_of_it_is_reviewed() {
 #[test]
 fn again_and_again() {
     let mut shop = Workshop::open();
-    let steps: Vec<Value> = (0..4).map(|at| step(&format!("s{at}"), &[])).collect();
-    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": steps, "ward": "true" }));
-    for nth in 1..=4 {
-        let mut met = 0;
-        shop.wait("a signal", |event| {
-            met += u32::from(event["type"] == "signal_given");
-            met == 2 * nth
-        });
+    shop.repository();
+    let wards = shop.grounds.path().join("said-wards");
+    fs::write(shop.grounds.path().join(".git/info/exclude"), "/home/\n/plays/\n/said*\n/.hatchery/\n").unwrap();
+    let ward = format!("echo run >> '{}'", wards.display());
+    let steps: Vec<Value> = (0..3).map(|at| step(&format!("s{at}"), &[])).collect();
+    let wishes = json!({ "steps": steps, "ward": ward, "isolation": "worktree" });
+    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let mut next = 10;
+    loop {
+        let seen =
+            shop.wait("more", |event| event["id"].as_u64().unwrap() >= next || event["type"] == "quest_completed");
+        if seen["type"] == "quest_completed" {
+            break;
+        }
         shop.kill_daemon();
         shop.restart();
+        next = shop.door().head() + 17;
     }
     shop.complete(&quest);
-    for at in 0..4 {
-        let story = ["codeweaver", "complete", "ward green", "siegemaster", "complete", "ward green", "completed"];
-        assert_eq!(shop.story(&quest, &format!("s{at}")), story);
+    for at in 0..3 {
+        let story = "codeweaver, complete, ward green, siegemaster, complete, ward green, merge merged, completed";
+        assert_eq!(shop.story(&quest, &format!("s{at}")).join(", "), story);
+        assert!(shop.git(&["show", &format!("hatchery/{quest}:notes/s{at}.md")]).contains("was done"));
     }
+    assert_eq!(fs::read_to_string(&wards).unwrap().lines().count(), 7, "each ward ran once");
+    assert_eq!(shop.events().iter().filter(|event| event["type"] == "run_crashed").count(), 0);
+    super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
+    assert_eq!(shop.git(&["for-each-ref", "refs/hatchery"]), "");
 }

@@ -66,3 +66,35 @@ fn a_quest_whose_money_is_used_up_waits_for_more() {
     assert_eq!(shop.door().get("/api/questions").json()["questions"], json!([]));
     assert_eq!(shop.quest(&quest)["spent"]["cost"], shop.door().get("/api/usage").json()["total"]["cost"]);
 }
+
+#[test]
+fn however_often_it_is_paused_each_step_is_done_once() {
+    let shop = Workshop::open();
+    let nap = [text("x"), json!({ "sleep_ms": 50 }), done("done")];
+    let script: Vec<_> = (0..12).flat_map(|_| nap.iter().cloned().chain([json!("turn")])).collect();
+    let book = shop.playbook().play("codeweaver", &script).play("siegemaster", &script);
+    let steps = [step("a", &[]), step("b", &[]), step("c", &["a", "b"])];
+    let quest = shop.new_quest(&book, json!({ "steps": steps, "ward": "true" }));
+    for nth in 1..=8 {
+        let mut met = 0;
+        let begun = shop.wait("somebody begins", |event| {
+            met += u32::from(event["type"] == "step_begun");
+            met == nth || event["type"] == "quest_completed"
+        });
+        if begun["type"] == "quest_completed" {
+            break;
+        }
+        // It may just have become complete.
+        for what in ["pause", "resume"] {
+            let told = shop.door().post(&format!("/api/quests/{quest}/{what}"), &json!({}));
+            assert!([200, 409].contains(&told.status), "{told:?}");
+        }
+    }
+    shop.complete(&quest);
+    for step in ["a", "b", "c"] {
+        let story = shop.story(&quest, step);
+        let count = |word: &str| story.iter().filter(|it| *it == word).count();
+        assert_eq!((count("codeweaver"), count("siegemaster")), (1, 1), "{story:?}");
+        assert_eq!((count("complete"), count("ward green"), count("completed")), (2, 2, 1), "{story:?}");
+    }
+}
