@@ -189,3 +189,31 @@ fn two_quests_do_not_get_in_each_others_way() {
     }
     shop.expect_nothing_left();
 }
+
+#[test]
+fn a_quest_that_is_abandoned_while_it_begins_leaves_nothing() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let wishes = json!({ "steps": [step("a", &[]), step("b", &[]), step("c", &[])], "isolation": "worktree" });
+    let moments = ["step_begun", "run_spawned", "run_started", "signal_given", "merge_begun", "merge_ended"];
+    let quests = moments.map(|moment| {
+        let quest = shop.new_quest(&shop.playbook(), wishes.clone());
+        let agent = shop.hired(&quest, "a", "codeweaver");
+        shop.wait(moment, |event| {
+            event["type"] == moment && (event["quest"] == quest.as_str() || event["agent"] == agent.as_str())
+        });
+        // It may have been faster.
+        let abandoned = shop.door().post(&format!("/api/quests/{quest}/abandon"), &json!({}));
+        assert!([200, 409].contains(&abandoned.status), "{abandoned:?}");
+        quest
+    });
+    let worktrees = shop.grounds.data().join("worktrees");
+    super::wait_until("nobody and nothing is left", || {
+        shop.processes().is_empty() && !quests.iter().any(|quest| worktrees.join(quest).exists())
+    });
+    let branches = shop.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
+    let known = |name: &str| name == "main" || quests.iter().any(|quest| name == format!("hatchery/{quest}"));
+    assert!(branches.lines().all(known), "{branches}");
+    assert_eq!(shop.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    assert_eq!(shop.git(&["status", "--porcelain"]), "");
+}
