@@ -15,27 +15,39 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QuestDocument {
     /// The version of this form: 1.
     pub schema: u32,
+    /// Its name, which no other quest has.
     pub id: QuestId,
-    /// The last event that it shows.
+    /// The last event that changed it.
     pub version: EventId,
+    /// What somebody wants.
     pub request: String,
+    /// Whether it goes on.
     pub state: QuestWord,
+    /// When it was made.
     pub created: Timestamp,
+    /// When it last changed.
     pub changed: Timestamp,
     /// When it was completed or abandoned.
     pub ended: Option<Timestamp>,
+    /// How many of its agents may be at work at once.
     pub slots: u32,
+    /// The program that plays its agents.
     pub harness: String,
+    /// The command that says whether the work is good.
     pub ward: Option<WardSpec>,
     /// The git branch that has the work, when each step has a worktree of its own.
     pub branch: Option<String>,
+    /// Whether a person has to agree to the plan before it is carried out.
     pub approve_plan: bool,
+    /// What its agents may use in all.
     pub budget: Option<Money>,
+    /// What they have used.
     pub spent: Usage,
+    /// What is wanted, so that it can be looked at.
     pub requirements: Option<Requirements>,
     /// In the order of the plan; the review is the last.
     pub steps: Vec<StepDocument>,

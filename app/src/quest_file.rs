@@ -5,7 +5,7 @@ use crate::engine::{FollowError, Handle};
 use crate::project::{self, Project};
 use crate::quest_document::QuestDocument;
 use hatchery_core::{EventId, QuestId, World};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,8 +13,11 @@ use std::time::Duration;
 /// How long to wait before a log that could not be read is followed again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What stands before the id of a quest in an event. Inside a text the quotes would be escaped.
-const MARK: &str = "\"quest\":\"";
+/// What stands before the id of a quest in an event, before that of an agent, and before its type. Inside a text the quotes would be
+/// escaped.
+const QUEST: &str = "\"quest\":\"";
+const AGENT: &str = "\"agent\":\"";
+const TYPE: &str = "\"type\":\"";
 
 /// The folder of a quest.
 pub fn folder(project: &Project, quest: QuestId) -> PathBuf {
@@ -25,18 +28,21 @@ pub fn folder(project: &Project, quest: QuestId) -> PathBuf {
 pub async fn keep(project: Project, handle: Handle) {
     let mut follower = handle.follow(handle.head());
     let world = handle.view();
-    let mut changed: BTreeSet<QuestId> = world.quests().map(|(id, _)| id).collect();
+    let mut changed: BTreeMap<QuestId, EventId> = world.quests().map(|(id, _)| (id, world.head())).collect();
     let mut shown = BTreeMap::new();
     loop {
-        let (project, world, ids) = (project.clone(), handle.view(), std::mem::take(&mut changed));
+        let (project, world, changes) = (project.clone(), handle.view(), std::mem::take(&mut changed));
         let written = tokio::task::spawn_blocking(move || {
-            write_all(&project, &world, &ids, &mut shown);
+            write_all(&project, &world, &changes, &mut shown);
             shown
         });
         let Ok(known) = written.await else { return };
         shown = known;
         match follower.next_page().await {
-            Ok(page) => changed.extend(page.events().filter_map(|(_, json)| quest_of(&json))),
+            Ok(page) => {
+                let world = handle.view();
+                changed.extend(page.events().filter_map(|(at, json)| Some((quest_of(&world, &json)?, at))));
+            }
             Err(FollowError::Stopped) => return,
             Err(FollowError::Store(error)) => {
                 tracing::warn!(%error, "the log cannot be followed; quest.json files are behind");
@@ -46,24 +52,35 @@ pub async fn keep(project: Project, handle: Handle) {
     }
 }
 
-fn quest_of(event: &[u8]) -> Option<QuestId> {
+/// The quest that an event changes as people see it: its own, or that of an agent whose run shows in it.
+fn quest_of(world: &World, event: &[u8]) -> Option<QuestId> {
     let text = std::str::from_utf8(event).ok()?;
-    let (_, rest) = text.split_once(MARK)?;
-    rest.split_once('"')?.0.parse().ok()
+    let after = |mark: &str| text.split_once(mark)?.1.split_once('"').map(|(word, _)| word);
+    if let Some(quest) = after(QUEST) {
+        return quest.parse().ok();
+    }
+    let kind = after(TYPE)?;
+    let shows = kind.starts_with("run_") || kind == "turn_ended";
+    let agent = after(AGENT).filter(|_| shows)?.parse().ok()?;
+    world.errand(agent).map(|errand| errand.quest)
 }
 
 /// A file that cannot be written is a pity for those who read it, and nothing more: it is tried again with the next change.
-fn write_all(project: &Project, world: &World, ids: &BTreeSet<QuestId>, shown: &mut BTreeMap<QuestId, EventId>) {
-    for id in ids {
-        let Some(quest) = world.quest(*id) else { continue };
-        if shown.get(id) == Some(&quest.version) {
+fn write_all(
+    project: &Project,
+    world: &World,
+    changes: &BTreeMap<QuestId, EventId>,
+    shown: &mut BTreeMap<QuestId, EventId>,
+) {
+    for (id, change) in changes {
+        if shown.get(id).is_some_and(|upto| upto >= change) {
             continue;
         }
         let path = folder(project, *id).join("quest.json");
         let known = shown.contains_key(id);
         match write(&path, world, *id, known) {
             Ok(()) => {
-                shown.insert(*id, quest.version);
+                shown.insert(*id, world.head());
             }
             Err(error) => tracing::warn!(quest = %id, %error, "{} could not be written", path.display()),
         }
@@ -89,8 +106,8 @@ fn is_up_to_date(path: &Path, document: &QuestDocument) -> io::Result<bool> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
-    match serde_json::from_slice::<QuestDocument>(&text) {
-        Ok(known) => Ok(known == *document),
+    match serde_json::from_slice::<serde_json::Value>(&text) {
+        Ok(known) => Ok(known == serde_json::to_value(document)?),
         Err(error) => {
             let aside = (1..).map(|number| path.with_extension(format!("json.bad-{number}")));
             let aside = aside.into_iter().find(|aside| !aside.exists()).unwrap_or_else(|| path.with_extension("bad"));

@@ -244,7 +244,7 @@ pub enum StepState {
 
 /// The word for a step's state, the same everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StepStatus))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Pending,

@@ -10,6 +10,7 @@ use crate::client::paths::{quest_path, step_path};
 use crate::http::QuestList;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::report::{Code, Context as _, Report};
+use hatchery_core::EventId;
 use hatchery_core::quest::MAX_SLOTS;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -142,7 +143,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         What::Watch { quest } => asking(async {
             let client = Client::reach(&context.project).await?;
             let document: QuestDocument = client.get(&quest_path(quest, "")).await?;
-            watch::watch(context, client, &document).await
+            watch::watch(context, client, &document, document.version).await
         }),
         What::Pause { quest } => post(quest, "/pause"),
         What::Resume { quest } => post(quest, "/resume"),
@@ -200,9 +201,11 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
     let document = document(context, id)?;
     if new.run {
         show::introduce(context, &document);
+        // What has happened since it was made is worth seeing, too.
+        let made = made["events"][0]["id"].as_u64().map_or(document.version, EventId);
         return asking(async {
             let client = Client::reach(&context.project).await?;
-            watch::watch(context, client, &document).await
+            watch::watch(context, client, &document, made).await
         });
     }
     match context.json {
@@ -219,12 +222,13 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
 fn begin(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     asking(async {
         let client = Client::reach(&context.project).await?;
-        let document: QuestDocument = client.get(&quest_path(quest, "")).await?;
+        let mut document: QuestDocument = client.get(&quest_path(quest, "")).await?;
         if document.state == QuestWord::Paused {
             let _: Value = client.post(&quest_path(quest, "/resume"), &json!({})).await?;
+            document.state = QuestWord::Open;
         }
         show::introduce(context, &document);
-        watch::watch(context, client, &document).await
+        watch::watch(context, client, &document, document.version).await
     })
 }
 

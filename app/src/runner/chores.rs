@@ -6,7 +6,7 @@ use super::{RETRY_PAUSE, Workshop};
 use crate::engine::SubmitError;
 use crate::ward::{self, Order, Ward};
 use crate::worktree::{Join, Place, Repository, WorktreeError};
-use hatchery_core::quest::{Chore, ChoreKind, Isolation, Merge, Quest, StepId, Verdict};
+use hatchery_core::quest::{Charter, Chore, ChoreKind, Isolation, Merge, Quest, StepId, Verdict};
 use hatchery_core::roles::Phase;
 use hatchery_core::run::Run;
 use hatchery_core::{Command, Plan, QuestId, World};
@@ -89,8 +89,11 @@ impl Chores {
         self.untidy.extend(plan.runs.keys().filter_map(|agent| world.errand(*agent)).map(|errand| errand.quest));
         let here = |id: &QuestId| world.charter(*id).is_some_and(|charter| charter.spec.host == self.workshop.host);
         let quiet = |quest: &Quest| quest.is_over() && !quest.steps.values().any(|step| is_at_work(&world, step));
-        let over: Vec<QuestId> =
-            self.untidy.iter().copied().filter(here).filter(|id| world.quest(*id).is_some_and(quiet)).collect();
+        // A ward that was told to stop may still write, and a merge may still take its own worktree away.
+        let busy = |id: &QuestId| self.doing.keys().any(|(quest, _)| quest == id);
+        let over: Vec<QuestId> = (self.untidy.iter().copied())
+            .filter(|id| here(id) && !busy(id) && world.quest(*id).is_some_and(quiet))
+            .collect();
         for quest in over {
             self.untidy.remove(&quest);
             let workshop = Arc::clone(&self.workshop);
@@ -157,7 +160,7 @@ async fn see_to(workshop: &Arc<Workshop>, watch: Option<Watch>, (quest, step): &
     }
 }
 
-/// Runs the ward of a step, on top of what the others have done meanwhile. Gives the file with its output.
+/// Runs the ward of a step, on top of what the others have done meanwhile. Gives the file with its output; none when it was not run.
 async fn guard(
     workshop: &Arc<Workshop>,
     watch: Option<Watch>,
@@ -171,16 +174,16 @@ async fn guard(
         Ok(ward) => ward,
         Err(error) => return broken(format!("{error}.")),
     };
-    let artifact = shown(workshop, ward.output_file());
+    let artifact = shown(workshop, quest, ward.output_file());
     let (shop, of) = (Arc::clone(workshop), step.clone());
     let order = match aside(move || order(&shop, quest, &of)).await {
         Ok(Ok(order)) => order,
         Ok(Err(conflicts)) => {
             let finding =
                 |file: &String| format!("conflict: {file} was changed by other steps as well; resolve the marks in it");
-            return (Verdict::Red { findings: conflicts.iter().map(finding).collect() }, artifact);
+            return (Verdict::Red { findings: conflicts.iter().map(finding).collect() }, String::new());
         }
-        Err(error) => return (Verdict::Broken { why: format!("{error}.") }, artifact),
+        Err(error) => return broken(format!("{error}.")),
     };
     let verdict = match ward.wait(&order, watch).await {
         Ok(ward::Verdict::Green) => Verdict::Green,
@@ -295,9 +298,13 @@ fn place(workshop: &Workshop, folder: Option<&str>) -> PathBuf {
     folder.map_or_else(|| root.to_owned(), |folder| root.join(folder))
 }
 
-/// A file as a person in the project would name it.
-fn shown(workshop: &Workshop, file: PathBuf) -> String {
-    file.strip_prefix(workshop.project.root()).unwrap_or(&file).display().to_string()
+/// A file as those who work for a quest would name it: from the project's root, if that is where they are.
+fn shown(workshop: &Workshop, quest: QuestId, file: PathBuf) -> String {
+    let world = workshop.handle.view();
+    let at_root = |charter: &Charter| charter.isolation == Isolation::None && charter.spec.folder.is_none();
+    let root = workshop.project.root();
+    let from = if world.charter(quest).is_some_and(at_root) { file.strip_prefix(root).unwrap_or(&file) } else { &file };
+    from.display().to_string()
 }
 
 /// On a thread that may block.

@@ -8,7 +8,7 @@ use crate::calls::{self, CallError};
 use crate::engine::SubmitError;
 use crate::harness::Harness;
 use crate::processes::{self, Pulse};
-use crate::run_folder::{Errand, MARK, Order, RunFolder, Started};
+use crate::run_folder::{Ended, Errand, MARK, Order, RunFolder, Started};
 use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
@@ -241,7 +241,12 @@ impl Supervisor {
                 tracing::warn!(agent = %self.of.agent, folder = %self.folder.path().display(), "what was there is gone");
                 self.report_exit(Exit::Unknown, None).await
             }
-            Act::Stop => self.report_exit(Exit::NotStarted, None).await,
+            Act::Stop => {
+                // A launcher that is still on its way looks for the end before it starts anything, so it is written before it is reported.
+                let why = "it was stopped before it began".to_owned();
+                self.folder.write_ended(&Ended::before_it_began(Exit::NotStarted, why))?;
+                self.report_exit(Exit::NotStarted, None).await
+            }
             Act::Go { .. } => {
                 drop(lock);
                 let world = self.workshop.handle.view();

@@ -60,6 +60,8 @@ pub struct Git {
     command: Command,
     /// What was asked, for the words of an error.
     asked: Vec<String>,
+    /// Kept until it has ended: others wait for it.
+    turn: Option<File>,
 }
 
 /// What came of it.
@@ -80,7 +82,7 @@ impl Git {
             command.arg("-c").arg(setting);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        Self { command, asked: Vec::new() }
+        Self { command, asked: Vec::new(), turn: None }
     }
 
     /// Does not look for a repository in this folder or above: where a worktree has lost its `.git`, git would take the user's.
@@ -94,6 +96,12 @@ impl Git {
         let lock = lock.try_clone().map_err(|error| WorktreeError::io("the lock cannot be passed on", error))?;
         self.command.stdin(lock);
         Ok(self)
+    }
+
+    /// We hold this lock until git has ended.
+    pub fn in_turn(mut self, turn: File) -> Self {
+        self.turn = Some(turn);
+        self
     }
 
     pub fn set(mut self, settings: &[String]) -> Self {
@@ -188,6 +196,7 @@ impl Git {
             return Err(WorktreeError::TooMuch { asked });
         }
         let complaint = String::from_utf8_lossy(&complaint.unwrap_or_default()).trim().to_owned();
+        drop(self.turn.take());
         Ok(Said { status, out, complaint })
     }
 }

@@ -47,17 +47,7 @@ impl<'a> Hold<'a> {
         let folder = repository.worktrees();
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|error| WorktreeError::io(format_args!("{} cannot be made", folder.display()), error))?;
-        let path = folder.join(format!("{quest}.lock"));
-        let failed = |error| WorktreeError::io(format_args!("{} cannot be locked", path.display()), error);
-        let opened = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
-        let lock = opened.map_err(failed)?;
-        let deadline = Instant::now() + HOLD_PATIENCE;
-        while !flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
-            if Instant::now() > deadline {
-                return Err(WorktreeError::Busy { what: format!("the worktrees of quest {quest}") });
-            }
-            std::thread::sleep(HOLD_PAUSE);
-        }
+        let lock = locked(&folder.join(format!("{quest}.lock")), || format!("the worktrees of quest {quest}"))?;
         Ok(Self { repository, quest: quest.to_owned(), lock })
     }
 
@@ -105,7 +95,7 @@ impl<'a> Hold<'a> {
         if self.entry(&worktree.top)?.is_some() {
             // Twice: it may be locked.
             let remove = ["worktree", "remove", "--force", "--force"];
-            self.outside()?.args(remove).arg(&worktree.top).text()?;
+            self.among_all()?.args(remove).arg(&worktree.top).text()?;
         }
         Ok(())
     }
@@ -114,7 +104,7 @@ impl<'a> Hold<'a> {
     pub fn mark_going(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         if self.entry(&worktree.top)?.is_some_and(|entry| entry.locked.is_none()) {
             let reason = format!("--reason={HALF_REMOVED}");
-            self.outside()?.args(["worktree", "lock", &reason]).arg(&worktree.top).text()?;
+            self.among_all()?.args(["worktree", "lock", &reason]).arg(&worktree.top).text()?;
         }
         Ok(())
     }
@@ -132,6 +122,13 @@ impl<'a> Hold<'a> {
     /// Git, in the user's checkout: for what touches neither its files nor its index.
     pub fn outside(&self) -> Result<Git, WorktreeError> {
         self.repository.git(self.repository.project.root()).holding(&self.lock)
+    }
+
+    /// The same, for what looks through all worktrees of the repository. Git fails when it meets one that another quest is just making
+    /// or removing, so there is one such git at a time.
+    pub fn among_all(&self) -> Result<Git, WorktreeError> {
+        let turn = locked(&self.repository.worktrees().join("all.lock"), || "the list of worktrees".to_owned())?;
+        Ok(self.outside()?.in_turn(turn))
     }
 
     /// The commit that a branch of ours is at.
@@ -199,7 +196,7 @@ impl<'a> Hold<'a> {
                 // The last word: only if there is no such branch.
                 self.outside()?.args(["update-ref", &name, &start()?, ""]).text()?;
             }
-            self.outside()?.args(["worktree", "add", "--quiet"]).arg(&worktree.top).arg(worktree.branch()).text()?;
+            self.among_all()?.args(["worktree", "add", "--quiet"]).arg(&worktree.top).arg(worktree.branch()).text()?;
         }
         // An agent may have removed the project's folder, and another one is sent there.
         std::fs::create_dir_all(&worktree.folder)
@@ -221,7 +218,7 @@ impl<'a> Hold<'a> {
             None if is_empty(top) => Ok(false),
             // Its link to the repository is missing, or leads to where the repository was before it was moved.
             Some(_) | None => {
-                self.outside()?.args(["worktree", "repair"]).arg(top).run()?;
+                self.among_all()?.args(["worktree", "repair"]).arg(top).run()?;
                 match self.entry(top)?.is_some() && top.join(".git").exists() {
                     true => Ok(true),
                     false => Err(WorktreeError::InTheWay(top.clone())),
@@ -231,7 +228,7 @@ impl<'a> Hold<'a> {
     }
 
     fn entry(&self, top: &Path) -> Result<Option<Entry>, WorktreeError> {
-        let list = self.outside()?.args(["worktree", "list", "--porcelain", "-z"]).succeed()?.out;
+        let list = self.among_all()?.args(["worktree", "list", "--porcelain", "-z"]).succeed()?.out;
         let text = String::from_utf8_lossy(&list);
         let ours = text.split("\0\0").find(|entry| {
             entry.split('\0').find_map(|line| line.strip_prefix("worktree ")).is_some_and(|path| Path::new(path) == top)
@@ -263,6 +260,21 @@ impl<'a> Hold<'a> {
         self.outside()?.args(["update-ref", &name, &head, &before]).text()?;
         self.inside(worktree)?.args(["symbolic-ref", "HEAD", &name]).text().map(drop)
     }
+}
+
+/// A lock, waited for as long as it takes somebody else to be done.
+fn locked(path: &Path, what: impl Fn() -> String) -> Result<File, WorktreeError> {
+    let failed = |error| WorktreeError::io(format_args!("{} cannot be locked", path.display()), error);
+    let opened = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
+    let lock = opened.map_err(failed)?;
+    let deadline = Instant::now() + HOLD_PATIENCE;
+    while !flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
+        if Instant::now() > deadline {
+            return Err(WorktreeError::Busy { what: what() });
+        }
+        std::thread::sleep(HOLD_PAUSE);
+    }
+    Ok(lock)
 }
 
 impl Entry {

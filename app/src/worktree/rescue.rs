@@ -151,7 +151,7 @@ impl Hold<'_> {
             safe = safe || self.contains(&rescue.commit, &head)?;
         }
         if safe {
-            let said = self.outside()?.args(["branch", "--quiet", "-D", &place.branch()]).run()?;
+            let said = self.among_all()?.args(["branch", "--quiet", "-D", &place.branch()]).run()?;
             if !said.status.success() {
                 tracing::warn!(branch = place.branch(), complaint = said.complaint, "the branch stays");
             }
@@ -224,7 +224,7 @@ pub fn restore(hold: &Hold<'_>, name: &RescueName, into: Option<&Path>) -> Resul
         return Err(WorktreeError::Taken(folder));
     }
     let branch = free_branch(hold, &plain)?;
-    hold.outside()?.args(["worktree", "add", "--quiet", "-b", &branch]).arg(&folder).arg(&commit).text()?;
+    hold.among_all()?.args(["worktree", "add", "--quiet", "-b", &branch]).arg(&folder).arg(&commit).text()?;
     Ok(Restored { folder, branch, commit })
 }
 

@@ -9,6 +9,7 @@ mod history;
 mod mail;
 mod mcp;
 mod model;
+mod quests;
 mod runs;
 mod sim;
 mod store_conformance;

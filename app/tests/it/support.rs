@@ -10,6 +10,7 @@ pub mod model;
 pub mod place;
 pub mod postgres;
 pub mod proxy;
+pub mod quest;
 pub mod random;
 pub mod repository;
 pub mod rows;

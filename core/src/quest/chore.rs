@@ -41,9 +41,9 @@ pub(crate) fn warded(
             at.failed(format!("the ward is still red after {MAX_MENDINGS} mendings{first}"), mend(findings))
         }
         Verdict::Broken { why } => {
+            let output = if artifact.is_empty() { String::new() } else { format!(" Its output is in `{artifact}`.") };
             let text = format!(
-                "The ward of step `{step_id}` could not be run: {why} Its output is in `{artifact}`. Answer `retry`, or `ward: COMMAND` \
-                 for another ward."
+                "The ward of step `{step_id}` could not be run: {why}{output} Answer `retry`, or `ward: COMMAND` for another ward."
             );
             at.asks(course, Next::Ward, last, StepTrouble::Ward, text)
         }

@@ -52,7 +52,11 @@ fn why(text: &mut String, brief: &Brief) {
             part(text, "continuation-point", continuation_point);
         }
         Brief::Mend { findings, artifact } => {
-            text.push_str(&format!("The ward is red. Mend what it found. Its whole output is in `{artifact}`.\n\n"));
+            text.push_str("The ward is red. Mend what it found.");
+            if !artifact.is_empty() {
+                text.push_str(&format!(" Its whole output is in `{artifact}`."));
+            }
+            text.push_str("\n\n");
             part(text, "findings", &findings.join("\n"));
         }
         Brief::Reconcile { files } => {

@@ -48,7 +48,7 @@ pub fn introduce(context: &Context, quest: &QuestDocument) {
 pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
     let now = clock::now();
     let (complete, all) = quest.progress();
-    print_line(&format!("{}  {}", paint(STRONG, &quest.id.to_string()), word(quest.state)))?;
+    print_line(&format!("{}  {}", paint(STRONG, quest.id), word(quest.state)))?;
     print_line(&format!("  {}", quest.request.replace('\n', "\n  ")))?;
     let budget = quest.budget.map(|budget| format!(" of {budget}")).unwrap_or_default();
     let facts = format!(

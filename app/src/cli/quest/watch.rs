@@ -2,20 +2,25 @@
 
 use super::super::follow::Following;
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint};
-use super::super::{Context, print_line, say};
+use super::super::{Context, counted, print_line, say};
 use crate::client::Client;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::report::{Context as _, Report};
 use hatchery_core::ask::About;
 use hatchery_core::quest::{Merge, Signal, Verdict};
-use hatchery_core::{Event, QuestId, Record};
+use hatchery_core::{Event, EventId, QuestId, Record};
 use std::process::ExitCode;
 
 /// What a shell makes of Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Prints what happens from the document on, until the quest is over. Ctrl-C leaves it to work.
-pub async fn watch(context: &Context, client: Client, quest: &QuestDocument) -> Result<ExitCode, Report> {
+/// Prints what happens after an event, until the quest is over. Ctrl-C leaves it to work.
+pub async fn watch(
+    context: &Context,
+    client: Client,
+    quest: &QuestDocument,
+    after: EventId,
+) -> Result<ExitCode, Report> {
     match quest.state {
         QuestWord::Complete => {
             say("it is complete");
@@ -32,7 +37,7 @@ pub async fn watch(context: &Context, client: Client, quest: &QuestDocument) -> 
         say(paint(WARN, format_args!("step {} asks you: `hatchery ask list`", step.id)));
     }
     let id = quest.id;
-    let mut following = Following::new(&context.project, client, quest.version.0);
+    let mut following = Following::new(&context.project, client, after.0);
     let until_it_is_over = async {
         loop {
             let (line, record) = following.next().await?;
@@ -78,15 +83,13 @@ pub fn words(record: &Record) -> Option<String> {
         Event::QuestBudgetSet { .. } => "it has another budget".into(),
         Event::WardChanged { command, .. } => format!("the ward is `{command}` now"),
         Event::RequirementsSet { requirements, .. } => {
-            format!(
-                "{} there are {} observables",
-                at(&hatchery_core::quest::StepId::requirements()),
-                requirements.observables.len()
-            )
+            let observables = counted(requirements.observables.len() as u64, "observable");
+            format!("{} {observables}", at(&hatchery_core::quest::StepId::requirements()))
         }
         Event::StepsPlanned { steps, .. } => {
             let steps: Vec<String> = steps.iter().map(|step| step.id.to_string()).collect();
-            format!("{} {} steps: {}", at(&hatchery_core::quest::StepId::plan()), steps.len(), steps.join(", "))
+            let count = counted(steps.len() as u64, "step");
+            format!("{} {count}: {}", at(&hatchery_core::quest::StepId::plan()), steps.join(", "))
         }
         Event::StepBegun { step, role, agent, .. } => {
             format!("{} {} {}", at(step), paint(STRONG, role), paint(DIM, agent.to_string()))
@@ -113,8 +116,16 @@ pub fn words(record: &Record) -> Option<String> {
             Merge::Conflict { files } => format!("{} conflicts in {}", at(step), files.join(", ")),
             Merge::Broken { why } => format!("{} could not be merged: {}", at(step), short(why)),
         },
-        Event::StepParked { step, .. } => format!("{} {}", at(step), paint(WARN, "parked: it goes on by itself")),
-        Event::StepFailed { step, why, .. } => format!("{} {}: {}", at(step), paint(BAD, "failed"), short(why)),
+        Event::StepParked { step, until: Some(_), .. } => {
+            format!("{} {}", at(step), paint(WARN, "parked: it goes on by itself"))
+        }
+        Event::StepParked { step, until: None, .. } => {
+            format!("{} {}", at(step), paint(WARN, "parked: it waits for you"))
+        }
+        Event::StepFailed { quest, step, why, .. } => {
+            let failed = format!("{} {}: {}", at(step), paint(BAD, "failed"), short(why));
+            format!("{failed}\n  `hatchery quest retry {quest} {step}` tries it again")
+        }
         Event::StepCompleted { step, .. } => format!("{} {}", at(step), paint(GOOD, "complete")),
         Event::StepDropped { step, .. } => format!("{} is no longer part of the plan", at(step)),
         Event::QuestionAsked { text, .. } => {

@@ -8,6 +8,7 @@ use hatchery::calls::{self, Call};
 use hatchery::http::{Api, Guard, router};
 use hatchery::run_folder::RunFolder;
 use hatchery_core::Command;
+use hatchery_core::outcome::Exit;
 use hatchery_core::output::{McpServer, Output, ServerStatus};
 use hatchery_core::run::{Fence, Process};
 use serde_json::{Value, json};
@@ -205,6 +206,18 @@ fn every_operation_answers_as_described() {
         "harness": "scripted", "model": "m", "folder": "f", "script": "s", "stays": true, "stall_ms": 1_000, "kill_stuck": true,
         "retries": 100, "park": false,
     });
+    let quest =
+        house.make("/api/quests", &json!({ "request": "a bridge", "ward": "", "isolation": "none", "hold": true }));
+    let exported = house.get(&format!("/api/quests/{quest}")).json();
+    let full_quest = json!({
+        "request": "a bridge", "slots": 64, "ward": "make check", "ward_limit_ms": 1_000, "isolation": "none", "approve_plan": true,
+        "budget": "0.25", "hold": true, "with": { "harness": "scripted" },
+        "steps": [{ "id": "arch", "name": "Arch", "description": "", "depends_on": [], "files_to_create": [], "files_to_modify": [],
+            "observables": [] }],
+    });
+    let looped = json!({ "request": "x", "steps": [{ "id": "a", "name": "A", "depends_on": ["a"] }] });
+    let failed = failed_quest(&house);
+    let of_quest = |call: &str| format!("/api/quests/{quest}/{call}");
     let waits = format!("/api/mail/{agent}/wait");
     let mine = |call: &str| format!("/api/agents/{agent}/{call}");
     let tries = [
@@ -318,6 +331,31 @@ fn every_operation_answers_as_described() {
         tried("list_events", "/api/events.json", None, 200),
         tried("list_events", "/api/events.json?limit=0", None, 400),
         tried("follow_events", "/api/events?after=x", None, 400),
+        tried("new_quest", "/api/quests", Some(full_quest), 201),
+        tried("new_quest", "/api/quests", Some(looped), 422),
+        tried("new_quest", "/api/quests", Some(json!({ "request": "x", "isolation": "worktree" })), 400),
+        tried("new_quest", "/api/quests", Some(json!({ "request": "x", "slots": 0 })), 422),
+        tried("new_quest", "/api/quests", Some(json!({ "request": " " })), 422),
+        tried("new_quest", "/api/quests", Some(json!({})), 400),
+        tried("list_quests", "/api/quests", None, 200),
+        tried("show_quest", format!("/api/quests/{quest}"), None, 200),
+        tried("show_quest", format!("/api/quests/{failed}"), None, 200),
+        tried("show_quest", "/api/quests/nobody", None, 404),
+        tried("import_quest", "/api/quests/import", Some(exported.clone()), 201),
+        tried("import_quest", "/api/quests/import", Some(json!({})), 400),
+        tried("resume_quest", of_quest("resume"), Some(json!({})), 200),
+        tried("resume_quest", of_quest("resume"), Some(json!({})), 409),
+        tried("set_quest_budget", of_quest("budget"), Some(json!({ "limit": "1.5" })), 200),
+        tried("set_quest_budget", of_quest("budget"), Some(json!({})), 200),
+        tried("set_quest_budget", of_quest("budget"), Some(json!({ "limit": "much" })), 400),
+        tried("retry_step", of_quest("steps/nowhere/retry"), Some(json!({})), 404),
+        tried("retry_step", of_quest("steps/plan/retry"), Some(json!({})), 409),
+        tried("retry_step", of_quest("steps/No%20Name/retry"), Some(json!({})), 422),
+        tried("retry_step", format!("/api/quests/{failed}/steps/arch/retry"), Some(json!({})), 200),
+        tried("pause_quest", of_quest("pause"), Some(json!({})), 200),
+        tried("pause_quest", of_quest("pause"), Some(json!({})), 409),
+        tried("abandon_quest", of_quest("abandon"), Some(json!({})), 200),
+        tried("abandon_quest", of_quest("abandon"), Some(json!({})), 409),
         tried("export", "/api/export", None, 200),
     ];
     let described: BTreeMap<&str, (&str, &str, &Value)> =
@@ -392,6 +430,21 @@ fn at_work(house: &House) -> String {
         runtime().block_on(house.handle.submit(command)).unwrap();
     }
     agent
+}
+
+/// A quest whose only step has failed, as far as the log knows: its agent was never started, however often it was tried.
+fn failed_quest(house: &House) -> String {
+    let steps = json!([{ "id": "arch", "name": "Arch" }]);
+    let quest = house.make(
+        "/api/quests",
+        &json!({ "request": "x", "ward": "", "isolation": "none", "steps": steps, "with": { "harness": "scripted" } }),
+    );
+    let shown = house.get(&format!("/api/quests/{quest}")).json();
+    let agent = shown["steps"].as_array().unwrap().iter().find_map(|step| step["agent"].as_str()).unwrap();
+    let of = Fence { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
+    let gone = Command::ReportExit { of, exit: Exit::NotStarted, evidence: None };
+    runtime().block_on(house.handle.submit(gone)).unwrap();
+    quest
 }
 
 /// The answer has the type and the shape that the document gives for its number.

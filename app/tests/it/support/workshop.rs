@@ -45,6 +45,13 @@ impl Workshop {
         self.daemon.take().unwrap().kill();
     }
 
+    /// Asks the daemon to leave, and waits until it has.
+    pub fn stop_daemon(&mut self) {
+        let daemon = self.daemon.take().unwrap();
+        daemon.signal(Signal::TERM);
+        daemon.wait();
+    }
+
     pub fn restart(&mut self) {
         let daemon = start(&self.grounds, &self.environment);
         self.doors.send_replace(daemon.door.clone());
@@ -157,8 +164,11 @@ impl Workshop {
     #[track_caller]
     pub fn expect_nothing_left(&self) {
         for pid in self.processes() {
-            let launcher = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            assert!(launcher.split(|byte| *byte == 0).any(|word| word == b"launch"), "process {pid} is left behind");
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let shown = String::from_utf8_lossy(&command).replace('\0', " ");
+            // One that is about to end has no words any more.
+            let leaves = command.is_empty() || command.split(|byte| *byte == 0).any(|word| word == b"launch");
+            assert!(leaves, "process {pid} is left behind: {shown}");
             wait_for_end(pid);
         }
     }

@@ -1,0 +1,157 @@
+//! Quests on the command line: what it says, and with which code it ends.
+
+use crate::support::daemon::Ran;
+use crate::support::quest::{SHORT, done, signal, step};
+use crate::support::workshop::Workshop;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+#[test]
+fn each_subcommand_explains_itself() {
+    let shop = Workshop::open();
+    let commands = [
+        "new", "run", "watch", "pause", "resume", "abandon", "retry", "list", "show", "answer", "budget", "export",
+        "import",
+    ];
+    let all = shop.grounds.run(&["quest", "--help"]).good();
+    for command in commands {
+        assert!(all.contains(&format!("  {command} ")), "{command}: {all}");
+        let help = shop.grounds.run(&["quest", command, "--help"]).good();
+        assert!(help.contains("Usage: hatchery quest"), "{help}");
+    }
+    let bare = shop.grounds.run(&["quest"]);
+    assert!(bare.code == Some(2) && bare.stderr.contains("Usage: hatchery quest"), "{bare:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_hint() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("a.codeweaver", &[ask, json!("turn"), done("wide")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "hold": true }));
+    let path = |name: &str, content: &str| {
+        let path = shop.grounds.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let cycle = path("cycle.json", &json!([step("a", &["b"]), step("b", &["a"])]).to_string());
+    let cut = path("cut.json", "[{\"id\":");
+    let odd = path("odd.json", "[{\"id\": \"a\"}]");
+    let empty = path("empty.json", "{}");
+    let missing = shop.grounds.path().join("nowhere.json").display().to_string();
+    let new = |plan: &str| vec!["quest", "new", "--plan", plan, "a bridge"].into_iter().map(String::from).collect();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let refused: Vec<(Vec<String>, &[&str])> = vec![
+        (words(&["quest", "show", "nobody"]), &["there is no quest `nobody`", "hatchery quest list"]),
+        (words(&["quest", "run", "nobody"]), &["there is no quest"]),
+        (words(&["quest", "watch", "nobody"]), &["there is no quest"]),
+        (words(&["quest", "pause", "nobody"]), &["there is no quest"]),
+        (words(&["quest", "abandon", "nobody"]), &["there is no quest"]),
+        (words(&["quest", "export", "nobody"]), &["there is no quest"]),
+        (words(&["quest", "retry", &quest, "nowhere"]), &["nowhere"]),
+        (words(&["quest", "retry", &quest, "Not A Step"]), &["Not A Step", "small letters"]),
+        (words(&["quest", "retry", &quest, "a"]), &["`a`"]),
+        (words(&["quest", "pause", &quest]), &["paused", "resume"]),
+        (words(&["quest", "answer", &quest, "yes"]), &["nothing is asked", "hatchery ask list"]),
+        (words(&["quest", "budget", &quest, "much"]), &["`much`", "for example"]),
+        (words(&["quest", "import", &missing]), &["nowhere.json"]),
+        (words(&["quest", "import", &empty]), &["no exported quest"]),
+        (words(&["quest", "new", " "]), &["there is nothing to say"]),
+        (new(&cycle), &["a → b → a"]),
+        (new(&cut), &["cut.json", "not JSON"]),
+        (new(&odd), &["name"]),
+        (new(&missing), &["nowhere.json"]),
+        (words(&["quest", "new", "--isolation", "worktree", "a bridge"]), &["worktree"]),
+        (words(&["quest", "new", "--slots", "0", "a bridge"]), &["--slots"]),
+        (words(&["quest", "new", "--slots", "65", "a bridge"]), &["--slots"]),
+        (words(&["quest", "new", "--budget", "much", "a bridge"]), &["`much`"]),
+    ];
+    for (arguments, expected) in refused {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let ran = shop.grounds.run(&arguments);
+        assert!(ran.code.is_some_and(|code| code != 0) && ran.stdout.is_empty(), "{arguments:?}: {ran:?}");
+        for word in expected {
+            assert!(ran.stderr.contains(word), "{arguments:?} does not say {word}: {ran:?}");
+        }
+        assert!(ran.stderr.starts_with("error: "), "{arguments:?}: {ran:?}");
+    }
+    let list: Value = serde_json::from_str(&shop.grounds.run(&["quest", "list", "--json"]).good()).unwrap();
+    assert_eq!(list["quests"].as_array().unwrap().len(), 1, "nothing was made by what was refused: {list:#}");
+}
+
+#[test]
+fn a_beginning_that_fits_two_is_no_name() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let made: Vec<String> =
+        (0..65).map(|_| shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[])], "hold": true }))).collect();
+    // There are 64 first letters.
+    let twice =
+        made.iter().map(|id| &id[..1]).find(|first| made.iter().filter(|id| id.starts_with(*first)).count() > 1);
+    let first = twice.unwrap();
+    let ambiguous = shop.door().get(&format!("/api/quests/{first}"));
+    assert_eq!((ambiguous.status, ambiguous.error().0.as_str()), (409, "ambiguous"), "{ambiguous:?}");
+    assert!(ambiguous.error().1.contains("write more"), "{ambiguous:?}");
+    assert_eq!(shop.quest(&made[0][..12])["id"], made[0].as_str());
+}
+
+#[test]
+fn a_quest_from_the_command_line() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("a.codeweaver", &[ask, json!("turn"), done("two carts wide")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "hold": true }));
+    let run = |words: &[&str]| -> Ran { shop.grounds.run(words) };
+    assert!(run(&["quest", "list"]).good().contains("paused"));
+    run(&["quest", "resume", &quest]).good();
+    shop.asked(&quest, 1);
+    assert!(run(&["quest", "list"]).good().contains("asks you"));
+    assert!(run(&["ask", "list"]).good().contains("How wide?"));
+    let shown = run(&["quest", "show", &quest[..8]]).good();
+    assert!(shown.contains("waiting for human"), "{shown}");
+    run(&["quest", "answer", &quest, "two carts"]).good();
+    let watched = run(&["quest", "watch", &quest]).good();
+    assert!(watched.is_empty() || watched.contains("complete"), "{watched}");
+    let shown = run(&["quest", "show", "--history", &quest]).good();
+    assert!(shown.contains("1 of 1 steps complete") && shown.contains("signals needs-user-input"), "{shown}");
+    assert!(!run(&["quest", "list"]).good().contains(&quest));
+    assert!(run(&["quest", "list", "--all"]).good().contains(&quest));
+    let over = run(&["quest", "abandon", &quest]);
+    assert!(over.code == Some(1) && over.stderr.contains("complete"), "{over:?}");
+    shop.expect_nothing_left();
+}
+
+#[test]
+fn watching_shows_everything_from_the_beginning() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let plan = shop.grounds.path().join("plan.json");
+    fs::write(&plan, json!({ "steps": [step("a", &[]), step("b", &["a"])] }).to_string()).unwrap();
+    let words =
+        ["quest", "new", "--run", "--ward", "", "--isolation", "none", "--plan", plan.to_str().unwrap(), "a bridge"];
+    let ran = shop.grounds.run(&words);
+    assert!(ran.stderr.contains("3 slots") && ran.stderr.contains("no ward"), "{ran:?}");
+    let shown = ran.good();
+    let lines: Vec<&str> = shown.lines().map(str::trim).collect();
+    assert!(lines[0].starts_with("plan") && lines[0].contains("2 steps: a, b"), "{shown}");
+    assert!(lines[1].starts_with("a ") && lines[1].contains("codeweaver"), "{shown}");
+    assert_eq!(lines.last(), Some(&"the quest is complete"), "{shown}");
+
+    let silent = shop.playbook().play("codeweaver", &[json!({ "text": "bye" })]);
+    let quest = shop.new_quest(&silent, json!({ "steps": [step("a", &[])], "hold": true }));
+    let mut watching = shop.grounds.command(&["quest", "run", &quest]);
+    let mut watching = watching.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let failed = lines.find(|line| line.contains("failed")).unwrap();
+    let hint = lines.next().unwrap();
+    assert!(
+        failed.contains("without a signal") && hint.contains(&format!("hatchery quest retry {quest} a")),
+        "{failed}{hint}"
+    );
+    shop.tell(&quest, "abandon");
+    assert_eq!(lines.last().as_deref(), Some("the quest is abandoned"));
+    let ended = watching.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(!said.contains("it is paused"), "{said}");
+}

@@ -1,0 +1,177 @@
+//! What is kept of a quest and taken in from elsewhere: `quest.json`, plans, exports. None of it can stop other quests.
+
+use crate::support::quest::{SHORT, done, mcp, signal, step};
+use crate::support::workshop::Workshop;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+fn file(shop: &Workshop, quest: &str) -> PathBuf {
+    shop.grounds.data().join("quests").join(quest).join("quest.json")
+}
+
+fn kept(shop: &Workshop, quest: &str) -> Option<Value> {
+    serde_json::from_slice(&fs::read(file(shop, quest)).ok()?).ok()
+}
+
+#[test]
+fn the_file_says_what_the_daemon_says() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let gate = shop.gate();
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("a.codeweaver", &[gate.pass(), ask, json!("turn"), done("wide")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "ward": "true" }));
+    let agent = shop.hired(&quest, "a", "codeweaver");
+    shop.wait_for(&agent, "run_started");
+    let agrees = || kept(&shop, &quest).is_some_and(|kept| kept == shop.quest(&quest));
+    super::wait_until("it shows who is at work", agrees);
+    assert!(kept(&shop, &quest).unwrap()["steps"][0]["agents"].is_array());
+    gate.open();
+    let (question, _) = shop.asked(&quest, 1);
+    super::wait_until("it shows the question", agrees);
+    shop.answer(question, "Two carts.");
+    shop.complete(&quest);
+    super::wait_until("it shows the end", agrees);
+    assert_eq!(kept(&shop, &quest).unwrap()["state"], "complete");
+    let exported: Value = serde_json::from_str(&shop.grounds.run(&["quest", "export", &quest]).good()).unwrap();
+    assert_eq!(Some(exported), kept(&shop, &quest));
+}
+
+#[test]
+fn a_corrupt_file_is_set_aside_and_stops_nobody() {
+    let mut shop = Workshop::with(SHORT, Vec::new());
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let asking = shop.playbook().play("codeweaver", &[ask, json!("turn"), done("wide")]);
+    let quests = [0, 1].map(|_| shop.new_quest(&asking, json!({ "steps": [step("a", &[])] })));
+    let questions = quests.each_ref().map(|quest| shop.asked(quest, 1).0);
+    super::wait_until("both are written", || quests.iter().all(|quest| kept(&shop, quest).is_some()));
+    shop.kill_daemon();
+    let (bad, good) = (&quests[0], &quests[1]);
+    fs::write(file(&shop, bad), "{\"schema\": 1, \"id\":").unwrap();
+    fs::remove_file(file(&shop, good)).unwrap();
+    shop.restart();
+    for (quest, question) in quests.iter().zip(questions) {
+        shop.answer(question, "Two carts.");
+        shop.complete(quest);
+        super::wait_until("it is written again", || kept(&shop, quest).is_some_and(|it| it == shop.quest(quest)));
+    }
+    let aside = fs::read_to_string(file(&shop, bad).with_extension("json.bad-1")).unwrap();
+    assert_eq!(aside, "{\"schema\": 1, \"id\":");
+}
+
+#[test]
+fn a_bad_plan_is_told_to_whoever_made_it_and_to_nobody_else() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let plan = |steps: &[(&str, &[&str])]| {
+        let steps: Vec<Value> =
+            steps.iter().map(|(id, after)| json!({ "id": id, "name": id, "dependsOn": after })).collect();
+        mcp("plan-steps", json!({ "steps": steps }))
+    };
+    let bad = [
+        (plan(&[("a", &["c"]), ("b", &["a"]), ("c", &["b"])]), vec!["a", "b", "c", "→"]),
+        (plan(&[("a", &["a"])]), vec!["a → a"]),
+        (plan(&[("a", &[]), ("a", &[])]), vec!["`a`", "twice"]),
+        (plan(&[("a", &["nowhere"])]), vec!["`nowhere`"]),
+        (plan(&[("review", &[])]), vec!["`review`"]),
+        (plan(&[("A step", &[])]), vec!["A step"]),
+        (plan(&[]), vec!["steps"]),
+        (done("without a plan"), vec!["plan-steps"]),
+    ];
+    let script: Vec<Value> = bad.iter().map(|(call, _)| call.clone()).collect();
+    let stubborn = shop.playbook().play("pathseeker", &script);
+    let good = script.iter().cloned().chain([plan(&[("a", &[]), ("b", &["a"])]), done("planned")]);
+    let patient = shop.playbook().play("pathseeker", &good.collect::<Vec<_>>());
+    let lost = shop.new_quest(&stubborn, json!({}));
+    let planned = shop.new_quest(&patient, json!({}));
+    let given = shop.new_quest(&patient, json!({ "steps": [step("x", &[]), step("y", &["x"])] }));
+    for quest in [&planned, &given] {
+        shop.wait_quest(quest, "quest_completed");
+    }
+    shop.wait_step(&lost, "plan", "step_failed");
+    assert_eq!(shop.quest(&lost)["state"], "open");
+    assert_eq!(shop.count(&lost, "steps_planned"), 0);
+    let results = shop.results(&shop.hired(&planned, "plan", "pathseeker"));
+    for ((call, words), result) in bad.iter().zip(&results) {
+        assert!(words.iter().all(|word| result.contains(word)), "{call}: {result}");
+    }
+    assert_eq!(shop.count(&planned, "steps_planned"), 1);
+    assert_eq!(shop.story(&planned, "b"), ["codeweaver", "complete", "completed"]);
+    shop.expect_nothing_left();
+}
+
+#[test]
+fn an_exported_quest_goes_on_elsewhere() {
+    let shop = Workshop::open();
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("left.codeweaver", &[ask]);
+    let wishes = json!({ "ward": "true", "slots": 2, "budget": "12.5", "approve_plan": true });
+    let quest = shop.new_quest(&book, wishes);
+    let (question, words) = shop.asked(&quest, 1);
+    assert!(words.contains("The plan has 3 steps"), "{words}");
+    shop.answer(question, "yes");
+    shop.wait_step(&quest, "right", "step_completed");
+    shop.asked(&quest, 2);
+    let export = shop.grounds.run(&["quest", "export", &quest]).good();
+    let there = Workshop::open();
+    let exported = there.grounds.path().join("exported.json");
+    fs::write(&exported, &export).unwrap();
+    let imported = there.grounds.run(&["quest", "import", exported.to_str().unwrap()]).good();
+    assert_eq!(imported.trim(), quest, "it keeps its id where nobody has it");
+    let before: Value = serde_json::from_str(&export).unwrap();
+    assert_eq!(there.quest(&quest)["state"], "paused");
+    assert_eq!(lasting(there.quest(&quest)), lasting(before.clone()));
+    let again = there.grounds.run(&["quest", "import", exported.to_str().unwrap()]).good();
+    assert_ne!(again.trim(), quest);
+    assert_eq!(lasting(there.quest(again.trim())), lasting(before));
+
+    there.grounds.run(&["quest", "run", &quest]).good();
+    assert_eq!(there.story(&quest, "first"), ["completed"], "what was complete is not done again");
+    let left = ["codeweaver", "complete", "ward green", "siegemaster", "complete", "ward green", "completed"];
+    assert_eq!(there.story(&quest, "left"), left);
+    there.expect_nothing_left();
+}
+
+/// What of a quest does not depend on where and when it is carried out.
+fn lasting(mut quest: Value) -> Value {
+    for name in ["id", "version", "created", "changed", "state", "spent"] {
+        quest.as_object_mut().unwrap().remove(name);
+    }
+    for step in quest["steps"].as_array_mut().unwrap() {
+        // What is known from the start was said by nobody.
+        let complete = step["status"] == "complete" && step["phase"] == "work";
+        let step = step.as_object_mut().unwrap();
+        for name in ["agent", "agents", "attempts", "history", "since", "question", "doing"] {
+            step.remove(name);
+        }
+        if !complete {
+            step.remove("status");
+            step.remove("summary");
+        }
+    }
+    quest
+}
+
+#[test]
+fn a_log_with_quests_is_sound_and_can_be_taken_elsewhere() {
+    let mut shop = Workshop::open();
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("left.codeweaver", &[ask, json!("turn"), done("wide")]);
+    let quest = shop.new_quest(&book, json!({ "ward": "true" }));
+    shop.wait_step(&quest, "right", "step_completed");
+    let (question, _) = shop.asked(&quest, 1);
+    shop.expect_nothing_left();
+    // It keeps a snapshot when it is asked to leave.
+    shop.stop_daemon();
+    shop.restart();
+    let before = shop.quest(&quest);
+    let sound = shop.grounds.run(&["fsck"]);
+    assert_eq!(sound.code, Some(0), "{sound:?}");
+    let log = shop.grounds.path().join("log.jsonl");
+    shop.grounds.run(&["export", log.to_str().unwrap()]).good();
+    let there = crate::support::daemon::Grounds::new();
+    there.run(&["import", log.to_str().unwrap()]).good();
+    let taken: Value = serde_json::from_str(&there.run(&["quest", "export", &quest]).good()).unwrap();
+    assert_eq!(taken, before);
+    shop.answer(question, "Two carts.");
+    shop.complete(&quest);
+}

@@ -1,0 +1,156 @@
+//! The command that says whether a step is good, and that nothing is complete while it does not.
+
+use crate::support::quest::{WARDED, done, step, text, write};
+use crate::support::workshop::Workshop;
+use serde_json::json;
+use std::fs;
+
+#[test]
+fn a_red_ward_is_mended_by_somebody_who_knows_what_it_found() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let ward = "grep -q good work.txt || { echo \"error: work.txt is $(cat work.txt)\"; exit 3; }";
+    let book = shop
+        .playbook()
+        .play("codeweaver", &[write("work.txt", "bad"), done("done")])
+        .play("spiritmender.1", &[write("work.txt", "worse"), done("tried")])
+        .play("spiritmender.2", &[write("work.txt", "good"), done("mended")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "ward": ward }));
+    shop.complete(&quest);
+    assert_eq!(
+        shop.story(&quest, "a").join(", "),
+        "codeweaver, complete, ward red, spiritmender, complete, ward red, spiritmender, complete, ward green, completed"
+    );
+    let agents = shop.step(&quest, "a")["agents"].clone();
+    for (at, found) in [(1, "error: work.txt is bad"), (2, "error: work.txt is worse")] {
+        let brief = shop.brief(agents[at]["agent"].as_str().unwrap());
+        let ended = shop.wait_nth(&quest, "a", "ward_ended", u32::try_from(at).unwrap());
+        let artifact = ended["artifact"].as_str().unwrap();
+        assert!(brief.contains(found) && brief.contains(artifact), "{brief}");
+        let kept = fs::read_to_string(shop.grounds.path().join(artifact)).unwrap();
+        assert!(kept.contains(found), "{kept}");
+    }
+}
+
+#[test]
+fn a_ward_that_stays_red_fails_the_step_and_never_completes_it() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    // Nothing in what it says looks like an error.
+    let ward = "echo run >> wards.txt; test -e fixed";
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[]), step("b", &["a"])], "ward": ward }));
+    let failed = shop.wait_step(&quest, "a", "step_failed");
+    assert!(failed["why"].as_str().unwrap().contains("still red after 3 mendings"), "{failed}");
+    let wards = || fs::read_to_string(shop.grounds.path().join("wards.txt")).unwrap().lines().count();
+    assert_eq!(wards(), 4);
+    assert_eq!(shop.count(&quest, "step_completed"), 0);
+    assert_eq!((shop.status(&quest, "a"), shop.status(&quest, "b")), ("failed".into(), "blocked".into()));
+    assert_eq!(shop.quest(&quest)["state"], "open");
+    fs::write(shop.grounds.path().join("fixed"), "").unwrap();
+    shop.tell(&quest, "steps/a/retry");
+    shop.wait_quest(&quest, "quest_completed");
+    let story = shop.story(&quest, "a");
+    assert!(
+        story.ends_with(&["failed", "spiritmender", "complete", "ward green", "completed"].map(String::from)),
+        "{story:?}"
+    );
+    assert_eq!(wards(), 6, "another one for the step behind it");
+    shop.expect_nothing_left();
+}
+
+#[test]
+fn a_ward_that_cannot_run_says_nothing_about_the_work() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let wishes = json!({ "steps": [step("a", &[])], "ward": "no-such-command-anywhere --check" });
+    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let (question, words) = shop.asked(&quest, 1);
+    assert!(words.contains("could not be run") && words.contains("`ward: COMMAND`"), "{words}");
+    assert_eq!(shop.status(&quest, "a"), "waiting_for_human");
+    let vague = shop.door().post(&format!("/api/questions/{question}/answer"), &json!({ "answer": "hm" }));
+    assert_eq!(vague.status, 422, "{vague:?}");
+    shop.answer(question, "retry");
+    let (question, _) = shop.asked(&quest, 2);
+    shop.answer(question, "ward: true");
+    shop.complete(&quest);
+    assert_eq!(
+        shop.story(&quest, "a"),
+        ["codeweaver", "complete", "ward broken", "waits", "ward broken", "waits", "ward green", "completed"]
+    );
+    assert_eq!(shop.quest(&quest)["ward"]["command"], "true");
+}
+
+#[test]
+fn what_a_ward_leaves_behind_goes_with_it() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let ward = "setsid sleep 4242 & (sleep 4242 & echo $! > pid) ; wait $! & true";
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[])], "ward": ward }));
+    shop.complete(&quest);
+    let root = shop.grounds.path().canonicalize().unwrap();
+    assert!(root.join("pid").exists(), "there was something to leave behind");
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let there = fs::read_link(entry.path().join("cwd")).is_ok_and(|folder| folder == root);
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        assert!(!there || !words.starts_with(b"sleep"), "{entry:?} is left behind");
+    }
+}
+
+#[test]
+fn a_ward_outlives_the_daemon_and_runs_once() {
+    let mut shop = Workshop::with(WARDED, Vec::new());
+    let gate = shop.gate();
+    let ward = format!("echo run >> wards.txt; {}; exit 0", gate.command());
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[])], "ward": ward }));
+    shop.wait_step(&quest, "a", "ward_begun");
+    let wards = shop.grounds.path().join("wards.txt");
+    super::wait_until("the ward runs", || wards.exists());
+    shop.kill_daemon();
+    gate.open();
+    shop.restart();
+    shop.complete(&quest);
+    assert_eq!(fs::read_to_string(wards).unwrap(), "run\n");
+    assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward green", "completed"]);
+}
+
+#[test]
+fn a_ward_of_an_abandoned_quest_is_stopped() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let gate = shop.gate();
+    let ward = format!("touch begun; {}", gate.command());
+    let book = shop.playbook().play("codeweaver", &[text("x"), done("done")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "ward": ward }));
+    super::wait_until("the ward runs", || shop.grounds.path().join("begun").exists());
+    shop.tell(&quest, "abandon");
+    super::wait_until("nobody is left", || shop.processes().is_empty());
+    assert_eq!(shop.quest(&quest)["state"], "abandoned");
+    assert_eq!(shop.count(&quest, "step_completed"), 0);
+}
+
+#[test]
+fn a_ward_goes_on_in_a_pause_and_what_follows_does_not() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let gate = shop.gate();
+    let ward = format!("echo run >> wards.txt; {}", gate.command());
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[]), step("b", &["a"])], "ward": ward }));
+    super::wait_until("the ward runs", || shop.grounds.path().join("wards.txt").exists());
+    shop.tell(&quest, "pause");
+    gate.open();
+    shop.wait_step(&quest, "a", "ward_ended");
+    assert_eq!(shop.quest(&quest)["state"], "paused");
+    assert_eq!(shop.story(&quest, "b"), Vec::<String>::new());
+    shop.tell(&quest, "resume");
+    shop.complete(&quest);
+    assert_eq!(fs::read_to_string(shop.grounds.path().join("wards.txt")).unwrap(), "run\nrun\n");
+    assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward green", "completed"]);
+}
+
+#[test]
+fn a_ward_that_takes_too_long_says_nothing_about_the_work() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let ward = "test -e again || { touch again; sleep 4242; }";
+    let wishes = json!({ "steps": [step("a", &[])], "ward": ward, "ward_limit_ms": 1_000 });
+    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let (question, words) = shop.asked(&quest, 1);
+    assert!(words.contains("could not be run"), "{words}");
+    shop.expect_nothing_left();
+    shop.answer(question, "retry");
+    shop.complete(&quest);
+    assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward broken", "waits", "ward green", "completed"]);
+}
