@@ -13,37 +13,38 @@
 //! waits for whom is in its [`Course`]. Every change of a step is an event of its quest.
 
 mod at;
+mod charter;
 mod chore;
 mod follow;
 mod human;
+mod life;
 mod plan;
 mod signal;
 mod slot;
 mod words;
 
-use crate::roles::{Phase, Table};
-use crate::run::RunSpec;
+use crate::roles::Phase;
 use crate::usage::{Money, Usage};
-use crate::{AgentId, Event, EventId, QuestId, Refusal, Timestamp, World};
+use crate::{AgentId, EventId, QuestId, Timestamp};
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 use at::At;
+pub(crate) use charter::check_ward;
+pub use charter::{
+    Charter, Isolation, MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, Start, WardSpec,
+};
 pub use chore::MAX_FINDINGS;
 pub(crate) use chore::{merged, warded};
 pub(crate) use follow::follow;
 pub(crate) use human::{answered, due, queue_parked, retry};
+pub(crate) use life::{abandon, create, going, pause, resume, set_budget};
 pub use plan::{Context, Observable, Requirements, StepId, StepPlan, WorkPlan};
 pub(crate) use plan::{hand_in, phase, require};
 pub use signal::{SIGNAL_TOOL, Signal};
 pub(crate) use signal::{from_stream, give, of_tool};
 pub(crate) use slot::serve;
 
-/// The longest request, in bytes.
-pub const MAX_REQUEST_BYTES: usize = 256 << 10;
-/// How many agents of a quest may be at work at once.
-pub const MAX_SLOTS: u32 = 64;
 /// How often a red ward is mended before the step fails.
 pub const MAX_MENDINGS: u32 = 3;
 /// How often a step may go to another role before a person is asked.
@@ -56,72 +57,8 @@ pub const MAX_CONTINUATIONS: u32 = 20;
 pub const SIGNAL_GRACE_MS: u64 = 60_000;
 /// How often a crashed agent of a quest is resumed.
 pub const CRASH_RETRIES: u32 = 3;
-/// The shortest time for a ward.
-pub const MIN_WARD_MS: u64 = 1_000;
-/// The longest: a day.
-pub const MAX_WARD_MS: u64 = 24 * 3_600 * 1_000;
-/// The longest command of a ward, in bytes.
-pub const MAX_WARD_BYTES: usize = 4_096;
 /// How much of a step's past is kept at hand. The log has all of it.
 const KEPT_NOTES: usize = 50;
-
-/// What is decided when a quest begins, and stays so.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Charter {
-    /// What somebody wants.
-    pub request: String,
-    /// How many of its agents may be at work at once.
-    pub slots: u32,
-    /// How its agents are run.
-    pub spec: RunSpec,
-    #[serde(default)]
-    pub ward: Option<WardSpec>,
-    pub isolation: Isolation,
-    /// Whether a person has to agree to the plan before it is carried out.
-    #[serde(default)]
-    pub approve_plan: bool,
-    pub table: Table,
-}
-
-/// What is known of a quest when it begins, and what of it is done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Start {
-    /// Begin nothing until it is resumed.
-    pub hold: bool,
-    pub requirements: Option<Requirements>,
-    /// The plan, if it is made already.
-    pub steps: Vec<StepPlan>,
-    /// Steps that were done elsewhere, and what was said about them.
-    pub complete: Vec<(StepId, String)>,
-}
-
-/// The command that says whether the work is good.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct WardSpec {
-    pub command: String,
-    pub limit_ms: u64,
-    /// What it was guessed from, when nobody named it.
-    #[serde(default)]
-    pub guessed_from: Option<String>,
-}
-
-/// Where the work is done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    /// In the project itself.
-    None,
-    /// Each step in a git worktree of its own.
-    Worktree {
-        /// The folder that holds those of this quest.
-        base: String,
-        /// The part of a worktree that is the project, when it is not all of it.
-        within: Option<String>,
-    },
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quest {
@@ -507,149 +444,6 @@ impl Step {
             self.notes.pop_front();
         }
     }
-}
-
-impl Charter {
-    /// The folder that a step is worked on in; the project's root without.
-    pub fn folder(&self, step: &StepId, phase: Phase) -> Option<String> {
-        match &self.isolation {
-            Isolation::None => self.spec.folder.clone(),
-            Isolation::Worktree { base, within } => {
-                let within = within.as_ref().map(|within| format!("/{within}")).unwrap_or_default();
-                Some(match phase {
-                    Phase::Work => format!("{base}/steps/{step}{within}"),
-                    Phase::Requirements | Phase::Plan | Phase::Review => format!("{base}/trunk{within}"),
-                })
-            }
-        }
-    }
-
-    fn check(&self) -> Result<(), Refusal> {
-        let bytes = self.request.len();
-        if self.request.trim().is_empty() || bytes > MAX_REQUEST_BYTES {
-            return Err(Refusal::BadRequest { bytes });
-        }
-        if !(1..=MAX_SLOTS).contains(&self.slots) {
-            return Err(Refusal::SlotsOutOfRange { slots: self.slots });
-        }
-        if let Some(ward) = &self.ward {
-            check_ward(&ward.command)?;
-            if !(MIN_WARD_MS..=MAX_WARD_MS).contains(&ward.limit_ms) {
-                return Err(Refusal::WardOutOfRange { ms: ward.limit_ms });
-            }
-        }
-        self.table.check().map_err(|bad| Refusal::BadTable { why: bad.to_string() })?;
-        crate::run::check_spec(&self.spec)
-    }
-}
-
-pub(crate) fn check_ward(command: &str) -> Result<(), Refusal> {
-    match command.trim().is_empty() || command.len() > MAX_WARD_BYTES {
-        true => Err(Refusal::BadWard { bytes: command.len() }),
-        false => Ok(()),
-    }
-}
-
-/// Begins a quest, with what of it is known or done already.
-pub(crate) fn create(
-    world: &World,
-    quest: QuestId,
-    charter: &Charter,
-    budget: Option<Money>,
-    start: &Start,
-) -> Result<Vec<Event>, Refusal> {
-    if world.quest(quest).is_some() {
-        return Err(Refusal::QuestExists(quest));
-    }
-    charter.check()?;
-    if world.root().is_none() {
-        return Err(Refusal::NoRoot);
-    }
-    let Start { hold, requirements, steps, complete } = start;
-    if steps.is_empty() && charter.table.paths.plan.is_empty() {
-        return Err(Refusal::NoPlan(quest));
-    }
-    requirements.as_ref().map_or(Ok(()), plan::check_requirements)?;
-    plan::check(steps, requirements.as_ref())?;
-    plan::check_graph(&steps.iter().collect::<Vec<_>>())?;
-    let known = |step: &StepId| step.is_reserved() || steps.iter().any(|plan| plan.id == *step);
-    if let Some((step, _)) = complete.iter().find(|(step, _)| !known(step)) {
-        return Err(Refusal::UnknownStep { quest, step: step.clone() });
-    }
-    let completed = |step: StepId, summary: String| Event::StepCompleted { quest, step, summary };
-    let mut events = vec![Event::QuestCreated { quest, charter: Box::new(charter.clone()), budget }];
-    events.extend(hold.then_some(Event::QuestPaused { quest }));
-    events.extend(requirements.iter().map(|given| Event::RequirementsSet { quest, requirements: given.clone() }));
-    // Whoever knows what is wanted or by which steps need not be asked.
-    let is_clear = requirements.is_some() || !steps.is_empty();
-    if is_clear && !charter.table.paths.requirements.is_empty() {
-        events.push(completed(StepId::requirements(), "given from the start".into()));
-    }
-    if !steps.is_empty() {
-        events.push(Event::StepsPlanned { quest, steps: steps.clone(), by: None });
-    }
-    // Named twice, it was done once.
-    let done: BTreeMap<&StepId, &String> = complete.iter().map(|(step, summary)| (step, summary)).collect();
-    let said = |step: &StepId| done.get(step).map(|summary| completed(step.clone(), (*summary).clone()));
-    events.extend(steps.iter().filter_map(|plan| said(&plan.id)));
-    // A review is worth as much as what it has seen.
-    let all_done = !steps.is_empty() && steps.iter().all(|plan| done.contains_key(&plan.id));
-    if all_done && !charter.table.paths.review.is_empty() {
-        events.extend(said(&StepId::review()));
-    }
-    Ok(events)
-}
-
-/// A quest that is not over.
-pub(crate) fn going(world: &World, id: QuestId) -> Result<&Quest, Refusal> {
-    let quest = world.quest(id).ok_or(Refusal::UnknownQuest(id))?;
-    match quest.is_over() {
-        true => Err(Refusal::QuestOver { quest: id, state: quest.state.word() }),
-        false => Ok(quest),
-    }
-}
-
-/// Begins nothing more, and stops those at work. They go on when the quest does; nothing is marked as failed.
-pub(crate) fn pause(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
-    let quest = going(world, id)?;
-    if quest.state == QuestState::Paused {
-        return Err(Refusal::QuestPaused(id));
-    }
-    let stopped = stopped(world, quest, &crate::run::StopWhy::Paused);
-    Ok([Event::QuestPaused { quest: id }].into_iter().chain(stopped).collect())
-}
-
-pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
-    match going(world, id)?.state {
-        QuestState::Paused => Ok(vec![Event::QuestResumed { quest: id }]),
-        QuestState::Open | QuestState::Complete { .. } | QuestState::Abandoned { .. } => Err(Refusal::QuestOpen(id)),
-    }
-}
-
-/// Ends a quest for good, as it is.
-pub(crate) fn abandon(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
-    let quest = going(world, id)?;
-    let stopped = stopped(world, quest, &crate::run::StopWhy::Abandoned);
-    Ok([Event::QuestAbandoned { quest: id }].into_iter().chain(stopped).collect())
-}
-
-/// Sets the ceiling of a quest. What waited for it goes on when there is a slot.
-pub(crate) fn set_budget(world: &World, id: QuestId, limit: Option<Money>) -> Result<Vec<Event>, Refusal> {
-    let quest = going(world, id)?;
-    let affordable = limit.is_none_or(|limit| quest.spent.cost < limit);
-    let set = Event::QuestBudgetSet { quest: id, limit };
-    let resumed = if affordable { human::queue_broke(world, id, quest) } else { Vec::new() };
-    Ok([set].into_iter().chain(resumed).collect())
-}
-
-/// The events by which the agents of a quest are stopped that are at work or wait for a better moment.
-fn stopped<'a>(world: &'a World, quest: &'a Quest, why: &'a crate::run::StopWhy) -> impl Iterator<Item = Event> + 'a {
-    quest.steps.values().filter_map(Step::agent).flat_map(move |agent| {
-        let parked = world.run(agent).is_some_and(crate::run::Run::is_parked);
-        let keeps = parked && matches!(why, crate::run::StopWhy::Paused);
-        let events = if keeps { Ok(Vec::new()) } else { crate::run::stop(world, agent, why) };
-        events.unwrap_or_default()
-    })
 }
 
 /// The id of the next agent of a quest: as random as that of the quest, and different for each number. The core draws none.

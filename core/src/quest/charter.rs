@@ -1,0 +1,117 @@
+//! What is decided when a quest begins, and stays so.
+
+use super::{Requirements, StepId, StepPlan};
+use crate::Refusal;
+use crate::roles::{Phase, Table};
+use crate::run::RunSpec;
+use serde::{Deserialize, Serialize};
+
+/// The longest request, in bytes.
+pub const MAX_REQUEST_BYTES: usize = 256 << 10;
+/// How many agents of a quest may be at work at once.
+pub const MAX_SLOTS: u32 = 64;
+/// The shortest time for a ward.
+pub const MIN_WARD_MS: u64 = 1_000;
+/// The longest: a day.
+pub const MAX_WARD_MS: u64 = 24 * 3_600 * 1_000;
+/// The longest command of a ward, in bytes.
+pub const MAX_WARD_BYTES: usize = 4_096;
+
+/// What is decided when a quest begins, and stays so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Charter {
+    /// What somebody wants.
+    pub request: String,
+    /// How many of its agents may be at work at once.
+    pub slots: u32,
+    /// How its agents are run.
+    pub spec: RunSpec,
+    #[serde(default)]
+    pub ward: Option<WardSpec>,
+    pub isolation: Isolation,
+    /// Whether a person has to agree to the plan before it is carried out.
+    #[serde(default)]
+    pub approve_plan: bool,
+    pub table: Table,
+}
+
+/// What is known of a quest when it begins, and what of it is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Begin nothing until it is resumed.
+    pub hold: bool,
+    pub requirements: Option<Requirements>,
+    /// The plan, if it is made already.
+    pub steps: Vec<StepPlan>,
+    /// Steps that were done elsewhere, and what was said about them.
+    pub complete: Vec<(StepId, String)>,
+}
+
+/// The command that says whether the work is good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WardSpec {
+    pub command: String,
+    pub limit_ms: u64,
+    /// What it was guessed from, when nobody named it.
+    #[serde(default)]
+    pub guessed_from: Option<String>,
+}
+
+/// Where the work is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// In the project itself.
+    None,
+    /// Each step in a git worktree of its own.
+    Worktree {
+        /// The folder that holds those of this quest.
+        base: String,
+        /// The part of a worktree that is the project, when it is not all of it.
+        within: Option<String>,
+    },
+}
+
+impl Charter {
+    /// The folder that a step is worked on in; the project's root without.
+    pub fn folder(&self, step: &StepId, phase: Phase) -> Option<String> {
+        match &self.isolation {
+            Isolation::None => self.spec.folder.clone(),
+            Isolation::Worktree { base, within } => {
+                let within = within.as_ref().map(|within| format!("/{within}")).unwrap_or_default();
+                Some(match phase {
+                    Phase::Work => format!("{base}/steps/{step}{within}"),
+                    Phase::Requirements | Phase::Plan | Phase::Review => format!("{base}/trunk{within}"),
+                })
+            }
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        let bytes = self.request.len();
+        if self.request.trim().is_empty() || bytes > MAX_REQUEST_BYTES {
+            return Err(Refusal::BadRequest { bytes });
+        }
+        if !(1..=MAX_SLOTS).contains(&self.slots) {
+            return Err(Refusal::SlotsOutOfRange { slots: self.slots });
+        }
+        if let Some(ward) = &self.ward {
+            check_ward(&ward.command)?;
+            if !(MIN_WARD_MS..=MAX_WARD_MS).contains(&ward.limit_ms) {
+                return Err(Refusal::WardOutOfRange { ms: ward.limit_ms });
+            }
+        }
+        self.table.check().map_err(|bad| Refusal::BadTable { why: bad.to_string() })?;
+        crate::run::check_spec(&self.spec)
+    }
+}
+
+pub(crate) fn check_ward(command: &str) -> Result<(), Refusal> {
+    match command.trim().is_empty() || command.len() > MAX_WARD_BYTES {
+        true => Err(Refusal::BadWard { bytes: command.len() }),
+        false => Ok(()),
+    }
+}

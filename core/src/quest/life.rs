@@ -1,0 +1,109 @@
+//! The life of a quest as a person decides it: begun, paused, resumed, abandoned, given more to spend.
+
+use super::{Charter, Quest, QuestState, Start, Step, StepId, human, plan};
+use crate::run::{self, Run, StopWhy};
+use crate::usage::Money;
+use crate::{Event, QuestId, Refusal, World};
+use std::collections::BTreeMap;
+
+/// Begins a quest, with what of it is known or done already.
+pub(crate) fn create(
+    world: &World,
+    quest: QuestId,
+    charter: &Charter,
+    budget: Option<Money>,
+    start: &Start,
+) -> Result<Vec<Event>, Refusal> {
+    if world.quest(quest).is_some() {
+        return Err(Refusal::QuestExists(quest));
+    }
+    charter.check()?;
+    if world.root().is_none() {
+        return Err(Refusal::NoRoot);
+    }
+    let Start { hold, requirements, steps, complete } = start;
+    if steps.is_empty() && charter.table.paths.plan.is_empty() {
+        return Err(Refusal::NoPlan(quest));
+    }
+    requirements.as_ref().map_or(Ok(()), plan::check_requirements)?;
+    plan::check(steps, requirements.as_ref())?;
+    plan::check_graph(&steps.iter().collect::<Vec<_>>())?;
+    let known = |step: &StepId| step.is_reserved() || steps.iter().any(|plan| plan.id == *step);
+    if let Some((step, _)) = complete.iter().find(|(step, _)| !known(step)) {
+        return Err(Refusal::UnknownStep { quest, step: step.clone() });
+    }
+    let completed = |step: StepId, summary: String| Event::StepCompleted { quest, step, summary };
+    let mut events = vec![Event::QuestCreated { quest, charter: Box::new(charter.clone()), budget }];
+    events.extend(hold.then_some(Event::QuestPaused { quest }));
+    events.extend(requirements.iter().map(|given| Event::RequirementsSet { quest, requirements: given.clone() }));
+    // Whoever knows what is wanted or by which steps need not be asked.
+    let is_clear = requirements.is_some() || !steps.is_empty();
+    if is_clear && !charter.table.paths.requirements.is_empty() {
+        events.push(completed(StepId::requirements(), "given from the start".into()));
+    }
+    if !steps.is_empty() {
+        events.push(Event::StepsPlanned { quest, steps: steps.clone(), by: None });
+    }
+    // Named twice, it was done once.
+    let done: BTreeMap<&StepId, &String> = complete.iter().map(|(step, summary)| (step, summary)).collect();
+    let said = |step: &StepId| done.get(step).map(|summary| completed(step.clone(), (*summary).clone()));
+    events.extend(steps.iter().filter_map(|plan| said(&plan.id)));
+    // A review is worth as much as what it has seen.
+    let all_done = !steps.is_empty() && steps.iter().all(|plan| done.contains_key(&plan.id));
+    if all_done && !charter.table.paths.review.is_empty() {
+        events.extend(said(&StepId::review()));
+    }
+    Ok(events)
+}
+
+/// A quest that is not over.
+pub(crate) fn going(world: &World, id: QuestId) -> Result<&Quest, Refusal> {
+    let quest = world.quest(id).ok_or(Refusal::UnknownQuest(id))?;
+    match quest.is_over() {
+        true => Err(Refusal::QuestOver { quest: id, state: quest.state.word() }),
+        false => Ok(quest),
+    }
+}
+
+/// Begins nothing more, and stops those at work. They go on when the quest does; nothing is marked as failed.
+pub(crate) fn pause(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
+    let quest = going(world, id)?;
+    if quest.state == QuestState::Paused {
+        return Err(Refusal::QuestPaused(id));
+    }
+    let stopped = stopped(world, quest, &StopWhy::Paused);
+    Ok([Event::QuestPaused { quest: id }].into_iter().chain(stopped).collect())
+}
+
+pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
+    match going(world, id)?.state {
+        QuestState::Paused => Ok(vec![Event::QuestResumed { quest: id }]),
+        QuestState::Open | QuestState::Complete { .. } | QuestState::Abandoned { .. } => Err(Refusal::QuestOpen(id)),
+    }
+}
+
+/// Ends a quest for good, as it is.
+pub(crate) fn abandon(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
+    let quest = going(world, id)?;
+    let stopped = stopped(world, quest, &StopWhy::Abandoned);
+    Ok([Event::QuestAbandoned { quest: id }].into_iter().chain(stopped).collect())
+}
+
+/// Sets the ceiling of a quest. What waited for it goes on when there is a slot.
+pub(crate) fn set_budget(world: &World, id: QuestId, limit: Option<Money>) -> Result<Vec<Event>, Refusal> {
+    let quest = going(world, id)?;
+    let affordable = limit.is_none_or(|limit| quest.spent.cost < limit);
+    let set = Event::QuestBudgetSet { quest: id, limit };
+    let resumed = if affordable { human::queue_broke(world, id, quest) } else { Vec::new() };
+    Ok([set].into_iter().chain(resumed).collect())
+}
+
+/// The events by which the agents of a quest are stopped that are at work or wait for a better moment.
+fn stopped<'a>(world: &'a World, quest: &'a Quest, why: &'a StopWhy) -> impl Iterator<Item = Event> + 'a {
+    quest.steps.values().filter_map(Step::agent).flat_map(move |agent| {
+        let parked = world.run(agent).is_some_and(Run::is_parked);
+        let keeps = parked && matches!(why, StopWhy::Paused);
+        let events = if keeps { Ok(Vec::new()) } else { run::stop(world, agent, why) };
+        events.unwrap_or_default()
+    })
+}
