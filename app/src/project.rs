@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
@@ -74,7 +74,13 @@ impl Project {
 
     /// Makes this process the only daemon of the project, or says which one is.
     pub fn lock(&self) -> Result<Lock, Report> {
-        match self.try_lock()? {
+        let deadline = Instant::now() + HEIR_PATIENCE;
+        let mut lock = self.try_lock()?;
+        while lock.is_none() && self.daemon().is_some_and(|it| !lives(it.pid)) && Instant::now() < deadline {
+            std::thread::sleep(LOOKER_PAUSE);
+            lock = self.try_lock()?;
+        }
+        match lock {
             Some(lock) => Ok(lock),
             None => {
                 let who = self.daemon().map(|it| format!(" (pid {}, {})", it.pid, it.url)).unwrap_or_default();
@@ -200,9 +206,17 @@ impl Project {
     }
 }
 
+/// A daemon that is killed while it starts a process leaves its lock to that one, until it has become another program.
+const HEIR_PATIENCE: Duration = Duration::from_secs(1);
 const MAKE_ROOM: &str = "make the folder writable, or free some space";
 /// Whoever looks at the lock holds it for some microseconds.
 pub const LOOKER_PAUSE: Duration = Duration::from_millis(1);
+
+fn lives(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    // Somebody else's process is one, too.
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
 
 /// False when somebody else's lock is in the way.
 pub fn flock(file: &File, operation: FlockOperation) -> std::io::Result<bool> {
