@@ -19,7 +19,8 @@ const SIGNAL: &str =
     r#"{"mcp": {"tool": "signal-back", "arguments": {"signal": "complete", "stepId": "{{step}}", "summary": "done"}}}"#;
 
 /// One role for each step, and nothing else.
-const SETTINGS: &str = "harness = 'scripted'\n[quests.paths]\nrequirements = []\nplan = []\nwork = ['codeweaver']\nreview = []\n";
+const SETTINGS: &str =
+    "harness = 'scripted'\n[quests.paths]\nrequirements = []\nplan = []\nwork = ['codeweaver']\nreview = []\n";
 
 pub fn run(effort: Effort, table: &mut Table) {
     let folder = raw::folder();
