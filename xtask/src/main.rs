@@ -5,6 +5,7 @@ mod check;
 mod ci;
 mod command;
 mod postgres;
+mod rivals;
 mod test;
 
 use std::process::ExitCode;
@@ -14,7 +15,8 @@ The project's chores.
 
   cargo xtask test [ARGS]  all tests; installs what they need. ARGS go to `cargo test`
   cargo xtask check        format, clippy, licenses and sources of dependencies, advisories
-  cargo xtask ci           both, each part with its duration: what .ci/run runs";
+  cargo xtask ci           both, each part with its duration: what .ci/run runs
+  cargo xtask rivals [--quick]  durable steps of Restate and DBOS, to hold ours against: docs/performance.md";
 
 /// Why a chore did not succeed, in words for whoever asked for it.
 #[derive(Debug)]
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
             ("test", rest) => test::run(rest),
             ("check", []) => check::run(),
             ("ci", []) => ci::run(),
+            ("rivals", rest) => rivals::run(rest),
             ("help" | "--help" | "-h", _) => {
                 println!("{HELP}");
                 Ok(())

@@ -1,9 +1,9 @@
-//! PostgreSQL's programs, which the tests start in folders of their own. An existing cluster is never touched.
+//! PostgreSQL's programs, which the tests and the rivals start in folders of their own. An existing cluster is never touched.
 
 use crate::Failure;
 use crate::command::{run, succeeds};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Where Debian puts one folder for each version; its `bin` is not on the PATH.
@@ -14,23 +14,24 @@ const CLUSTER_POLICY: &str = "/etc/postgresql-common/createcluster.conf";
 
 /// Installs PostgreSQL when its programs are missing and we may, and says what to do when we may not.
 pub fn ensure() -> Result<(), Failure> {
-    if found() {
+    if bin().is_some() {
         return Ok(());
     }
     eprintln!("xtask: PostgreSQL's server programs are missing; installing them");
     install().map_err(|Failure(why)| {
         Failure(format!("{why}\nThe tests start a PostgreSQL of their own: install Debian's package `postgresql`"))
     })?;
-    match found() {
+    match bin().is_some() {
         true => Ok(()),
         false => Err(Failure(format!("PostgreSQL is installed, but {} are not found", PROGRAMS.join(" and ")))),
     }
 }
 
-fn found() -> bool {
+/// The folder of its programs.
+pub fn bin() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten().map(|version| version.path().join("bin"));
-    std::env::split_paths(&path).chain(versions).any(|folder| has_programs(&folder))
+    std::env::split_paths(&path).chain(versions).find(|folder| has_programs(folder))
 }
 
 fn has_programs(folder: &Path) -> bool {
