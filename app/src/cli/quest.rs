@@ -3,7 +3,7 @@
 mod show;
 pub mod watch;
 
-use super::wishes::Wishes;
+use super::wishes::Player;
 use super::{Context, accepted, asking, print_json, print_line, say, text_or_stdin, words_or_stdin};
 use crate::client::Client;
 use crate::client::paths::{quest_path, step_path};
@@ -119,12 +119,12 @@ struct New {
     #[arg(long)]
     approve_plan: bool,
 
-    /// A file with the steps, as JSON, instead of having them planned: [{"id", "name", "description", "depends_on": […], …}]
+    /// A file with the steps, as JSON, instead of having them planned: [{"id", "name", "description", "dependsOn": […], …}]
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
 
     #[command(flatten)]
-    with: Wishes,
+    with: Player,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -194,7 +194,7 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
     let body = json!({
         "request": request, "slots": new.slots, "ward": new.ward, "isolation": isolation, "budget": new.budget,
         "approve_plan": new.approve_plan.then_some(true), "hold": !new.run, "steps": steps,
-        "with": new.with.as_json(context)?,
+        "with": new.with.as_json()?,
     });
     let made: Value = asking(async { Client::reach(&context.project).await?.post("/api/quests", &body).await })?;
     let id = made["id"].as_str().unwrap_or_default();

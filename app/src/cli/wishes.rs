@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 const STALL_SECONDS: RangeInclusive<u64> = MIN_STALL_MS / 1_000..=MAX_STALL_MS / 1_000;
 
-/// How a run differs from what is usual here.
+/// Which program plays an agent, and how.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Wishes {
+pub struct Player {
     /// The program that plays the agent: claude or scripted [default: the setting `harness`]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
@@ -19,13 +19,24 @@ pub struct Wishes {
     #[arg(long)]
     model: Option<String>,
 
-    /// The folder to work in, relative to the project's root
-    #[arg(long, value_name = "FOLDER")]
-    folder: Option<String>,
-
     /// For the scripted harness: a script, or a folder of scripts of which it takes one
     #[arg(long, value_name = "PATH")]
     script: Option<String>,
+
+    /// Silence that counts as stuck, in seconds [default: the setting `stall_ms`]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(STALL_SECONDS))]
+    stall: Option<u64>,
+}
+
+/// How a run differs from what is usual here.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Wishes {
+    #[command(flatten)]
+    player: Player,
+
+    /// The folder to work in, relative to the project's root
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<String>,
 
     /// Wait for further messages after a turn, instead of ending
     #[arg(long)]
@@ -34,21 +45,11 @@ pub struct Wishes {
     /// How often a crashed process is resumed [default: the setting `retries`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
     retries: Option<u32>,
-
-    /// Silence that counts as stuck, in seconds [default: the setting `stall_ms`]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(STALL_SECONDS))]
-    stall: Option<u64>,
 }
 
-impl Wishes {
+impl Player {
     /// What is not there is better told now than found in the crash of a process. The daemon is on the same machine.
-    pub fn as_json(&self, context: &Context) -> Result<serde_json::Value, Report> {
-        if let Some(folder) = self.folder.as_ref().map(|folder| context.project.root().join(folder))
-            && !folder.is_dir()
-        {
-            let there = format!("there is no folder {}", folder.display());
-            return Err(Report::new(Code::Usage, there).hint("--folder is relative to the project's root"));
-        }
+    pub fn as_json(&self) -> Result<serde_json::Value, Report> {
         // A path is meant from where the command is given, and the daemon is elsewhere.
         let absolute = |script: &String| std::path::absolute(script).unwrap_or_else(|_| PathBuf::from(script));
         let script = self.script.as_ref().map(absolute);
@@ -57,9 +58,25 @@ impl Wishes {
             return Err(Report::new(Code::Usage, there).hint("--script is relative to the current folder"));
         }
         Ok(serde_json::json!({
-            "harness": self.harness, "model": self.model, "folder": self.folder, "script": script,
-            "stays": self.stay.then_some(true), "retries": self.retries,
+            "harness": self.harness, "model": self.model, "script": script,
             "stall_ms": self.stall.map(|seconds| seconds * 1_000),
         }))
+    }
+}
+
+impl Wishes {
+    /// The same for a whole run.
+    pub fn as_json(&self, context: &Context) -> Result<serde_json::Value, Report> {
+        if let Some(folder) = self.folder.as_ref().map(|folder| context.project.root().join(folder))
+            && !folder.is_dir()
+        {
+            let there = format!("there is no folder {}", folder.display());
+            return Err(Report::new(Code::Usage, there).hint("--folder is relative to the project's root"));
+        }
+        let mut wishes = self.player.as_json()?;
+        wishes["folder"] = self.folder.as_deref().into();
+        wishes["stays"] = self.stay.then_some(true).into();
+        wishes["retries"] = self.retries.into();
+        Ok(wishes)
     }
 }

@@ -80,11 +80,11 @@ pub struct StepPlan {
     pub name: String,
     #[serde(default)]
     pub description: String,
-    #[serde(default)]
+    #[serde(default, alias = "dependsOn")]
     pub depends_on: Vec<StepId>,
-    #[serde(default)]
+    #[serde(default, alias = "filesToCreate")]
     pub files_to_create: Vec<String>,
-    #[serde(default)]
+    #[serde(default, alias = "filesToModify")]
     pub files_to_modify: Vec<String>,
     /// The observables that hold when it is complete.
     #[serde(default)]
