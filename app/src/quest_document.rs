@@ -105,7 +105,7 @@ pub struct HandDocument {
 impl QuestDocument {
     pub fn of(world: &World, id: QuestId) -> Option<Self> {
         let (quest, charter) = (world.quest(id)?, world.charter(id)?);
-        let mut steps: Vec<(&StepId, &Step)> = quest.steps.iter().collect();
+        let mut steps: Vec<(&StepId, &Step)> = quest.steps.iter().map(|(id, step)| (id, step.as_ref())).collect();
         steps.sort_by_key(|(_, step)| (step.phase, step.number));
         let (state, ended) = match quest.state {
             QuestState::Open => (QuestWord::Open, None),

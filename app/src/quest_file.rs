@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::time::Instant;
 
+/// A file is written at most so often; the last state is always written. A large quest in a hurry changes hundreds of times a second.
+const PACE: Duration = Duration::from_millis(50);
 /// How long to wait before a log that could not be read is followed again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -38,16 +41,25 @@ pub async fn keep(project: Project, handle: Handle) {
         });
         let Ok(known) = written.await else { return };
         shown = known;
-        match follower.next_page().await {
-            Ok(page) => {
-                let world = handle.view();
-                changed.extend(page.events().filter_map(|(at, json)| Some((quest_of(&world, &json)?, at))));
+        // The next change, and what comes with it.
+        let due = Instant::now() + PACE;
+        let mut next = follower.next_page().await;
+        loop {
+            match next {
+                Ok(page) => {
+                    let world = handle.view();
+                    changed.extend(page.events().filter_map(|(at, json)| Some((quest_of(&world, &json)?, at))));
+                }
+                Err(FollowError::Stopped) => return,
+                Err(FollowError::Store(error)) => {
+                    tracing::warn!(%error, "the log cannot be followed; quest.json files are behind");
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
             }
-            Err(FollowError::Stopped) => return,
-            Err(FollowError::Store(error)) => {
-                tracing::warn!(%error, "the log cannot be followed; quest.json files are behind");
-                tokio::time::sleep(RETRY_PAUSE).await;
-            }
+            next = match tokio::time::timeout_at(due, follower.next_page()).await {
+                Ok(page) => page,
+                Err(_) => break,
+            };
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::usage::{Money, Usage};
 use crate::{AgentId, EventId, QuestId, Timestamp};
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 use at::At;
 pub(crate) use charter::check_ward;
@@ -67,7 +68,7 @@ pub struct Quest {
     pub ward: Option<WardSpec>,
     /// What the steps are to do. Beside their states, because it does not change with them.
     pub plans: OrdMap<StepId, StepPlan>,
-    pub steps: OrdMap<StepId, Step>,
+    pub steps: OrdMap<StepId, Arc<Step>>,
     /// Who depends on a step.
     pub dependents: OrdMap<StepId, OrdSet<StepId>>,
     /// What waits for a slot: first what was begun, then in the order in which it became possible.
@@ -358,7 +359,11 @@ pub enum ChoreKind {
 
 impl Quest {
     pub fn step(&self, id: &StepId) -> Option<&Step> {
-        self.steps.get(id)
+        self.steps.get(id).map(Arc::as_ref)
+    }
+
+    pub(crate) fn step_mut(&mut self, id: &StepId) -> Option<&mut Step> {
+        self.steps.get_mut(id).map(Arc::make_mut)
     }
 
     pub fn is_over(&self) -> bool {
@@ -380,7 +385,7 @@ impl Quest {
     /// Whether everything is done.
     pub(crate) fn is_done(&self) -> bool {
         let done = |step: &Step| matches!(step.state, StepState::Complete { .. });
-        self.state == QuestState::Open && self.open == 0 && self.steps.get(&StepId::review()).is_some_and(done)
+        self.state == QuestState::Open && self.open == 0 && self.step(&StepId::review()).is_some_and(done)
     }
 }
 

@@ -2,7 +2,8 @@
 //! written.
 //!
 //! The maps are persistent: a clone costs a few counters, so a tentative world can be thrown away when an append fails, and
-//! a reader can keep one as long as it likes.
+//! a reader can keep one as long as it likes. What is large and changes often is behind a counter of its own: whoever changes one value
+//! copies its neighbours in the tree, too.
 
 mod agents;
 mod mailboxes;
@@ -22,6 +23,7 @@ use crate::usage::{Money, Usage};
 use crate::{Address, AgentId, Event, EventId, QuestId, Record, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct World {
@@ -40,7 +42,7 @@ pub struct World {
     /// Parents whose tools are done and whose fork waited for that.
     ready_forks: OrdSet<AgentId>,
     /// The last run of each agent that was ever run.
-    runs: OrdMap<AgentId, Run>,
+    runs: OrdMap<AgentId, Arc<Run>>,
     /// What such agents keep between their runs.
     seats: OrdMap<AgentId, Seat>,
     /// Whose each conversation in a harness is or was, so that none is adopted that has an agent.
@@ -61,7 +63,7 @@ pub struct World {
     questions: OrdMap<EventId, Question>,
     /// Questions whose answer nobody needs any more.
     moot: OrdSet<EventId>,
-    quests: OrdMap<QuestId, Quest>,
+    quests: OrdMap<QuestId, Arc<Quest>>,
     /// What each quest was begun with. Beside the quests, because it does not change with them.
     charters: OrdMap<QuestId, Charter>,
     /// What agents were made for.
@@ -173,11 +175,11 @@ impl World {
 
     /// The last run of an agent.
     pub fn run(&self, agent: AgentId) -> Option<&Run> {
-        self.runs.get(&agent)
+        self.runs.get(&agent).map(Arc::as_ref)
     }
 
     pub fn runs(&self) -> impl Iterator<Item = (AgentId, &Run)> {
-        self.runs.iter().map(|(id, run)| (*id, run))
+        self.runs.iter().map(|(id, run)| (*id, run.as_ref()))
     }
 
     pub fn seat(&self, agent: AgentId) -> Option<&Seat> {
@@ -235,7 +237,7 @@ impl World {
         }
         self.starting.iter().find_map(|agent| {
             let over = budget::over(self, *agent, Usage::default(), now)?;
-            Some((*agent, self.runs.get(agent)?, over))
+            Some((*agent, self.run(*agent)?, over))
         })
     }
 
@@ -250,11 +252,11 @@ impl World {
     }
 
     pub fn quest(&self, id: QuestId) -> Option<&Quest> {
-        self.quests.get(&id)
+        self.quests.get(&id).map(Arc::as_ref)
     }
 
     pub fn quests(&self) -> impl Iterator<Item = (QuestId, &Quest)> {
-        self.quests.iter().map(|(id, quest)| (*id, quest))
+        self.quests.iter().map(|(id, quest)| (*id, quest.as_ref()))
     }
 
     /// What a quest was begun with.

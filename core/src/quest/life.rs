@@ -1,6 +1,6 @@
 //! The life of a quest as a person decides it: begun, paused, resumed, abandoned, given more to spend.
 
-use super::{Charter, Quest, QuestState, Start, Step, StepId, human, plan};
+use super::{Charter, Quest, QuestState, Start, StepId, human, plan};
 use crate::run::{self, Run, StopWhy};
 use crate::usage::Money;
 use crate::{Event, QuestId, Refusal, World};
@@ -100,7 +100,7 @@ pub(crate) fn set_budget(world: &World, id: QuestId, limit: Option<Money>) -> Re
 
 /// The events by which the agents of a quest are stopped that are at work or wait for a better moment.
 fn stopped<'a>(world: &'a World, quest: &'a Quest, why: &'a StopWhy) -> impl Iterator<Item = Event> + 'a {
-    quest.steps.values().filter_map(Step::agent).flat_map(move |agent| {
+    quest.steps.values().filter_map(|step| step.agent()).flat_map(move |agent| {
         let parked = world.run(agent).is_some_and(Run::is_parked);
         let keeps = parked && matches!(why, StopWhy::Paused);
         let events = if keeps { Ok(Vec::new()) } else { run::stop(world, agent, why) };

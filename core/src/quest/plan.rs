@@ -7,6 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// The longest name of a step, in bytes: it becomes part of paths and branches.
 pub const MAX_STEP_ID_BYTES: usize = 64;
@@ -21,7 +22,7 @@ pub const MAX_ENTRIES: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String))]
 #[serde(transparent)]
-pub struct StepId(String);
+pub struct StepId(Arc<str>);
 
 impl StepId {
     /// The step that finds out what is wanted.
@@ -54,7 +55,7 @@ impl std::str::FromStr for StepId {
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
         match roles::is_name(text, MAX_STEP_ID_BYTES) {
-            true => Ok(Self(text.to_owned())),
+            true => Ok(Self(text.into())),
             false => Err(Refusal::BadStepId { id: text.chars().take(MAX_STEP_ID_BYTES).collect() }),
         }
     }

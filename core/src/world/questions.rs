@@ -4,6 +4,7 @@ use super::{Impossible, World};
 use crate::ask::{About, Question};
 use crate::usage::Money;
 use crate::{AgentId, EventId, Timestamp};
+use std::sync::Arc;
 
 impl World {
     pub(super) fn question_asked(
@@ -19,7 +20,11 @@ impl World {
             self.step_question(agent, Some(at));
             return Ok(());
         }
-        let run = self.runs.get_mut(&agent).ok_or(Impossible::Agent { at, agent, why: "was never run" })?;
+        let run = self.runs.get_mut(&agent).map(Arc::make_mut).ok_or(Impossible::Agent {
+            at,
+            agent,
+            why: "was never run",
+        })?;
         // One that was silent before it began may turn out not to be affordable: that is what there is to answer now.
         let before = run.question.replace(at);
         self.moot.extend(before);
@@ -47,7 +52,7 @@ impl World {
         if let About::Step { .. } = asked.about {
             self.step_question(asked.agent, None);
         }
-        if let Some(run) = self.runs.get_mut(&asked.agent) {
+        if let Some(run) = self.runs.get_mut(&asked.agent).map(Arc::make_mut) {
             run.question.take_if(|open| *open == question);
         }
         Ok(asked)

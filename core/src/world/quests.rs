@@ -9,10 +9,11 @@ use crate::quest::{
     Step, StepId, StepPlan, StepState, WardSpec, Work, phase,
 };
 use crate::roles::Phase;
-use crate::run::{Fence, Run, RunState};
+use crate::run::{Fence, RunState};
 use crate::usage::{Money, Usage};
 use crate::{AgentId, EventId, QuestId, Timestamp};
 use imbl::{OrdMap, OrdSet, Vector};
+use std::sync::Arc;
 
 /// How many of those who worked on a step are kept at hand.
 const KEPT_HANDS: usize = 100;
@@ -48,10 +49,10 @@ impl World {
             version: at,
         };
         for (number, step) in [StepId::requirements(), StepId::plan(), StepId::review()].into_iter().enumerate() {
-            quest.steps.insert(step.clone(), new_step(phase(&step), number, ts));
+            quest.steps.insert(step.clone(), Arc::new(new_step(phase(&step), number, ts)));
         }
         self.charters.insert(id, charter.clone());
-        self.quests.insert(id, quest);
+        self.quests.insert(id, Arc::new(quest));
         self.change_quest(at, ts, id, |quest, charter| {
             quest.proceed(charter, at, ts);
             Ok(())
@@ -73,14 +74,14 @@ impl World {
             quest.state = state;
             for step in quest.working.clone() {
                 if let Some(StepState::Running(Work::Agent { recalled, .. })) =
-                    quest.steps.get_mut(&step).map(|step| &mut step.state)
+                    quest.step_mut(&step).map(|step| &mut step.state)
                 {
                     *recalled |= state == QuestState::Paused;
                 }
             }
             if quest.is_over() {
                 moot.extend(quest.steps.values().filter_map(|step| step.question));
-                agents.extend(quest.steps.values().filter_map(Step::agent));
+                agents.extend(quest.steps.values().filter_map(|step| step.agent()));
             }
             Ok(())
         })?;
@@ -155,7 +156,7 @@ impl World {
             for step in &gone {
                 quest.forget(step);
             }
-            if let Some(step) = quest.steps.get_mut(&own).filter(|step| step.phase == Phase::Work) {
+            if let Some(step) = quest.step_mut(&own).filter(|step| step.phase == Phase::Work) {
                 step.dropped = left_out;
                 step.waits_for = 0;
                 quest.plans.remove(&own);
@@ -168,13 +169,13 @@ impl World {
                 }
                 quest.plans.insert(step.clone(), plan.clone());
                 if !quest.steps.contains_key(step) {
-                    quest.steps.insert(step.clone(), new_step(Phase::Work, next + number, ts));
+                    quest.steps.insert(step.clone(), Arc::new(new_step(Phase::Work, next + number, ts)));
                     quest.open += 1;
                 }
             }
             // With steps from the start there is nothing to plan.
             if by.is_none() {
-                let plan = quest.steps.get_mut(&StepId::plan()).ok_or("had no plan")?;
+                let plan = quest.step_mut(&StepId::plan()).ok_or("had no plan")?;
                 plan.state = StepState::Complete { summary: "given from the start".into(), at: ts };
                 quest.shelve(&StepId::plan(), at);
             }
@@ -399,7 +400,7 @@ impl World {
         self.change_quest(at, ts, id, |quest, charter| {
             quest.open -= u32::from(phase(step) == Phase::Work);
             for dependent in quest.dependents.get(step).cloned().unwrap_or_default() {
-                if let Some(waiting) = quest.steps.get_mut(&dependent) {
+                if let Some(waiting) = quest.step_mut(&dependent) {
                     waiting.waits_for = waiting.waits_for.saturating_sub(1);
                 }
                 quest.enqueue_if_ready(&dependent, charter, at, ts);
@@ -439,7 +440,9 @@ impl World {
     /// A question about a step is open, or not any more.
     pub(super) fn step_question(&mut self, agent: AgentId, question: Option<EventId>) {
         let Some(errand) = self.errands.get(&agent) else { return };
-        if let Some(step) = self.quests.get_mut(&errand.quest).and_then(|quest| quest.steps.get_mut(&errand.step)) {
+        if let Some(step) =
+            self.quests.get_mut(&errand.quest).and_then(|quest| Arc::make_mut(quest).step_mut(&errand.step))
+        {
             step.question = question;
         }
     }
@@ -448,7 +451,7 @@ impl World {
     pub(super) fn quest_spent(&mut self, agent: AgentId, spent: Usage) {
         let Some(errand) = self.errands.get(&agent) else { return };
         if let Some(quest) = self.quests.get_mut(&errand.quest) {
-            quest.spent += spent;
+            Arc::make_mut(quest).spent += spent;
         }
     }
 
@@ -468,9 +471,9 @@ impl World {
     pub(super) fn stir(&mut self, agent: AgentId) {
         let Some(errand) = self.errands.get(&agent) else { return };
         let quest = self.quests.get(&errand.quest).filter(|quest| !quest.is_over());
-        let step = quest.and_then(|quest| quest.steps.get(&errand.step));
-        let run = self.runs.get(&agent);
-        let (ended, parked) = (run.is_some_and(|run| !run.is_open()), run.is_some_and(Run::is_parked));
+        let step = quest.and_then(|quest| quest.step(&errand.step));
+        let run = self.run(agent);
+        let (ended, parked) = (run.is_some_and(|run| !run.is_open()), run.is_some_and(|run| run.is_parked()));
         let stirs = |step: &Step| {
             let works = matches!(step.state, StepState::Running(_));
             step.agent() == Some(agent) && (ended || (parked && works))
@@ -494,7 +497,7 @@ impl World {
         let mut agents = [None, None];
         let mut chore = None;
         self.change_quest(at, ts, id, |quest, _| {
-            let step = quest.steps.get_mut(step_id).ok_or("had no such step")?;
+            let step = quest.step_mut(step_id).ok_or("had no such step")?;
             agents[0] = step.agent();
             change(step)?;
             step.since = ts;
@@ -524,7 +527,7 @@ impl World {
         change: impl FnOnce(&mut Quest, &Charter) -> Result<(), &'static str>,
     ) -> Result<(), Impossible> {
         let impossible = |why| Impossible::Quest { at, quest: id, why };
-        let (Some(quest), Some(charter)) = (self.quests.get_mut(&id), self.charters.get(&id)) else {
+        let (Some(quest), Some(charter)) = (self.quests.get_mut(&id).map(Arc::make_mut), self.charters.get(&id)) else {
             return Err(impossible("did not exist"));
         };
         change(quest, charter).map_err(impossible)?;

@@ -10,6 +10,7 @@ use crate::usage::{Meter, Usage};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
 use crate::{budget, quest};
 use imbl::Vector;
+use std::sync::Arc;
 
 /// How many answers to calls can be asked for again: no agent waits for more at once.
 const KEPT_ANSWERS: usize = 64;
@@ -42,7 +43,7 @@ impl World {
         spec: &RunSpec,
     ) -> Result<(), Impossible> {
         self.change_living(at, agent, |_| {})?;
-        let last = self.runs.get(&agent);
+        let last = self.run(agent);
         if last.is_some_and(Run::is_open) {
             return Err(Impossible::Agent { at, agent, why: "was running" });
         }
@@ -76,7 +77,7 @@ impl World {
             meter: Meter::New,
             spent: Usage::default(),
         };
-        self.runs.insert(agent, requested);
+        self.runs.insert(agent, Arc::new(requested));
         let seat = self.seats.entry(agent).or_default();
         seat.talk.take_if(|talk| talk.harness != spec.harness || talk.host != spec.host);
         seat.prepare(at);
@@ -250,7 +251,7 @@ impl World {
     /// What a process says of its signal in its own stream, in case that its tools cannot pass it on.
     pub(super) fn note_tool_call(&mut self, agent: AgentId, content: &str) {
         let owes = |run: &Run| run.spec.signals && run.is_open();
-        if !self.runs.get(&agent).is_some_and(owes) || !content.contains(quest::SIGNAL_TOOL) {
+        if !self.run(agent).is_some_and(owes) || !content.contains(quest::SIGNAL_TOOL) {
             return;
         }
         let call: Option<serde_json::Value> = serde_json::from_str(content).ok();
@@ -444,7 +445,7 @@ impl World {
 
     /// Changes what an agent keeps that is or was run or has a conversation, and its last run, if there was one.
     fn change_seat(&mut self, agent: AgentId, change: impl FnOnce(Option<&mut Run>, &mut Seat)) {
-        match (self.runs.get_mut(&agent), self.seats.get_mut(&agent)) {
+        match (self.runs.get_mut(&agent).map(Arc::make_mut), self.seats.get_mut(&agent)) {
             (_, None) => {}
             (None, Some(seat)) => change(None, seat),
             (Some(run), Some(seat)) => {

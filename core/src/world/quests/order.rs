@@ -58,7 +58,7 @@ impl Quest {
             plan.is_some_and(|plan| matches!(plan.state, StepState::Complete { .. }))
         };
         let may = planned(self) || phase(id) != Phase::Work;
-        let Some(step) = self.steps.get_mut(id).filter(|step| may && step.waits_for == 0) else { return };
+        let Some(step) = self.step_mut(id).filter(|step| may && step.waits_for == 0) else { return };
         if step.state != StepState::Pending {
             return;
         }
@@ -80,7 +80,7 @@ impl Quest {
         let mut behind = self.dependents.get(failed).cloned().unwrap_or_default();
         let mut seen = OrdSet::new();
         while let Some(id) = behind.remove_min() {
-            let Some(step) = self.steps.get_mut(&id).filter(|step| step.state != StepState::Blocked) else { continue };
+            let Some(step) = self.step_mut(&id).filter(|step| step.state != StepState::Blocked) else { continue };
             if step.state == StepState::Pending {
                 step.state = StepState::Blocked;
                 step.since = ts;
@@ -103,7 +103,7 @@ impl Quest {
         let failed: Vec<StepId> =
             self.steps.iter().filter(|(_, step)| failed(step)).map(|(id, _)| id.clone()).collect();
         for id in self.plans.keys().cloned().collect::<Vec<_>>() {
-            if let Some(step) = self.steps.get_mut(&id).filter(|step| step.state == StepState::Blocked) {
+            if let Some(step) = self.step_mut(&id).filter(|step| step.state == StepState::Blocked) {
                 step.state = StepState::Pending;
             }
         }
@@ -127,7 +127,7 @@ impl Quest {
             }
         }
         for (id, count) in waits {
-            if let Some(step) = self.steps.get_mut(&id) {
+            if let Some(step) = self.step_mut(&id) {
                 step.waits_for = u32::try_from(count).unwrap_or(u32::MAX);
             }
             self.shelve(&id, at);
