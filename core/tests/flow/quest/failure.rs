@@ -63,6 +63,17 @@ fn a_parked_agent_waits_for_a_slot_when_its_time_has_come() {
 }
 
 #[test]
+fn whoever_waits_for_a_slot_after_a_limit_ends_with_its_quest() {
+    let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
+    let agent = it.agent("a");
+    it.leaves("a", refused(529));
+    it.later(15_000);
+    assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));
+    it.must(Command::AbandonQuest { quest: Q });
+    assert!(!it.run(agent).is_open(), "nobody would ever end it");
+}
+
+#[test]
 fn one_that_has_run_out_of_room_is_followed_by_a_fresh_one() {
     let mut it = smithy(charter(), &[("a", &[])]);
     let agent = it.agent("a");
