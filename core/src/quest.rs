@@ -80,6 +80,8 @@ pub struct Quest {
     pub open: u32,
     /// How many agents were made for it.
     pub agents: u32,
+    /// How many wards and merges those steps had that were dropped. One that gets such a name counts on: a ward is found by its number.
+    pub past_chores: OrdMap<StepId, u32>,
     pub budget: Option<Money>,
     pub spent: Usage,
     pub created: Timestamp,

@@ -1,7 +1,7 @@
 //! Plans: what is refused, in which order steps begin, and what becomes of them when there is another plan.
 
 use super::words::*;
-use hatchery_core::quest::{Status, StepPlan};
+use hatchery_core::quest::{Status, StepPlan, StepState, Work};
 use hatchery_core::{AgentId, Command, Event, Exit};
 
 /// A smith has asked for a planner, who is at work on the smith's step.
@@ -148,4 +148,24 @@ fn nothing_is_complete_before_what_it_depends_on() {
     it.plays("b", complete());
     it.plays("a", complete());
     assert_eq!(it.state(), "complete");
+}
+
+/// A ward is found by its number: what was said of the step that is gone must not count for another one.
+#[test]
+fn a_step_with_the_name_of_a_dropped_one_has_wards_of_its_own() {
+    let mut it = smithy(warded(), &[("a", &[]), ("b", &[])]);
+    it.plays("a", complete());
+    it.ward("a", red(&["error"]));
+    it.plays("a", calls("planner", false));
+    let planner = it.start("a");
+    hand_in(&mut it, planner, &[planned("c", &[])]).expect("a good plan");
+    is_done(&mut it, planner, "a");
+    assert!(!it.has("a"));
+    it.plays("b", calls("planner", false));
+    let planner = it.start("b");
+    hand_in(&mut it, planner, &[planned("a", &[]), planned("b", &[])]).expect("a good plan");
+    is_done(&mut it, planner, "b");
+    it.restarted();
+    it.plays("a", complete());
+    assert_eq!(it.step("a").state, StepState::Running(Work::Ward(2)));
 }
