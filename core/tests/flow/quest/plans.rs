@@ -126,6 +126,16 @@ fn a_plan_promises_only_what_is_required() {
     hand_in(&mut it, planner, &[promised("dry-feet")]).expect("that is required");
 }
 
+/// `plan-steps` and quest.json have the one, the API has the other: what is said in either must not get lost.
+#[test]
+fn a_plan_is_read_in_both_spellings() {
+    let read = |text: &str| serde_json::from_str::<StepPlan>(text).expect("a step");
+    let one = read(r#"{"id":"b","name":"B","depends_on":["a"],"files_to_create":["c"],"files_to_modify":["d"]}"#);
+    let other = read(r#"{"id":"b","name":"B","dependsOn":["a"],"filesToCreate":["c"],"filesToModify":["d"]}"#);
+    assert_eq!(one, other);
+    assert_eq!(one.depends_on, [id("a")]);
+}
+
 #[test]
 fn a_role_that_plans_and_works_comes_to_an_end() {
     let mut alone = alone(charter());
