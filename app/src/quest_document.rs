@@ -157,6 +157,8 @@ impl StepDocument {
             role: hand.role.clone(),
             session: session(hand.agent),
         };
+        // Its agent may be asked about, too: it is silent, or its money is used up.
+        let of_run = || world.run(step.agent()?)?.question;
         let of_plan = |list: fn(&StepPlan) -> Vec<String>| plan.map(list).unwrap_or_default();
         Self {
             id: id.clone(),
@@ -170,7 +172,7 @@ impl StepDocument {
             status: step.status(),
             doing: doing(world, step),
             agent: step.agent(),
-            question: step.question,
+            question: step.question.or_else(of_run),
             since: step.since,
             attempts: step.attempts,
             agents: step.hands.iter().map(hand).collect(),
