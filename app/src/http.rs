@@ -23,7 +23,7 @@ pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use mail::{MailList, Waited};
-pub use questions::{BudgetList, QuestionList};
+pub use questions::{BudgetList, QuestionList, QuestionView};
 pub use quests::{QuestLine, QuestList};
 pub use runs::{Habits, RunList, RunPhase, RunView, UsageView, WhyView};
 pub use server::{Limits, serve};

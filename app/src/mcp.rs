@@ -146,6 +146,7 @@ impl Server {
     }
 
     async fn call(&self, tool: &Tool, given: JsonObject) -> Result<Answer, Trouble> {
+        let given = arguments::with_usual_names(tool, given);
         arguments::check(tool, &given).map_err(Trouble)?;
         match tool.name.as_ref() {
             Fork::NAME => self.fork(read(given)?).await,

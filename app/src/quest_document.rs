@@ -157,6 +157,8 @@ impl StepDocument {
             role: hand.role.clone(),
             session: session(hand.agent),
         };
+        // Its agent may be asked about, too: it is silent, or its money is used up.
+        let of_run = || world.run(step.agent()?)?.question;
         let of_plan = |list: fn(&StepPlan) -> Vec<String>| plan.map(list).unwrap_or_default();
         Self {
             id: id.clone(),
@@ -167,10 +169,10 @@ impl StepDocument {
             files_to_create: of_plan(|plan| plan.files_to_create.clone()),
             files_to_modify: of_plan(|plan| plan.files_to_modify.clone()),
             observables: of_plan(|plan| plan.observables.clone()),
-            status: step.status(),
-            doing: doing(world, step),
+            status: status(quest, step),
+            doing: doing(world, step).filter(|_| status(quest, step) == step.status()),
             agent: step.agent(),
-            question: step.question,
+            question: step.question.or_else(of_run),
             since: step.since,
             attempts: step.attempts,
             agents: step.hands.iter().map(hand).collect(),
@@ -181,6 +183,15 @@ impl StepDocument {
             .filter(|summary| !summary.is_empty()),
             history: step.notes.iter().cloned().collect(),
         }
+    }
+}
+
+/// What was under way when its quest was abandoned is not any more.
+fn status(quest: &Quest, step: &Step) -> Status {
+    match step.status() {
+        lasting @ (Status::Complete | Status::Failed | Status::Blocked) => lasting,
+        _ if quest.is_over() => Status::Pending,
+        now => now,
     }
 }
 

@@ -64,7 +64,7 @@ pub async fn keep(project: Project, handle: Handle) {
     }
 }
 
-/// The quest that an event changes as people see it: its own, or that of an agent whose run shows in it.
+/// The quest that an event changes as people see it: its own, or that of an agent whose run or whose question shows in it.
 fn quest_of(world: &World, event: &[u8]) -> Option<QuestId> {
     let text = std::str::from_utf8(event).ok()?;
     let after = |mark: &str| text.split_once(mark)?.1.split_once('"').map(|(word, _)| word);
@@ -72,7 +72,7 @@ fn quest_of(world: &World, event: &[u8]) -> Option<QuestId> {
         return quest.parse().ok();
     }
     let kind = after(TYPE)?;
-    let shows = kind.starts_with("run_") || kind == "turn_ended";
+    let shows = kind.starts_with("run_") || kind.starts_with("question_") || kind == "turn_ended";
     let agent = after(AGENT).filter(|_| shows)?.parse().ok()?;
     world.errand(agent).map(|errand| errand.quest)
 }

@@ -82,9 +82,12 @@ pub fn imported(
         approve_plan: document.approve_plan,
         table,
     };
+    // What was not done is done anew: a plan that nobody has agreed to is none.
+    let undone = |phase| document.steps.iter().any(|step| step.phase == phase && step.status != Status::Complete);
+    let (wanted, planned) = (!undone(Phase::Requirements), !undone(Phase::Plan));
     let complete = document.steps.iter().filter(|step| step.status == Status::Complete);
     let complete = complete.map(|step| (step.id.clone(), step.summary.clone().unwrap_or_default())).collect();
-    let work = document.steps.into_iter().filter(|step| step.phase == Phase::Work);
+    let work = document.steps.into_iter().filter(|step| planned && step.phase == Phase::Work);
     let steps = work.map(|step| StepPlan {
         id: step.id,
         name: step.name,
@@ -94,7 +97,8 @@ pub fn imported(
         files_to_modify: step.files_to_modify,
         observables: step.observables,
     });
-    let start = Start { hold: true, requirements: document.requirements, steps: steps.collect(), complete };
+    let start =
+        Start { hold: true, requirements: document.requirements.filter(|_| wanted), steps: steps.collect(), complete };
     Ok((charter, start))
 }
 

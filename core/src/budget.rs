@@ -1,4 +1,4 @@
-//! Budgets: a ceiling for what an agent may use in all, and one for what all may use on a day. Whoever reaches one finishes its turn;
+//! Budgets: a ceiling for what an agent or a quest may use in all, and one for what all may use on a day. Whoever reaches one finishes its turn;
 //! nothing more is begun until a person raises the ceiling or the day is over. Work is never killed for money.
 
 use crate::ask::About;

@@ -81,6 +81,8 @@ pub struct Quest {
     pub open: u32,
     /// How many agents were made for it.
     pub agents: u32,
+    /// How many wards and merges those steps had that were dropped. One that gets such a name counts on: a ward is found by its number.
+    pub past_chores: OrdMap<StepId, u32>,
     pub budget: Option<Money>,
     pub spent: Usage,
     pub created: Timestamp,
@@ -379,7 +381,14 @@ impl Quest {
 
     /// Whether there is a slot and something to do in it.
     pub(crate) fn can_begin(&self, charter: &Charter) -> bool {
-        self.state == QuestState::Open && !self.queue.is_empty() && self.working.len() < charter.slots as usize
+        let free = self.working.len() < charter.slots as usize;
+        self.state == QuestState::Open && free && !self.queue.is_empty() && !self.waits_for_money()
+    }
+
+    /// Its money is used up, and somebody has asked for more: whoever begins now would only ask the same.
+    fn waits_for_money(&self) -> bool {
+        let used_up = self.budget.is_some_and(|budget| self.spent.cost >= budget);
+        used_up && self.steps.values().any(|step| matches!(step.state, StepState::Parked { until: None, .. }))
     }
 
     /// Whether everything is done.

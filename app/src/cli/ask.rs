@@ -1,17 +1,18 @@
 //! `hatchery ask`
 
-use super::paint::{DIM, paint};
+use super::paint::{DIM, paint, printable};
 use super::{Context, accepted, asking, print_json, print_line, say, text_or_stdin, why::age};
 use crate::client::Client;
 use crate::clock;
-use crate::http::QuestionList;
+use crate::http::{QuestionList, QuestionView};
 use crate::report::Report;
+use hatchery_core::Timestamp;
 use std::process::ExitCode;
 
 /// See and answer what the agents ask the human
 ///
-/// One queue, the oldest question first: agents that are silent for too long, budgets that are used up. Each says what it takes for
-/// an answer, and is answered once.
+/// One queue, the oldest question first: what agents of quests ask, plans that need your consent, steps that cannot go on without
+/// you, agents that are silent for too long, budgets that are used up. Each says what it takes for an answer, and is answered once.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -51,9 +52,31 @@ fn list(context: &Context) -> Result<ExitCode, Report> {
         say("nobody asks anything");
     }
     for question in &list.questions {
-        let name = question.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
-        let age = paint(DIM, age(question.asked, clock::now()));
-        print_line(&format!("{:>6}  {}{name}  {age}\n        {}", question.id, question.agent, question.text))?;
+        print_line(&line(question, clock::now()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn line(question: &QuestionView, now: Timestamp) -> String {
+    let name = question.name.as_deref().map(|name| format!(" ({})", printable(name))).unwrap_or_default();
+    let age = paint(DIM, age(question.asked, now));
+    // All of a text that has several lines stands below its number.
+    let text = printable(&question.text).replace('\n', "\n        ");
+    format!("{:>6}  {}{name}  {age}\n        {text}", question.id, question.agent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_does_not_drive_the_terminal() {
+        let asked = serde_json::json!({
+            "id": 7, "agent": "AAAAAAAAAAAAAAAAAAAAAA", "name": "a\u{7}", "about": { "budget": { "of": null } },
+            "text": "How\u{1b}[2J wide?\nIn feet.", "asked": 0,
+        });
+        let told = line(&serde_json::from_value(asked).unwrap(), Timestamp(0));
+        assert!(!told.contains("\u{1b}[2J") && !told.contains('\u{7}'), "{told:?}");
+        assert!(told.contains("wide?\n        In feet."), "{told:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! `hatchery attach`
 
 use super::follow::Following;
-use super::paint::{BAD, DIM, STRONG, paint};
+use super::paint::{BAD, DIM, STRONG, paint, printable};
 use super::{Context, asking, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
@@ -165,9 +165,4 @@ fn cut(text: &str) -> String {
         true => line.chars().take(SHOWN_CHARS).chain(['…']).collect(),
         false => line,
     }
-}
-
-/// What an agent says must not drive the terminal.
-fn printable(text: &str) -> String {
-    text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
 }

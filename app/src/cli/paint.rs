@@ -1,4 +1,4 @@
-//! Colours. `anstream` leaves them out for pipes and under `NO_COLOR`.
+//! Colours, and texts without anybody else's. `anstream` leaves ours out for pipes and under `NO_COLOR`.
 
 use anstyle::{AnsiColor, Style};
 
@@ -11,4 +11,9 @@ pub const STRONG: Style = Style::new().bold();
 /// A text in a style.
 pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// What an agent says must not drive the terminal.
+pub fn printable(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
 }

@@ -137,7 +137,6 @@ pub struct Ps {
 pub struct SignalBack {
     /// `complete`, `partially-complete`, `needs-user-input` or `needs-role-followup`.
     #[schemars(length(min = 1))]
-    #[serde(alias = "type")]
     pub signal: String,
     /// The id of your step.
     #[schemars(length(min = 1))]
@@ -299,6 +298,15 @@ fn flatten(property: &mut Value) {
     }
 }
 
+/// The usual name of what has two: a schema has one.
+pub fn with_usual_names(tool: &Tool, mut given: JsonObject) -> JsonObject {
+    if tool.name == SignalBack::NAME && !given.contains_key("signal") {
+        let kind = given.remove("type").map(|kind| ("signal".to_owned(), kind));
+        given.extend(kind);
+    }
+    given
+}
+
 /// What is wrong with the arguments of a call, and what would be right.
 pub fn check(tool: &Tool, given: &JsonObject) -> Result<(), String> {
     let schema = tool.input_schema.as_ref();
@@ -440,6 +448,20 @@ mod tests {
         refused("wait", json!({ "from": [1] }), &format!("`from` must be a list of texts: entry 1 a text: {wait}"));
         refused("wait", json!({ "from": vec!["a"; 101] }), &format!("`from` must be a list of at most 100: {wait}"));
         refused("ps", json!({ "all": "yes" }), "`all` must be true or false: ps takes all (boolean, optional)");
+    }
+
+    #[test]
+    fn a_signal_may_be_called_a_type() {
+        let tools = tools(true);
+        let tool = tools.iter().find(|tool| tool.name == SignalBack::NAME).unwrap();
+        let read = |given: Value| {
+            let given = with_usual_names(tool, given.as_object().unwrap().clone());
+            check(tool, &given).map(|()| serde_json::from_value::<SignalBack>(Value::Object(given)).unwrap().signal)
+        };
+        assert_eq!(read(json!({ "type": "complete", "stepId": "a", "summary": "done" })).unwrap(), "complete");
+        let both = read(json!({ "type": "complete", "signal": "complete", "stepId": "a" })).unwrap_err();
+        assert!(both.starts_with("`type` is not known"), "{both}");
+        assert!(read(json!({ "stepId": "a" })).unwrap_err().starts_with("`signal` is missing"));
     }
 
     #[test]

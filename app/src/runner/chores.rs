@@ -175,8 +175,13 @@ async fn guard(
         Err(error) => return broken(format!("{error}.")),
     };
     let artifact = shown(workshop, quest, ward.output_file());
-    let (shop, of) = (Arc::clone(workshop), step.clone());
-    let order = match aside(move || order(&shop, quest, &of)).await {
+    let (shop, of, known) = (Arc::clone(workshop), step.clone(), ward.clone());
+    let order = aside(move || {
+        // One that a daemon before us has begun looks at the folder at this moment, or has looked.
+        let begins = known.look().map_err(|error| error.to_string())? == ward::State::NotBegun;
+        order(&shop, quest, &of, begins)
+    });
+    let order = match order.await {
         Ok(Ok(order)) => order,
         Ok(Err(conflicts)) => {
             let finding =
@@ -199,9 +204,14 @@ async fn guard(
     (verdict, artifact)
 }
 
-/// What to run and where. In a worktree everything is committed first, and what others did is brought in; files that conflict are
+/// What to run and where. In a worktree everything is committed before it `begins`, and what others did is brought in; files that conflict are
 /// given instead.
-fn order(workshop: &Workshop, quest: QuestId, step: &StepId) -> Result<Result<Order, Vec<String>>, String> {
+fn order(
+    workshop: &Workshop,
+    quest: QuestId,
+    step: &StepId,
+    begins: bool,
+) -> Result<Result<Order, Vec<String>>, String> {
     let world = workshop.handle.view();
     let gone = || "the quest is gone".to_owned();
     let (charter, state) = world.charter(quest).zip(world.quest(quest)).ok_or_else(gone)?;
@@ -211,12 +221,8 @@ fn order(workshop: &Workshop, quest: QuestId, step: &StepId) -> Result<Result<Or
         Isolation::Worktree { .. } => {
             let repository = workshop.repository()?;
             let name = quest.to_string();
-            match at.phase {
-                Phase::Work => match repository.bring(&name, step.as_str()).map_err(|error| error.to_string())? {
-                    Join::Clean { .. } => {}
-                    Join::Conflict { files } => return Ok(Err(files)),
-                },
-                Phase::Requirements | Phase::Plan | Phase::Review => settle_trunk(&repository, &name, step)?,
+            if begins && let Join::Conflict { files } = gather(&repository, &name, step, at.phase)? {
+                return Ok(Err(files));
             }
             place(workshop, charter.folder(step, at.phase).as_deref())
         }
@@ -227,6 +233,16 @@ fn order(workshop: &Workshop, quest: QuestId, step: &StepId) -> Result<Result<Or
         env: ward::environment(std::env::vars(), &workshop.pass_env),
         limit: Duration::from_millis(ward.limit_ms),
     }))
+}
+
+/// Commits what was done, and brings in what others did.
+fn gather(repository: &Repository, quest: &str, step: &StepId, phase: Phase) -> Result<Join, String> {
+    match phase {
+        Phase::Work => repository.bring(quest, step.as_str()).map_err(|error| error.to_string()),
+        Phase::Requirements | Phase::Plan | Phase::Review => {
+            settle_trunk(repository, quest, step).map(|()| Join::Clean { changed: false })
+        }
+    }
 }
 
 fn settle_trunk(repository: &Repository, quest: &str, step: &StepId) -> Result<(), String> {

@@ -19,7 +19,7 @@ pub(crate) fn answered(
     let StepState::Asking(next) = &at.step.state else { return Err(None) };
     let course = Course { follow_ups: 0, ..at.course() };
     match (trouble, answer.trim()) {
-        (StepTrouble::Approval, "yes") => Ok(vec![at.completed()]),
+        (StepTrouble::Approval, consent) if consent.eq_ignore_ascii_case("yes") => Ok(vec![at.completed()]),
         (StepTrouble::Ended | StepTrouble::Ward | StepTrouble::Merge, "retry") => {
             Ok(vec![at.queued(course, next.clone())])
         }

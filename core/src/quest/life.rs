@@ -1,9 +1,9 @@
 //! The life of a quest as a person decides it: begun, paused, resumed, abandoned, given more to spend.
 
-use super::{Charter, Quest, QuestState, Start, StepId, human, plan};
+use super::{Charter, Next, Quest, QuestState, Start, Step, StepId, StepState, human, plan};
 use crate::run::{self, Run, StopWhy};
 use crate::usage::Money;
-use crate::{Event, QuestId, Refusal, World};
+use crate::{AgentId, Event, QuestId, Refusal, World};
 use std::collections::BTreeMap;
 
 /// Begins a quest, with what of it is known or done already.
@@ -100,10 +100,16 @@ pub(crate) fn set_budget(world: &World, id: QuestId, limit: Option<Money>) -> Re
 
 /// The events by which the agents of a quest are stopped that are at work or wait for a better moment.
 fn stopped<'a>(world: &'a World, quest: &'a Quest, why: &'a StopWhy) -> impl Iterator<Item = Event> + 'a {
-    quest.steps.values().filter_map(|step| step.agent()).flat_map(move |agent| {
+    quest.steps.values().filter_map(move |step| hand(world, step)).flat_map(move |agent| {
         let parked = world.run(agent).is_some_and(Run::is_parked);
         let keeps = parked && matches!(why, StopWhy::Paused);
         let events = if keeps { Ok(Vec::new()) } else { run::stop(world, agent, why) };
         events.unwrap_or_default()
     })
+}
+
+/// The agent of a step whose run is not over: it works, it is parked, or it was parked and waits for a slot.
+fn hand(world: &World, step: &Step) -> Option<AgentId> {
+    let StepState::Queued(Next::Resume { agent, .. }) = &step.state else { return step.agent() };
+    Some(*agent).filter(|agent| world.run(*agent).is_some_and(Run::is_parked))
 }

@@ -42,6 +42,7 @@ impl World {
             working: OrdSet::new(),
             open: 0,
             agents: 0,
+            past_chores: OrdMap::new(),
             budget,
             spent: Usage::default(),
             created: ts,
@@ -169,7 +170,9 @@ impl World {
                 }
                 quest.plans.insert(step.clone(), plan.clone());
                 if !quest.steps.contains_key(step) {
-                    quest.steps.insert(step.clone(), Arc::new(new_step(Phase::Work, next + number, ts)));
+                    let chores = quest.past_chores.get(step).copied().unwrap_or_default();
+                    let new = Step { chores, ..new_step(Phase::Work, next + number, ts) };
+                    quest.steps.insert(step.clone(), Arc::new(new));
                     quest.open += 1;
                 }
             }
@@ -422,7 +425,12 @@ impl World {
     ) -> Result<(), Impossible> {
         let mut agent = None;
         self.change_quest(at, ts, id, |quest, charter| {
-            agent = quest.step(step).ok_or("had no such step")?.agent();
+            let dropped = quest.step(step).ok_or("had no such step")?;
+            agent = dropped.agent();
+            let chores = dropped.chores;
+            if chores > 0 {
+                quest.past_chores.insert(step.clone(), chores);
+            }
             quest.forget(step);
             quest.link(at);
             quest.block_anew(ts);

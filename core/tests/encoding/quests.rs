@@ -302,13 +302,14 @@ fn whole() -> impl Strategy<Value = Quest> {
     let made_of =
         (option::of(requirements()), option::of(ward()), vec(planned(), 0..3), vec((step_id(), step()), 0..3));
     let order = (vec((step_id(), vec(step_id(), 0..3)), 0..3), vec(place, 0..3), vec(step_id(), 0..3));
-    let counts = (any::<[u32; 2]>(), option::of(money()), usage(), [instant(), instant()], event_id());
+    let past = vec((step_id(), any::<u32>()), 0..3);
+    let counts = (any::<[u32; 2]>(), past, option::of(money()), usage(), [instant(), instant()], event_id());
     (state, made_of, order, counts).prop_map(
         |(
             state,
             (requirements, ward, plans, steps),
             (dependents, places, working),
-            ([open, agents], budget, spent, [created, changed], version),
+            ([open, agents], past, budget, spent, [created, changed], version),
         )| Quest {
             state,
             requirements,
@@ -324,6 +325,7 @@ fn whole() -> impl Strategy<Value = Quest> {
             working: working.into_iter().collect(),
             open,
             agents,
+            past_chores: past.into_iter().collect(),
             budget,
             spent,
             created,

@@ -100,6 +100,8 @@ impl Shell {
         self.met.extend(self.world.quests().map(|(_, quest)| quest.state.word()));
         for _ in 0..1_500 {
             if self.world.quests().all(|(_, quest)| quest.is_over()) && plan(&self.world).runs.is_empty() {
+                let left = self.world.runs().find(|(_, run)| run.spec.signals && run.is_open());
+                assert!(left.is_none(), "nothing is left of a quest that is over: {left:?}");
                 return self.restart_from_nothing();
             }
             self.person_sees_to_all();

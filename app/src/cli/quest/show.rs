@@ -1,6 +1,6 @@
 //! A quest for people: a line, or all of it.
 
-use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
 use super::super::{Context, counted, print_line, say, why::age};
 use crate::clock;
 use crate::http::QuestLine;
@@ -22,7 +22,7 @@ pub fn line(quest: &QuestLine) -> String {
         quest.steps,
         quest.spent,
         paint(DIM, age(quest.changed, clock::now())),
-        quest.request,
+        printable(&quest.request),
     )
 }
 
@@ -49,7 +49,7 @@ pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
     let now = clock::now();
     let (complete, all) = quest.progress();
     print_line(&format!("{}  {}", paint(STRONG, quest.id), word(quest.state)))?;
-    print_line(&format!("  {}", quest.request.replace('\n', "\n  ")))?;
+    print_line(&format!("  {}", printable(&quest.request).replace('\n', "\n  ")))?;
     let budget = quest.budget.map(|budget| format!(" of {budget}")).unwrap_or_default();
     let facts = format!(
         "{complete} of {all} steps complete, {} spent{budget}, {} changed",
@@ -65,14 +65,15 @@ pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
     }
     if let Some(requirements) = &quest.requirements {
         for observable in &requirements.observables {
-            print_line(&format!("  · {}: {}", observable.id, observable.description))?;
+            print_line(&format!("  · {}: {}", observable.id, printable(&observable.description)))?;
         }
     }
     for step in &quest.steps {
         print_line(&step_line(step))?;
         if history {
             for note in &step.history {
-                print_line(&paint(DIM, format_args!("      {}  {}", clock::written(note.at), note.what)).to_string())?;
+                let what = printable(&note.what);
+                print_line(&paint(DIM, format_args!("      {}  {what}", clock::written(note.at))))?;
             }
         }
     }
@@ -87,7 +88,7 @@ fn step_line(step: &StepDocument) -> String {
         Status::Running | Status::WaitingForRole => STRONG,
         Status::Pending | Status::Queued => DIM,
     };
-    let doing = step.doing.as_ref().map(|doing| format!(" ({doing})")).unwrap_or_default();
+    let doing = step.doing.as_ref().map(|doing| format!(" ({})", printable(doing))).unwrap_or_default();
     let asks = step.question.map(|id| format!(" — `hatchery ask answer {id} …`")).unwrap_or_default();
     let after: Vec<String> = step.depends_on.iter().map(ToString::to_string).collect();
     let after = if after.is_empty() { String::new() } else { format!("  after {}", after.join(", ")) };
@@ -95,7 +96,7 @@ fn step_line(step: &StepDocument) -> String {
         "  {:<18} {:<24} {}{doing}{asks}{}",
         paint(style, step.status.word()).to_string(),
         step.id.to_string(),
-        step.name,
+        printable(&step.name),
         paint(DIM, after),
     )
 }

@@ -1,7 +1,7 @@
 //! Following a quest: a line for each thing that happens to it.
 
 use super::super::follow::Following;
-use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
 use super::super::{Context, counted, print_line, say};
 use crate::client::Client;
 use crate::quest_document::{QuestDocument, QuestWord};
@@ -113,7 +113,7 @@ pub fn words(record: &Record) -> Option<String> {
         },
         Event::MergeEnded { step, merge, .. } => match merge {
             Merge::Merged => format!("{} merged", at(step)),
-            Merge::Conflict { files } => format!("{} conflicts in {}", at(step), files.join(", ")),
+            Merge::Conflict { files } => format!("{} conflicts in {}", at(step), printable(&files.join(", "))),
             Merge::Broken { why } => format!("{} could not be merged: {}", at(step), short(why)),
         },
         Event::StepParked { step, until: Some(_), .. } => {
@@ -129,8 +129,8 @@ pub fn words(record: &Record) -> Option<String> {
         Event::StepCompleted { step, .. } => format!("{} {}", at(step), paint(GOOD, "complete")),
         Event::StepDropped { step, .. } => format!("{} is no longer part of the plan", at(step)),
         Event::QuestionAsked { text, .. } => {
-            let id = record.id;
-            format!("{}\n  answer with `hatchery ask answer {id} …`", paint(WARN, format_args!("? {}", text.trim())))
+            let (id, text) = (record.id, printable(text.trim()));
+            format!("{}\n  answer with `hatchery ask answer {id} …`", paint(WARN, format_args!("? {text}")))
         }
         _ => return None,
     })
@@ -144,5 +144,18 @@ fn short(text: &str) -> String {
     match plain.chars().count() > SHOWN_CHARS {
         true => plain.chars().take(SHOWN_CHARS).chain(['…']).collect(),
         false => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_asks_does_not_drive_the_terminal() {
+        let asked = r#"{"id":7,"ts":0,"sessionId":null,"type":"question_asked","agent":"AAAAAAAAAAAAAAAAAAAAAA","about":{"budget":{"of":null}},
+            "text":"How\u001b[2J wide?"}"#;
+        let told = words(&Record::read(EventId(7), asked).unwrap()).unwrap();
+        assert!(told.contains("wide?") && !told.contains("\u{1b}[2J"), "{told:?}");
     }
 }

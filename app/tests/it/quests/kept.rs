@@ -131,6 +131,24 @@ fn an_exported_quest_goes_on_elsewhere() {
     there.expect_nothing_left();
 }
 
+#[test]
+fn a_plan_that_nobody_has_agreed_to_is_made_and_asked_about_again_elsewhere() {
+    let shop = Workshop::open();
+    let quest = shop.new_quest(&shop.playbook(), json!({ "approve_plan": true }));
+    shop.asked(&quest, 1);
+    let there = Workshop::open();
+    let exported = there.grounds.path().join("exported.json");
+    fs::write(&exported, shop.grounds.run(&["quest", "export", &quest]).good()).unwrap();
+    there.grounds.run(&["quest", "import", exported.to_str().unwrap()]).good();
+    there.tell(&quest, "resume");
+    let (question, words) = there.asked(&quest, 1);
+    assert!(words.contains("The plan has 3 steps"), "{words}");
+    assert_eq!(there.story(&quest, "requirements"), ["completed"], "what was complete is not done again");
+    there.answer(question, "yes");
+    there.complete(&quest);
+    shop.expect_nothing_left();
+}
+
 /// What of a quest does not depend on where and when it is carried out.
 fn lasting(mut quest: Value) -> Value {
     for name in ["id", "version", "created", "changed", "state", "spent"] {

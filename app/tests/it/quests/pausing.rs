@@ -56,7 +56,9 @@ fn a_quest_whose_money_is_used_up_waits_for_more() {
     shop.expect_nothing_left();
     let too_little = shop.door().post(&format!("/api/questions/{question}/answer"), &json!({ "answer": "0.07" }));
     assert_eq!(too_little.status, 422, "{too_little:?}");
-    shop.answer(question, "0.15");
+    assert_eq!(shop.step(&quest, "b")["question"], question);
+    assert!(shop.grounds.run(&["quest", "list"]).good().contains("asks you"));
+    shop.grounds.run(&["quest", "answer", &quest, "0.15"]).good();
     shop.wait_step(&quest, "b", "step_completed");
     shop.asked(&quest, 2);
     assert_eq!(shop.status(&quest, "c"), "parked");

@@ -109,6 +109,31 @@ fn a_ward_outlives_the_daemon_and_runs_once() {
     assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward green", "completed"]);
 }
 
+/// Whatever is committed or brought into the worktree would be changed under the ward's eyes.
+#[test]
+fn a_ward_that_outlives_the_daemon_is_left_alone_in_its_worktree() {
+    let mut shop = Workshop::with(WARDED, Vec::new());
+    shop.repository();
+    let gate = shop.gate();
+    let seen = shop.grounds.path().join("gates/seen");
+    let look = format!("git rev-parse HEAD >> '{}'", seen.display());
+    let ward = format!("{look}; echo by the ward > found.txt; {}; {look}", gate.command());
+    let wishes = json!({ "steps": [step("a", &[])], "ward": ward, "isolation": "worktree" });
+    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let found = shop.grounds.data().join(format!("worktrees/{quest}/steps/a/found.txt"));
+    super::wait_until("the ward runs", || found.exists());
+    shop.kill_daemon();
+    shop.restart();
+    // Whatever the new daemon does with the ward that it finds, it has done by then.
+    let other = shop.new_quest(&shop.playbook(), json!({ "steps": [step("b", &[])] }));
+    shop.wait_quest(&other, "quest_completed");
+    gate.open();
+    shop.complete(&quest);
+    let heads = fs::read_to_string(seen).unwrap();
+    let heads: Vec<&str> = heads.lines().collect();
+    assert!(heads.len() == 2 && heads[0] == heads[1], "{heads:?}");
+}
+
 #[test]
 fn a_ward_of_an_abandoned_quest_is_stopped() {
     let shop = Workshop::with(WARDED, Vec::new());

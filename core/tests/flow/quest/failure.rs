@@ -63,6 +63,17 @@ fn a_parked_agent_waits_for_a_slot_when_its_time_has_come() {
 }
 
 #[test]
+fn whoever_waits_for_a_slot_after_a_limit_ends_with_its_quest() {
+    let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
+    let agent = it.agent("a");
+    it.leaves("a", refused(529));
+    it.later(15_000);
+    assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));
+    it.must(Command::AbandonQuest { quest: Q });
+    assert!(!it.run(agent).is_open(), "nobody would ever end it");
+}
+
+#[test]
 fn one_that_has_run_out_of_room_is_followed_by_a_fresh_one() {
     let mut it = smithy(charter(), &[("a", &[])]);
     let agent = it.agent("a");
@@ -131,8 +142,8 @@ fn broke() -> Play {
 #[test]
 fn money_is_asked_for_and_nothing_is_spent_on_waiting_for_it() {
     let mut it = broke();
-    assert_eq!([it.status("a"), it.status("b")], [Status::Parked, Status::Parked], "nobody may begin");
-    assert_eq!((it.questions().len(), it.count(|event| matches!(event, Event::RunCrashed { .. }))), (2, 0));
+    assert_eq!([it.status("a"), it.status("b")], [Status::Parked, Status::Queued], "nobody may begin");
+    assert_eq!((it.questions().len(), it.count(|event| matches!(event, Event::RunCrashed { .. }))), (1, 0));
     let question = it.questions()[0];
     let answer = |answer: &str| Command::AnswerQuestion { question, answer: answer.into() };
     assert_eq!(it.when(answer("5.50")).unwrap_err().code(), "bad_answer", "that is spent already");
@@ -142,6 +153,29 @@ fn money_is_asked_for_and_nothing_is_spent_on_waiting_for_it() {
     it.plays("a", complete());
     it.plays("b", complete());
     assert_eq!((it.state(), it.questions().len()), ("complete", 0));
+}
+
+/// However many are ready, a person is asked once for the same thing; if not by the one, then by the next.
+#[test]
+fn one_asks_for_money_and_the_others_wait() {
+    let names: Vec<String> = (0..20).map(|number| format!("s{number:02}")).collect();
+    let steps: Vec<_> = names.iter().map(|name| planned(name, &[])).collect();
+    let mut it = begun(alone(charter()), &steps);
+    it.must(Command::SetQuestBudget { quest: Q, limit: Some(dollars(5)) });
+    for agent in ["s00", "s01", "s02"].map(|step| it.start(step)) {
+        it.says(agent, vec![well(6)]);
+        it.exits(agent, Exit::Code(0));
+    }
+    assert_eq!((it.questions().len(), it.running().len()), (3, 0), "those who were at work");
+    assert!(names[3..].iter().all(|step| it.step(step).attempts == 0), "nobody is made who may not begin");
+    for _ in 0..3 {
+        let question = it.questions()[0];
+        it.must(Command::AnswerQuestion { question, answer: "stop".into() });
+    }
+    let asks = |it: &Play| it.world.questions().filter(|(_, it)| matches!(it.about, About::QuestBudget { .. })).count();
+    assert_eq!(asks(&it), 1, "there is always somebody who asks");
+    it.must(Command::SetQuestBudget { quest: Q, limit: None });
+    assert_eq!((asks(&it), it.running().len()), (0, 3));
 }
 
 #[test]

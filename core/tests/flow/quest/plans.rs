@@ -1,7 +1,7 @@
 //! Plans: what is refused, in which order steps begin, and what becomes of them when there is another plan.
 
 use super::words::*;
-use hatchery_core::quest::{Status, StepPlan};
+use hatchery_core::quest::{Status, StepPlan, StepState, Work};
 use hatchery_core::{AgentId, Command, Event, Exit};
 
 /// A smith has asked for a planner, who is at work on the smith's step.
@@ -126,6 +126,16 @@ fn a_plan_promises_only_what_is_required() {
     hand_in(&mut it, planner, &[promised("dry-feet")]).expect("that is required");
 }
 
+/// `plan-steps` and quest.json have the one, the API has the other: what is said in either must not get lost.
+#[test]
+fn a_plan_is_read_in_both_spellings() {
+    let read = |text: &str| serde_json::from_str::<StepPlan>(text).expect("a step");
+    let one = read(r#"{"id":"b","name":"B","depends_on":["a"],"files_to_create":["c"],"files_to_modify":["d"]}"#);
+    let other = read(r#"{"id":"b","name":"B","dependsOn":["a"],"filesToCreate":["c"],"filesToModify":["d"]}"#);
+    assert_eq!(one, other);
+    assert_eq!(one.depends_on, [id("a")]);
+}
+
 #[test]
 fn a_role_that_plans_and_works_comes_to_an_end() {
     let mut alone = alone(charter());
@@ -148,4 +158,24 @@ fn nothing_is_complete_before_what_it_depends_on() {
     it.plays("b", complete());
     it.plays("a", complete());
     assert_eq!(it.state(), "complete");
+}
+
+/// A ward is found by its number: what was said of the step that is gone must not count for another one.
+#[test]
+fn a_step_with_the_name_of_a_dropped_one_has_wards_of_its_own() {
+    let mut it = smithy(warded(), &[("a", &[]), ("b", &[])]);
+    it.plays("a", complete());
+    it.ward("a", red(&["error"]));
+    it.plays("a", calls("planner", false));
+    let planner = it.start("a");
+    hand_in(&mut it, planner, &[planned("c", &[])]).expect("a good plan");
+    is_done(&mut it, planner, "a");
+    assert!(!it.has("a"));
+    it.plays("b", calls("planner", false));
+    let planner = it.start("b");
+    hand_in(&mut it, planner, &[planned("a", &[]), planned("b", &[])]).expect("a good plan");
+    is_done(&mut it, planner, "b");
+    it.restarted();
+    it.plays("a", complete());
+    assert_eq!(it.step("a").state, StepState::Running(Work::Ward(2)));
 }
