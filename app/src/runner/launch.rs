@@ -45,7 +45,13 @@ pub fn launch(
     folder.prepare()?;
     folder.make_token(of)?;
     if let Some(problem) = problem {
-        return folder.write_ended(&Ended::before_it_began(Exit::NotStarted, problem));
+        // A launcher that was sent before may be at work by now, and knows better.
+        return match folder.lock()? {
+            Some(_lock) if folder.started()?.is_none() => {
+                folder.write_ended(&Ended::before_it_began(Exit::NotStarted, problem))
+            }
+            _ => Ok(()),
+        };
     }
     if folder.launch()?.is_none() {
         let opening = opening(world, of.agent, &run.spec);
