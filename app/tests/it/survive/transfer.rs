@@ -42,7 +42,9 @@ fn a_log_moves_to_the_shared_store_and_back() {
 fn an_import_that_was_interrupted_goes_on() {
     let (_from, export) = exported(5_000);
     let text = fs::read_to_string(&export).unwrap();
-    for cut in [text.len() / 100, text.len() / 2, text.len() - 10] {
+    for place in [text.len() / 100, text.len() / 2, text.len() - 10] {
+        // Not within a character: what is cut is a text.
+        let cut = (0..=place).rev().find(|at| text.is_char_boundary(*at)).unwrap();
         let to = Grounds::new();
         let part = to.path().join("part.jsonl");
         fs::write(&part, &text[..cut]).unwrap();
