@@ -72,6 +72,11 @@ impl Chores {
         self.tidy(plan);
     }
 
+    /// Whether there are worktrees that will have to go.
+    pub fn is_untidy(&self) -> bool {
+        !self.untidy.is_empty()
+    }
+
     pub fn left(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
         match finished {
             Ok(Finished::Chore(key)) => {

@@ -57,7 +57,8 @@ pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
         age(quest.changed, now)
     );
     print_line(&paint(DIM, format_args!("  {facts}")))?;
-    if let Some(branch) = &quest.branch {
+    // Before that there is nothing to take over.
+    if let Some(branch) = quest.branch.as_ref().filter(|_| complete > 0) {
         print_line(&paint(
             DIM,
             format_args!("  the work is on the branch {branch}: `git merge {branch}` takes it over"),
@@ -93,8 +94,8 @@ fn step_line(step: &StepDocument) -> String {
     let after: Vec<String> = step.depends_on.iter().map(ToString::to_string).collect();
     let after = if after.is_empty() { String::new() } else { format!("  after {}", after.join(", ")) };
     format!(
-        "  {:<18} {:<24} {}{doing}{asks}{}",
-        paint(style, step.status.word()).to_string(),
+        "  {} {:<24} {}{doing}{asks}{}",
+        paint(style, format_args!("{:<18}", step.status.word())),
         step.id.to_string(),
         printable(&step.name),
         paint(DIM, after),

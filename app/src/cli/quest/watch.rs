@@ -7,10 +7,12 @@ use crate::client::Client;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::report::{Context as _, Report};
 use hatchery_core::ask::About;
-use hatchery_core::quest::{Merge, Signal, Verdict};
+use hatchery_core::quest::{Merge, Signal, Status, Verdict};
 use hatchery_core::{Event, EventId, QuestId, Record};
 use std::process::ExitCode;
 
+/// Why something failed is worth more than a line.
+const REASON_CHARS: usize = 500;
 /// What a shell makes of Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
@@ -35,6 +37,11 @@ pub async fn watch(
     }
     for step in quest.steps.iter().filter(|step| step.question.is_some()) {
         say(paint(WARN, format_args!("step {} asks you: `hatchery ask list`", step.id)));
+    }
+    for step in quest.steps.iter().filter(|step| step.status == Status::Failed) {
+        let why = cut(step.doing.as_deref().unwrap_or_default(), REASON_CHARS);
+        say(paint(BAD, format_args!("step {} failed: {why}", step.id)));
+        say(format_args!("  `hatchery quest retry {} {}` tries it again", quest.id, step.id));
     }
     let id = quest.id;
     let mut following = Following::new(&context.project, client, after.0);
@@ -123,7 +130,7 @@ pub fn words(record: &Record) -> Option<String> {
             format!("{} {}", at(step), paint(WARN, "parked: it waits for you"))
         }
         Event::StepFailed { quest, step, why, .. } => {
-            let failed = format!("{} {}: {}", at(step), paint(BAD, "failed"), short(why));
+            let failed = format!("{} {}: {}", at(step), paint(BAD, "failed"), cut(why, REASON_CHARS));
             format!("{failed}\n  `hatchery quest retry {quest} {step}` tries it again")
         }
         Event::StepCompleted { step, .. } => format!("{} {}", at(step), paint(GOOD, "complete")),
@@ -139,10 +146,15 @@ pub fn words(record: &Record) -> Option<String> {
 /// One line of a text that may have many.
 fn short(text: &str) -> String {
     const SHOWN_CHARS: usize = 110;
+    cut(text, SHOWN_CHARS)
+}
+
+/// The same, at another length.
+fn cut(text: &str, most: usize) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let plain: String = line.chars().filter(|character| !character.is_control()).collect();
-    match plain.chars().count() > SHOWN_CHARS {
-        true => plain.chars().take(SHOWN_CHARS).chain(['…']).collect(),
+    match plain.chars().count() > most {
+        true => plain.chars().take(most).chain(['…']).collect(),
         false => plain,
     }
 }
