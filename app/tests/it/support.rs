@@ -9,6 +9,7 @@ pub mod mcp;
 pub mod model;
 pub mod place;
 pub mod postgres;
+pub mod program;
 pub mod proxy;
 pub mod quest;
 pub mod random;

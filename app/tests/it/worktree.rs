@@ -1,5 +1,6 @@
 //! Steps in worktrees, with a real git: nothing is lost, whoever is killed when, and the user's checkout stays as it is.
 
+use crate::support::program::write_program;
 use crate::support::repository::{Checkout, QUEST, read, write};
 use hatchery::project::Project;
 use hatchery::worktree::{Join, Place, Repository, RescueName, Why, Worktree, WorktreeError};
@@ -468,8 +469,7 @@ fn somebody_who_has_not_said_who_they_are_can_have_quests() {
     // Settings that would stop a commit of ours.
     checkout.git(&["config", "commit.gpgSign", "true"]);
     checkout.git(&["config", "merge.ff", "only"]);
-    write(&checkout.top(), ".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n");
-    Command::new("chmod").args(["+x", ".git/hooks/pre-commit"]).current_dir(checkout.top()).status().unwrap();
+    write_program(&checkout.top().join(".git/hooks/pre-commit"), "#!/bin/sh\nexit 1\n");
     let repository = checkout.repository();
     let step = worked(&repository, "one", "one.txt", "1\n");
     worked(&repository, "two", "two.txt", "2\n");

@@ -1,6 +1,7 @@
 //! From the request to the end, and every way in which a run can end.
 
 use crate::support::daemon::{Grounds, wait_until};
+use crate::support::program::write_program;
 use crate::support::workshop::Workshop;
 use serde_json::json;
 
@@ -66,8 +67,7 @@ fn without_our_tools_it_does_not_count_as_started() {
     // A program that ends with its tools unheard of.
     let lonely = shop.grounds.path().join("lonely.sh");
     let init = json!({ "type": "system", "subtype": "init", "session_id": "x", "mcp_servers": [{ "name": "hatchery", "status": "failed" }] });
-    std::fs::write(&lonely, format!("#!/bin/sh\necho '{init}'\nexec sleep 600\n")).unwrap();
-    std::fs::set_permissions(&lonely, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&lonely, &format!("#!/bin/sh\necho '{init}'\nexec sleep 600\n"));
     let shop = Workshop::with(&format!("claude_path = '{}'\nstop_grace_ms = 50", lonely.display()), Vec::new());
     let agent = shop.door().post("/api/runs", &json!({ "prompt": "x" })).id();
     let ended = shop.wait_for(&agent, "run_ended");

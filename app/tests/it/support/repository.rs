@@ -1,10 +1,10 @@
 //! A git repository with a project in it, and git as its user would call it: with no settings but its own.
 
 use super::daemon::Grounds;
+use super::program::write_program;
 use hatchery::project::Project;
 use hatchery::worktree::Repository;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -75,9 +75,8 @@ git "$@"
 kill -9 $$
 "#;
         let script = script.replace("FOLDER", folder.to_str().unwrap()).replace("NUMBER", &number.to_string());
-        write(&folder, "git", &script);
+        write_program(&folder.join("git"), &script);
         write(&folder, "count", "0");
-        fs::set_permissions(folder.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
         let mut environment = self.environment();
         environment[0].1 = format!("{}:{}", folder.display(), environment[0].1);
         Repository::find(&self.project(), environment.into_iter()).unwrap().unwrap()
