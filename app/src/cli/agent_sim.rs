@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 ///
 /// A script has one step a line, as JSON:
 ///
-///   {"text": "…"}   {"think": "…"}   {"sleep_ms": 100}   "turn"   "compact"
+///   {"text": "…"}   {"think": "…"}   {"sleep_ms": 100}   "turn"   "again"   "compact"
 ///   {"tool": {"name": "Bash", "input": {}, "result": "…", "is_error": false}}
 ///   {"mcp": {"tool": "ps", "arguments": {}, "server": "hatchery"}}
 ///   {"minion": {"prompt": "…", "text": "…"}}
@@ -25,7 +25,8 @@ use std::process::{Command, ExitCode};
 ///   {"error": {"api": 529}}   (401, 429 with "resets_in_s", 500, 529, "credit", "too_long")
 ///   {"exit": 3}   {"last_words": "…"}   {"crash": "KILL"}   {"hang": {"ignore_sigterm": true}}
 ///
-/// "turn" ends a turn: what follows waits for the next message. How far a session has come is
+/// "turn" ends a turn: what follows waits for the next message; with "again" that begins the
+/// script anew. How far a session has come is
 /// kept in the folder that HATCHERY_SIM_STATE names, so that --resume goes on after the step at
 /// which it died. docs/scripted-agents.md has the rest.
 #[derive(Debug, clap::Args)]

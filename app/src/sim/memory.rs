@@ -89,8 +89,10 @@ impl Memory {
     pub fn step(&mut self) -> Result<Option<Step>, MemoryError> {
         let Some(step) = self.script.steps.get(self.place.next).cloned() else { return Ok(None) };
         self.place.next += 1;
-        if let Step::Cost(price) = &step {
-            self.place.total += price.usage();
+        match &step {
+            Step::Cost(price) => self.place.total += price.usage(),
+            Step::Again => self.place.next = 0,
+            _ => {}
         }
         self.write().map_err(|error| self.unusable(error))?;
         Ok(Some(step))
@@ -98,9 +100,12 @@ impl Memory {
 
     /// Passes over what is left of the turn.
     pub fn skip_turn(&mut self) -> Result<(), MemoryError> {
-        let left = self.script.steps.iter().skip(self.place.next);
-        let skipped = left.take_while(|step| !matches!(step, Step::Turn)).count();
-        self.place.next += skipped + 1;
+        let mut left = self.script.steps.iter().enumerate().skip(self.place.next);
+        self.place.next = match left.find(|(_, step)| matches!(step, Step::Turn | Step::Again)) {
+            Some((_, Step::Again)) => 0,
+            Some((at, _)) => at + 1,
+            None => self.script.steps.len(),
+        };
         self.write().map_err(|error| self.unusable(error))
     }
 
@@ -127,4 +132,25 @@ fn place_file(folder: &Path, id: &str) -> PathBuf {
 
 fn script_file(folder: &Path, id: &str) -> PathBuf {
     folder.join(format!("{id}.script"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn again_begins_anew_also_after_what_was_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "{\"text\": \"one\"}\n\"again\"\n{\"text\": \"never\"}\n".to_owned();
+        let mut memory = Memory::begin(folder.path(), "s", Some(script)).unwrap();
+        let is_one = |step: Option<Step>| matches!(step, Some(Step::Text(text)) if text == "one");
+        for _ in 0..2 {
+            assert!(is_one(memory.step().unwrap()));
+            assert!(matches!(memory.step().unwrap(), Some(Step::Again)));
+            assert!(!memory.done());
+        }
+        assert!(is_one(memory.step().unwrap()));
+        memory.skip_turn().unwrap();
+        assert!(is_one(Memory::resume(folder.path(), "s").unwrap().step().unwrap()), "it is remembered");
+    }
 }

@@ -143,7 +143,7 @@ impl Player {
                 self.voice.compacted();
                 Next::Step
             }
-            Step::Turn => Next::EndOfTurn,
+            Step::Turn | Step::Again => Next::EndOfTurn,
             Step::Error { api, resets_in_s } => {
                 let now_s = SystemClock.now().0 / 1_000;
                 Next::Failed { api, resets_at_s: resets_in_s.map(|seconds| now_s + i64::from(seconds)) }

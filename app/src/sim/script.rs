@@ -61,6 +61,8 @@ pub enum Step {
     Compact,
     /// Ends the turn; the next step waits for the next message.
     Turn,
+    /// The same, and the next message begins the script anew.
+    Again,
     /// The service fails, and the process ends with 1.
     Error {
         api: Api,

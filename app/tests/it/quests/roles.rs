@@ -124,6 +124,21 @@ fn a_plan_that_a_person_wants_changed_is_changed() {
 }
 
 #[test]
+fn the_little_quest_survives_a_plan_that_a_person_wants_changed() {
+    let shop = Workshop::open();
+    let quest = shop.new_quest(&shop.playbook(), json!({ "approve_plan": true }));
+    for round in 1..=2 {
+        let (question, words) = shop.asked(&quest, round);
+        assert!(words.contains("The plan has 3 steps"), "{words}");
+        shop.answer(question, "make it nicer, please");
+    }
+    let (question, _) = shop.asked(&quest, 3);
+    shop.answer(question, "yes");
+    shop.complete(&quest);
+    assert_eq!(shop.count(&quest, "step_failed"), 0);
+}
+
+#[test]
 fn a_step_that_is_too_large_is_split_and_what_is_complete_stays() {
     let shop = Workshop::with(SHORT, Vec::new());
     let too_large = json!({ "targetRole": "pathseeker", "reason": "too large", "context": "by far", "resume": true });
