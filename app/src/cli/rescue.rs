@@ -21,7 +21,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// List what was kept: name, time, files that differ, what it was
+    /// List what was kept, the newest first: name, time, files that differ, what it was
     List,
     /// Bring something back, into a new worktree with a branch of its own, and print where it is
     ///
@@ -55,7 +55,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> {
-    let rescued = repository.rescued().map_err(explain)?;
+    let rescued = newest_first(repository.rescued().map_err(explain)?);
     if context.json {
         print_json(&serde_json::json!({ "rescued": rescued }))?;
         return Ok(ExitCode::SUCCESS);
@@ -69,6 +69,13 @@ fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> 
     Ok(ExitCode::SUCCESS)
 }
 
+/// What somebody looks for is most often what has just gone. git knows seconds; within one, the later number is the newer.
+fn newest_first(mut by_name: Vec<Rescued>) -> Vec<Rescued> {
+    by_name.sort_by_key(|rescue| rescue.at);
+    by_name.reverse();
+    by_name
+}
+
 fn line(rescue: &Rescued) -> String {
     let at = paint(DIM, clock::written(rescue.at));
     format!("{}  {at}  {}  {}", rescue.name, counted(rescue.files, "file"), rescue.subject)
@@ -78,6 +85,36 @@ fn explain(error: WorktreeError) -> Report {
     match error {
         WorktreeError::Name(_) => Report::new(Code::Usage, error),
         WorktreeError::Project(report) => report,
+        WorktreeError::Taken(folder) => Report::failed(format_args!("{} is there already, and nothing is ever overwritten", folder.display()))
+            .hint("it may be what you look for; `--into FOLDER` brings it back once more, into a folder that is not there yet"),
         other => Report::failed(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hatchery_core::Timestamp;
+
+    #[test]
+    fn the_newest_is_the_first_and_shows_its_time() {
+        let rescued = |name: &str, at: i64| Rescued {
+            name: name.into(),
+            quest: "q".into(),
+            step: None,
+            commit: String::new(),
+            at: Timestamp(at),
+            files: 1,
+            subject: "did it".into(),
+        };
+        let list = newest_first(vec![
+            rescued("q/a/1", 2_000),
+            rescued("q/a/2", 2_000),
+            rescued("q/b/1", 1_000),
+            rescued("q/c/1", 3_000),
+        ]);
+        let names: Vec<&str> = list.iter().map(|rescue| rescue.name.as_str()).collect();
+        assert_eq!(names, ["q/c/1", "q/a/2", "q/a/1", "q/b/1"]);
+        assert!(line(&list[0]).contains("1970-01-01T00:00:03"), "{}", line(&list[0]));
     }
 }

@@ -362,7 +362,9 @@ fn what_would_be_lost_is_rescued_and_comes_back() {
         assert_eq!(read(&into, file), text);
     }
     assert!(!into.join("big.ignored").exists());
-    assert_ne!(checkout.grounds.run(&back).code, Some(0), "nothing is overwritten");
+    let taken = checkout.grounds.run(&back);
+    assert_eq!(taken.code, Some(1), "nothing is overwritten");
+    assert!(taken.stderr.contains(into.to_str().unwrap()) && taken.stderr.contains("--into"), "{taken:?}");
     let again = repository.restore(&name, None).unwrap();
     assert_eq!(read(&again.folder, "new.txt"), "new\n");
     let absent = RescueName { number: 7, ..name };
