@@ -2,7 +2,9 @@
 //! an error that names the nearest known one.
 
 mod quests;
+mod shape;
 
+use crate::nearest::nearest;
 use crate::project::Project;
 use crate::report::{Code, Report};
 use crate::store::StoreUrl;
@@ -158,9 +160,11 @@ impl Config {
             .source(Some(environment.into_iter().collect()));
         let wrong =
             |error: config::ConfigError| Report::new(Code::Usage, format_args!("the configuration is wrong: {error}"));
-        for key in file.collect().map_err(wrong)?.keys() {
+        let written = file.collect().map_err(wrong)?;
+        for key in written.keys() {
             check_known(key, &path.display().to_string(), key)?;
         }
+        written.get("quests").map_or(Ok(()), |quests| shape::check_quests(&path.display().to_string(), quests))?;
         for key in environment.collect().map_err(wrong)?.keys().filter(|key| !NOT_SETTINGS.contains(&key.as_str())) {
             check_known(key, "the environment", &format!("HATCHERY_{}", key.to_uppercase()))?;
         }
@@ -251,9 +255,8 @@ fn check_known(key: &str, place: &str, written: &str) -> Result<(), Report> {
     if KNOWN.contains(&key) {
         return Ok(());
     }
-    let nearest = KNOWN.iter().max_by(|a, b| strsim::jaro_winkler(key, a).total_cmp(&strsim::jaro_winkler(key, b)));
     let report = Report::new(Code::Usage, format_args!("{place}: `{written}` is not a setting"));
-    Err(match nearest {
+    Err(match nearest(key, KNOWN) {
         Some(nearest) => report.hint(format_args!("did you mean `{nearest}`? The settings are: {}", KNOWN.join(", "))),
         None => report,
     })
@@ -311,6 +314,52 @@ mod tests {
             let error = resolve(toml, &[], &Flags::default()).unwrap_err();
             assert_eq!(error.code, Code::Usage, "{toml}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_with_quests_is_told_by_key_value_and_what_would_be_right() {
+        for (toml, expected) in [
+            ("slot = 2", &["`quests.slot` is not a setting", "did you mean `quests.slots`?"][..]),
+            ("aprove_plan = true", &["did you mean `quests.approve_plan`?"]),
+            ("slots = 0", &["quests.slots = 0 cannot be used", "a whole number from 1 to 64"]),
+            ("slots = -1", &["quests.slots = -1", "from 1 to 64"]),
+            ("slots = 'many'", &["quests.slots = \"many\"", "a whole number"]),
+            ("ward = 3", &["quests.ward = 3 cannot be used", "a command in quotes"]),
+            ("ward_limit_ms = 1", &["quests.ward_limit_ms = 1", "from 1000 to 86400000"]),
+            ("isolation = 'docker'", &["quests.isolation = \"docker\"", "\"worktree\" or \"none\""]),
+            ("approve_plan = 'yes'", &["quests.approve_plan = \"yes\"", "true or false"]),
+            ("prompts = ['a']", &["quests.prompts = [\"a\"]", "a folder"]),
+            ("mender = 1", &["quests.mender = 1", "the name of a role"]),
+            ("paths = 1", &["quests.paths = 1", "a table with: requirements"]),
+            ("[quests.paths]\nwrok = []", &["`quests.paths.wrok`", "did you mean `quests.paths.work`?"]),
+            ("[quests.paths]\nwork = 'codeweaver'", &["quests.paths.work = \"codeweaver\"", "a list of roles"]),
+            ("roles = 1", &["quests.roles = 1", "name, may, calls, prompt"]),
+            ("roles = [1]", &["quests.roles = [1]", "each entry is a table"]),
+            ("[[quests.roles]]\nname = 'x'", &["an entry of `quests.roles` has no `may`", "a list of signals"]),
+            (
+                "[[quests.roles]]\nname = 'x'\nmay = ['compleet']",
+                &["quests.roles.may = [\"compleet\"]", "\"complete\""],
+            ),
+            ("[[quests.roles]]\nnmae = 'x'", &["`quests.roles.nmae`", "did you mean `quests.roles.name`?"]),
+        ] {
+            let error = resolve(&format!("[quests]\n{toml}"), &[], &Flags::default()).unwrap_err();
+            assert_eq!(error.code, Code::Usage, "{toml}: {error}");
+            for words in expected {
+                assert!(error.to_string().contains(words), "{toml} does not say {words}: {error}");
+            }
+            assert!(error.to_string().contains("hatchery.toml"), "{toml}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_setting_of_quests_is_known_by_its_name() {
+        let toml = "[quests]\nslots=2\nward='w'\nward_limit_ms=1000\nisolation='none'\napprove_plan=true\nprompts='p'\n\
+                    mender='x'\nplanner='x'\nrequirer='x'\n[quests.paths]\nrequirements=['x']\nplan=['x']\nwork=['x','ward']\n\
+                    review=[]\n[[quests.roles]]\nname='x'\nmay=['complete','partially-complete','needs-user-input',\
+                    'needs-role-followup']\ncalls=['x']\nprompt='do it'";
+        let quests = resolve(toml, &[], &Flags::default()).unwrap().quests;
+        assert_eq!((quests.slots, quests.ward.as_deref(), quests.table.mender.as_str()), (2, Some("w"), "x"));
+        assert_eq!((quests.isolation, quests.approve_plan), (Some(Isolated::None), true));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod history_import;
 pub mod http;
 pub mod launcher;
 pub mod mcp;
+pub mod nearest;
 pub mod postbox;
 pub mod processes;
 pub mod project;

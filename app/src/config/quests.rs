@@ -1,7 +1,6 @@
 //! The settings of quests: `[quests]` in `hatchery.toml`. The table of roles is the built-in one, changed by what is written there.
 
 use crate::report::{Code, Context as _, Report};
-use hatchery_core::quest::{MAX_SLOTS, MAX_WARD_MS, MIN_WARD_MS};
 use hatchery_core::roles::{Paths, Role, Table};
 use serde::Deserialize;
 use std::io::ErrorKind;
@@ -9,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Where a project may have prompts of its own, from its root.
 const PROMPTS: &str = ".hatchery/prompts";
+/// How many agents of a quest are at work at once when nobody says so.
+const SLOTS: u32 = 3;
 /// How long a ward may take when nobody says so: half an hour.
 const WARD_LIMIT_MS: u64 = 30 * 60 * 1_000;
 
@@ -36,7 +37,7 @@ pub enum Isolated {
     None,
 }
 
-/// The settings as people write them.
+/// The settings as people write them, whose ranges are looked at before.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
@@ -67,17 +68,6 @@ struct SomePaths {
 impl Settings {
     pub(super) fn over_defaults(self) -> Result<Quests, Report> {
         let usage = |message: String| Report::new(Code::Usage, message);
-        let slots = self.slots.unwrap_or(3);
-        if !(1..=MAX_SLOTS).contains(&slots) {
-            return Err(
-                usage(format!("quests.slots = {slots} is out of range")).hint(format_args!("from 1 to {MAX_SLOTS}"))
-            );
-        }
-        let ward_limit_ms = self.ward_limit_ms.unwrap_or(WARD_LIMIT_MS);
-        if !(MIN_WARD_MS..=MAX_WARD_MS).contains(&ward_limit_ms) {
-            let message = format!("quests.ward_limit_ms = {ward_limit_ms} is out of range");
-            return Err(usage(message).hint(format_args!("from {MIN_WARD_MS} to {MAX_WARD_MS}")));
-        }
         let usual = Table::default();
         let mut roles = usual.roles;
         for role in self.roles {
@@ -101,9 +91,9 @@ impl Settings {
         };
         table.check().map_err(|bad| usage(format!("[quests] in the configuration is wrong: {bad}")))?;
         Ok(Quests {
-            slots,
+            slots: self.slots.unwrap_or(SLOTS),
             ward: self.ward.filter(|ward| !ward.trim().is_empty()),
-            ward_limit_ms,
+            ward_limit_ms: self.ward_limit_ms.unwrap_or(WARD_LIMIT_MS),
             isolation: self.isolation,
             approve_plan: self.approve_plan.unwrap_or(false),
             prompts: self.prompts.unwrap_or_else(|| PROMPTS.into()),
