@@ -26,6 +26,7 @@ pub mod run_folder;
 pub mod runner;
 pub mod sim;
 pub mod spool;
+pub mod step_plan;
 pub mod store;
 pub mod transcripts;
 pub mod transfer;

@@ -7,6 +7,7 @@ use crate::clock;
 use crate::config::Isolated;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::quests;
+use crate::step_plan;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -30,7 +31,7 @@ pub struct NewQuest {
     ward_limit_ms: Option<u64>,
     /// Where steps are worked on: `worktree` or `none`.
     isolation: Option<Isolated>,
-    /// Ask a person for consent before the plan is carried out.
+    /// Ask a person for consent before the plan that agents make is carried out. Not together with `steps`.
     approve_plan: Option<bool>,
     /// What its agents may use in all, in dollars, such as `5` or `0.25`.
     budget: Option<String>,
@@ -38,7 +39,7 @@ pub struct NewQuest {
     #[serde(default)]
     hold: bool,
     /// The plan, if it is made already.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "step_plan::deserialize")]
     steps: Vec<StepPlan>,
     /// How its agents are run.
     #[serde(default)]
@@ -91,6 +92,14 @@ pub async fn list(State(api): State<Api>) -> Json<QuestList> {
     responses((status = 201, description = "Begun, or held", body = super::AcceptedBody)))]
 pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(StatusCode, Accepted), ApiError> {
     let NewQuest { request, slots, ward, ward_limit_ms, isolation, approve_plan, budget, hold, steps, with } = body.0;
+    if approve_plan == Some(true) && !steps.is_empty() {
+        let message = "whoever brings a plan along has agreed to it: there is no other plan to be asked about";
+        return Err(ApiError::bad(
+            "plan_given",
+            message,
+            "leave out approve_plan (--approve-plan) or the steps (--plan)",
+        ));
+    }
     let spec = api.habits.spec(None, None, with)?;
     let id = clock::new_quest_id();
     let wish = quests::Wish { request, slots, ward, ward_limit_ms, isolation, approve_plan };

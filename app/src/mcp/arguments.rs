@@ -195,17 +195,19 @@ pub struct Observable {
 }
 
 /// Hand in the steps of the quest: all of them, in one call. What is complete or under way stays as it is, whether you list it or not.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "its schema is shown; `step_plan` reads what comes")]
 pub struct PlanSteps {
     /// The steps. Those that do not depend on each other are done at the same time.
     #[schemars(length(min = 1, max = 10_000))]
     pub steps: Vec<PlannedStep>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
+#[expect(dead_code, reason = "its schema is shown; `step_plan` reads what comes")]
 pub struct PlannedStep {
     /// Small letters, digits and dashes, at most 64.
     pub id: String,
@@ -237,28 +239,6 @@ impl From<SetRequirements> for quest::Requirements {
             contexts: given.contexts.into_iter().map(context).collect(),
             observables: given.observables.into_iter().map(observable).collect(),
         }
-    }
-}
-
-impl PlanSteps {
-    /// The steps, or which id cannot be one.
-    pub fn read(self) -> Result<Vec<quest::StepPlan>, String> {
-        let id = |text: String| {
-            let refused = |refusal: hatchery_core::Refusal| format!("{refusal}; {}", refusal.hint());
-            text.parse::<quest::StepId>().map_err(refused)
-        };
-        let step = |step: PlannedStep| {
-            Ok(quest::StepPlan {
-                id: id(step.id)?,
-                name: step.name,
-                description: step.description,
-                depends_on: step.depends_on.into_iter().map(id).collect::<Result<_, _>>()?,
-                files_to_create: step.files_to_create,
-                files_to_modify: step.files_to_modify,
-                observables: step.observables,
-            })
-        };
-        self.steps.into_iter().map(step).collect()
     }
 }
 

@@ -206,16 +206,23 @@ fn every_operation_answers_as_described() {
         "harness": "scripted", "model": "m", "folder": "f", "script": "s", "stays": true, "stall_ms": 1_000, "kill_stuck": true,
         "retries": 100, "park": false,
     });
-    let quest =
-        house.make("/api/quests", &json!({ "request": "a bridge", "ward": "", "isolation": "none", "hold": true }));
+    let scripted = json!({ "harness": "scripted" });
+    let held = json!({ "request": "a bridge", "ward": "", "isolation": "none", "hold": true, "with": scripted });
+    let quest = house.make("/api/quests", &held);
     let exported = house.get(&format!("/api/quests/{quest}")).json();
     let full_quest = json!({
-        "request": "a bridge", "slots": 64, "ward": "make check", "ward_limit_ms": 1_000, "isolation": "none", "approve_plan": true,
+        "request": "a bridge", "slots": 64, "ward": "make check", "ward_limit_ms": 1_000, "isolation": "none", "approve_plan": false,
         "budget": "0.25", "hold": true, "with": { "harness": "scripted" },
         "steps": [{ "id": "arch", "name": "Arch", "description": "", "depends_on": [], "files_to_create": [], "files_to_modify": [],
             "observables": [] }],
     });
-    let looped = json!({ "request": "x", "steps": [{ "id": "a", "name": "A", "depends_on": ["a"] }] });
+    let looped =
+        json!({ "request": "x", "steps": [{ "id": "a", "name": "A", "depends_on": ["a"] }], "with": scripted });
+    let unknown_field =
+        json!({ "request": "x", "steps": [{ "id": "a", "name": "A", "dependson": [] }], "with": scripted });
+    let agreed =
+        json!({ "request": "x", "steps": [{ "id": "a", "name": "A" }], "approve_plan": true, "with": scripted });
+    let new_quest = |wish: Value, status: u16| tried("new_quest", "/api/quests", Some(wish), status);
     let failed = failed_quest(&house);
     let of_quest = |call: &str| format!("/api/quests/{quest}/{call}");
     let waits = format!("/api/mail/{agent}/wait");
@@ -331,12 +338,14 @@ fn every_operation_answers_as_described() {
         tried("list_events", "/api/events.json", None, 200),
         tried("list_events", "/api/events.json?limit=0", None, 400),
         tried("follow_events", "/api/events?after=x", None, 400),
-        tried("new_quest", "/api/quests", Some(full_quest), 201),
-        tried("new_quest", "/api/quests", Some(looped), 422),
-        tried("new_quest", "/api/quests", Some(json!({ "request": "x", "isolation": "worktree" })), 400),
-        tried("new_quest", "/api/quests", Some(json!({ "request": "x", "slots": 0 })), 422),
-        tried("new_quest", "/api/quests", Some(json!({ "request": " " })), 422),
-        tried("new_quest", "/api/quests", Some(json!({})), 400),
+        new_quest(full_quest, 201),
+        new_quest(looped, 422),
+        new_quest(unknown_field, 400),
+        new_quest(agreed, 400),
+        new_quest(json!({ "request": "x", "isolation": "worktree", "with": scripted }), 400),
+        new_quest(json!({ "request": "x", "slots": 0, "with": scripted }), 422),
+        new_quest(json!({ "request": " ", "with": scripted }), 422),
+        new_quest(json!({}), 400),
         tried("list_quests", "/api/quests", None, 200),
         tried("show_quest", format!("/api/quests/{quest}"), None, 200),
         tried("show_quest", format!("/api/quests/{failed}"), None, 200),
