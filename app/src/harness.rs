@@ -3,6 +3,7 @@
 
 mod claude;
 mod environment;
+mod program;
 mod scripted;
 
 use crate::run_folder::RunFolder;
@@ -13,12 +14,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use claude::Claude;
+pub use program::{find_program, place_of};
 pub use scripted::Scripted;
 
 /// One kind of program that plays agents.
 pub trait Harness: Send + Sync + fmt::Debug {
     /// The name in settings and on the command line.
     fn name(&self) -> &'static str;
+
+    /// What has to be there so that it can play.
+    fn program(&self) -> &Path;
 
     /// What to start for an attempt.
     fn command(&self, start: &Start<'_>) -> Invocation;
@@ -83,6 +88,11 @@ impl Harnesses {
 
     pub fn named(&self, name: &str) -> Option<&dyn Harness> {
         self.all.iter().map(AsRef::as_ref).find(|harness| harness.name() == name)
+    }
+
+    /// Which program plays for whom.
+    pub fn programs(&self) -> BTreeMap<&'static str, PathBuf> {
+        self.all.iter().map(|harness| (harness.name(), harness.program().to_owned())).collect()
     }
 
     pub fn names(&self) -> Vec<&'static str> {

@@ -1,6 +1,7 @@
 //! How a quest begins: what somebody wishes, the project's settings and the project's files become its charter.
 
 use crate::config::{self, Isolated};
+use crate::harness::{find_program, place_of};
 use crate::project::Project;
 use crate::quest_document::QuestDocument;
 use crate::report::{Code, Context as _, Report};
@@ -10,6 +11,7 @@ use hatchery_core::QuestId;
 use hatchery_core::quest::{Charter, Isolation, Start, Status, StepPlan, WardSpec};
 use hatchery_core::roles::Phase;
 use hatchery_core::run::RunSpec;
+use std::path::Path;
 
 /// How a quest differs from what is usual here.
 #[derive(Debug)]
@@ -23,6 +25,23 @@ pub struct Wish {
     pub approve_plan: Option<bool>,
 }
 
+/// Whether the program is there that is to play the agents. The daemon asks, because it starts them: its PATH counts, not that of
+/// whoever types.
+pub fn playable(project: &Project, harness: &str, program: &Path) -> Result<(), Report> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match find_program(program, project.root(), &path) {
+        Some(_) => Ok(()),
+        None => {
+            let (program, place) = (program.display(), place_of(program));
+            let message = format!("the harness `{harness}` needs the program {program}, which is not {place}");
+            Err(Report::failed(message).hint(
+                "`hatchery doctor` tells what is missing; when it is mended, `hatchery down` lets the next command start a daemon \
+                 that finds it; `--harness scripted` plays a little quest without it",
+            ))
+        }
+    }
+}
+
 /// Looks at the project's files, so it may take a moment.
 pub fn charter(
     project: &Project,
@@ -30,7 +49,9 @@ pub fn charter(
     id: QuestId,
     wish: Wish,
     spec: RunSpec,
+    program: &Path,
 ) -> Result<Charter, Report> {
+    playable(project, &spec.harness, program)?;
     let Wish { request, slots, ward, ward_limit_ms, isolation, approve_plan } = wish;
     let limit_ms = ward_limit_ms.unwrap_or(usual.ward_limit_ms);
     let named = |command: String| WardSpec { command, limit_ms, guessed_from: None };

@@ -3,10 +3,11 @@
 use super::paint::{BAD, DIM, GOOD, WARN, paint};
 use super::{Context, counted, print_json, print_line};
 use crate::config::Config;
+use crate::harness::{find_program, place_of};
 use crate::report::{Code, Context as _, Report};
 use crate::store;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Check everything that Hatchery needs here, and say what to do about what is missing
@@ -51,7 +52,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         Err(report) => findings.push(Finding { about: "settings", verdict: Verdict::Bad, what: report.to_string() }),
     }
     let claude = context.config().map_or_else(|_| "claude".into(), |config| config.runs.claude_path);
-    findings.extend([claude_program(&claude), program("git", Path::new("git"))]);
+    findings.extend([claude_program(context, &claude), program(context, "git", Path::new("git"))]);
     if context.json {
         print_json(&findings)?;
     } else {
@@ -159,8 +160,8 @@ fn disk(context: &Context) -> Finding {
 }
 
 /// Agents can be run without it, but only by the scripted harness.
-fn claude_program(wanted: &Path) -> Finding {
-    let finding = program("claude", wanted);
+fn claude_program(context: &Context, wanted: &Path) -> Finding {
+    let finding = program(context, "claude", wanted);
     match finding.verdict {
         Verdict::Good | Verdict::Bad => finding,
         Verdict::Note => Finding {
@@ -174,15 +175,13 @@ fn claude_program(wanted: &Path) -> Finding {
     }
 }
 
-/// A bare name is looked for as the system would; this command's PATH is that of a daemon it would start.
-fn program(about: &'static str, wanted: &Path) -> Finding {
+/// This command's PATH is that of a daemon it would start.
+fn program(context: &Context, about: &'static str, wanted: &Path) -> Finding {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let (places, where_not): (Vec<PathBuf>, _) = match wanted.components().count() {
-        1 => (std::env::split_paths(&path).map(|folder| folder.join(wanted)).collect(), "on PATH"),
-        _ => (vec![wanted.to_owned()], "there"),
-    };
-    match places.into_iter().find(|file| file.is_file()) {
+    match find_program(wanted, context.project.root(), &path) {
         Some(file) => Finding { about, verdict: Verdict::Good, what: file.display().to_string() },
-        None => Finding { about, verdict: Verdict::Note, what: format!("{} is not {where_not}", wanted.display()) },
+        None => {
+            Finding { about, verdict: Verdict::Note, what: format!("{} is not {}", wanted.display(), place_of(wanted)) }
+        }
     }
 }

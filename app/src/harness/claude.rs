@@ -6,7 +6,7 @@ use hatchery_core::run::OUR_SERVER;
 use hatchery_core::stream_json;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the CLI reads of its environment. Not `CLAUDECODE` and the like, which would tell it that it runs inside another one.
 const PREFIXES: [&str; 10] = [
@@ -45,6 +45,10 @@ impl Claude {
 impl Harness for Claude {
     fn name(&self) -> &'static str {
         "claude"
+    }
+
+    fn program(&self) -> &Path {
+        &self.program
     }
 
     fn command(&self, start: &Start<'_>) -> Invocation {

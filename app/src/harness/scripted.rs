@@ -6,7 +6,7 @@ use super::{Harness, Invocation, Start, clean};
 use hatchery_core::output::Output;
 use hatchery_core::stream_json;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug)]
 pub struct Scripted {
@@ -26,6 +26,10 @@ impl Scripted {
 impl Harness for Scripted {
     fn name(&self) -> &'static str {
         "scripted"
+    }
+
+    fn program(&self) -> &Path {
+        &self.program
     }
 
     fn command(&self, start: &Start<'_>) -> Invocation {

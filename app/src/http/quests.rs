@@ -7,6 +7,7 @@ use crate::clock;
 use crate::config::Isolated;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::quests;
+use crate::report::{Code, Report};
 use crate::step_plan;
 use axum::Json;
 use axum::extract::State;
@@ -104,10 +105,11 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     let id = clock::new_quest_id();
     let wish = quests::Wish { request, slots, ward, ward_limit_ms, isolation, approve_plan };
     let (project, settings) = (api.habits.project.clone(), api.habits.quests.clone());
-    let chartered = tokio::task::spawn_blocking(move || quests::charter(&project, &settings, id, wish, spec)).await;
-    let charter =
-        chartered.map_err(|error| unusable(&error.to_string()))?.map_err(|report| unusable(&report.message))?;
+    let program = api.habits.harnesses.get(spec.harness.as_str()).cloned().unwrap_or_default();
     let budget = budget.map(|text| amount(&text)).transpose()?;
+    let chartered =
+        tokio::task::spawn_blocking(move || quests::charter(&project, &settings, id, wish, spec, &program)).await;
+    let charter = chartered.map_err(Report::failed).flatten().map_err(unusable)?;
     let start = hatchery_core::quest::Start { hold, steps, ..Default::default() };
     let command = Command::CreateQuest { quest: id, charter: Box::new(charter), budget, start };
     let records = api.handle.submit(command).await?;
@@ -125,8 +127,7 @@ pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result
     let (project, settings) = (api.habits.project.clone(), api.habits.quests.clone());
     let budget = document.budget;
     let imported = tokio::task::spawn_blocking(move || quests::imported(&project, &settings, id, document, spec)).await;
-    let (charter, start) =
-        imported.map_err(|error| unusable(&error.to_string()))?.map_err(|report| unusable(&report.message))?;
+    let (charter, start) = imported.map_err(Report::failed).flatten().map_err(unusable)?;
     let command = Command::CreateQuest { quest: id, charter: Box::new(charter), budget, start };
     let records = api.handle.submit(command).await?;
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records)))
@@ -154,6 +155,7 @@ pub async fn pause(State(api): State<Api>, reference: Path<String>) -> Result<Ac
     responses((status = 200, description = "It goes on", body = super::AcceptedBody)))]
 pub async fn resume(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
     let quest = find(&api, &reference.0)?;
+    playable(&api, quest)?;
     tell(&api, quest, Command::ResumeQuest { quest }).await
 }
 
@@ -185,6 +187,7 @@ pub async fn retry(State(api): State<Api>, of: Path<(String, String)>) -> Result
     let (reference, step) = of.0;
     let quest = find(&api, &reference)?;
     let step: StepId = step.parse()?;
+    playable(&api, quest)?;
     tell(&api, quest, Command::RetryStep { quest, step }).await
 }
 
@@ -220,8 +223,19 @@ fn amount(text: &str) -> Result<Money, ApiError> {
     budget::amount(text).ok_or_else(bad)
 }
 
-fn unusable(why: &str) -> ApiError {
-    ApiError::bad("unusable", why, "mend it and ask again")
+/// What was asked for is wrong, or it cannot be done as things are here.
+fn unusable(report: Report) -> ApiError {
+    let status = if report.code == Code::Usage { StatusCode::BAD_REQUEST } else { StatusCode::CONFLICT };
+    let hint = report.hint.unwrap_or_else(|| "mend it and ask again".into());
+    ApiError::new(status, "unusable", report.message, hint)
+}
+
+/// Whether the agents of a quest can be started, if they are to be started here.
+fn playable(api: &Api, quest: QuestId) -> Result<(), ApiError> {
+    let (world, habits) = (api.handle.view(), &api.habits);
+    let spec = world.charter(quest).map(|charter| &charter.spec).filter(|spec| spec.host == habits.host);
+    let player = spec.and_then(|spec| habits.harnesses.get_key_value(spec.harness.as_str()));
+    player.map_or(Ok(()), |(harness, program)| quests::playable(&habits.project, harness, program)).map_err(unusable)
 }
 
 fn line(quest: &QuestDocument) -> QuestLine {

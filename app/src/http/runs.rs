@@ -22,6 +22,8 @@ use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
 use hatchery_core::{AgentId, Command, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// How agents are run here, unless a request says otherwise.
 #[derive(Debug)]
@@ -32,7 +34,8 @@ pub struct Habits {
     pub quests: config::Quests,
     /// This machine, as runs know it.
     pub host: String,
-    pub harnesses: Vec<&'static str>,
+    /// Which program plays for which harness.
+    pub harnesses: BTreeMap<&'static str, PathBuf>,
     pub transcripts: Transcripts,
 }
 
@@ -176,7 +179,7 @@ impl Wishes {
 
 impl Habits {
     pub fn of(workshop: &Workshop, settings: config::Runs, quests: config::Quests) -> Self {
-        let harnesses = workshop.harnesses.names();
+        let harnesses = workshop.harnesses.programs();
         Self {
             project: workshop.project.clone(),
             settings,
@@ -198,8 +201,8 @@ impl Habits {
         let harness = wishes.harness.or_else(|| last.map(|last| last.harness.clone()));
         let harness = harness.or_else(|| talk.map(|talk| talk.harness.clone()));
         let harness = harness.unwrap_or_else(|| usual.harness.clone());
-        if !self.harnesses.contains(&harness.as_str()) {
-            let known = self.harnesses.join(", ");
+        if !self.harnesses.contains_key(harness.as_str()) {
+            let known = self.harnesses.keys().copied().collect::<Vec<_>>().join(", ");
             return Err(ApiError::bad(
                 "no_such_harness",
                 format!("there is no harness `{harness}`"),

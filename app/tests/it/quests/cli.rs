@@ -155,3 +155,34 @@ fn watching_shows_everything_from_the_beginning() {
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(!said.contains("it is paused"), "{said}");
 }
+
+#[test]
+fn without_the_program_that_plays_nothing_is_made_and_nothing_is_begun() {
+    let shop = Workshop::with("claude_path = '/nowhere/claude'\nstop_grace_ms = 300\n", Vec::new());
+    let refused = shop.grounds.run(&["quest", "new", "a bridge"]);
+    assert!(refused.code == Some(1) && refused.stdout.is_empty(), "{refused:?}");
+    for word in ["/nowhere/claude", "--harness scripted", "hatchery doctor"] {
+        assert!(refused.stderr.contains(word), "{word}: {refused:?}");
+    }
+    let answer = shop.door().post("/api/quests", &json!({ "request": "a bridge" }));
+    assert_eq!(answer.status, 409, "{answer:?}");
+    let quests = || shop.door().get("/api/quests").json()["quests"].as_array().unwrap().len();
+    assert_eq!(quests(), 0);
+
+    // It needs no program of others.
+    let id = shop.grounds.run(&["quest", "new", "--harness", "scripted", "--isolation", "none", "a bridge"]).good();
+    let mut exported = shop.quest(id.trim());
+    exported["harness"] = json!("claude");
+    let answer = shop.door().post("/api/quests/import", &exported);
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let refused = shop.grounds.run(&["quest", "run", &answer.id()]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("/nowhere/claude"), "{refused:?}");
+    assert_eq!(shop.quest(&answer.id())["state"], "paused");
+}
+
+#[test]
+fn a_bare_program_is_looked_for_on_the_path() {
+    let shop = Workshop::with("claude_path = 'no-such-player'\n", Vec::new());
+    let refused = shop.grounds.run(&["quest", "new", "a bridge"]);
+    assert!(refused.stderr.contains("no-such-player, which is not on PATH"), "{refused:?}");
+}
