@@ -11,7 +11,7 @@ use crate::report::{Code, Context as _, Report};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::{Method, Request, Response, header};
+use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,6 +30,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above the daemon's own time limit, so that its answer arrives.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// What is wrong with a command line, where only the daemon can find out.
+const MISTYPED: [&str; 4] = ["bad_amount", "no_such_harness", "plan_given", "unusable"];
 
 /// Why there is no answer, or not the one that was asked for.
 #[derive(Debug)]
@@ -174,7 +177,11 @@ async fn refused(response: Response<Incoming>) -> Failure {
     let body = response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     match serde_json::from_slice::<ErrorBody>(&body) {
         Ok(ErrorBody { error }) => {
-            let code = if status.is_server_error() { Code::Unreachable } else { Code::Failed };
+            let code = match status {
+                StatusCode::BAD_REQUEST if MISTYPED.contains(&error.code.as_str()) => Code::Usage,
+                status if status.is_server_error() => Code::Unreachable,
+                _ => Code::Failed,
+            };
             Failure::Refused { code, detail: error }
         }
         Err(_) => Failure::Broken(Report::failed(format_args!("the daemon answered {status}"))),

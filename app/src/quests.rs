@@ -6,7 +6,7 @@ use crate::project::Project;
 use crate::quest_document::QuestDocument;
 use crate::report::{Code, Context as _, Report};
 use crate::ward::{self, Guess};
-use crate::worktree::Repository;
+use crate::worktree::{Repository, Why};
 use hatchery_core::QuestId;
 use hatchery_core::quest::{Charter, Isolation, Start, Status, StepPlan, WardSpec};
 use hatchery_core::roles::Phase;
@@ -134,7 +134,16 @@ fn isolate(project: &Project, id: QuestId, wish: Option<Isolated>) -> Result<Iso
             base: format!(".hatchery/worktrees/{id}"),
             within: repository.within().map(|within| within.display().to_string()),
         }),
-        (Err(why), Some(_)) => Err(Report::new(Code::Usage, format_args!("steps cannot have worktrees: {why}"))),
+        (Err(why), Some(_)) => {
+            let mend = match why {
+                Why::NoGit | Why::OldGit { .. } => "install a git that is new enough",
+                Why::NoRepository => "`git init` and commit something",
+                Why::NoCommit | Why::NotCommitted => "`git add` and `git commit` what the steps are to work on",
+                Why::Bare => "work in a clone that has files",
+            };
+            let report = Report::new(Code::Usage, format_args!("steps cannot have worktrees: {why}"));
+            Err(report.hint(format_args!("{mend}, or let them work in the project itself with `--isolation none`")))
+        }
         (Err(_), None) => Ok(Isolation::None),
     }
 }

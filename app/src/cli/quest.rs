@@ -1,17 +1,19 @@
 //! `hatchery quest`
 
 mod show;
+mod tell;
 pub mod watch;
 
 use super::wishes::Player;
-use super::{Context, accepted, asking, print_json, print_line, say, text_or_stdin, words_or_stdin};
-use crate::client::Client;
-use crate::client::paths::{quest_path, step_path};
+use super::{Context, asking, print_json, print_line, say, text_or_stdin};
+use crate::client::paths::quest_path;
+use crate::client::{Client, Failure};
 use crate::http::QuestList;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::report::{Code, Context as _, Report};
+use crate::step_plan;
 use hatchery_core::EventId;
-use hatchery_core::quest::MAX_SLOTS;
+use hatchery_core::quest::{MAX_SLOTS, StepPlan};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,24 +35,58 @@ Examples:
   hatchery quest new --run --harness scripted \"needs no account: it plays a little quest\"
   hatchery quest list; hatchery quest show ID; hatchery quest watch ID";
 
+const ENDS: &str = "\
+Exit codes: 0 the quest is complete · 1 it is abandoned · 130 Ctrl-C; it goes on in the background
+            5 it waits for a command of yours, which is shown: it is paused, or each step that is left has failed
+            or depends on one that has";
+
+const A_PLAN: &str = "\
+A plan for --plan:
+  [{\"id\": \"parser\", \"name\": \"Read the flag\"},
+   {\"id\": \"docs\", \"name\": \"Describe it\", \"description\": \"In README.md.\", \"dependsOn\": [\"parser\"]}]
+docs/quests.md tells what else a step may have.
+
+With --run it ends as `hatchery quest watch` does.";
+
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Make a quest; it is held until `quest run` begins it
+    /// Make a quest; it is paused until `quest run` begins it, unless --run begins it at once
+    #[command(after_help = A_PLAN)]
     New(Box<New>),
-    /// Begin or resume a quest and follow it until it is over
-    Run { quest: String },
-    /// Follow a quest until it is over
-    Watch { quest: String },
-    /// Begin nothing more and stop the agents at work; nothing is marked as failed
-    Pause { quest: String },
-    /// Go on with a quest, in the background
-    Resume { quest: String },
-    /// End a quest for good, as it is; its work is kept in git
-    Abandon { quest: String },
-    /// Try a failed step again
-    Retry {
+    /// Begin or resume a quest and follow it, as `watch` does
+    #[command(after_help = ENDS)]
+    Run {
+        /// Its id, or the beginning of it
         quest: String,
-        /// The id of the step
+    },
+    /// Follow a quest: a line for each thing that happens
+    ///
+    /// What its agents ask is shown with the command that answers it, and waited for. Ctrl-C ends the view, not the quest.
+    #[command(after_help = ENDS)]
+    Watch {
+        /// Its id, or the beginning of it
+        quest: String,
+    },
+    /// Begin nothing more and stop the agents at work; nothing is marked as failed
+    Pause {
+        /// Its id, or the beginning of it
+        quest: String,
+    },
+    /// Go on with a paused quest in the background; `run` does the same and follows it
+    Resume {
+        /// Its id, or the beginning of it
+        quest: String,
+    },
+    /// End a quest for good, as it is; in a git repository its work is kept
+    Abandon {
+        /// Its id, or the beginning of it
+        quest: String,
+    },
+    /// Try a failed step again, and with it what waits for it
+    Retry {
+        /// The quest's id, or the beginning of it
+        quest: String,
+        /// The id of the step, as `hatchery quest show` has it
         step: String,
     },
     /// List the quests
@@ -59,8 +95,9 @@ enum What {
         #[arg(long, short)]
         all: bool,
     },
-    /// Show a quest with its steps
+    /// Show a quest with its steps: what each does or waits for, and what it depends on
     Show {
+        /// Its id, or the beginning of it
         quest: String,
         /// Show what happened to each step, too
         #[arg(long)]
@@ -68,22 +105,30 @@ enum What {
     },
     /// Answer the oldest question of a quest, or a certain one
     Answer {
+        /// The quest's id, or the beginning of it
         quest: String,
-        /// What to answer; `-` reads it from standard input
+        /// What to answer; the question says what it takes. `-` reads it from standard input
         answer: String,
-        /// The question's number, when there are several
-        #[arg(long)]
+        /// The question's number, as `hatchery ask list` has it [default: the oldest]
+        #[arg(long, value_name = "N")]
         question: Option<u64>,
     },
-    /// Set a ceiling for what its agents may use in all
+    /// Set a ceiling for what the agents of a quest may use in all
+    ///
+    /// When it is reached they finish their turns and wait, and you are asked (`hatchery ask list`).
     Budget {
+        /// Its id, or the beginning of it
         quest: String,
-        /// In dollars; `none` takes the ceiling away
-        limit: String,
+        /// In dollars, such as 5 or 0.25; `none` takes the ceiling away
+        #[arg(value_name = "USD", value_parser = tell::ceiling)]
+        limit: tell::Ceiling,
     },
     /// Print a quest as JSON, the same as its quest.json
-    Export { quest: String },
-    /// Take in a quest that was exported; it is held until `quest run`
+    Export {
+        /// Its id, or the beginning of it
+        quest: String,
+    },
+    /// Take in a quest that was exported; it is paused until `quest run`
     Import {
         /// The file; `-` for standard input
         file: PathBuf,
@@ -111,15 +156,15 @@ struct New {
     #[arg(long, value_name = "WHERE")]
     isolation: Option<Isolation>,
 
-    /// What its agents may use in all, in dollars
-    #[arg(long, value_name = "USD")]
+    /// What its agents may use in all, in dollars, such as 5 or 0.25 [default: as much as they need]
+    #[arg(long, value_name = "USD", value_parser = tell::dollars)]
     budget: Option<String>,
 
-    /// Ask me before the plan is carried out
+    /// Ask me before the plan that they make is carried out
     #[arg(long)]
     approve_plan: bool,
 
-    /// A file with the steps, as JSON, instead of having them planned: [{"id", "name", "description", "dependsOn": […], …}]
+    /// A JSON file with the steps, instead of having them planned; you need not be asked about it, so not with --approve-plan
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
 
@@ -136,7 +181,6 @@ enum Isolation {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let post = |quest: &str, rest: &str| accepted(context, &quest_path(quest, rest), &json!({}));
     match &args.what {
         What::New(new) => create(context, new),
         What::Run { quest } => begin(context, quest),
@@ -145,48 +189,32 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             let document: QuestDocument = client.get(&quest_path(quest, "")).await?;
             watch::watch(context, client, &document, document.version).await
         }),
-        What::Pause { quest } => post(quest, "/pause"),
-        What::Resume { quest } => post(quest, "/resume"),
-        What::Abandon { quest } => post(quest, "/abandon"),
-        What::Retry { quest, step } => accepted(context, &step_path(quest, step, "/retry"), &json!({})),
+        What::Pause { quest } => tell::pause(context, quest),
+        What::Resume { quest } => tell::resume(context, quest),
+        What::Abandon { quest } => tell::abandon(context, quest),
+        What::Retry { quest, step } => tell::retry(context, quest, step),
         What::List { all } => list(context, *all),
         What::Show { quest, history } => {
-            let document = document(context, quest)?;
+            let document = tell::document(context, quest)?;
             match context.json {
                 true => print_json(&document)?,
                 false => show::show(&document, *history)?,
             }
             Ok(ExitCode::SUCCESS)
         }
-        What::Answer { quest, answer, question } => reply(context, quest, answer, *question),
-        What::Budget { quest, limit } => {
-            let limit = (limit != "none").then_some(limit);
-            accepted(context, &quest_path(quest, "/budget"), &json!({ "limit": limit }))
-        }
+        What::Answer { quest, answer, question } => tell::answer(context, quest, answer, *question),
+        What::Budget { quest, limit } => tell::budget(context, quest, limit.0.as_deref()),
         What::Export { quest } => {
-            print_json(&document(context, quest)?)?;
+            print_json(&tell::document(context, quest)?)?;
             Ok(ExitCode::SUCCESS)
         }
         What::Import { file } => import(context, file),
     }
 }
 
-fn document(context: &Context, quest: &str) -> Result<QuestDocument, Report> {
-    asking(async { Client::reach(&context.project).await?.get(&quest_path(quest, "")).await })
-}
-
 fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
-    let request = words_or_stdin(&new.request)?;
-    let steps: Value = match &new.plan {
-        None => json!([]),
-        Some(file) => {
-            let wrong = |why: String| Report::new(Code::Usage, format_args!("{}: {why}", file.display()));
-            let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-            let plan: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("it is not JSON: {error}")))?;
-            // With or without the object around it.
-            if plan["steps"].is_array() { plan["steps"].clone() } else { plan }
-        }
-    };
+    let request = tell::request(&new.request)?;
+    let steps = new.plan.as_deref().map(read_plan).transpose()?.unwrap_or_default();
     let isolation = new.isolation.map(|isolation| match isolation {
         Isolation::Worktree => "worktree",
         Isolation::None => "none",
@@ -196,9 +224,10 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
         "approve_plan": new.approve_plan.then_some(true), "hold": !new.run, "steps": steps,
         "with": new.with.as_json()?,
     });
-    let made: Value = asking(async { Client::reach(&context.project).await?.post("/api/quests", &body).await })?;
+    let made = asking(async { Ok(Client::reach(&context.project).await?.ask("/api/quests", &body).await) })?;
+    let made: Value = made.map_err(|failure| of_plan(failure, new.plan.as_deref()))?;
     let id = made["id"].as_str().unwrap_or_default();
-    let document = document(context, id)?;
+    let document = tell::document(context, id)?;
     if new.run {
         show::introduce(context, &document);
         // What has happened since it was made is worth seeing, too.
@@ -217,6 +246,27 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The steps in a file.
+fn read_plan(file: &Path) -> Result<Vec<StepPlan>, Report> {
+    let wrong = |why: String| {
+        Report::new(Code::Usage, format_args!("{}: {why}", file.display()))
+            .hint("`hatchery quest new --help` shows a plan; docs/quests.md tells what each field means")
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let plan: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("it is not JSON: {error}")))?;
+    step_plan::read_plan(&plan).map_err(wrong)
+}
+
+/// Steps that do not fit together are the fault of the file that they come from.
+fn of_plan(failure: Failure, plan: Option<&Path>) -> Report {
+    match (failure, plan) {
+        (Failure::Refused { detail, .. }, Some(file)) if detail.code == "bad_plan" => {
+            Report::new(Code::Usage, format_args!("{}: {}", file.display(), detail.message)).hint(detail.hint)
+        }
+        (failure, _) => failure.into(),
+    }
 }
 
 fn begin(context: &Context, quest: &str) -> Result<ExitCode, Report> {
@@ -247,20 +297,6 @@ fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
         print_line(&show::line(quest))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn reply(context: &Context, quest: &str, answer: &str, question: Option<u64>) -> Result<ExitCode, Report> {
-    let question = match question {
-        Some(question) => question,
-        None => {
-            let open = document(context, quest)?.steps.into_iter().filter_map(|step| step.question).min();
-            let none =
-                || Report::failed("nothing is asked about this quest").hint("`hatchery ask list` shows all questions");
-            open.ok_or_else(none)?.0
-        }
-    };
-    let body = json!({ "answer": text_or_stdin(answer)? });
-    accepted(context, &format!("/api/questions/{question}/answer"), &body)
 }
 
 fn import(context: &Context, file: &Path) -> Result<ExitCode, Report> {

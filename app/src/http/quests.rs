@@ -36,7 +36,7 @@ pub struct NewQuest {
     approve_plan: Option<bool>,
     /// What its agents may use in all, in dollars, such as `5` or `0.25`.
     budget: Option<String>,
-    /// Begin nothing until the quest is resumed.
+    /// Make it paused: nothing is begun until it is resumed.
     #[serde(default)]
     hold: bool,
     /// The plan, if it is made already.
@@ -90,7 +90,7 @@ pub async fn list(State(api): State<Api>) -> Json<QuestList> {
 
 /// Begin a quest. The answer's id is the quest's.
 #[utoipa::path(post, path = "/api/quests", operation_id = "new_quest", tag = "quests", request_body = NewQuest,
-    responses((status = 201, description = "Begun, or held", body = super::AcceptedBody)))]
+    responses((status = 201, description = "Begun, or paused", body = super::AcceptedBody)))]
 pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(StatusCode, Accepted), ApiError> {
     let NewQuest { request, slots, ward, ward_limit_ms, isolation, approve_plan, budget, hold, steps, with } = body.0;
     if approve_plan == Some(true) && !steps.is_empty() {
@@ -116,7 +116,7 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records)))
 }
 
-/// Take in a quest that was exported. It is held until it is resumed; what was complete stays complete.
+/// Take in a quest that was exported. It is paused until it is resumed; what was complete stays complete.
 #[utoipa::path(post, path = "/api/quests/import", operation_id = "import_quest", tag = "quests", request_body = QuestDocument,
     responses((status = 201, description = "Taken in, under a new id if its own is taken", body = super::AcceptedBody)))]
 pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result<(StatusCode, Accepted), ApiError> {
@@ -150,7 +150,7 @@ pub async fn pause(State(api): State<Api>, reference: Path<String>) -> Result<Ac
     tell(&api, quest, Command::PauseQuest { quest }).await
 }
 
-/// Go on with a quest that is paused or held.
+/// Go on with a quest that is paused.
 #[utoipa::path(post, path = "/api/quests/{quest}/resume", operation_id = "resume_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "It goes on", body = super::AcceptedBody)))]
 pub async fn resume(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {

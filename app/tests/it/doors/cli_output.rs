@@ -236,7 +236,7 @@ fn exit_codes_are_as_promised() {
         (&["session", "start", "--idle", "0"], 2),
         (&["session", "start"], 0),
         (&["run", " \n"], 2),
-        (&["run", "--harness", "nonsense", "x"], 1),
+        (&["run", "--harness", "nonsense", "x"], 2),
         (&["run", "--harness", "scripted", "--folder", "nowhere", "x"], 2),
         (&["run", "--harness", "scripted", "--script", "nowhere.jsonl", "x"], 2),
         (&["run", "--stall", "0", "x"], 2),
@@ -247,8 +247,8 @@ fn exit_codes_are_as_promised() {
         (&["why", "nobody"], 1),
         (&["stop", "root"], 1),
         (&["interrupt", "root"], 1),
-        (&["budget", "abc"], 1),
-        (&["budget", "-5"], 1),
+        (&["budget", "abc"], 2),
+        (&["budget", "-5"], 2),
         (&["ask", "answer", "999", "wait"], 1),
     ] {
         let ran = grounds.run(arguments);

@@ -39,43 +39,63 @@ fn what_cannot_be_is_refused_with_a_hint() {
     let cycle = path("cycle.json", &json!([step("a", &["b"]), step("b", &["a"])]).to_string());
     let cut = path("cut.json", "[{\"id\":");
     let odd = path("odd.json", "[{\"id\": \"a\"}]");
+    let typo = path("typo.json", &json!([{ "id": "deck", "name": "Deck", "dependson": [] }]).to_string());
+    let lost = path("lost.json", &json!([step("deck", &["arch"])]).to_string());
+    let nothing = path("nothing.json", "[]");
+    let plan = path("plan.json", &json!([step("deck", &[])]).to_string());
     let empty = path("empty.json", "{}");
     let missing = shop.grounds.path().join("nowhere.json").display().to_string();
     let new = |plan: &str| vec!["quest", "new", "--plan", plan, "a bridge"].into_iter().map(String::from).collect();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let refused: Vec<(Vec<String>, &[&str])> = vec![
-        (words(&["quest", "show", "nobody"]), &["there is no quest `nobody`", "hatchery quest list"]),
-        (words(&["quest", "run", "nobody"]), &["there is no quest"]),
-        (words(&["quest", "watch", "nobody"]), &["there is no quest"]),
-        (words(&["quest", "pause", "nobody"]), &["there is no quest"]),
-        (words(&["quest", "abandon", "nobody"]), &["there is no quest"]),
-        (words(&["quest", "export", "nobody"]), &["there is no quest"]),
-        (words(&["quest", "retry", &quest, "nowhere"]), &["nowhere"]),
-        (words(&["quest", "retry", &quest, "Not A Step"]), &["Not A Step", "small letters"]),
-        (words(&["quest", "retry", &quest, "a"]), &["`a`"]),
-        (words(&["quest", "pause", &quest]), &["paused", "resume"]),
-        (words(&["quest", "answer", &quest, "yes"]), &["nothing is asked", "hatchery ask list"]),
-        (words(&["quest", "budget", &quest, "much"]), &["`much`", "for example"]),
-        (words(&["quest", "import", &missing]), &["nowhere.json"]),
-        (words(&["quest", "import", &empty]), &["no exported quest"]),
-        (words(&["quest", "new", " "]), &["there is nothing to say"]),
-        (new(&cycle), &["a → b → a"]),
-        (new(&cut), &["cut.json", "not JSON"]),
-        (new(&odd), &["name"]),
-        (new(&missing), &["nowhere.json"]),
-        (words(&["quest", "new", "--isolation", "worktree", "a bridge"]), &["worktree"]),
-        (words(&["quest", "new", "--slots", "0", "a bridge"]), &["--slots"]),
-        (words(&["quest", "new", "--slots", "65", "a bridge"]), &["--slots"]),
-        (words(&["quest", "new", "--budget", "much", "a bridge"]), &["`much`"]),
+    let refused: Vec<(i32, Vec<String>, &[&str])> = vec![
+        (1, words(&["quest", "show", "nobody"]), &["there is no quest `nobody`", "hatchery quest list"]),
+        (1, words(&["quest", "run", "nobody"]), &["there is no quest"]),
+        (1, words(&["quest", "watch", "nobody"]), &["there is no quest"]),
+        (1, words(&["quest", "pause", "nobody"]), &["there is no quest"]),
+        (1, words(&["quest", "abandon", "nobody"]), &["there is no quest"]),
+        (1, words(&["quest", "export", "nobody"]), &["there is no quest"]),
+        (1, words(&["quest", "retry", &quest, "nowhere"]), &["nowhere"]),
+        (1, words(&["quest", "retry", &quest, "Not A Step"]), &["Not A Step", "small letters"]),
+        (1, words(&["quest", "retry", &quest, "a"]), &["`a`"]),
+        (1, words(&["quest", "pause", &quest]), &["paused", "resume"]),
+        (1, words(&["quest", "answer", &quest, "yes"]), &["nothing is asked", "hatchery ask list"]),
+        (
+            1,
+            words(&["quest", "answer", &quest, "--question", "1", "yes"]),
+            &["question 1 is not asked about this quest"],
+        ),
+        (2, words(&["quest", "budget", &quest, "much"]), &["`much`", "for example"]),
+        (1, words(&["quest", "import", &missing]), &["nowhere.json"]),
+        (2, words(&["quest", "import", &empty]), &["no exported quest"]),
+        (2, words(&["quest", "new", ""]), &["the request is empty", "for example"]),
+        (2, words(&["quest", "new", " "]), &["the request is empty"]),
+        (2, new(&cycle), &["cycle.json", "a → b → a"]),
+        (2, new(&lost), &["lost.json", "deck", "arch"]),
+        (2, new(&cut), &["cut.json", "not JSON"]),
+        (2, new(&odd), &["odd.json", "step `a`", "`name` is missing"]),
+        (2, new(&typo), &["typo.json", "step `deck`", "`dependson`", "did you mean `dependsOn`?"]),
+        (2, new(&nothing), &["nothing.json", "there is no step in it"]),
+        (2, new(&missing), &["nowhere.json"]),
+        (
+            2,
+            words(&["quest", "new", "--approve-plan", "--plan", &plan, "a bridge"]),
+            &["has agreed to it", "--approve-plan"],
+        ),
+        (2, words(&["quest", "new", "--isolation", "worktree", "a bridge"]), &["git init", "--isolation none"]),
+        (2, words(&["quest", "new", "--slots", "0", "a bridge"]), &["--slots"]),
+        (2, words(&["quest", "new", "--slots", "65", "a bridge"]), &["--slots"]),
+        (2, words(&["quest", "new", "--budget", "much", "a bridge"]), &["`much`", "--budget"]),
+        (2, words(&["quest", "new", "--harness", "nope", "a bridge"]), &["`nope`", "claude, scripted"]),
     ];
-    for (arguments, expected) in refused {
+    for (code, arguments, expected) in refused {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let ran = shop.grounds.run(&arguments);
-        assert!(ran.code.is_some_and(|code| code != 0) && ran.stdout.is_empty(), "{arguments:?}: {ran:?}");
+        assert!(ran.code == Some(code) && ran.stdout.is_empty(), "{arguments:?}: {ran:?}");
         for word in expected {
             assert!(ran.stderr.contains(word), "{arguments:?} does not say {word}: {ran:?}");
         }
         assert!(ran.stderr.starts_with("error: "), "{arguments:?}: {ran:?}");
+        assert!(!ran.stderr.contains("the body"), "nobody on the command line knows of HTTP: {ran:?}");
     }
     let list: Value = serde_json::from_str(&shop.grounds.run(&["quest", "list", "--json"]).good()).unwrap();
     assert_eq!(list["quests"].as_array().unwrap().len(), 1, "nothing was made by what was refused: {list:#}");
@@ -185,4 +205,38 @@ fn a_bare_program_is_looked_for_on_the_path() {
     let shop = Workshop::with("claude_path = 'no-such-player'\n", Vec::new());
     let refused = shop.grounds.run(&["quest", "new", "a bridge"]);
     assert!(refused.stderr.contains("no-such-player, which is not on PATH"), "{refused:?}");
+}
+
+#[test]
+fn what_is_done_to_a_quest_is_told_in_a_sentence_or_as_events() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("a.codeweaver", &[ask.clone(), json!("turn"), ask]);
+    let silent = [json!({ "text": "bye" })];
+    let book = book.play("b.codeweaver", &silent);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[]), step("b", &[])] }));
+    shop.asked(&quest, 1);
+    shop.wait_step(&quest, "b", "step_failed");
+    let told = |words: &[&str], expected: &[&str]| {
+        let ran = shop.grounds.run(&[&["quest"], words].concat());
+        assert!(ran.code == Some(0) && ran.stdout.is_empty(), "{words:?}: {ran:?}");
+        assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{words:?}: {ran:?}");
+        for part in expected {
+            assert!(ran.stderr.contains(part), "{words:?} does not say {part}: {ran:?}");
+        }
+    };
+    let watch = format!("hatchery quest watch {quest}");
+    told(&["budget", &quest, "5"], &["$5.00 in all", "used $0"]);
+    told(&["budget", &quest, "none"], &["as much as they need"]);
+    told(&["pause", &quest], &["paused", &format!("hatchery quest resume {quest}")]);
+    told(&["retry", &quest, "b"], &["step b is tried again", "paused"]);
+    told(&["resume", &quest], &["goes on in the background", &watch]);
+    told(&["answer", &quest, "two carts"], &["is answered", "step a is", &watch]);
+    shop.asked(&quest, 2);
+    told(&["abandon", &quest], &["abandoned", "stays in the project"]);
+
+    let other = shop.new_quest(&book, json!({ "steps": [step("c", &[])], "hold": true }));
+    let events = shop.grounds.run(&["quest", "abandon", &other, "--json"]).good();
+    let events: Value = serde_json::from_str(&events).unwrap();
+    assert_eq!(events["events"][0]["type"], "quest_abandoned", "{events:#}");
 }

@@ -1,0 +1,134 @@
+//! What a person does to a quest, and the sentence that says what came of it. With --json it is the events.
+
+use super::super::{Context, asking, print_json, say, text_or_stdin};
+use crate::client::Client;
+use crate::client::paths::{quest_path, step_path};
+use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
+use crate::report::{Code, Report};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+pub fn pause(context: &Context, quest: &str) -> Result<ExitCode, Report> {
+    tell(context, quest, &quest_path(quest, "/pause"), &json!({}), |quest| {
+        let id = quest.id;
+        format!(
+            "it is paused: nothing more is begun, and who is at work is stopped; `hatchery quest resume {id}` goes on with it"
+        )
+    })
+}
+
+pub fn resume(context: &Context, quest: &str) -> Result<ExitCode, Report> {
+    tell(context, quest, &quest_path(quest, "/resume"), &json!({}), |quest| {
+        format!("it goes on in the background; `hatchery quest watch {}` follows it", quest.id)
+    })
+}
+
+pub fn abandon(context: &Context, quest: &str) -> Result<ExitCode, Report> {
+    tell(context, quest, &quest_path(quest, "/abandon"), &json!({}), |quest| match &quest.branch {
+        Some(branch) => format!(
+            "it is abandoned; what was merged is on the branch {branch}, and `hatchery rescue list` will show what was not"
+        ),
+        None => "it is abandoned; what its agents did stays in the project".to_owned(),
+    })
+}
+
+pub fn retry(context: &Context, quest: &str, step: &str) -> Result<ExitCode, Report> {
+    tell(context, quest, &step_path(quest, step, "/retry"), &json!({}), |quest| {
+        format!("step {step} is tried again; {}", how_to_go_on(quest))
+    })
+}
+
+/// Without a limit the ceiling is taken away.
+pub fn budget(context: &Context, quest: &str, limit: Option<&str>) -> Result<ExitCode, Report> {
+    tell(context, quest, &quest_path(quest, "/budget"), &json!({ "limit": limit }), |quest| {
+        let spent = quest.spent.cost;
+        match quest.budget {
+            Some(limit) => format!("its agents may use {limit} in all; they have used {spent}"),
+            None => format!("its agents may use as much as they need; they have used {spent}"),
+        }
+    })
+}
+
+/// Answers a certain question about a quest, or the oldest.
+pub fn answer(context: &Context, quest: &str, answer: &str, question: Option<u64>) -> Result<ExitCode, Report> {
+    let document = document(context, quest)?;
+    let asked: Vec<(u64, &StepDocument)> =
+        document.steps.iter().filter_map(|step| Some((step.question?.0, step))).collect();
+    let meant = match question {
+        Some(question) => asked.iter().find(|(id, _)| *id == question),
+        None => asked.iter().min_by_key(|(id, _)| *id),
+    };
+    let Some((question, step)) = meant else {
+        let message = match question {
+            Some(question) => format!("question {question} is not asked about this quest"),
+            None => "nothing is asked about this quest".to_owned(),
+        };
+        return Err(Report::failed(message).hint("`hatchery ask list` shows all questions"));
+    };
+    let body = json!({ "answer": text_or_stdin(answer)? });
+    tell(context, quest, &format!("/api/questions/{question}/answer"), &body, |quest| {
+        let now = quest.steps.iter().find(|it| it.id == step.id).map(|step| step.status.word());
+        let now = now.map(|status| format!(", and step {} is {status}", step.id)).unwrap_or_default();
+        format!("question {question} is answered{now}; {}", how_to_go_on(quest))
+    })
+}
+
+pub fn document(context: &Context, quest: &str) -> Result<QuestDocument, Report> {
+    asking(async { Client::reach(&context.project).await?.get(&quest_path(quest, "")).await })
+}
+
+/// Asks the daemon for a change, and says what came of it.
+fn tell(
+    context: &Context,
+    quest: &str,
+    path: &str,
+    body: &Value,
+    words: impl FnOnce(&QuestDocument) -> String,
+) -> Result<ExitCode, Report> {
+    let accepted: Value = asking(async { Client::reach(&context.project).await?.post(path, body).await })?;
+    match context.json {
+        true => print_json(&accepted)?,
+        false => say(words(&document(context, quest)?)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn how_to_go_on(quest: &QuestDocument) -> String {
+    let id = quest.id;
+    match quest.state {
+        QuestWord::Paused => format!("the quest is paused: `hatchery quest run {id}` goes on with it"),
+        QuestWord::Open => format!("`hatchery quest watch {id}` follows it"),
+        QuestWord::Complete => "the quest is complete".to_owned(),
+        QuestWord::Abandoned => "the quest is abandoned".to_owned(),
+    }
+}
+
+/// An amount of dollars on the command line, which the daemon reads.
+pub fn dollars(text: &str) -> Result<String, String> {
+    match hatchery_core::budget::amount(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(format!("`{text}` is no amount of dollars; for example 5 or 0.25")),
+    }
+}
+
+/// The same, or `none`.
+pub fn ceiling(text: &str) -> Result<Ceiling, String> {
+    match text {
+        "none" => Ok(Ceiling(None)),
+        amount => dollars(amount).map(|amount| Ceiling(Some(amount))),
+    }
+}
+
+/// What may be used, or as much as one likes.
+#[derive(Clone, Debug)]
+pub struct Ceiling(pub Option<String>);
+
+/// What is wanted of a quest, given or from standard input.
+pub fn request(given: &str) -> Result<String, Report> {
+    let request = text_or_stdin(given)?;
+    match request.trim().is_empty() {
+        true => Err(Report::new(Code::Usage, "the request is empty, so nobody could know what is wanted")
+            .hint("for example `hatchery quest new --run \"add a --verbose flag\"`; `-` reads it from standard input")),
+        false => Ok(request),
+    }
+}
