@@ -79,6 +79,7 @@ const EVERYWHERE: &str = "With every command";
 const EXIT_CODES: &str = "\
 Exit codes: 0 it worked · 1 it did not · 2 the command line or the configuration is wrong
             3 the daemon or its store cannot be reached · 4 a check found something wrong
+            5 a quest waits for a command of yours
 
 Try `hatchery demo` first: it needs no account and leaves nothing behind.";
 

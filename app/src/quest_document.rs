@@ -64,6 +64,21 @@ pub enum QuestWord {
     Abandoned,
 }
 
+/// Whether a quest goes on by itself, and if not, what it waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing<'a> {
+    /// Somebody is at work, or will be without anybody's help. There may be questions all the same.
+    Goes,
+    /// Only an answer is waited for.
+    Asks,
+    /// Only that somebody resumes it.
+    Paused,
+    /// Each step that is left has failed, or depends on one that has. These have.
+    Stuck(Vec<&'a StepDocument>),
+    Complete,
+    Abandoned,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepDocument {
@@ -135,6 +150,28 @@ impl QuestDocument {
             steps: steps.into_iter().map(|(step_id, step)| StepDocument::of(world, quest, step_id, step)).collect(),
             table,
         })
+    }
+
+    pub fn standing(&self) -> Standing<'_> {
+        match self.state {
+            QuestWord::Complete => return Standing::Complete,
+            QuestWord::Abandoned => return Standing::Abandoned,
+            QuestWord::Paused => return Standing::Paused,
+            QuestWord::Open => {}
+        }
+        let moves = |step: &StepDocument| match step.status {
+            Status::Queued | Status::Running | Status::WaitingForRole => true,
+            // Without a question it has a time at which it goes on.
+            Status::Parked => step.question.is_none(),
+            Status::Pending | Status::WaitingForHuman | Status::Blocked | Status::Failed | Status::Complete => false,
+        };
+        let failed: Vec<&StepDocument> = self.steps.iter().filter(|step| step.status == Status::Failed).collect();
+        match self.steps.iter().any(moves) {
+            true => Standing::Goes,
+            false if self.steps.iter().any(|step| step.question.is_some()) => Standing::Asks,
+            false if failed.is_empty() => Standing::Goes,
+            false => Standing::Stuck(failed),
+        }
     }
 
     /// How many steps of the plan are complete, and how many there are.

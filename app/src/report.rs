@@ -14,6 +14,8 @@ pub enum Code {
     Unreachable = 3,
     /// A check ran and found something wrong.
     Found = 4,
+    /// Something waits for a command of its user, and for nothing else.
+    Waits = 5,
 }
 
 #[derive(Debug)]

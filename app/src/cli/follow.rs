@@ -52,6 +52,11 @@ impl Following {
         }
     }
 
+    /// The daemon as it was last reached.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     async fn open(&mut self) -> Result<(), Report> {
         self.lines = EventLines::default();
         match self.client.stream(&format!("/api/events?after={}", self.cursor)).await {

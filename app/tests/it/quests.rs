@@ -10,6 +10,7 @@ mod signals;
 mod slots;
 mod trouble;
 mod wards;
+mod watching;
 mod worktrees;
 
 use crate::support::daemon::{LOOK_AGAIN, PATIENCE};

@@ -4,79 +4,189 @@ use super::super::follow::Following;
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
 use super::super::{Context, counted, print_line, say};
 use crate::client::Client;
-use crate::quest_document::{QuestDocument, QuestWord};
-use crate::report::{Context as _, Report};
+use crate::client::paths::quest_path;
+use crate::http::QuestionList;
+use crate::quest_document::{QuestDocument, Standing, StepDocument};
+use crate::report::{Code, Context as _, Report};
 use hatchery_core::ask::About;
 use hatchery_core::quest::{Merge, Signal, Status, Verdict};
-use hatchery_core::{Event, EventId, QuestId, Record};
+use hatchery_core::{AgentId, Event, EventId, QuestId, Record, Stream};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Why something failed is worth more than a line.
 const REASON_CHARS: usize = 500;
+/// How many of the steps that failed are named in one sentence.
+const NAMED_STEPS: usize = 5;
 /// What a shell makes of Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Prints what happens after an event, until the quest is over. Ctrl-C leaves it to work.
+/// Prints what happens after an event, until the quest is over or waits for a command. Ctrl-C leaves it to work.
 pub async fn watch(
     context: &Context,
     client: Client,
     quest: &QuestDocument,
     after: EventId,
 ) -> Result<ExitCode, Report> {
-    match quest.state {
-        QuestWord::Complete => {
-            say("it is complete");
-            return Ok(ExitCode::SUCCESS);
-        }
-        QuestWord::Abandoned => {
-            say("it was abandoned");
-            return Ok(ExitCode::FAILURE);
-        }
-        QuestWord::Paused => say("it is paused: `hatchery quest run` goes on with it"),
-        QuestWord::Open => {}
-    }
-    for step in quest.steps.iter().filter(|step| step.question.is_some()) {
-        say(paint(WARN, format_args!("step {} asks you: `hatchery ask list`", step.id)));
-    }
     for step in quest.steps.iter().filter(|step| step.status == Status::Failed) {
         let why = cut(step.doing.as_deref().unwrap_or_default(), REASON_CHARS);
         say(paint(BAD, format_args!("step {} failed: {why}", step.id)));
-        say(format_args!("  `hatchery quest retry {} {}` tries it again", quest.id, step.id));
+    }
+    if let Some(ended) = stands(quest) {
+        return Ok(ended);
+    }
+    if quest.steps.iter().any(|step| step.question.is_some()) {
+        say_questions(&client, quest).await?;
     }
     let id = quest.id;
-    let mut following = Following::new(&context.project, client, after.0);
-    let until_it_is_over = async {
+    let mut view = View::new(quest);
+    let mut following = Following::new(&context.project, client.clone(), after.0);
+    let until_it_waits = async {
         loop {
             let (line, record) = following.next().await?;
-            if !concerns(&record.event, id) {
-                continue;
-            }
-            match context.json {
-                true => print_line(&line)?,
-                false => words(&record).map_or(Ok(()), |words| print_line(&words))?,
+            let is_told = view.concerns(&record.event);
+            if is_told {
+                match context.json {
+                    true => print_line(&line)?,
+                    false => words(&record).map_or(Ok(()), |words| print_line(&words))?,
+                }
             }
             match record.event {
-                Event::QuestCompleted { .. } => return Ok(ExitCode::SUCCESS),
-                Event::QuestAbandoned { .. } => return Ok(ExitCode::FAILURE),
+                Event::QuestCompleted { quest } if quest == id => return Ok(ExitCode::SUCCESS),
+                Event::QuestAbandoned { quest } if quest == id => return Ok(ExitCode::FAILURE),
+                Event::QuestPaused { quest } if quest == id => {
+                    say(format_args!("`hatchery quest run {id}` goes on with it"));
+                    return Ok(waits());
+                }
+                _ if view.may_be_stuck(&record, is_told) => {
+                    let now: QuestDocument = following.client().get(&quest_path(&id.to_string(), "")).await?;
+                    if let Some(ended) = view.look(&now, record.id) {
+                        return Ok(ended);
+                    }
+                }
                 _ => {}
             }
         }
     };
     tokio::select! {
-        ended = until_it_is_over => ended,
+        ended = until_it_waits => ended,
         interrupted = tokio::signal::ctrl_c() => {
             interrupted.context("signals cannot be heard")?;
-            say(format_args!("it goes on: `hatchery quest watch {id}` follows it, `hatchery quest pause {id}` stops its agents"));
+            say(format_args!("it goes on in the background; `hatchery quest watch {id}` follows it again, `hatchery quest pause {id}` stops its agents"));
             Ok(ExitCode::from(INTERRUPTED))
         }
     }
 }
 
-fn concerns(event: &Event, id: QuestId) -> bool {
-    match event {
-        Event::QuestionAsked { about: About::Step { quest, .. } | About::QuestBudget { quest }, .. } => *quest == id,
-        _ => event.stream() == hatchery_core::Stream::Quest(id),
+/// What the one who watches knows of the quest, beside what is on the screen.
+struct View {
+    id: QuestId,
+    /// Who works or worked for it: what is asked about them is asked about it.
+    hands: BTreeSet<AgentId>,
+    /// A step has failed, so it may be that nothing is left that moves.
+    failed: bool,
+    /// Where the log will be when all is told of a quest that was found stuck.
+    stuck_at: Option<EventId>,
+}
+
+impl View {
+    fn new(quest: &QuestDocument) -> Self {
+        let hands = quest.steps.iter().flat_map(|step| &step.agents).map(|hand| hand.agent).collect();
+        let failed = quest.steps.iter().any(|step| step.status == Status::Failed);
+        Self { id: quest.id, hands, failed, stuck_at: None }
     }
+
+    fn concerns(&mut self, event: &Event) -> bool {
+        match event {
+            Event::QuestionAsked { about: About::Step { quest, .. } | About::QuestBudget { quest }, .. } => {
+                *quest == self.id
+            }
+            Event::QuestionAsked { agent, .. } => self.hands.contains(agent),
+            _ if event.stream() != Stream::Quest(self.id) => false,
+            Event::StepBegun { agent, .. } => {
+                self.hands.insert(*agent);
+                true
+            }
+            Event::StepFailed { .. } => {
+                self.failed = true;
+                true
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether it is worth asking how the quest stands. Each step that ends may have been the last that could move; and when it was
+    /// found stuck before all of it was told, the end of the telling is the time to look again.
+    fn may_be_stuck(&self, record: &Record, is_told: bool) -> bool {
+        let ends =
+            matches!(record.event, Event::StepFailed { .. } | Event::StepCompleted { .. } | Event::StepDropped { .. });
+        self.stuck_at.is_some_and(|at| record.id >= at) || (self.failed && is_told && ends)
+    }
+
+    fn look(&mut self, now: &QuestDocument, told: EventId) -> Option<ExitCode> {
+        let is_stuck = matches!(now.standing(), Standing::Stuck(_));
+        self.stuck_at = Some(now.version).filter(|version| is_stuck && *version > told);
+        match is_stuck && self.stuck_at.is_none() {
+            true => stands(now),
+            false => None,
+        }
+    }
+}
+
+/// Says how a quest stands that does not go on by itself, and gives the exit code; nothing for one that does, or that asks.
+fn stands(quest: &QuestDocument) -> Option<ExitCode> {
+    let id = quest.id;
+    match quest.standing() {
+        Standing::Complete => {
+            say("it is complete");
+            Some(ExitCode::SUCCESS)
+        }
+        Standing::Abandoned => {
+            say("it was abandoned");
+            Some(ExitCode::FAILURE)
+        }
+        Standing::Paused => {
+            say(format_args!("it is paused: `hatchery quest run {id}` goes on with it"));
+            Some(waits())
+        }
+        Standing::Stuck(failed) => {
+            say(stuck(quest, &failed));
+            Some(waits())
+        }
+        Standing::Goes | Standing::Asks => None,
+    }
+}
+
+/// What a quest waits for in which nothing moves any more.
+fn stuck(quest: &QuestDocument, failed: &[&StepDocument]) -> String {
+    let (id, first) = (quest.id, failed.first().map(|step| step.id.to_string()).unwrap_or_default());
+    let names: Vec<String> = failed.iter().take(NAMED_STEPS).map(|step| step.id.to_string()).collect();
+    let more = if failed.len() > NAMED_STEPS { ", …" } else { "" };
+    let which = match failed.len() {
+        1 => format!("step {first} has failed and everything else that is left waits for it"),
+        _ => format!("steps {}{more} have failed and everything else that is left waits for them", names.join(", ")),
+    };
+    format!("it cannot go on by itself: {which}; `hatchery quest retry {id} {first}` tries again")
+}
+
+fn waits() -> ExitCode {
+    ExitCode::from(Code::Waits as u8)
+}
+
+/// What was asked before anybody watched.
+async fn say_questions(client: &Client, quest: &QuestDocument) -> Result<(), Report> {
+    let list: QuestionList = client.get("/api/questions").await?;
+    let of_quest = |id: EventId| quest.steps.iter().any(|step| step.question == Some(id));
+    for question in list.questions.iter().filter(|question| of_quest(question.id)) {
+        say(asked(question.id, &question.text));
+    }
+    Ok(())
+}
+
+/// A question, and the command that answers it.
+fn asked(id: EventId, text: &str) -> String {
+    let text = printable(text.trim());
+    format!("{}\n  answer with `hatchery ask answer {id} …`", paint(WARN, format_args!("? {text}")))
 }
 
 /// What happened to a quest, in a line; nothing for what only matters inside.
@@ -135,10 +245,7 @@ pub fn words(record: &Record) -> Option<String> {
         }
         Event::StepCompleted { step, .. } => format!("{} {}", at(step), paint(GOOD, "complete")),
         Event::StepDropped { step, .. } => format!("{} is no longer part of the plan", at(step)),
-        Event::QuestionAsked { text, .. } => {
-            let (id, text) = (record.id, printable(text.trim()));
-            format!("{}\n  answer with `hatchery ask answer {id} …`", paint(WARN, format_args!("? {text}")))
-        }
+        Event::QuestionAsked { text, .. } => asked(record.id, text),
         _ => return None,
     })
 }

@@ -5,8 +5,6 @@ use crate::support::quest::{SHORT, done, signal, step};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
 
 #[test]
 fn each_subcommand_explains_itself() {
@@ -156,24 +154,6 @@ fn watching_shows_everything_from_the_beginning() {
     assert!(lines[0].starts_with("plan") && lines[0].contains("2 steps: a, b"), "{shown}");
     assert!(lines[1].starts_with("a ") && lines[1].contains("codeweaver"), "{shown}");
     assert_eq!(lines.last(), Some(&"the quest is complete"), "{shown}");
-
-    let silent = shop.playbook().play("codeweaver", &[json!({ "text": "bye" })]);
-    let quest = shop.new_quest(&silent, json!({ "steps": [step("a", &[])], "hold": true }));
-    let mut watching = shop.grounds.command(&["quest", "run", &quest]);
-    let mut watching = watching.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let failed = lines.find(|line| line.contains("failed")).unwrap();
-    let hint = lines.next().unwrap();
-    assert!(
-        failed.contains("without a signal") && hint.contains(&format!("hatchery quest retry {quest} a")),
-        "{failed}{hint}"
-    );
-    shop.tell(&quest, "abandon");
-    assert_eq!(lines.last().as_deref(), Some("the quest is abandoned"));
-    let ended = watching.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(1));
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(!said.contains("it is paused"), "{said}");
 }
 
 #[test]
