@@ -19,9 +19,7 @@ use crate::project::Project;
 use crate::quest_document::QuestDocument;
 use crate::report::{Context as _, Report};
 use crate::run_folder::RunFolder;
-use crate::step_plan;
 use arguments::{CheckMail, Fork, GetQuest, Kill, PlanSteps, Ps, ReadMail, Send, SetRequirements, SignalBack, Wait};
-use hatchery_core::quest::StepPlan;
 use hatchery_core::{AgentId, EventId};
 use line::Line;
 use pen::Pen;
@@ -160,10 +158,7 @@ impl Server {
             Ps::NAME => self.ps(read(given)?).await,
             SignalBack::NAME => self.signal_back(&read(given)?).await,
             SetRequirements::NAME => self.set_requirements(read(given)?).await,
-            PlanSteps::NAME => {
-                let steps = given.get("steps").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-                self.plan_steps(step_plan::read_steps(steps).map_err(Trouble)?).await
-            }
+            PlanSteps::NAME => self.plan_steps(read(given)?).await,
             GetQuest::NAME => self.get_quest().await,
             other => Err(Trouble(format!("{other} does nothing"))),
         }
@@ -258,7 +253,8 @@ impl Server {
         Ok(Answer { text, data: json!({ "contexts": contexts, "observables": observables }), next })
     }
 
-    async fn plan_steps(&self, steps: Vec<StepPlan>) -> Result<Answer, Trouble> {
+    async fn plan_steps(&self, given: PlanSteps) -> Result<Answer, Trouble> {
+        let steps = given.read().map_err(Trouble)?;
         let count = steps.len();
         self.for_the_quest(&Call::PlanSteps { steps }).await?;
         let next = Some("signal `complete` when the plan is as it should be");

@@ -1,5 +1,5 @@
-//! The steps of a plan as people and agents write them: in a file, over HTTP, by a tool. What is wrong is told by the step's name, in
-//! words for the one who wrote it. Whether the steps fit together is for the core to say.
+//! The steps of a plan as people write them, in a file or over HTTP. What is wrong is told by the step's name, in words for the one who
+//! wrote it. Whether the steps fit together is for the core to say; what agents hand in is held against the schema of their tool.
 
 use crate::nearest::nearest;
 use hatchery_core::Refusal;

@@ -139,7 +139,7 @@ fn accepted(takes: &Takes) -> String {
         Takes::Number(low, high) => format!("it has to be a whole number from {low} to {high}"),
         Takes::YesOrNo => "it has to be true or false".into(),
         Takes::OneOf(words) => format!("it has to be {}", quoted(words).join(" or ")),
-        Takes::Texts(what, words) if words.is_empty() => format!("it has to be {what}"),
+        Takes::Texts(what, []) => format!("it has to be {what}"),
         Takes::Texts(what, words) => format!("it has to be {what}; there are {}", quoted(words).join(", ")),
         Takes::Table(keys) => {
             let names: Vec<&str> = keys.iter().map(|known| known.name).collect();

@@ -1,6 +1,7 @@
 //! What each tool takes. The types are the schemas, their comments are what a model reads, and what does not fit is told in
 //! words that a model can act on.
 
+use crate::nearest::nearest;
 use hatchery_core::quest;
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::{JsonObject, Tool};
@@ -195,19 +196,17 @@ pub struct Observable {
 }
 
 /// Hand in the steps of the quest: all of them, in one call. What is complete or under way stays as it is, whether you list it or not.
-#[derive(JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "its schema is shown; `step_plan` reads what comes")]
 pub struct PlanSteps {
     /// The steps. Those that do not depend on each other are done at the same time.
     #[schemars(length(min = 1, max = 10_000))]
     pub steps: Vec<PlannedStep>,
 }
 
-#[derive(JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
-#[expect(dead_code, reason = "its schema is shown; `step_plan` reads what comes")]
 pub struct PlannedStep {
     /// Small letters, digits and dashes, at most 64.
     pub id: String,
@@ -239,6 +238,28 @@ impl From<SetRequirements> for quest::Requirements {
             contexts: given.contexts.into_iter().map(context).collect(),
             observables: given.observables.into_iter().map(observable).collect(),
         }
+    }
+}
+
+impl PlanSteps {
+    /// The steps, or which id cannot be one.
+    pub fn read(self) -> Result<Vec<quest::StepPlan>, String> {
+        let id = |text: String| {
+            let refused = |refusal: hatchery_core::Refusal| format!("{refusal}; {}", refusal.hint());
+            text.parse::<quest::StepId>().map_err(refused)
+        };
+        let step = |step: PlannedStep| {
+            Ok(quest::StepPlan {
+                id: id(step.id)?,
+                name: step.name,
+                description: step.description,
+                depends_on: step.depends_on.into_iter().map(id).collect::<Result<_, _>>()?,
+                files_to_create: step.files_to_create,
+                files_to_modify: step.files_to_modify,
+                observables: step.observables,
+            })
+        };
+        self.steps.into_iter().map(step).collect()
     }
 }
 
@@ -358,7 +379,11 @@ fn fits(property: &Value, value: &Value) -> Result<(), String> {
                 return Err(format!("has no `{missing}`"));
             }
             given.iter().try_for_each(|(name, value)| match property["properties"].get(name) {
-                None => Err(format!("has `{name}`, which is not known")),
+                None => {
+                    let known = property["properties"].as_object().into_iter().flat_map(JsonObject::keys);
+                    let meant = nearest(name, known.map(String::as_str)).unwrap_or_default();
+                    Err(format!("has `{name}`, which is not known (did you mean `{meant}`?)"))
+                }
                 Some(_) if value.is_null() && !required.iter().any(|it| it == name) => Ok(()),
                 Some(part) => fits(part, value).map_err(|wanted| format!("has `{name}`, which must be {wanted}")),
             })

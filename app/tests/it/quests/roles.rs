@@ -124,6 +124,19 @@ fn a_plan_that_a_person_wants_changed_is_changed() {
 }
 
 #[test]
+fn an_agent_that_mistypes_a_field_of_its_plan_is_told_which() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let plan = |steps: Value| mcp("plan-steps", json!({ "steps": steps }));
+    let mistyped = json!([{ "id": "a", "name": "A" }, { "id": "b", "name": "B", "dependson": ["a"] }]);
+    let script = [plan(mistyped), plan(json!([{ "id": "a", "name": "A" }])), done("one")];
+    let quest = shop.new_quest(&shop.playbook().play("pathseeker", &script), json!({}));
+    shop.complete(&quest);
+    let told = shop.results(&shop.hired(&quest, "plan", "pathseeker"));
+    assert!(told[0].contains("entry 2 has `dependson`") && told[0].contains("did you mean `dependsOn`?"), "{told:?}");
+    assert_eq!(shop.count(&quest, "steps_planned"), 1, "the first one did not count");
+}
+
+#[test]
 fn the_little_quest_survives_a_plan_that_a_person_wants_changed() {
     let shop = Workshop::open();
     let quest = shop.new_quest(&shop.playbook(), json!({ "approve_plan": true }));
