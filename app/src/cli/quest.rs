@@ -33,20 +33,24 @@ const EXAMPLES: &str = "\
 Examples:
   hatchery quest new --run \"add a --verbose flag\"
   hatchery quest new --run --harness scripted \"needs no account: it plays a little quest\"
-  hatchery quest list; hatchery quest show ID; hatchery quest watch ID";
+  hatchery quest list                     what there is; the beginning of an id is enough for the others
+  hatchery quest show ID                  how it stands, step by step
+  hatchery quest answer ID \"two carts\"   what its agents ask
+  hatchery quest retry ID STEP            after a failure";
 
 const ENDS: &str = "\
-Exit codes: 0 the quest is complete · 1 it is abandoned · 130 Ctrl-C; it goes on in the background
-            5 it waits for a command of yours, which is shown: it is paused, or each step that is left has failed
-            or depends on one that has";
+Exit codes:
+    0  the quest is complete
+    1  it is abandoned
+    5  it waits for a command of yours, which is shown: it is paused, or each step that
+       is left has failed or depends on one that has
+  130  Ctrl-C; it goes on in the background";
 
 const A_PLAN: &str = "\
 A plan for --plan:
   [{\"id\": \"parser\", \"name\": \"Read the flag\"},
    {\"id\": \"docs\", \"name\": \"Describe it\", \"description\": \"In README.md.\", \"dependsOn\": [\"parser\"]}]
-docs/quests.md tells what else a step may have.
-
-With --run it ends as `hatchery quest watch` does.";
+docs/quests.md tells what else a step may have.";
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
@@ -89,7 +93,7 @@ enum What {
         /// The id of the step, as `hatchery quest show` has it
         step: String,
     },
-    /// List the quests
+    /// List the quests: id, state, steps that are complete of how many, cost, last change, request
     List {
         /// Show those that are over as well
         #[arg(long, short)]
@@ -140,7 +144,7 @@ struct New {
     /// What is wanted; `-` reads it from standard input
     request: String,
 
-    /// Begin at once and follow it until it is over
+    /// Begin at once and follow it, as `hatchery quest watch` does
     #[arg(long)]
     run: bool,
 
