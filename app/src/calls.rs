@@ -146,7 +146,7 @@ fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
     Ok(match call {
         Call::Fork { child, prompt, name, at } => {
             // A child with something to do is run as its parent is.
-            let run = world.run(me).filter(|_| prompt.is_some()).map(|run| Box::new(run.spec.clone()));
+            let run = world.run(me).filter(|_| prompt.is_some()).map(|run| Box::new((*run.spec).clone()));
             Command::Fork { parent: me, at, birth: Birth { prompt, name, run, ..Birth::of(child) } }
         }
         Call::Kill { agent, cascade, remark } => {

@@ -39,7 +39,7 @@ pub struct Workshop {
     /// This program.
     pub program: PathBuf,
     /// This machine, as runs know it.
-    pub host: String,
+    pub host: Arc<str>,
     pub harnesses: Harnesses,
     /// Where the conversations are that the Claude CLI has without us.
     pub transcripts: Transcripts,
@@ -64,7 +64,7 @@ impl Workshop {
             handle,
             project: project.clone(),
             program,
-            host: project.host()?,
+            host: project.host()?.into(),
             transcripts: Transcripts::new(project.root(), &claude.environment),
             harnesses: Harnesses::new(claude, scripted),
             stop_grace: runs.stop_grace,

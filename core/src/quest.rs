@@ -349,7 +349,7 @@ pub enum Merge {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chore {
     pub number: u32,
-    pub host: String,
+    pub host: Arc<str>,
     pub what: ChoreKind,
 }
 

@@ -16,6 +16,7 @@ use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, W
 use imbl::Vector;
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
+use std::sync::Arc;
 
 pub(crate) use listener::{take_output, tool_call, tool_result};
 pub use seat::{Delivery, DeliveryKind, ForeignTalk, Seat, Talk, delivery_of, wire_name};
@@ -51,7 +52,8 @@ pub struct RunSpec {
     /// The adapter that knows how to start the process.
     pub harness: String,
     /// Where it runs: processes do not move between machines.
-    pub host: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub host: Arc<str>,
     /// The folder it works in; the project's root without.
     #[serde(default)]
     pub folder: Option<String>,
@@ -104,7 +106,7 @@ impl Serialize for RunSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub number: u32,
-    pub spec: RunSpec,
+    pub spec: Arc<RunSpec>,
     pub state: RunState,
     /// The number of its latest process.
     pub attempt: u32,
@@ -252,7 +254,7 @@ pub struct PastRun {
 pub struct Wanted {
     pub run: u32,
     pub attempt: u32,
-    pub host: String,
+    pub host: Arc<str>,
     pub act: Act,
 }
 
@@ -369,7 +371,7 @@ pub(crate) fn adopt(
     name: Option<&str>,
 ) -> Result<Vec<Event>, Refusal> {
     crate::agent::check_name(name)?;
-    check_texts([Some(&talk.harness), Some(&talk.session), Some(&talk.host), talk.folder.as_ref()])?;
+    check_texts([Some(&talk.harness), Some(&talk.session), Some(&talk.host), talk.folder.as_deref()])?;
     living(world, agent)?;
     if world.seat(agent).is_some() {
         return Err(Refusal::HasTalk(agent));
@@ -709,14 +711,14 @@ pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {
     check_texts([
         Some(&spec.harness),
         Some(&spec.host),
-        spec.folder.as_ref(),
-        spec.model.as_ref(),
-        spec.script.as_ref(),
+        spec.folder.as_deref(),
+        spec.model.as_deref(),
+        spec.script.as_deref(),
     ])
 }
 
 /// They are kept in memory, and end up on a command line.
-fn check_texts<const N: usize>(texts: [Option<&String>; N]) -> Result<(), Refusal> {
+fn check_texts<const N: usize>(texts: [Option<&str>; N]) -> Result<(), Refusal> {
     match texts.into_iter().flatten().find(|text| text.is_empty() || text.len() > MAX_SPEC_BYTES) {
         Some(text) => Err(Refusal::BadSpec { text: text.chars().take(64).collect() }),
         None => Ok(()),

@@ -31,7 +31,7 @@ pub struct World {
     sessions: OrdMap<SessionId, Session>,
     /// Agent 0.
     root: Option<AgentId>,
-    agents: OrdMap<AgentId, Agent>,
+    agents: OrdMap<AgentId, Arc<Agent>>,
     mailboxes: OrdMap<Address, Mailbox>,
     /// Sessions in state `Ending`, so that the plan need not look through all.
     ending: OrdSet<SessionId>,
@@ -44,9 +44,9 @@ pub struct World {
     /// The last run of each agent that was ever run.
     runs: OrdMap<AgentId, Arc<Run>>,
     /// What such agents keep between their runs.
-    seats: OrdMap<AgentId, Seat>,
+    seats: OrdMap<AgentId, Arc<Seat>>,
     /// Whose each conversation in a harness is or was, so that none is adopted that has an agent.
-    talks: OrdMap<String, AgentId>,
+    talks: OrdMap<Arc<str>, AgentId>,
     /// The latest runs that are over, by agent and number.
     past_runs: OrdMap<(AgentId, u32), PastRun>,
     /// What should be so for runs that are not over.
@@ -67,7 +67,7 @@ pub struct World {
     /// What each quest was begun with. Beside the quests, because it does not change with them.
     charters: OrdMap<QuestId, Charter>,
     /// What agents were made for.
-    errands: OrdMap<AgentId, Errand>,
+    errands: OrdMap<AgentId, Arc<Errand>>,
     /// Quests of which something follows by itself.
     restless: OrdSet<QuestId>,
     /// Agents of quests whose runs are over or wait, and whose steps do not know it yet.
@@ -128,7 +128,7 @@ impl World {
     }
 
     pub fn agent(&self, id: AgentId) -> Option<&Agent> {
-        self.agents.get(&id)
+        self.agents.get(&id).map(Arc::as_ref)
     }
 
     /// Whether an id belongs to an agent, or to one that waits to be born.
@@ -145,7 +145,7 @@ impl World {
     }
 
     pub fn agents(&self) -> impl Iterator<Item = (AgentId, &Agent)> {
-        self.agents.iter().map(|(id, agent)| (*id, agent))
+        self.agents.iter().map(|(id, agent)| (*id, agent.as_ref()))
     }
 
     pub fn session_count(&self) -> usize {
@@ -183,7 +183,7 @@ impl World {
     }
 
     pub fn seat(&self, agent: AgentId) -> Option<&Seat> {
-        self.seats.get(&agent)
+        self.seats.get(&agent).map(Arc::as_ref)
     }
 
     /// Whose conversation in a harness this is or was.
@@ -270,7 +270,7 @@ impl World {
 
     /// What an agent was made for, if it works for a quest.
     pub fn errand(&self, agent: AgentId) -> Option<&Errand> {
-        self.errands.get(&agent)
+        self.errands.get(&agent).map(Arc::as_ref)
     }
 
     /// A quest of which something follows by itself.
@@ -393,7 +393,7 @@ impl World {
             Event::RunRequested { agent, run, spec } => self.run_requested(at, ts, *agent, *run, spec)?,
             Event::RunSpawned { of, process, session, copy_of } => {
                 self.run_spawned(at, ts, *of, process, copy_of.is_some())?;
-                self.talks.insert(session.clone(), of.agent);
+                self.talks.insert(session.as_str().into(), of.agent);
             }
             Event::RunStarted { of, session } => self.run_started(at, *of, session)?,
             Event::MessageHeard { of, message } => self.message_heard(at, *of, *message)?,

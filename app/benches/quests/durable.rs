@@ -5,16 +5,19 @@ use crate::hands;
 use crate::raw::{self, Overwrite};
 use crate::shop::Shop;
 use crate::table::{Goal, Pairs, Table, Unit, median};
-use hatchery_core::AgentId;
+use hatchery::engine::Handle;
 use hatchery_core::quest::StepId;
+use hatchery_core::{AgentId, QuestId};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// What others reach on two cores, where F is 86 µs: Restate's Rust SDK with two partitions, and DBOS.
 const RESTATE_PER_SECOND: f64 = 7_100.0;
 const DBOS_PER_SECOND: f64 = 490.0;
 const CLIENTS: usize = 32;
+/// A quest has so many agents at work at once, and a client so many quests: enough for a measurement of half a second.
+const SLOTS: u32 = 64;
+const QUESTS_EACH: usize = 8;
 
 /// One at a time: the signal of a step, and the whole life of a step, against F.
 pub fn one(effort: Effort, table: &mut Table) {
@@ -60,7 +63,7 @@ fn round(count: usize) -> (f64, f64, f64) {
     (median(signals), median(lives), median(fs))
 }
 
-/// Thirty-two at once, each with a quest of its own: signals per second, and whole steps per second.
+/// Thirty-two at once, each with quests of its own: signals per second, and whole steps per second.
 pub fn many(effort: Effort, table: &mut Table) {
     let count = effort.pick(20, 100);
     let (mut signals, mut lives) = (Vec::new(), Vec::new());
@@ -92,61 +95,49 @@ pub fn many(effort: Effort, table: &mut Table) {
 
 /// Signals are given by agents that are there already; then each client takes steps through their whole lives.
 fn crowd(count: usize) -> (f64, f64) {
-    let shop = Arc::new(Shop::open());
-    let charter = hands::charter(shop.spec(Path::new("/nowhere")), 64);
-    // As many agents as there are slots are at work at once: each quest has its 64.
-    let quests: Vec<_> = (0..CLIENTS)
-        .map(|_| {
-            shop.runtime.block_on(hands::begin(&shop.handle, charter.clone(), hands::plan(64 + count, |_| Vec::new())))
-        })
-        .collect();
-    let ready: Vec<Vec<(StepId, AgentId)>> = quests.iter().map(|quest| hands::at_work(&shop.handle, *quest)).collect();
-    shop.runtime.block_on(async {
-        for (_, agent) in ready.iter().flatten() {
-            hands::spawn(&shop.handle, *agent).await;
-        }
+    let shop = Shop::open();
+    let charter = hands::charter(shop.spec(Path::new("/nowhere")), SLOTS);
+    let begin = |_| hands::begin(&shop.handle, charter.clone(), hands::plan(SLOTS as usize + count, |_| Vec::new()));
+    let quests = Vec::from_iter((0..CLIENTS * QUESTS_EACH).map(|each| shop.runtime.block_on(begin(each))));
+    let at_work = || {
+        let of = |quests: &[QuestId]| quests.iter().flat_map(|quest| hands::at_work(&shop.handle, *quest)).collect();
+        quests.chunks(QUESTS_EACH).map(of).collect::<Vec<Vec<_>>>()
+    };
+    let ready = at_work();
+    together(&shop, ready.clone(), |handle, _, agent| async move { hands::spawn(&handle, agent).await });
+    let signals = together(&shop, ready.clone(), |handle, step, agent| async move {
+        hands::signal(&handle, agent, step).await;
     });
-    let total = ready.iter().map(Vec::len).sum::<usize>() as f64;
+    together(&shop, ready, |handle, _, agent| async move { hands::leave(&handle, agent).await });
+    let lives = together(&shop, at_work(), |handle, step, agent| async move {
+        hands::spawn(&handle, agent).await;
+        hands::signal(&handle, agent, step).await;
+        hands::leave(&handle, agent).await;
+    });
+    (signals, lives)
+}
+
+/// All clients at once, each doing something for one of its agents after the other. Gives how many a second were done.
+fn together<W: Future<Output = ()> + Send>(
+    shop: &Shop,
+    clients: Vec<Vec<(StepId, AgentId)>>,
+    work: impl Fn(Handle, StepId, AgentId) -> W + Copy + Send + 'static,
+) -> f64 {
+    let total = clients.iter().map(Vec::len).sum::<usize>() as f64;
     let start = Instant::now();
-    let each = |agents: Vec<(StepId, AgentId)>| {
+    let client = |agents: Vec<(StepId, AgentId)>| {
         let handle = shop.handle.clone();
         shop.runtime.spawn(async move {
             for (step, agent) in agents {
-                hands::signal(&handle, agent, step).await;
+                work(handle.clone(), step, agent).await;
             }
         })
     };
-    let clients: Vec<_> = ready.iter().cloned().map(each).collect();
+    let clients: Vec<_> = clients.into_iter().map(client).collect();
     shop.runtime.block_on(async {
         for client in clients {
             client.await.unwrap();
         }
     });
-    let signals = total / start.elapsed().as_secs_f64();
-    shop.runtime.block_on(async {
-        for (_, agent) in ready.iter().flatten() {
-            hands::leave(&shop.handle, *agent).await;
-        }
-    });
-    let start = Instant::now();
-    let clients: Vec<_> = quests
-        .iter()
-        .map(|quest| {
-            let (handle, quest) = (shop.handle.clone(), *quest);
-            shop.runtime.spawn(async move {
-                for (step, agent) in hands::at_work(&handle, quest) {
-                    hands::spawn(&handle, agent).await;
-                    hands::signal(&handle, agent, step).await;
-                    hands::leave(&handle, agent).await;
-                }
-            })
-        })
-        .collect();
-    let lived: f64 = quests.iter().map(|quest| hands::at_work(&shop.handle, *quest).len() as f64).sum();
-    shop.runtime.block_on(async {
-        for client in clients {
-            client.await.unwrap();
-        }
-    });
-    (signals, lived / start.elapsed().as_secs_f64())
+    total / start.elapsed().as_secs_f64()
 }

@@ -24,6 +24,7 @@ use hatchery_core::{AgentId, Command, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How agents are run here, unless a request says otherwise.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub struct Habits {
     pub settings: config::Runs,
     pub quests: config::Quests,
     /// This machine, as runs know it.
-    pub host: String,
+    pub host: Arc<str>,
     /// Which program plays for which harness.
     pub harnesses: BTreeMap<&'static str, PathBuf>,
     pub transcripts: Transcripts,
@@ -265,7 +266,7 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
 pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say>) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
-    let last = world.run(agent).map(|run| &run.spec);
+    let last = world.run(agent).map(|run| &*run.spec);
     let talk = world.seat(agent).and_then(|seat| seat.talk.as_ref());
     let spec = api.habits.spec(last, talk, body.0.with)?;
     tell(&api, agent, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await

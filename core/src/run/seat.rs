@@ -6,6 +6,7 @@ use crate::output::TurnEnd;
 use crate::usage::{Meter, Usage};
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
@@ -26,7 +27,7 @@ pub struct Talk {
     /// The harness's own name for it.
     pub session: String,
     /// The machine that has it.
-    pub host: String,
+    pub host: Arc<str>,
     /// The folder that it is held in; the project's root without.
     pub folder: Option<String>,
     /// What its own counts were when it last reported them.
@@ -41,7 +42,8 @@ pub struct ForeignTalk {
     /// The harness's own name for it.
     pub session: String,
     /// The machine that has it.
-    pub host: String,
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub host: Arc<str>,
     /// The folder that it was held in; the project's root without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,

@@ -5,6 +5,7 @@ use crate::agent::{Agent, Birth, Life, ancestors};
 use crate::history::{Cut, CutHow, MessageKind};
 use crate::{AgentId, Event, EventId, SessionId, Timestamp};
 use imbl::{OrdSet, Vector};
+use std::sync::Arc;
 
 impl World {
     pub(super) fn agent_created(&mut self, at: EventId, ts: Timestamp, event: &Event) -> Result<(), Impossible> {
@@ -57,7 +58,7 @@ impl World {
             cuts: Vector::new(),
             marks: Vector::new(),
         };
-        self.agents.insert(agent, created);
+        self.agents.insert(agent, Arc::new(created));
         Ok(())
     }
 
@@ -236,8 +237,8 @@ impl World {
 
     /// Its process is gone, and with it the tools that ran.
     pub(super) fn tools_gone(&mut self, agent: AgentId) {
-        if let Some(it) = self.agents.get_mut(&agent).filter(|it| it.open_tools > 0) {
-            it.open_tools = 0;
+        if self.agent(agent).is_some_and(|it| it.open_tools > 0) {
+            self.agents.get_mut(&agent).map(Arc::make_mut).into_iter().for_each(|it| it.open_tools = 0);
             self.note_ready_fork(agent);
         }
     }
@@ -265,7 +266,7 @@ impl World {
         change: impl FnOnce(&mut Agent) -> Result<(), &'static str>,
     ) -> Result<(), Impossible> {
         let it = self.agents.get_mut(&agent).ok_or(Impossible::Agent { at, agent, why: "was never created" })?;
-        change(it).map_err(|why| Impossible::Agent { at, agent, why })
+        change(Arc::make_mut(it)).map_err(|why| Impossible::Agent { at, agent, why })
     }
 
     fn note_ready_fork(&mut self, agent: AgentId) {
@@ -285,7 +286,7 @@ impl World {
     fn leave_parent(&mut self, agent: AgentId) {
         let parent = self.agent(agent).and_then(|it| it.parent);
         if let Some(parent) = parent.and_then(|parent| self.agents.get_mut(&parent)) {
-            parent.children.remove(&agent);
+            Arc::make_mut(parent).children.remove(&agent);
         }
     }
 

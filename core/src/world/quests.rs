@@ -227,8 +227,10 @@ impl World {
         agent: AgentId,
         role: &str,
     ) -> Result<(), Impossible> {
-        let fresh =
-            self.errands.insert(agent, Errand { quest: id, step: step.clone(), role: role.to_owned() }).is_none();
+        let fresh = self
+            .errands
+            .insert(agent, Arc::new(Errand { quest: id, step: step.clone(), role: role.to_owned() }))
+            .is_none();
         self.change_step(at, ts, id, step, |it| {
             if !matches!(it.state, StepState::Queued(_)) {
                 return Err("was not queued");

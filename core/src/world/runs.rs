@@ -24,13 +24,13 @@ impl World {
             return Err(Impossible::Agent { at, agent, why: "had been run" });
         }
         let ForeignTalk { harness, session, host, folder } = talk.clone();
-        if let Some(before) = self.talks.insert(session.clone(), agent) {
+        if let Some(before) = self.talks.insert(session.as_str().into(), agent) {
             // It is dead; its children must not copy what is said to somebody else from now on.
-            self.change_seat(before, |_, seat| seat.talk = None);
+            self.change_seat(before, |_, seat| Arc::make_mut(seat).talk = None);
         }
         // What it cost before is not ours to count.
         let talk = Talk { harness, session, host, folder, meter: Meter::Inherited };
-        self.seats.insert(agent, Seat { talk: Some(talk), ..Seat::default() });
+        self.seats.insert(agent, Arc::new(Seat { talk: Some(talk), ..Seat::default() }));
         Ok(())
     }
 
@@ -52,7 +52,7 @@ impl World {
         }
         let requested = Run {
             number,
-            spec: spec.clone(),
+            spec: Arc::new(spec.clone()),
             state: RunState::Starting,
             attempt: 1,
             crashes: 0,
@@ -78,7 +78,7 @@ impl World {
             spent: Usage::default(),
         };
         self.runs.insert(agent, Arc::new(requested));
-        let seat = self.seats.entry(agent).or_default();
+        let seat = Arc::make_mut(self.seats.entry(agent).or_default());
         seat.talk.take_if(|talk| talk.harness != spec.harness || talk.host != spec.host);
         seat.prepare(at);
         self.reschedule(agent, None);
@@ -102,7 +102,9 @@ impl World {
             run.copied = copied;
             run.meter = Meter::first(copied);
             run.last_output = ts;
-            seat.talk.iter_mut().for_each(|talk| talk.meter.new_process());
+            if seat.talk.is_some() {
+                Arc::make_mut(seat).talk.iter_mut().for_each(|talk| talk.meter.new_process());
+            }
             run.state = match &run.state {
                 RunState::Starting => RunState::Spawned { process: process.clone() },
                 RunState::Stopping { why, process: None } => {
@@ -132,7 +134,7 @@ impl World {
             };
             run.started = true;
             run.begin_turn();
-            seat.enter(session, &run.spec, run.meter);
+            Arc::make_mut(seat).enter(session, &run.spec, run.meter);
             Ok(())
         })
     }
@@ -191,7 +193,7 @@ impl World {
 
     pub(super) fn message_heard(&mut self, at: EventId, fence: Fence, message: EventId) -> Result<(), Impossible> {
         self.change_run(at, fence, |run, seat| {
-            let heard = seat.hear(message).ok_or("had heard it")?;
+            let heard = Arc::make_mut(seat).hear(message).ok_or("had heard it")?;
             run.heard = true;
             if heard.what != DeliveryKind::Interrupt {
                 run.begin_turn();
@@ -221,6 +223,7 @@ impl World {
             if !end.is_error && run.heard && (!run.spec.signals || run.signalled) {
                 run.crashes = 0;
             }
+            let seat = Arc::make_mut(seat);
             seat.spent += spent;
             seat.take(end, &mut run.meter);
             if end.forgotten() && !run.started {
@@ -282,7 +285,7 @@ impl World {
 
     pub(super) fn run_interrupted(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
         self.change_run(at, fence, |_, seat| {
-            seat.add(at, DeliveryKind::Interrupt);
+            Arc::make_mut(seat).add(at, DeliveryKind::Interrupt);
             Ok(())
         })
     }
@@ -348,7 +351,7 @@ impl World {
             run.held = false;
             run.signal_heard = None;
             run.outcome = Outcome::default();
-            seat.prepare(at);
+            Arc::make_mut(seat).prepare(at);
             Ok(())
         })
     }
@@ -393,9 +396,11 @@ impl World {
                 if let Some(run) = run.filter(|_| seat.unheard.is_empty()) {
                     run.addressed = ts;
                 }
-                seat.add(at, DeliveryKind::Message);
+                Arc::make_mut(seat).add(at, DeliveryKind::Message);
             }),
-            MessageKind::Clear | MessageKind::Rewind => self.change_seat(agent, |_, seat| seat.begin_anew()),
+            MessageKind::Clear | MessageKind::Rewind => {
+                self.change_seat(agent, |_, seat| Arc::make_mut(seat).begin_anew())
+            }
             MessageKind::System
             | MessageKind::Assistant
             | MessageKind::ToolCall
@@ -411,7 +416,7 @@ impl World {
 
     /// What comes from elsewhere was never part of the conversation: the next process is told everything.
     pub(super) fn note_import(&mut self, agent: AgentId) {
-        self.change_seat(agent, |_, seat| seat.begin_anew());
+        self.change_seat(agent, |_, seat| Arc::make_mut(seat).begin_anew());
     }
 
     /// Nobody wants this agent's run any more; `settle` says so on the log.
@@ -427,7 +432,7 @@ impl World {
         &mut self,
         at: EventId,
         fence: Fence,
-        change: impl FnOnce(&mut Run, &mut Seat) -> Result<(), &'static str>,
+        change: impl FnOnce(&mut Run, &mut Arc<Seat>) -> Result<(), &'static str>,
     ) -> Result<(), Impossible> {
         let agent = fence.agent;
         let impossible = |why| Impossible::Agent { at, agent, why };
@@ -444,7 +449,7 @@ impl World {
     }
 
     /// Changes what an agent keeps that is or was run or has a conversation, and its last run, if there was one.
-    fn change_seat(&mut self, agent: AgentId, change: impl FnOnce(Option<&mut Run>, &mut Seat)) {
+    fn change_seat(&mut self, agent: AgentId, change: impl FnOnce(Option<&mut Run>, &mut Arc<Seat>)) {
         match (self.runs.get_mut(&agent).map(Arc::make_mut), self.seats.get_mut(&agent)) {
             (_, None) => {}
             (None, Some(seat)) => change(None, seat),
@@ -491,9 +496,11 @@ impl World {
 
 impl Run {
     /// Whatever its process had open is closed with it.
-    fn process_gone(&mut self, seat: &mut Seat) {
+    fn process_gone(&mut self, seat: &mut Arc<Seat>) {
         self.in_turn = false;
-        seat.forget_interrupts();
+        if seat.is_interrupted() {
+            Arc::make_mut(seat).forget_interrupts();
+        }
     }
 
     /// A sign of life.

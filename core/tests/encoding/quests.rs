@@ -344,7 +344,7 @@ proptest! {
         comes_back(&charter)?;
         comes_back(&Errand { quest: of.0, step: of.1, role: of.2.clone() })?;
         for what in [ChoreKind::Ward, ChoreKind::Merge] {
-            comes_back(&Chore { number, host: of.2.clone(), what })?;
+            comes_back(&Chore { number, host: of.2.as_str().into(), what })?;
         }
     }
 }

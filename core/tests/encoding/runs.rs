@@ -24,7 +24,7 @@ pub fn spec() -> impl Strategy<Value = RunSpec> {
     (places, habits).prop_map(
         |((harness, host, folder, model, script), (stays, stall_ms, kill_stuck, retries, parks, signals))| RunSpec {
             harness,
-            host,
+            host: host.into(),
             folder,
             model,
             script,
@@ -90,7 +90,7 @@ fn foreign() -> impl Strategy<Value = ForeignTalk> {
     (text(), text(), text(), option::of(text())).prop_map(|(harness, session, host, folder)| ForeignTalk {
         harness,
         session,
-        host,
+        host: host.into(),
         folder,
     })
 }
@@ -312,7 +312,7 @@ fn run() -> impl Strategy<Value = Run> {
             let answers = answers.into_iter().collect();
             Run {
                 number,
-                spec,
+                spec: spec.into(),
                 state,
                 attempt,
                 crashes,
@@ -352,8 +352,10 @@ fn meter() -> impl Strategy<Value = Meter> {
 
 fn seat() -> impl Strategy<Value = Seat> {
     use DeliveryKind::*;
-    let talk = (text(), text(), text(), option::of(text()), meter())
-        .prop_map(|(harness, session, host, folder, meter)| Talk { folder, harness, session, host, meter });
+    let talk =
+        (text(), text(), text(), option::of(text()), meter()).prop_map(|(harness, session, host, folder, meter)| {
+            Talk { folder, harness, session, host: host.into(), meter }
+        });
     let what = prop::sample::select(vec![Briefing, Message, Nudge, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
     (option::of(talk), any::<bool>(), vec(delivery, 0..4), usage()).prop_map(|(talk, orphaned, unheard, spent)| Seat {
@@ -384,7 +386,12 @@ fn wanted() -> impl Strategy<Value = Wanted> {
         (option::of(event_id()), any::<bool>()).prop_map(|(upto, last)| Act::Go { upto, last }),
         Just(Act::Stop)
     ];
-    (any::<[u32; 2]>(), text(), act).prop_map(|([run, attempt], host, act)| Wanted { run, attempt, host, act })
+    (any::<[u32; 2]>(), text(), act).prop_map(|([run, attempt], host, act)| Wanted {
+        run,
+        attempt,
+        host: host.into(),
+        act,
+    })
 }
 
 /// As the snapshot keeps it, and as it is shown.

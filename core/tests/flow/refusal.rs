@@ -118,7 +118,7 @@ fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
         (early, Refusal::CallTaken { agent: A, number: 0 }, Untimely, "call_taken"),
         (bad(|it| it.stall_ms = 1), Refusal::StallOutOfRange { ms: 1 }, Invalid, "stall_out_of_range"),
         (bad(|it| it.retries = 101), Refusal::TooManyRetries { retries: 101 }, Invalid, "too_many_retries"),
-        (bad(|it| it.host.clear()), Refusal::BadSpec { text: String::new() }, Invalid, "bad_spec"),
+        (bad(|it| it.host = "".into()), Refusal::BadSpec { text: String::new() }, Invalid, "bad_spec"),
     ]
 }
 

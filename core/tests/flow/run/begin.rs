@@ -12,7 +12,7 @@ use hatchery_core::{Command, Event, EventId, MessageKind, Refusal, plan};
 fn a_run_is_asked_for_and_then_wanted() {
     let it = given([created(A, None)]).when(run(A, spec())).then([requested(A, spec())]);
     let wanted = plan(&it.world).runs[&A].clone();
-    assert_eq!((wanted.run, wanted.attempt, wanted.host.as_str()), (1, 1, "mill"));
+    assert_eq!((wanted.run, wanted.attempt, &*wanted.host), (1, 1, "mill"));
     assert_eq!(wanted.act, Act::Go { upto: Some(EventId(3)), last: false });
     assert_eq!(plan(&it.restarted().world).runs.len(), 1);
 }
