@@ -189,6 +189,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(quests::resume))
         .routes(routes!(quests::abandon))
         .routes(routes!(quests::set_budget))
+        .routes(routes!(quests::set_ward))
         .routes(routes!(quests::retry))
 }
 

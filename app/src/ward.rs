@@ -31,6 +31,8 @@ const LOOK_SOON: Duration = Duration::from_secs(1);
 const LAUNCH_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a ward that is ended may take to clean up, before it is terminated, and again before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
+/// Between two looks at one that is being ended.
+const END_PAUSE: Duration = Duration::from_millis(100);
 /// The exit codes by which a shell says that there was nothing to run.
 const SHELL_COULD_NOT: [i32; 2] = [126, 127];
 /// How a shell says that what it ran was killed: this, and the number of the signal.
@@ -221,6 +223,21 @@ impl Ward {
             return Ok(());
         }
         self.folder.tell(&[run_folder::Order::Stop { grace_ms: millis(GRACE) }])
+    }
+
+    /// Ends it, and waits until nothing of it is left.
+    pub async fn end(&self) -> io::Result<()> {
+        loop {
+            let ward = self.clone();
+            let running = aside(move || {
+                ward.stop()?;
+                Ok(ward.look()? == State::Running)
+            });
+            if !running.await? {
+                return Ok(());
+            }
+            tokio::time::sleep(END_PAUSE).await;
+        }
     }
 
     fn launch(&self, order: &Order) -> Launch {

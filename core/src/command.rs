@@ -167,6 +167,13 @@ pub enum Command {
         quest: QuestId,
         limit: Option<Money>,
     },
+    /// Names another ward for a quest that goes on; none takes it away.
+    SetWard {
+        quest: QuestId,
+        command: Option<String>,
+        /// How long it may take, if the quest has no ward yet.
+        limit_ms: u64,
+    },
     /// Tries a failed step again.
     RetryStep {
         quest: QuestId,
@@ -258,6 +265,7 @@ impl Command {
             | Self::ResumeQuest { quest }
             | Self::AbandonQuest { quest }
             | Self::SetQuestBudget { quest, .. }
+            | Self::SetWard { quest, .. }
             | Self::RetryStep { quest, .. }
             | Self::ReportWard { quest, .. }
             | Self::ReportMerge { quest, .. } => vec![Stream::Quest(*quest)],

@@ -337,6 +337,13 @@ pub enum Event {
     WardChanged {
         quest: QuestId,
         command: String,
+        /// How long it may take, if the quest had no ward before; otherwise as long as that one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_ms: Option<u64>,
+    },
+    /// A person wants no ward any more.
+    WardRemoved {
+        quest: QuestId,
     },
     RequirementsSet {
         quest: QuestId,
@@ -515,6 +522,7 @@ impl Event {
             | Self::QuestCompleted { quest }
             | Self::QuestBudgetSet { quest, .. }
             | Self::WardChanged { quest, .. }
+            | Self::WardRemoved { quest }
             | Self::RequirementsSet { quest, .. }
             | Self::StepsPlanned { quest, .. }
             | Self::StepQueued { quest, .. }
@@ -580,6 +588,7 @@ impl Event {
             | Self::QuestCompleted { .. }
             | Self::QuestBudgetSet { .. }
             | Self::WardChanged { .. }
+            | Self::WardRemoved { .. }
             | Self::RequirementsSet { .. }
             | Self::StepsPlanned { .. }
             | Self::StepQueued { .. }

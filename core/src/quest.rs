@@ -21,6 +21,7 @@ mod life;
 mod plan;
 mod signal;
 mod slot;
+mod ward;
 mod words;
 
 use crate::roles::Phase;
@@ -45,6 +46,7 @@ pub(crate) use plan::{hand_in, phase, require};
 pub use signal::{SIGNAL_TOOL, Signal};
 pub(crate) use signal::{from_stream, give, of_tool};
 pub(crate) use slot::serve;
+pub(crate) use ward::{mends, set_ward};
 
 /// How often a red ward is mended before the step fails.
 pub const MAX_MENDINGS: u32 = 3;

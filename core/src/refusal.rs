@@ -117,6 +117,8 @@ pub enum Refusal {
     WardOutOfRange { ms: u64 },
     #[error("a command of {bytes} bytes cannot be a ward")]
     BadWard { bytes: usize },
+    #[error("quest {0} has no ward")]
+    NoWard(QuestId),
     #[error("no quest can be run by this table of roles: {why}")]
     BadTable { why: String },
     #[error("`{id}` cannot be the id of a step")]
@@ -211,6 +213,7 @@ impl Refusal {
             | Self::Signalled { .. }
             | Self::NothingHandedIn { .. }
             | Self::StepNotFailed { .. }
+            | Self::NoWard(_)
             | Self::StaleChore { .. }
             | Self::CallTaken { .. } => Sort::Untimely,
             Self::LabelTooLong { .. }
@@ -299,6 +302,7 @@ impl Refusal {
             Self::SlotsOutOfRange { .. } => "slots_out_of_range",
             Self::WardOutOfRange { .. } => "ward_out_of_range",
             Self::BadWard { .. } => "bad_ward",
+            Self::NoWard(_) => "no_ward",
             Self::BadTable { .. } => "bad_table",
             Self::BadStepId { .. } => "bad_step_id",
             Self::BadPlan { .. } => "bad_plan",
@@ -375,6 +379,7 @@ impl Refusal {
             Self::SlotsOutOfRange { .. } => format!("choose from 1 to {MAX_SLOTS}"),
             Self::WardOutOfRange { .. } => format!("choose from {MIN_WARD_MS} to {MAX_WARD_MS}"),
             Self::BadWard { .. } => format!("a ward has 1 to {MAX_WARD_BYTES} bytes"),
+            Self::NoWard(_) => "nothing to do; `hatchery quest ward ID COMMAND` gives it one".into(),
             Self::BadTable { .. } => "mend `[quests]` in hatchery.toml".into(),
             Self::BadStepId { .. } => "1 to 64 small letters, digits and dashes, not beginning with a dash".into(),
             Self::BadPlan { .. } => "mend the plan and hand in all of it again".into(),

@@ -338,6 +338,7 @@ impl World {
             | Event::QuestCompleted { .. }
             | Event::QuestBudgetSet { .. }
             | Event::WardChanged { .. }
+            | Event::WardRemoved { .. }
             | Event::RequirementsSet { .. }
             | Event::StepsPlanned { .. }
             | Event::StepQueued { .. }
@@ -422,7 +423,10 @@ impl World {
             Event::QuestAbandoned { quest } => self.quest_state(at, ts, *quest, QuestState::Abandoned { at: ts })?,
             Event::QuestCompleted { quest } => self.quest_state(at, ts, *quest, QuestState::Complete { at: ts })?,
             Event::QuestBudgetSet { quest, limit } => self.quest_budget_set(at, ts, *quest, *limit)?,
-            Event::WardChanged { quest, command } => self.ward_changed(at, ts, *quest, command)?,
+            Event::WardChanged { quest, command, limit_ms } => {
+                self.ward_changed(at, ts, *quest, command, *limit_ms)?;
+            }
+            Event::WardRemoved { quest } => self.ward_removed(at, ts, *quest)?,
             Event::RequirementsSet { quest, requirements } => self.requirements_set(at, ts, *quest, requirements)?,
             Event::StepsPlanned { quest, steps, by } => self.steps_planned(at, ts, *quest, steps, *by)?,
             Event::StepQueued { quest, step, next, course } => self.step_queued(at, ts, *quest, step, next, course)?,

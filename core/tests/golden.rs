@@ -69,7 +69,8 @@ variants! {
     QuestAbandoned {}
     QuestCompleted {}
     QuestBudgetSet { limit }
-    WardChanged {}
+    WardChanged { limit_ms }
+    WardRemoved {}
     RequirementsSet {}
     StepsPlanned { by }
     StepQueued {}

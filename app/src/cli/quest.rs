@@ -127,6 +127,17 @@ enum What {
         #[arg(value_name = "USD", value_parser = tell::ceiling)]
         limit: tell::Ceiling,
     },
+    /// Name another ward; what the old one says no longer counts
+    Ward {
+        /// Its id, or the beginning of it
+        quest: String,
+        /// The command, for a shell
+        #[arg(required_unless_present = "none")]
+        command: Option<String>,
+        /// Have no ward any more
+        #[arg(long, conflicts_with = "command")]
+        none: bool,
+    },
     /// Print a quest as JSON, the same as its quest.json
     Export {
         /// Its id, or the beginning of it
@@ -208,6 +219,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         }
         What::Answer { quest, answer, question } => tell::answer(context, quest, answer, *question),
         What::Budget { quest, limit } => tell::budget(context, quest, limit.0.as_deref()),
+        What::Ward { quest, command, .. } => tell::ward(context, quest, command.as_deref()),
         What::Export { quest } => {
             print_json(&tell::document(context, quest)?)?;
             Ok(ExitCode::SUCCESS)

@@ -54,6 +54,13 @@ pub struct SetQuestBudget {
     limit: Option<String>,
 }
 
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetWard {
+    /// For a shell. None takes the ward away.
+    command: Option<String>,
+}
+
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct QuestList {
     /// The newest last.
@@ -178,6 +185,20 @@ pub async fn set_budget(
     let quest = find(&api, &reference.0)?;
     let limit = body.0.limit.map(|text| amount(&text)).transpose()?;
     tell(&api, quest, Command::SetQuestBudget { quest, limit }).await
+}
+
+/// Name another ward, or none. Steps that are at the ward or wait because of it begin with the new one; what the old one says no longer
+/// counts. A step that has failed by it is tried again by its own request.
+#[utoipa::path(post, path = "/api/quests/{quest}/ward", operation_id = "set_quest_ward", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")), request_body = SetWard,
+    responses((status = 200, description = "Set; what is complete stays so", body = super::AcceptedBody)))]
+pub async fn set_ward(
+    State(api): State<Api>,
+    reference: Path<String>,
+    body: Body<SetWard>,
+) -> Result<Accepted, ApiError> {
+    let quest = find(&api, &reference.0)?;
+    let limit_ms = api.habits.quests.ward_limit_ms;
+    tell(&api, quest, Command::SetWard { quest, command: body.0.command, limit_ms }).await
 }
 
 /// Try a failed step again. What was blocked by it waits for it again.

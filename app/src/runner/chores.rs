@@ -179,6 +179,9 @@ async fn guard(
         Ok(ward) => ward,
         Err(error) => return broken(format!("{error}.")),
     };
+    if let Err(error) = end_earlier(workshop, quest, step, number).await {
+        return broken(format!("one before it could not be ended: {error}."));
+    }
     let artifact = shown(workshop, quest, ward.output_file());
     let (shop, of, known) = (Arc::clone(workshop), step.clone(), ward.clone());
     let order = aside(move || {
@@ -207,6 +210,17 @@ async fn guard(
         Err(error) => Verdict::Broken { why: format!("{error}.") },
     };
     (verdict, artifact)
+}
+
+/// A ward that was replaced while it ran may run on when the daemon was killed before it could stop it. Two would look at one folder.
+async fn end_earlier(workshop: &Workshop, quest: QuestId, step: &StepId, number: u32) -> io::Result<()> {
+    let of = |number| Ward::of(workshop.program.clone(), &workshop.project, &quest.to_string(), step.as_str(), number);
+    for earlier in (1..number).filter_map(|number| of(number).ok()).filter(|ward| ward.path().exists()) {
+        if earlier.look()? == ward::State::Running {
+            earlier.end().await?;
+        }
+    }
+    Ok(())
 }
 
 /// What to run and where. In a worktree everything is committed before it `begins`, and what others did is brought in; files that conflict are

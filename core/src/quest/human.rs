@@ -1,7 +1,7 @@
 //! A person has a say: an answer about a step, another try, more money. And the time of what waits without one.
 
 use super::chore::reconciling;
-use super::{At, Brief, Course, Next, Quest, StepId, StepState, check_ward, words};
+use super::{At, Brief, Course, Next, Quest, StepId, StepState, ward, words};
 use crate::ask::StepTrouble;
 use crate::run::{self, StopWhy};
 use crate::{AgentId, Event, MessageKind, QuestId, Refusal, World, agent, history};
@@ -30,9 +30,7 @@ pub(crate) fn answered(
         }
         (StepTrouble::Ward, other) => {
             let command = other.strip_prefix("ward:").map(str::trim).ok_or(None)?;
-            check_ward(command).map_err(Some)?;
-            let changed = Event::WardChanged { quest: id, command: command.to_owned() };
-            Ok(vec![changed, at.queued(course, next.clone())])
+            ward::changed(world, id, at.quest, command, None, Some(at.step_id)).map_err(Some)
         }
         (StepTrouble::Merge, _) => Err(None),
     }
@@ -62,7 +60,9 @@ pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId) -> Result<Vec<
     let course = Course { mendings: u32::from(at.step.course.mendings > 0), ..at.course() };
     let course = match then {
         Next::Begin { brief: Brief::Reconcile { .. }, .. } => reconciling(&at, Course { conflicts: 1, ..course }),
-        Next::Begin { .. } | Next::Resume { .. } | Next::Ward | Next::Merge => course,
+        // The ward is another one since, and perhaps there is none.
+        Next::Ward => return Ok(at.arrive(Course { mendings: 0, ..course })),
+        Next::Begin { .. } | Next::Resume { .. } | Next::Merge => course,
     };
     Ok(vec![at.queued(course, then.clone())])
 }

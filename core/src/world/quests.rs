@@ -113,10 +113,20 @@ impl World {
         ts: Timestamp,
         id: QuestId,
         command: &str,
+        limit_ms: Option<u64>,
     ) -> Result<(), Impossible> {
         self.change_quest(at, ts, id, |quest, _| {
-            let ward = quest.ward.as_mut().ok_or("had no ward")?;
-            *ward = WardSpec { command: command.to_owned(), guessed_from: None, ..ward.clone() };
+            let limit_ms = limit_ms.or(quest.ward.as_ref().map(|ward| ward.limit_ms)).ok_or("had no ward")?;
+            quest.ward = Some(WardSpec { command: command.to_owned(), limit_ms, guessed_from: None });
+            quest.forget_findings();
+            Ok(())
+        })
+    }
+
+    pub(super) fn ward_removed(&mut self, at: EventId, ts: Timestamp, id: QuestId) -> Result<(), Impossible> {
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.ward.take().ok_or("had no ward")?;
+            quest.forget_findings();
             Ok(())
         })
     }

@@ -38,7 +38,12 @@ fn of_quests() -> impl Strategy<Value = Event> {
         quest().prop_map(|quest| Event::QuestAbandoned { quest }),
         quest().prop_map(|quest| Event::QuestCompleted { quest }),
         (quest(), option::of(money())).prop_map(|(quest, limit)| Event::QuestBudgetSet { quest, limit }),
-        (quest(), text()).prop_map(|(quest, command)| Event::WardChanged { quest, command }),
+        (quest(), text(), option::of(any::<u64>())).prop_map(|(quest, command, limit_ms)| Event::WardChanged {
+            quest,
+            command,
+            limit_ms
+        }),
+        quest().prop_map(|quest| Event::WardRemoved { quest }),
         (quest(), requirements()).prop_map(|(quest, requirements)| Event::RequirementsSet { quest, requirements }),
         (quest(), vec(planned(), 0..3), option::of(agent())).prop_map(|(quest, steps, by)| Event::StepsPlanned {
             quest,

@@ -36,7 +36,7 @@ variants! {
     NoQuestion BadAnswer HasTalk TalkTaken
     RunOpen NoRun NoTurn RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     UnknownQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
-    BadWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong PlanClosed UnknownStep NoErrand OtherStep
+    BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong PlanClosed UnknownStep NoErrand OtherStep
     NotAtWork Signalled MayNotSignal MayNotCall WrongRole NothingHandedIn StepNotFailed StaleChore
     LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange
 }

@@ -18,6 +18,7 @@ const TURNS: u64 = 400;
 /// What all seeds together must have met, refusals by their codes.
 const MARKS: &[&str] = &[
     "a circle cut",
+    "a first ward",
     "a place taken",
     "abandoned",
     "agent_dead",
@@ -60,7 +61,9 @@ const MARKS: &[&str] = &[
     "next station",
     "no_question",
     "no_run",
+    "no ward any more",
     "no_turn",
+    "no_ward",
     "not started",
     "not_at_work",
     "nothing_handed_in",

@@ -30,7 +30,7 @@ impl Shell {
         let quests: Vec<QuestId> = self.world.quests().map(|(id, _)| id).collect();
         let quest = self.chance.pick(&quests).expect("there are quests");
         let agent = self.some_agent(quest);
-        let command = match (self.chance.below(24), agent) {
+        let command = match (self.chance.below(25), agent) {
             (0..=9, _) => return self.answers_one(),
             (10, _) => Command::PauseQuest { quest },
             (11..=13, _) => Command::ResumeQuest { quest },
@@ -53,6 +53,10 @@ impl Shell {
                 Command::Say { agent, text: "how is it?".into(), spec }
             }
             (23, Some(agent)) => Command::InterruptRun { agent },
+            (24, _) => {
+                let command = (!self.chance.one_in(3)).then(|| "make test".to_owned());
+                Command::SetWard { quest, command, limit_ms: 60_000 }
+            }
             _ => Command::Tick,
         };
         drop(self.submit(&command));
@@ -122,7 +126,9 @@ impl Shell {
             Event::QuestAbandoned { .. } => "abandoned",
             Event::QuestPaused { .. } => "paused",
             Event::QuestResumed { .. } => "resumed",
-            Event::WardChanged { .. } => "another ward",
+            Event::WardChanged { limit_ms: None, .. } => "another ward",
+            Event::WardChanged { limit_ms: Some(_), .. } => "a first ward",
+            Event::WardRemoved { .. } => "no ward any more",
             Event::StepsPlanned { by: Some(by), .. } => match self.world.errand(*by).map(|it| it.step.as_str()) {
                 Some("plan") => "planned",
                 _ => "replanned",

@@ -2,7 +2,7 @@
 //! follow those before it; [`Witness::agrees_with`] asserts that the core tells the same story.
 
 use hatchery_core::outcome::Cause;
-use hatchery_core::quest::{Charter, Isolation, Merge, Status, StepId, StepPlan, StepState, Verdict, Work};
+use hatchery_core::quest::{Charter, Isolation, Merge, Status, StepId, StepPlan, StepState, Verdict, WardSpec, Work};
 use hatchery_core::roles::{Phase, WARD};
 use hatchery_core::run::{Fence, StopWhy};
 use hatchery_core::{AgentId, Event, EventId, QuestId, Record, World};
@@ -42,12 +42,17 @@ pub struct Part {
     warded: Option<bool>,
     worked_since: bool,
     merged: bool,
+    /// It was begun when its quest had no ward, and may have passed by it.
+    excused: bool,
+    /// The ward that it is at is not that of its quest any more.
+    outdated: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Holder {
     Agent(AgentId),
-    Chore(u32),
+    Ward(u32),
+    Merge(u32),
 }
 
 impl Witness {
@@ -64,38 +69,48 @@ impl Witness {
             Event::QuestResumed { quest } => self.going(*quest).open = true,
             Event::QuestAbandoned { quest } => self.going(*quest).over = true,
             Event::QuestCompleted { quest } => self.going(*quest).ends(),
-            Event::WardChanged { quest, command } => {
-                self.going(*quest).charter.ward.as_mut().expect("it has one").command.clone_from(command);
+            Event::WardChanged { quest, command, limit_ms } => self.going(*quest).ward(command, *limit_ms),
+            Event::WardRemoved { quest } => {
+                let tale = self.going(*quest);
+                assert!(tale.charter.ward.take().is_some(), "it has one");
+                tale.outdate();
             }
             Event::StepsPlanned { quest, steps, by } => self.going(*quest).plan(steps, by.as_ref()),
             Event::StepQueued { quest, step, .. } => {
                 let part = self.part(*quest, step);
                 assert!(!part.complete, "{step} is complete");
-                (part.holder, part.failed) = (None, false);
+                (part.holder, part.failed, part.outdated) = (None, false, false);
             }
             Event::StepBegun { quest, step, agent, .. } => {
                 self.going(*quest).begin(step, Holder::Agent(*agent));
                 let part = self.part(*quest, step);
                 (part.begun, part.worked_since, part.merged) = (true, true, false);
             }
-            Event::WardBegun { quest, step, number } | Event::MergeBegun { quest, step, number } => {
-                self.going(*quest).begin(step, Holder::Chore(*number));
+            Event::WardBegun { quest, step, number } => {
+                let tale = self.going(*quest);
+                assert!(tale.charter.ward.is_some(), "there is a ward");
+                tale.begin(step, Holder::Ward(*number));
             }
+            Event::MergeBegun { quest, step, number } => self.going(*quest).begin(step, Holder::Merge(*number)),
             Event::WardEnded { quest, step, number, verdict, .. } => {
                 let part = self.part(*quest, step);
-                assert_eq!(part.holder.take(), Some(Holder::Chore(*number)), "{step} was at it");
+                assert_eq!(part.holder.take(), Some(Holder::Ward(*number)), "{step} was at it");
+                assert!(!part.outdated, "what another ward says of {step} does not count");
                 (part.warded, part.worked_since) = (Some(*verdict == Verdict::Green), false);
             }
             Event::MergeEnded { quest, step, number, merge } => {
                 let part = self.part(*quest, step);
-                assert_eq!(part.holder.take(), Some(Holder::Chore(*number)), "{step} was at it");
+                assert_eq!(part.holder.take(), Some(Holder::Merge(*number)), "{step} was at it");
                 part.merged = *merge == Merge::Merged;
             }
             Event::SignalGiven { quest, step, of, .. } => {
                 assert_eq!(self.part(*quest, step).holder, Some(Holder::Agent(of.agent)), "it is at work on {step}");
                 assert!(self.signalled.insert((of.agent, of.run)), "{of:?} signals once");
             }
-            Event::StepWaits { quest, step, .. } => self.part(*quest, step).holder = None,
+            Event::StepWaits { quest, step, .. } => {
+                let part = self.part(*quest, step);
+                (part.holder, part.outdated) = (None, false);
+            }
             Event::StepParked { quest, step, .. } => self.part(*quest, step).holder = None,
             Event::StepFailed { quest, step, .. } => self.fail(*quest, step),
             Event::StepCompleted { quest, step, .. } => self.going(*quest).complete(step),
@@ -175,7 +190,8 @@ impl Witness {
                 assert_eq!(blocked.contains(name), status == Status::Blocked, "{name}: {part:?}");
                 let holder = match &step.state {
                     StepState::Running(Work::Agent { agent, .. }) => Some(Holder::Agent(*agent)),
-                    StepState::Running(Work::Ward(number) | Work::Merge(number)) => Some(Holder::Chore(*number)),
+                    StepState::Running(Work::Ward(number)) => Some(Holder::Ward(*number)),
+                    StepState::Running(Work::Merge(number)) => Some(Holder::Merge(*number)),
                     _ => None,
                 };
                 assert!(part.holder == holder, "{name}: {part:?}, {:?}", step.state);
@@ -238,12 +254,34 @@ impl Tale {
         let last = path.last().is_some_and(|station| station == WARD);
         let part = self.steps.get_mut(step).expect("it is there");
         assert!(!part.complete && !part.failed, "{step} completes once");
+        let warded = warded && !part.excused;
         assert!(!warded || part.warded == Some(true), "{step} is green: {part:?}");
         assert!(!(warded && last && part.worked_since), "{step} was touched after its ward: {part:?}");
+        assert!(!part.outdated || self.charter.ward.is_none(), "{step} was at a ward of before");
+        part.outdated = false;
         let merged = phase == Phase::Work && self.charter.isolation != Isolation::None;
         assert!(!merged || part.merged, "{step} is merged");
         assert!(path.is_empty() || part.begun, "somebody has worked on {step}");
         (part.complete, part.holder) = (true, None);
+    }
+
+    /// Another ward. What was begun without one may have passed by it.
+    fn ward(&mut self, command: &str, limit_ms: Option<u64>) {
+        let before = self.charter.ward.take();
+        let is_first = before.is_none();
+        assert_eq!(limit_ms.is_some(), is_first, "a limit is given with the first ward");
+        let limit_ms = limit_ms.or(before.map(|ward| ward.limit_ms)).expect("one of them");
+        self.charter.ward = Some(WardSpec { command: command.to_owned(), limit_ms, guessed_from: None });
+        for part in self.steps.values_mut().filter(|_| is_first) {
+            part.excused |= part.begun;
+        }
+        self.outdate();
+    }
+
+    fn outdate(&mut self) {
+        for part in self.steps.values_mut() {
+            part.outdated = matches!(part.holder, Some(Holder::Ward(_)));
+        }
     }
 
     fn ends(&mut self) {

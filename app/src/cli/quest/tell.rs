@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::client::paths::{quest_path, step_path};
 use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
 use crate::report::{Code, Report};
+use hatchery_core::quest::Status;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -45,6 +46,20 @@ pub fn budget(context: &Context, quest: &str, limit: Option<&str>) -> Result<Exi
         match quest.budget {
             Some(limit) => format!("its agents may use {limit} in all; they have used {spent}"),
             None => format!("its agents may use as much as they need; they have used {spent}"),
+        }
+    })
+}
+
+/// Without a command there is no ward any more.
+pub fn ward(context: &Context, quest: &str, command: Option<&str>) -> Result<ExitCode, Report> {
+    tell(context, quest, &quest_path(quest, "/ward"), &json!({ "command": command }), |quest| {
+        let now = match command {
+            Some(command) => format!("its ward is now `{command}`"),
+            None => "it has no ward any more".to_owned(),
+        };
+        match quest.steps.iter().any(|step| step.status == Status::Failed) {
+            true => format!("{now}; `hatchery quest retry {} STEP` tries a step again that has failed", quest.id),
+            false => now,
         }
     })
 }

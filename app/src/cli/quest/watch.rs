@@ -199,6 +199,7 @@ pub fn words(record: &Record) -> Option<String> {
         Event::QuestCompleted { .. } => paint(GOOD, "the quest is complete"),
         Event::QuestBudgetSet { .. } => "it has another budget".into(),
         Event::WardChanged { command, .. } => format!("the ward is `{command}` now"),
+        Event::WardRemoved { .. } => "there is no ward any more".into(),
         Event::RequirementsSet { requirements, .. } => {
             let observables = counted(requirements.observables.len() as u64, "observable");
             format!("{} {observables}", at(&hatchery_core::quest::StepId::requirements()))

@@ -10,8 +10,8 @@ use std::fs;
 fn each_subcommand_explains_itself() {
     let shop = Workshop::open();
     let commands = [
-        "new", "run", "watch", "pause", "resume", "abandon", "retry", "list", "show", "answer", "budget", "export",
-        "import",
+        "new", "run", "watch", "pause", "resume", "abandon", "retry", "list", "show", "answer", "budget", "ward",
+        "export", "import",
     ];
     let all = shop.grounds.run(&["quest", "--help"]).good();
     for command in commands {
@@ -63,6 +63,9 @@ fn what_cannot_be_is_refused_with_a_hint() {
             &["question 1 is not asked about this quest"],
         ),
         (2, words(&["quest", "budget", &quest, "much"]), &["`much`", "for example"]),
+        (2, words(&["quest", "ward", &quest]), &["COMMAND"]),
+        (1, words(&["quest", "ward", &quest, "--none"]), &["has no ward", "nothing to do"]),
+        (1, words(&["quest", "ward", &quest, " "]), &["cannot be a ward"]),
         (1, words(&["quest", "import", &missing]), &["nowhere.json"]),
         (2, words(&["quest", "import", &empty]), &["no exported quest"]),
         (2, words(&["quest", "new", ""]), &["the request is empty", "for example"]),

@@ -2,6 +2,7 @@
 
 use crate::support::quest::{WARDED, done, step, text, write};
 use crate::support::workshop::Workshop;
+use hatchery_core::Command;
 use serde_json::json;
 use std::fs;
 
@@ -178,4 +179,54 @@ fn a_ward_that_takes_too_long_says_nothing_about_the_work() {
     shop.answer(question, "retry");
     shop.complete(&quest);
     assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward broken", "waits", "ward green", "completed"]);
+}
+
+#[test]
+fn a_red_ward_is_replaced_while_the_quest_goes_on() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[])], "ward": "exit 1" }));
+    shop.wait_step(&quest, "a", "step_failed");
+    let said = shop.grounds.run(&["quest", "ward", &quest, "echo looked >> wards.txt"]).good();
+    assert_eq!(
+        said,
+        format!(
+            "The ward of quest {quest} is now `echo looked >> wards.txt`; `hatchery quest retry {quest} STEP` tries what has failed again.\n"
+        )
+    );
+    shop.grounds.run(&["quest", "retry", &quest, "a"]).good();
+    shop.wait_quest(&quest, "quest_completed");
+    let story = shop.story(&quest, "a");
+    assert!(story.ends_with(&["ward red", "failed", "ward green", "completed"].map(String::from)), "{story:?}");
+    assert_eq!(fs::read_to_string(shop.grounds.path().join("wards.txt")).unwrap(), "looked\n");
+    shop.expect_nothing_left();
+}
+
+#[test]
+fn a_ward_that_runs_is_stopped_when_another_takes_its_place() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let gate = shop.gate();
+    let ward = format!("touch begun; {}; exit 1", gate.command());
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[])], "ward": ward }));
+    super::wait_until("the ward runs", || shop.grounds.path().join("begun").exists());
+    let answer = shop.door().post(&format!("/api/quests/{quest}/ward"), &json!({ "command": "true" }));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    shop.complete(&quest);
+    assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward green", "completed"]);
+    assert_eq!(shop.count(&quest, "ward_begun"), 2);
+}
+
+/// Whoever is killed between writing it down and doing it cannot stop the old one.
+#[test]
+fn a_ward_that_was_replaced_does_not_run_beside_the_new_one_after_a_kill() {
+    let mut shop = Workshop::with(WARDED, Vec::new());
+    let gate = shop.gate();
+    let ward = format!("echo $$ > pid; {}", gate.command());
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[])], "ward": ward }));
+    super::wait_until("the ward runs", || shop.grounds.path().join("pid").exists());
+    shop.kill_daemon();
+    let command = Some("! kill -0 $(cat pid)".to_owned());
+    shop.decided(Command::SetWard { quest: quest.parse().unwrap(), command, limit_ms: 60_000 });
+    shop.restart();
+    shop.complete(&quest);
+    assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward green", "completed"]);
 }

@@ -4,6 +4,11 @@
 use super::daemon::{Daemon, Grounds, LOOK_AGAIN, PATIENCE, wait_for_end};
 use super::follower::Follower;
 use super::http::{Answer, Door};
+use super::runtime;
+use hatchery::clock::SystemClock;
+use hatchery::engine::{Engine, Options};
+use hatchery::store::{self, StoreUrl};
+use hatchery_core::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -11,6 +16,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
 
@@ -56,6 +62,16 @@ impl Workshop {
         let daemon = start(&self.grounds, &self.environment);
         self.doors.send_replace(daemon.door.clone());
         self.daemon = Some(daemon);
+    }
+
+    /// Writes down what follows from a command, as a daemon does that is killed before it can act on it. None may be there.
+    pub fn decided(&self, command: Command) {
+        assert!(self.daemon.is_none(), "there is a daemon");
+        let store = store::open(&StoreUrl::Sqlite(self.grounds.database()), runtime()).unwrap();
+        let engine = Engine::start(store, Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
+        runtime().block_on(engine.handle.submit(command)).unwrap();
+        engine.handle.stop();
+        engine.join().unwrap();
     }
 
     /// Starts an agent that plays these steps, and gives its id.

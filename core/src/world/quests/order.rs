@@ -2,7 +2,7 @@
 
 use crate::EventId;
 use crate::Timestamp;
-use crate::quest::{Brief, Charter, Next, Place, Quest, Step, StepId, StepState, phase};
+use crate::quest::{Brief, Charter, Next, Place, Quest, Step, StepId, StepState, mends, phase};
 use crate::roles::Phase;
 use imbl::{OrdMap, OrdSet};
 
@@ -109,6 +109,17 @@ impl Quest {
         }
         for id in &failed {
             self.block(id, ts);
+        }
+    }
+
+    /// The ward is another one: what had failed by the old one is tried again with the ward, and not with what that one found.
+    pub(super) fn forget_findings(&mut self) {
+        let by_ward = |step: &Step| matches!(&step.state, StepState::Failed { then, .. } if mends(then));
+        let failed = self.steps.iter().filter(|(_, step)| by_ward(step)).map(|(id, _)| id.clone());
+        for id in failed.collect::<Vec<_>>() {
+            if let Some(StepState::Failed { then, .. }) = self.step_mut(&id).map(|step| &mut step.state) {
+                *then = Next::Ward;
+            }
         }
     }
 

@@ -89,6 +89,7 @@ fn of_quests() -> Vec<(Refusal, Sort, &'static str)> {
     let mut play = smithy(warded(), &[("a", &[])]);
     let quest = Q;
     let stale = Command::ReportWard { quest, step: id("a"), number: 1, verdict: Verdict::Green, artifact: "x".into() };
+    let no_ward = Command::SetWard { quest, command: None, limit_ms: 60_000 };
     let retry = |step: &str| Command::RetryStep { quest, step: id(step) };
     let met = vec![
         (meets(&play, Command::PauseQuest { quest: OTHER }), Missing, "unknown_quest"),
@@ -96,12 +97,17 @@ fn of_quests() -> Vec<(Refusal, Sort, &'static str)> {
         (meets(&play, retry("zzz")), Missing, "unknown_step"),
         (meets(&play, retry("a")), Untimely, "step_not_failed"),
         (meets(&play, stale), Untimely, "stale_chore"),
+        (meets(&smithy(charter(), &[("a", &[])]), no_ward.clone()), Untimely, "no_ward"),
     ];
+    for (command, limit_ms, code) in [(" ", 60_000, "bad_ward"), ("make", 1, "ward_out_of_range")] {
+        let play = smithy(charter(), &[("a", &[])]);
+        assert_eq!(meets(&play, Command::SetWard { quest, command: Some(command.into()), limit_ms }).code(), code);
+    }
     play.must(Command::PauseQuest { quest });
     let paused = (meets(&play, Command::PauseQuest { quest }), Untimely, "quest_paused");
     play.must(Command::AbandonQuest { quest });
     let over = (meets(&play, Command::ResumeQuest { quest }), Untimely, "quest_over");
-    for command in [Command::AbandonQuest { quest }, Command::PauseQuest { quest }, retry("a")] {
+    for command in [Command::AbandonQuest { quest }, Command::PauseQuest { quest }, retry("a"), no_ward.clone()] {
         assert_eq!(meets(&play, command).code(), "quest_over");
     }
     met.into_iter().chain([paused, over]).collect()

@@ -87,7 +87,7 @@ fn a_broken_ward_says_nothing_and_a_person_mends_it() {
     let nonsense = Command::AnswerQuestion { question, answer: "well".into() };
     assert_eq!(it.when(nonsense).unwrap_err().code(), "bad_answer");
     let events = it.answers("ward: cargo test");
-    assert!(events.contains(&Event::WardChanged { quest: Q, command: "cargo test".into() }));
+    assert!(events.contains(&Event::WardChanged { quest: Q, command: "cargo test".into(), limit_ms: None }));
     assert_eq!(it.world.ward(Q).map(|ward| ward.command.as_str()), Some("cargo test"));
     it.ward("a", Verdict::Broken { why: "again.".into() });
     it.answers("retry");
@@ -159,4 +159,131 @@ fn a_merge_that_cannot_be_made_is_a_question() {
     it.answers("retry");
     it.merge("a", Merge::Merged);
     assert_eq!(it.state(), "complete");
+}
+
+fn names(command: Option<&str>) -> Command {
+    Command::SetWard { quest: Q, command: command.map(str::to_owned), limit_ms: 5_000 }
+}
+
+#[test]
+fn what_a_ward_says_that_was_replaced_while_it_ran_does_not_count() {
+    let mut it = smithy(hatchery_core::quest::Charter { slots: 1, ..warded() }, &[("a", &[]), ("b", &[])]);
+    it.plays("a", complete());
+    let old = Command::ReportWard {
+        quest: Q,
+        step: id("a"),
+        number: 1,
+        verdict: Verdict::Green,
+        artifact: "ward.log".into(),
+    };
+    it.must(names(Some("make test")));
+    let ward = it.world.ward(Q).expect("it has one").clone();
+    assert_eq!((ward.command.as_str(), ward.limit_ms), ("make test", 60_000), "the limit stays");
+    assert_eq!(it.when(old).unwrap_err().code(), "stale_chore");
+    let wanted = it.world.chores().get(&(Q, id("a"))).map(|chore| (chore.number, chore.what));
+    assert_eq!(wanted, Some((2, ChoreKind::Ward)), "what was begun goes first");
+    it.ward("a", Verdict::Green);
+    assert_eq!((it.status("a"), it.running()), (Status::Complete, vec!["b".to_owned()]));
+    it.restarted();
+}
+
+#[test]
+fn what_failed_by_a_ward_is_tried_again_with_the_one_that_took_its_place() {
+    let mut it = smithy(warded(), &[("a", &[]), ("b", &["a"])]);
+    it.plays("a", complete());
+    for _ in 0..3 {
+        it.ward("a", red(&["error: crooked"]));
+        it.plays("a", complete());
+    }
+    it.ward("a", red(&["error: crooked"]));
+    let events = it.must(names(Some("make test")));
+    assert_eq!(events, [Event::WardChanged { quest: Q, command: "make test".into(), limit_ms: None }]);
+    assert_eq!(it.status("a"), Status::Failed, "a person has to try it again");
+    it.restarted();
+    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    for _ in 0..3 {
+        it.ward("a", red(&["error: short"]));
+        assert_eq!(it.role("a"), "tinker", "it has all its mendings again");
+        it.plays("a", complete());
+    }
+    it.ward("a", Verdict::Green);
+    assert_eq!((it.status("a"), it.status("b")), (Status::Complete, Status::Running));
+}
+
+#[test]
+fn who_waits_to_be_mended_or_for_an_answer_about_the_ward_goes_on_with_another() {
+    let mut it = smithy(hatchery_core::quest::Charter { slots: 2, ..warded() }, &[("a", &[]), ("b", &[]), ("c", &[])]);
+    it.plays("a", complete());
+    it.plays("b", complete());
+    it.ward("b", Verdict::Broken { why: "no make.".into() });
+    // Nothing is begun in a pause, so the mending has to wait.
+    it.must(Command::PauseQuest { quest: Q });
+    it.ward("a", red(&["error: crooked"]));
+    assert_eq!([it.status("a"), it.status("b")], [Status::Queued, Status::WaitingForHuman]);
+    let (asked, question) = (it.question(), it.step("b").question);
+    let events = it.must(names(Some("make test")));
+    assert!(
+        events.iter().any(|event| matches!(event, Event::QuestionWithdrawn { question, .. } if *question == asked))
+    );
+    assert_eq!((question, it.questions(), it.step("b").question), (Some(asked), vec![], None));
+    it.must(Command::ResumeQuest { quest: Q });
+    // Both are at the new ward, and nobody mends what the old one found.
+    it.ward("a", Verdict::Green);
+    it.ward("b", Verdict::Green);
+    assert_eq!([it.status("a"), it.status("b")], [Status::Complete, Status::Complete]);
+}
+
+#[test]
+fn an_answer_that_names_another_ward_is_one_for_all_who_asked() {
+    let mut it = smithy(warded(), &[("a", &[]), ("b", &[])]);
+    for step in ["a", "b"] {
+        it.plays(step, complete());
+        it.ward(step, Verdict::Broken { why: "no make.".into() });
+    }
+    let question = it.questions()[0];
+    it.must(Command::AnswerQuestion { question, answer: "ward: true".into() });
+    assert_eq!(it.questions(), []);
+    it.ward("a", Verdict::Green);
+    it.ward("b", Verdict::Green);
+    assert_eq!(it.state(), "complete");
+}
+
+#[test]
+fn a_ward_that_is_given_later_is_for_what_is_still_open() {
+    let mut table = alone(charter());
+    table.table.paths.work = ["smith", "ward"].map(str::to_owned).to_vec();
+    let mut it = begun(table, &[planned("a", &[]), planned("b", &[])]);
+    it.plays("a", complete());
+    assert_eq!(it.status("a"), Status::Complete);
+    it.must(names(Some("make test")));
+    assert_eq!(it.world.ward(Q).map(|ward| ward.limit_ms), Some(5_000));
+    it.plays("b", complete());
+    it.ward("b", red(&["error: crooked"]));
+    assert_eq!(it.role("b"), "tinker");
+    assert!(it.told(it.agent("b")).contains("make test"));
+    it.restarted();
+}
+
+#[test]
+fn without_its_ward_a_quest_goes_on_as_if_there_had_been_none() {
+    let mut it = smithy(warded(), &[("a", &[]), ("b", &[]), ("c", &[])]);
+    for step in ["a", "b", "c"] {
+        it.plays(step, complete());
+    }
+    it.ward("b", red(&["error: crooked"]));
+    for _ in 0..2 {
+        it.plays("b", complete());
+        it.ward("b", red(&["error: crooked"]));
+    }
+    it.plays("b", complete());
+    it.ward("b", red(&["error: crooked"]));
+    it.ward("c", red(&["error: crooked"]));
+    assert_eq!([it.status("a"), it.status("b")], [Status::Running, Status::Failed]);
+    it.must(names(None));
+    assert_eq!((it.world.ward(Q), it.status("a"), it.role("c")), (None, Status::Complete, "tinker".to_owned()));
+    it.must(Command::RetryStep { quest: Q, step: id("b") });
+    assert_eq!(it.status("b"), Status::Complete);
+    it.plays("c", complete());
+    assert_eq!(it.state(), "complete");
+    it.restarted();
 }
