@@ -2,6 +2,8 @@
 //! no more slots are held than there are, nothing is complete that is not, and every quest ends or waits for somebody.
 
 mod chance;
+#[path = "../support/dice.rs"]
+mod dice;
 mod person;
 mod process;
 mod shell;

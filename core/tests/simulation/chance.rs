@@ -1,5 +1,7 @@
 //! Everything random, from one seed. It knows nothing of the world, so much of what it asks for is wrong or late.
 
+pub use crate::dice::Chance;
+
 use hatchery_core::agent::{Birth, MAX_NAME_BYTES, MAX_REMARK_BYTES};
 use hatchery_core::history::{Imported, RewindTo, SourceId};
 use hatchery_core::output::{McpServer, ServerStatus, TurnEnd};
@@ -15,29 +17,7 @@ const ROOT: u64 = 1;
 /// About as many as a history has.
 const EVENTS: u64 = 60;
 
-/// SplitMix64: seeds that lie close together give histories that do not.
-pub struct Chance(u64);
-
 impl Chance {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    pub fn one_in(&mut self, times: u64) -> bool {
-        self.below(times) == 0
-    }
-
-    pub fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.below(len as u64)).expect("below a length")
-    }
-
     /// How far the clock moves: mostly on, sometimes not at all, now and then back.
     pub fn tick_ms(&mut self) -> i64 {
         let ms = i64::try_from(self.below(400)).expect("below 400");

@@ -5,6 +5,8 @@
 
 mod chance;
 mod child;
+#[path = "../support/dice.rs"]
+mod dice;
 mod follower;
 mod log;
 mod post;
