@@ -27,12 +27,12 @@ pub struct Question {
 pub enum About {
     /// A process has been silent for too long. `wait` gives it the same time again, `stop` ends it, anything else is said to it.
     Silence(Fence),
-    /// A budget is used up. An amount is the new ceiling, `stop` ends the run.
+    /// A budget is used up. An amount is the new ceiling; `stop` ends the run, or lets the quest rest that it works for.
     Budget {
         /// Nobody when it is the budget of a day.
         of: Option<AgentId>,
     },
-    /// The budget of a quest is used up. An amount is the new ceiling, `stop` ends the run.
+    /// The budget of a quest is used up. An amount is the new ceiling; `stop` pauses the quest.
     QuestBudget { quest: QuestId },
     /// A step of a quest waits.
     Step { quest: QuestId, trouble: StepTrouble },
@@ -80,7 +80,7 @@ pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timest
         (About::Silence(_), "stop") => run::stop(world, agent, &StopWhy::Stuck)?,
         (About::Silence(_), "wait") => Vec::new(),
         (About::Silence(_), _) => crate::history::add(world, agent, MessageKind::User, answer)?,
-        (About::Budget { .. } | About::QuestBudget { .. }, "stop") => run::stop(world, agent, &StopWhy::User)?,
+        (About::Budget { .. } | About::QuestBudget { .. }, "stop") => budget::give_no_more(world, agent, asked.about)?,
         (About::Budget { of }, amount) => {
             let whose = of.map_or(Whose::Day, Whose::Agent);
             let limit = budget::amount(amount).ok_or_else(bad)?;

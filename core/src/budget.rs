@@ -3,8 +3,8 @@
 
 use crate::ask::About;
 use crate::outcome::Cause;
-use crate::quest::{Next, Quest};
-use crate::run::{self, Run, RunState};
+use crate::quest::{Next, Quest, QuestState};
+use crate::run::{self, Run, RunState, StopWhy};
 use crate::usage::{Money, Usage};
 use crate::{AgentId, Event, QuestId, Refusal, Stream, Timestamp, World, quest};
 
@@ -117,20 +117,76 @@ fn goes_on(world: &World, agent: AgentId, run: &Run) -> Option<Event> {
     queued.or_else(|| (!run.spec.signals).then(|| run::goes_on(world, agent, run)))
 }
 
-/// A run that is about to begin something it cannot afford, with the question that it leads to.
-pub(crate) fn park(agent: AgentId, run: &Run, over: Over) -> Vec<Event> {
-    let Over { of, spent, limit, until } = over;
-    let (whose, about) = match of {
-        Whose::Agent(agent) => ("Its budget", About::Budget { of: Some(agent) }),
-        Whose::Quest(quest) => ("The budget of its quest", About::QuestBudget { quest }),
-        Whose::Day => ("Today's budget", About::Budget { of: None }),
-    };
-    let detail = format!("{whose} of {limit} is used up: {spent} so far.");
-    let text = format!("{detail} Answer with a new ceiling in dollars, or `stop`.");
-    vec![
-        Event::RunParked { of: run.fence(agent), cause: Cause::OverBudget, until, detail },
-        Event::QuestionAsked { agent, about, text },
-    ]
+/// A run that is about to begin something it cannot afford, with the question that it leads to, unless that is asked already.
+pub(crate) fn park(world: &World, agent: AgentId, run: &Run, over: Over) -> Vec<Event> {
+    let parked =
+        Event::RunParked { of: run.fence(agent), cause: Cause::OverBudget, until: over.until, detail: over.words() };
+    let asked = (!is_asked(world, agent, over.about())).then(|| over.question(agent));
+    [parked].into_iter().chain(asked).collect()
+}
+
+/// Whoever asked for the money of a quest does not need it any more: the next one that waits for it asks.
+pub(crate) fn ask_instead(world: &World, about: About, now: Timestamp) -> Option<Event> {
+    let About::QuestBudget { quest: id } = about else { return None };
+    let quest = world.quest(id).filter(|quest| quest.state == QuestState::Open)?;
+    let broke = |agent: &AgentId| world.run(*agent).is_some_and(Run::is_broke);
+    let agent = quest.steps.values().filter_map(|step| step.agent()).find(broke)?;
+    let over = over(world, agent, Usage::default(), now)?;
+    (!is_asked(world, agent, over.about())).then(|| over.question(agent))
+}
+
+/// Whether somebody of the same quest waits for an answer to the same question: a person is asked once, however many wait.
+fn is_asked(world: &World, agent: AgentId, about: About) -> bool {
+    let works = |agent: AgentId| world.run(agent).is_some_and(|run| run.spec.signals);
+    let Some(errand) = world.errand(agent).filter(|_| works(agent)) else { return false };
+    world.questions().any(|(id, question)| {
+        let of_quest = world.errand(question.agent).is_some_and(|other| other.quest == errand.quest);
+        // One that nobody needs an answer to any more is about to be withdrawn.
+        let waits = world.run(question.agent).is_some_and(|run| run.question == Some(id));
+        question.about == about && question.agent != agent && of_quest && waits && works(question.agent)
+    })
+}
+
+impl Over {
+    fn words(&self) -> String {
+        let whose = match self.of {
+            Whose::Agent(_) => "Its budget",
+            Whose::Quest(_) => "The budget of its quest",
+            Whose::Day => "Today's budget",
+        };
+        format!("{whose} of {} is used up: {} so far.", self.limit, self.spent)
+    }
+
+    fn about(&self) -> About {
+        match self.of {
+            Whose::Agent(agent) => About::Budget { of: Some(agent) },
+            Whose::Quest(quest) => About::QuestBudget { quest },
+            Whose::Day => About::Budget { of: None },
+        }
+    }
+
+    fn question(&self, agent: AgentId) -> Event {
+        let text = format!("{} Answer with a new ceiling in dollars, or `stop`.", self.words());
+        Event::QuestionAsked { agent, about: self.about(), text }
+    }
+}
+
+/// A person wants to give no more. The quest of an agent that asked on behalf of all is paused; an agent that asked for itself leaves its
+/// step as failed, to be tried again; and one that works for no quest is stopped.
+pub(crate) fn give_no_more(world: &World, agent: AgentId, about: About) -> Result<Vec<Event>, Refusal> {
+    // A person may talk with an agent of a quest besides; that is nothing to the quest.
+    let works = world.run(agent).is_some_and(|run| run.spec.signals);
+    let quest = world.errand(agent).map(|errand| errand.quest).filter(|id| works && quest::going(world, *id).is_ok());
+    match (quest, about) {
+        (Some(id), About::Budget { of: None } | About::QuestBudget { .. }) => match quest::pause(world, id) {
+            Err(Refusal::QuestPaused(_)) => Ok(Vec::new()),
+            paused => paused,
+        },
+        _ => {
+            let failed = quest::out_of_money(world, agent);
+            Ok(failed.into_iter().chain(run::stop(world, agent, &StopWhy::User)?).collect())
+        }
+    }
 }
 
 /// An amount of dollars as a person writes it: `5`, `$5`, `0.25`.

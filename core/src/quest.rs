@@ -39,7 +39,7 @@ pub use charter::{
 pub use chore::MAX_FINDINGS;
 pub(crate) use chore::{merged, warded};
 pub(crate) use follow::follow;
-pub(crate) use human::{answered, due, queue_parked, retry};
+pub(crate) use human::{answered, due, out_of_money, queue_parked, retry};
 pub(crate) use life::{abandon, create, going, pause, resume, set_budget};
 pub use plan::{Context, Observable, Requirements, StepId, StepPlan, WorkPlan};
 pub(crate) use plan::{hand_in, phase, require};

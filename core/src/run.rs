@@ -536,7 +536,7 @@ pub(crate) fn exited(
         // It was to stay, and was sent away because nothing more may be begun.
         Cause::Completed | Cause::UserEnded if run.held && run.spec.stays => {
             match budget::over(world, fence.agent, Usage::default(), now) {
-                Some(over) => budget::park(fence.agent, run, over),
+                Some(over) => budget::park(world, fence.agent, run, over),
                 None => ended(cause, detail),
             }
         }

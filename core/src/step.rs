@@ -98,10 +98,11 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
         return run::stop(world, agent, &why).unwrap_or_default();
     }
     if let Some((agent, run, over)) = world.unaffordable_run(now) {
-        return budget::park(agent, run, over);
+        return budget::park(world, agent, run, over);
     }
     if let Some((question, asked)) = world.moot_question() {
-        return vec![Event::QuestionWithdrawn { agent: asked.agent, question }];
+        let withdrawn = Event::QuestionWithdrawn { agent: asked.agent, question };
+        return [withdrawn].into_iter().chain(budget::ask_instead(world, asked.about, now)).collect();
     }
     if let Some(agent) = world.stirred_agent() {
         return quest::follow(world, agent);

@@ -68,8 +68,9 @@ fn left(at: &At<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<Event> {
         | Cause::Overloaded
         | Cause::OverBudget => {
             let text = format!(
-                "The {role} ({agent}) of step `{}` ended before it was done: {ending} Answer `retry`, or something to say to it.",
-                at.step_id
+                "The {role} ({agent}) of step `{}` ended before it was done: {} Answer `retry`, or something to say to it.",
+                at.step_id,
+                words::sentence(&ending)
             );
             at.asks(course, goes_on, agent, StepTrouble::Ended, text)
         }

@@ -82,6 +82,26 @@ pub(crate) fn queue_parked(world: &World, agent: AgentId) -> Option<Event> {
     parked(&at).filter(|(parked, _)| *parked == agent).map(|(_, next)| at.queued(at.course(), next))
 }
 
+/// The step of an agent that gets no more money has failed. Another try asks for it again.
+pub(crate) fn out_of_money(world: &World, agent: AgentId) -> Option<Event> {
+    let errand = world.errand(agent)?;
+    let at = At::find(world, errand.quest, &errand.step)?;
+    let (_, then) = parked(&at).filter(|(parked, _)| *parked == agent)?;
+    let why = format!("the budget of its agent ({agent}) is used up, and a person gave no more");
+    Some(Event::StepFailed { quest: at.id, step: at.step_id.clone(), why, then })
+}
+
+/// The events by which those of a quest wait for a slot whose agents wait for money and have asked nobody.
+pub(super) fn queue_unasked(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
+    let asks = |event: &Event| match event {
+        Event::StepQueued { next: Next::Resume { agent, .. }, .. } => {
+            world.run(*agent).is_some_and(|run| run.question.is_some())
+        }
+        _ => false,
+    };
+    queue_broke(world, id, quest).into_iter().filter(|event| !asks(event)).collect()
+}
+
 /// The events by which those of a quest wait for a slot whose agents wait for money.
 pub(super) fn queue_broke(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
     let broke = |agent: AgentId| world.run(agent).is_some_and(run::Run::is_broke);

@@ -76,8 +76,13 @@ pub(crate) fn pause(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
 }
 
 pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
-    match going(world, id)?.state {
-        QuestState::Paused => Ok(vec![Event::QuestResumed { quest: id }]),
+    let quest = going(world, id)?;
+    match quest.state {
+        // Whoever waits for money and has been told that there is none may ask again.
+        QuestState::Paused => {
+            let asking = human::queue_unasked(world, id, quest);
+            Ok([Event::QuestResumed { quest: id }].into_iter().chain(asking).collect())
+        }
         QuestState::Open | QuestState::Complete { .. } | QuestState::Abandoned { .. } => Err(Refusal::QuestOpen(id)),
     }
 }

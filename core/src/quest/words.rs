@@ -109,6 +109,12 @@ pub(super) fn circle(role: &str, target: &str, reason: &str, agent: AgentId) -> 
     )
 }
 
+/// With its full stop: not everybody who says why something ended ends with one.
+pub(super) fn sentence(text: &str) -> String {
+    let text = text.trim_end();
+    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
+}
+
 fn choices(role: &Role) -> String {
     let choice = |kind: &SignalKind| match kind {
         SignalKind::Complete => "`complete` (summary)".to_owned(),

@@ -166,16 +166,83 @@ fn one_asks_for_money_and_the_others_wait() {
         it.says(agent, vec![well(6)]);
         it.exits(agent, Exit::Code(0));
     }
-    assert_eq!((it.questions().len(), it.running().len()), (3, 0), "those who were at work");
+    assert_eq!((it.questions().len(), it.running().len()), (1, 0), "for all who were at work");
     assert!(names[3..].iter().all(|step| it.step(step).attempts == 0), "nobody is made who may not begin");
-    for _ in 0..3 {
-        let question = it.questions()[0];
-        it.must(Command::AnswerQuestion { question, answer: "stop".into() });
-    }
     let asks = |it: &Play| it.world.questions().filter(|(_, it)| matches!(it.about, About::QuestBudget { .. })).count();
-    assert_eq!(asks(&it), 1, "there is always somebody who asks");
+    for ended in ["s00", "s01", "s02"].map(|step| it.agent(step)) {
+        it.must(Command::StopRun { agent: ended });
+        assert_eq!(asks(&it), 1, "there is always somebody who asks");
+    }
     it.must(Command::SetQuestBudget { quest: Q, limit: None });
     assert_eq!((asks(&it), it.running().len()), (0, 3));
+}
+
+#[test]
+fn whoever_gives_no_more_money_is_asked_nothing_and_the_quest_rests() {
+    let mut it = broke();
+    it.answers("stop");
+    assert_eq!((it.state(), it.questions()), ("paused", vec![]));
+    assert_eq!([it.status("a"), it.status("b")], [Status::Parked, Status::Queued], "nothing has failed");
+    it.restarted();
+    it.later(48 * 3_600 * 1_000);
+    assert_eq!((it.state(), it.questions()), ("paused", vec![]));
+    // Gone on with, it has the same question again, and one.
+    it.must(Command::ResumeQuest { quest: Q });
+    it.answers("20");
+    it.plays("a", complete());
+    it.plays("b", complete());
+    assert_eq!((it.state(), it.questions()), ("complete", vec![]));
+}
+
+#[test]
+fn more_money_that_comes_in_the_pause_is_not_asked_for() {
+    let mut it = broke();
+    it.answers("stop");
+    it.must(Command::SetQuestBudget { quest: Q, limit: Some(dollars(20)) });
+    it.must(Command::ResumeQuest { quest: Q });
+    assert_eq!((it.status("a"), it.questions()), (Status::Running, vec![]));
+}
+
+#[test]
+fn a_step_whose_agent_gets_no_more_money_has_failed_and_can_be_tried_again() {
+    let mut it = smithy(charter(), &[("a", &[]), ("b", &[])]);
+    let agent = it.start("a");
+    it.must(Command::SetBudget { agent: Some(agent), limit: Some(dollars(5)) });
+    it.says(agent, vec![well(6)]);
+    it.exits(agent, Exit::Code(0));
+    it.answers("stop");
+    assert_eq!((it.status("a"), it.status("b"), it.questions()), (Status::Failed, Status::Running, vec![]));
+    it.restarted();
+    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    it.answers("20");
+    it.plays("a", complete());
+    assert_eq!((it.status("a"), it.agent_of("a")), (Status::Complete, agent));
+}
+
+#[test]
+fn a_day_without_money_is_asked_about_once_for_all_steps_of_a_quest() {
+    let mut it = smithy(charter(), &[("a", &[]), ("b", &[]), ("c", &[]), ("d", &[]), ("e", &[])]);
+    it.must(Command::SetBudget { agent: None, limit: Some(dollars(5)) });
+    for agent in ["a", "b", "c"].map(|step| it.start(step)) {
+        it.says(agent, vec![well(6)]);
+        it.exits(agent, Exit::Code(0));
+    }
+    assert_eq!((it.questions().len(), it.status("a")), (1, Status::Parked));
+    let mut stopped = it.clone();
+    stopped.answers("stop");
+    assert_eq!((stopped.state(), stopped.questions()), ("paused", vec![]));
+    it.answers("50");
+    assert_eq!((it.running().len(), it.questions()), (3, vec![]));
+}
+
+#[test]
+fn why_an_agent_ended_is_a_sentence_of_its_own() {
+    let mut it = smithy(charter(), &[("a", &[])]);
+    let agent = it.start("a");
+    it.must(Command::StopRun { agent });
+    it.exits(agent, Exit::Signal(15));
+    let text = it.world.question(it.question()).expect("it is open").text.clone();
+    assert!(text.contains("stopped by a person. Answer `retry`"), "{text}");
 }
 
 #[test]

@@ -247,6 +247,12 @@ impl Play {
         self.step(step).agent().unwrap_or_else(|| panic!("nobody is at {step}: {:?}", self.step(step).state))
     }
 
+    /// Who worked on a step last.
+    #[track_caller]
+    pub fn agent_of(&self, step: &str) -> AgentId {
+        self.step(step).hands.last().expect("somebody has worked on it").agent
+    }
+
     /// The role that is at work on a step.
     #[track_caller]
     pub fn role(&self, step: &str) -> String {
