@@ -1,13 +1,16 @@
 //! What the agents of a quest are told. Everything that others wrote stands between marks that it cannot contain, so that no step's text
 //! reads like an instruction of ours.
 
-use super::{At, Brief, Quest, Requirements, StepPlan};
+use super::{At, Brief, MAX_REQUEST_BYTES, Quest, Requirements, StepPlan};
 use crate::AgentId;
 use crate::roles::{Phase, Role, SignalKind};
 
 /// How much of a part that others wrote goes into a first message: with all of its parts it is still a message. `get-quest` shows the
 /// rest.
 const MAX_PART_BYTES: usize = 96 << 10;
+/// The same for the request, which may be that long. Counted as it is written, because a mark that is made harmless takes up to five times
+/// its room.
+const MAX_SECTION_BYTES: usize = MAX_REQUEST_BYTES;
 
 /// The first message of an agent.
 pub(super) fn prompt(at: &At<'_>, role: &Role, brief: &Brief) -> String {
@@ -87,7 +90,7 @@ pub(super) fn lost_hand(told: Option<&str>) -> Brief {
 pub(super) fn outcome(of: &str, summary: &str, plan: Option<&StepPlan>) -> String {
     let mut text =
         format!("The {of} that you asked for is done. Go on with your step, and signal when you are done.\n\n");
-    section(&mut text, "outcome", summary);
+    part(&mut text, "outcome", summary);
     if let Some(plan) = plan {
         part(&mut text, "step", &planned(plan));
     }
@@ -97,7 +100,8 @@ pub(super) fn outcome(of: &str, summary: &str, plan: Option<&StepPlan>) -> Strin
 /// What an agent is told that asked a person.
 pub(super) fn answer(answer: &str) -> String {
     let mut text = String::from("The human answered. Go on with your step, and signal when you are done.\n\n");
-    section(&mut text, "answer", answer);
+    // Not cut: a person whose answer is too long for a message is told so, and can say it shorter.
+    between(&mut text, "answer", answer, usize::MAX);
     text.trim_end().to_owned()
 }
 
@@ -179,26 +183,45 @@ fn overview(quest: &Quest) -> String {
     text
 }
 
-/// Something that others wrote, between marks. Their own marks are made harmless.
+/// Something that others wrote, between marks.
 fn section(text: &mut String, name: &str, content: &str) {
-    if !content.trim().is_empty() {
-        text.push_str(&format!("<{name}>\n{}\n</{name}>\n\n", harmless(content.trim_end())));
-    }
+    between(text, name, content, MAX_SECTION_BYTES);
 }
 
-/// The same, but not more than there is room for.
+/// The same for what there is less room for.
 fn part(text: &mut String, name: &str, content: &str) {
-    let content = harmless(content.trim_end());
-    match content.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_PART_BYTES).last() {
-        Some(end) if content.len() > MAX_PART_BYTES => {
-            let kept = &content[..end];
-            text.push_str(&format!("<{name}>\n{kept}\n[and more]\n</{name}>\n\n"));
-        }
-        Some(_) => text.push_str(&format!("<{name}>\n{content}\n</{name}>\n\n")),
-        None => {}
-    }
+    between(text, name, content, MAX_PART_BYTES);
 }
 
-fn harmless(content: &str) -> String {
-    content.replace('&', "&amp;").replace('<', "&lt;")
+/// Between marks, which the content cannot contain, and not more than there is room for.
+fn between(text: &mut String, name: &str, content: &str, most: usize) {
+    let content = content.trim_end();
+    if content.is_empty() {
+        return;
+    }
+    let (kept, left_out) = harmless(content, most);
+    let cut = match left_out {
+        0 => String::new(),
+        bytes => format!("\n[cut here: {bytes} of {} bytes are left out]", content.len()),
+    };
+    text.push_str(&format!("<{name}>\n{kept}{cut}\n</{name}>\n\n"));
+}
+
+/// The beginning of a text, its marks made harmless, and how many bytes of it are not in there. Cut between characters, so that no mark is
+/// half harmless.
+fn harmless(content: &str, most: usize) -> (String, usize) {
+    let mut kept = String::with_capacity(content.len().min(most));
+    for (at, letter) in content.char_indices() {
+        let mut room = [0; 4];
+        let written = match letter {
+            '&' => "&amp;",
+            '<' => "&lt;",
+            other => other.encode_utf8(&mut room),
+        };
+        if kept.len() + written.len() > most {
+            return (kept, content.len() - at);
+        }
+        kept.push_str(written);
+    }
+    (kept, 0)
 }
