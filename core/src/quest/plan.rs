@@ -18,6 +18,9 @@ pub const MAX_TEXT_BYTES: usize = 64 << 10;
 /// The most entries of a list: files, dependencies, observables.
 pub const MAX_ENTRIES: usize = 1_000;
 
+/// How many of what is wrong are named at once.
+const MAX_NAMED: usize = 10;
+
 /// The name of a step: small letters, digits and dashes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String))]
@@ -127,9 +130,29 @@ pub struct Observable {
 
 /// Takes in the requirements that an agent hands in.
 pub(crate) fn require(world: &World, agent: AgentId, given: &Requirements) -> Result<Vec<Event>, Refusal> {
-    let (quest, _) = by(world, agent, |table| &table.requirer)?;
+    let (id, _) = by(world, agent, |table| &table.requirer)?;
     check_requirements(given)?;
-    Ok(vec![Event::RequirementsSet { quest, requirements: given.clone() }])
+    check_promises(going(world, id)?, given)?;
+    Ok(vec![Event::RequirementsSet { quest: id, requirements: given.clone() }])
+}
+
+/// Whether everything that the steps of the plan are to make true is still wanted. What is complete has been looked at for it, and what is
+/// open would be worked on for nothing.
+fn check_promises(quest: &Quest, given: &Requirements) -> Result<(), Refusal> {
+    let wanted: BTreeSet<&str> = given.observables.iter().map(|it| it.id.as_str()).collect();
+    let promises = quest.plans.values().flat_map(|plan| plan.observables.iter().map(move |it| (&plan.id, it)));
+    let lost: Vec<String> = promises
+        .filter(|(_, observable)| !wanted.contains(observable.as_str()))
+        .map(|(step, observable)| format!("`{observable}` of step `{step}`"))
+        .take(MAX_NAMED)
+        .collect();
+    match lost.is_empty() {
+        true => Ok(()),
+        false => {
+            let why = format!("the plan has steps for observables that would be gone: {}; keep them", lost.join(", "));
+            Err(Refusal::BadRequirements { why })
+        }
+    }
 }
 
 /// Whether somebody could see that they are met.

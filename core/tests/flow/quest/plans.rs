@@ -126,6 +126,30 @@ fn a_plan_promises_only_what_is_required() {
     hand_in(&mut it, planner, &[promised("dry-feet")]).expect("that is required");
 }
 
+/// Whoever is asked once more what is wanted may add to it, but not take away what steps are there for.
+#[test]
+fn requirements_that_a_step_is_there_for_stay() {
+    let mut it = begun(charter(), &[]);
+    let agent = it.start("requirements");
+    it.calls(agent, Command::SetRequirements { agent, requirements: wanted() }).expect("it may");
+    is_done(&mut it, agent, "requirements");
+    let planner = it.start("plan");
+    let step = StepPlan { observables: vec!["dry-feet".into()], ..planned("arch", &[]) };
+    hand_in(&mut it, planner, &[step]).expect("that is required");
+    it.signals(planner, "plan", calls("chaoswhisperer", true)).expect("it may");
+    it.exits(planner, hatchery_core::Exit::Code(0));
+    let agent = it.start("plan");
+    let mut others = wanted();
+    others.observables[0].id = "wings".into();
+    let refusal =
+        it.clone().when(Command::SetRequirements { agent, requirements: others.clone() }).expect_err("it is refused");
+    assert_eq!(refusal.code(), "bad_requirements");
+    assert!(refusal.to_string().contains("`dry-feet` of step `arch`"), "{refusal}");
+    others.observables.extend(wanted().observables);
+    it.calls(agent, Command::SetRequirements { agent, requirements: others.clone() }).expect("nothing is taken away");
+    assert_eq!(it.world.quest(Q).and_then(|quest| quest.requirements.clone()), Some(others));
+}
+
 /// `plan-steps` and quest.json have the one, the API has the other: what is said in either must not get lost.
 #[test]
 fn a_plan_is_read_in_both_spellings() {
