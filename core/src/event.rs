@@ -356,6 +356,9 @@ pub enum Event {
         /// Nobody when it came with the quest.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<AgentId>,
+        /// What was said of the plan where it was made, when it came with the quest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
     },
     /// Something is to be done for it as soon as there is a slot.
     StepQueued {

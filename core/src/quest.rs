@@ -60,6 +60,8 @@ pub const MAX_CONTINUATIONS: u32 = 20;
 pub const SIGNAL_GRACE_MS: u64 = 60_000;
 /// How often a crashed agent of a quest is resumed.
 pub const CRASH_RETRIES: u32 = 3;
+/// What is said of a phase that nobody had to go through.
+pub(crate) const GIVEN: &str = "given from the start";
 /// How much of a step's past is kept at hand. The log has all of it.
 const KEPT_NOTES: usize = 50;
 

@@ -428,7 +428,9 @@ impl World {
             }
             Event::WardRemoved { quest } => self.ward_removed(at, ts, *quest)?,
             Event::RequirementsSet { quest, requirements } => self.requirements_set(at, ts, *quest, requirements)?,
-            Event::StepsPlanned { quest, steps, by } => self.steps_planned(at, ts, *quest, steps, *by)?,
+            Event::StepsPlanned { quest, steps, by, summary } => {
+                self.steps_planned(at, ts, *quest, steps, *by, summary.as_deref())?;
+            }
             Event::StepQueued { quest, step, next, course } => self.step_queued(at, ts, *quest, step, next, course)?,
             Event::StepBegun { quest, step, agent, role } => self.step_begun(at, ts, *quest, step, *agent, role)?,
             Event::SignalGiven { quest, step, of, signal } => self.signal_given(at, ts, *quest, step, *of, signal)?,

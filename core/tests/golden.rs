@@ -72,7 +72,7 @@ variants! {
     WardChanged { limit_ms }
     WardRemoved {}
     RequirementsSet {}
-    StepsPlanned { by }
+    StepsPlanned { by summary }
     StepQueued {}
     StepBegun {}
     SignalGiven {}

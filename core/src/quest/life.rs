@@ -1,6 +1,6 @@
 //! The life of a quest as a person decides it: begun, paused, resumed, abandoned, given more to spend.
 
-use super::{Charter, Next, Quest, QuestState, Start, Step, StepId, StepState, human, plan};
+use super::{Charter, GIVEN, Next, Quest, QuestState, Start, Step, StepId, StepState, human, plan};
 use crate::run::{self, Run, StopWhy};
 use crate::usage::Money;
 use crate::{AgentId, Event, QuestId, Refusal, World};
@@ -38,14 +38,16 @@ pub(crate) fn create(
     events.extend(requirements.iter().map(|given| Event::RequirementsSet { quest, requirements: given.clone() }));
     // Whoever knows what is wanted or by which steps need not be asked.
     let is_clear = requirements.is_some() || !steps.is_empty();
-    if is_clear && !charter.table.paths.requirements.is_empty() {
-        events.push(completed(StepId::requirements(), "given from the start".into()));
-    }
-    if !steps.is_empty() {
-        events.push(Event::StepsPlanned { quest, steps: steps.clone(), by: None });
-    }
     // Named twice, it was done once.
     let done: BTreeMap<&StepId, &String> = complete.iter().map(|(step, summary)| (step, summary)).collect();
+    if is_clear && !charter.table.paths.requirements.is_empty() {
+        let summary = done.get(&StepId::requirements()).map_or_else(|| GIVEN.to_owned(), |summary| (*summary).clone());
+        events.push(completed(StepId::requirements(), summary));
+    }
+    if !steps.is_empty() {
+        let summary = done.get(&StepId::plan()).map(|summary| (*summary).clone());
+        events.push(Event::StepsPlanned { quest, steps: steps.clone(), by: None, summary });
+    }
     let said = |step: &StepId| done.get(step).map(|summary| completed(step.clone(), (*summary).clone()));
     events.extend(steps.iter().filter_map(|plan| said(&plan.id)));
     // A review is worth as much as what it has seen.

@@ -205,7 +205,7 @@ pub(crate) fn hand_in(world: &World, agent: AgentId, steps: &[StepPlan]) -> Resu
     let given = steps.iter().filter(|plan| !stays(plan));
     let all: Vec<&StepPlan> = kept.into_iter().chain(given).collect();
     check_graph(&all)?;
-    Ok(vec![Event::StepsPlanned { quest: id, steps: steps.to_vec(), by: Some(agent) }])
+    Ok(vec![Event::StepsPlanned { quest: id, steps: steps.to_vec(), by: Some(agent), summary: None }])
 }
 
 /// Whether a step stays as it is when a new plan comes from an agent that works on `own`.

@@ -5,8 +5,8 @@ mod order;
 use super::{Due, Impossible, World};
 use crate::quest::{Brief, Merge, Verdict};
 use crate::quest::{
-    Charter, Chore, ChoreKind, Course, Errand, Hand, Next, Quest, QuestState, Requirements, SIGNAL_GRACE_MS, Signal,
-    Step, StepId, StepPlan, StepState, WardSpec, Work, phase,
+    Charter, Chore, ChoreKind, Course, Errand, GIVEN, Hand, Next, Quest, QuestState, Requirements, SIGNAL_GRACE_MS,
+    Signal, Step, StepId, StepPlan, StepState, WardSpec, Work, phase,
 };
 use crate::roles::Phase;
 use crate::run::{Fence, RunState};
@@ -152,6 +152,7 @@ impl World {
         id: QuestId,
         steps: &[StepPlan],
         by: Option<AgentId>,
+        summary: Option<&str>,
     ) -> Result<(), Impossible> {
         let own = by.and_then(|by| self.errands.get(&by)).map_or_else(StepId::plan, |errand| errand.step.clone());
         self.change_quest(at, ts, id, |quest, charter| {
@@ -189,7 +190,7 @@ impl World {
             // With steps from the start there is nothing to plan.
             if by.is_none() {
                 let plan = quest.step_mut(&StepId::plan()).ok_or("had no plan")?;
-                plan.state = StepState::Complete { summary: "given from the start".into(), at: ts };
+                plan.state = StepState::Complete { summary: summary.unwrap_or(GIVEN).to_owned(), at: ts };
                 quest.shelve(&StepId::plan(), at);
             }
             quest.link(at);

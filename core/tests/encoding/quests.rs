@@ -45,11 +45,8 @@ fn of_quests() -> impl Strategy<Value = Event> {
         }),
         quest().prop_map(|quest| Event::WardRemoved { quest }),
         (quest(), requirements()).prop_map(|(quest, requirements)| Event::RequirementsSet { quest, requirements }),
-        (quest(), vec(planned(), 0..3), option::of(agent())).prop_map(|(quest, steps, by)| Event::StepsPlanned {
-            quest,
-            steps,
-            by
-        }),
+        (quest(), vec(planned(), 0..3), option::of(agent()), option::of(text()))
+            .prop_map(|(quest, steps, by, summary)| Event::StepsPlanned { quest, steps, by, summary }),
     ]
 }
 

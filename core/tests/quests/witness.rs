@@ -75,7 +75,7 @@ impl Witness {
                 assert!(tale.charter.ward.take().is_some(), "it has one");
                 tale.outdate();
             }
-            Event::StepsPlanned { quest, steps, by } => self.going(*quest).plan(steps, by.as_ref()),
+            Event::StepsPlanned { quest, steps, by, .. } => self.going(*quest).plan(steps, by.as_ref()),
             Event::StepQueued { quest, step, .. } => {
                 let part = self.part(*quest, step);
                 assert!(!part.complete, "{step} is complete");

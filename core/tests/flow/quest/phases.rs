@@ -2,7 +2,7 @@
 
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
-use hatchery_core::quest::{Charter, Requirements, Start, Status, Verdict};
+use hatchery_core::quest::{Charter, Requirements, Start, Status, StepState, Verdict};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Command, Event, Exit};
 
@@ -198,11 +198,35 @@ fn a_held_quest_begins_nothing_and_what_was_done_elsewhere_stays_done() {
         Start { hold: true, requirements: Some(wanted()), steps, complete: done(&["plan", "a", "a", "review"]) };
     it.must(Command::CreateQuest { quest: Q, charter: Box::new(charter()), budget: None, start });
     assert_eq!((it.state(), it.status("b")), ("paused", Status::Queued));
+    let said = |step: &str| match &it.step(step).state {
+        StepState::Complete { summary, .. } => summary.clone(),
+        other => panic!("{step} is {other:?}"),
+    };
+    assert_eq!(["requirements", "plan", "a"].map(said), ["given from the start", "done there", "done there"]);
     it.must(Command::ResumeQuest { quest: Q });
     let states = ["requirements", "plan", "a", "b", "c", "review"].map(|step| it.status(step));
     let (complete, pending) = (Status::Complete, Status::Pending);
     // A review that saw less than all of it does not count.
     assert_eq!(states, [complete, complete, complete, Status::Running, pending, pending]);
+}
+
+/// The ids of a quest's agents follow from its own, so one that is taken in under its own id may meet those that it had elsewhere.
+#[test]
+fn the_agents_of_a_quest_that_comes_from_elsewhere_meet_nobody() {
+    let there = smithy(charter(), &[("a", &[]), ("b", &[])]);
+    let known = [there.agent("a"), there.agent("b")];
+    let mut it = before();
+    for agent in known {
+        it.must(Command::Fork { parent: ROOT, at: None, birth: hatchery_core::agent::Birth::of(agent) });
+    }
+    let steps = [planned("a", &[]), planned("b", &[])];
+    it.create(alone(charter()), None, &steps);
+    let here = [it.agent("a"), it.agent("b")];
+    assert!(here[0] != here[1] && !here.iter().any(|agent| known.contains(agent)), "{here:?}");
+    it.plays("a", complete());
+    it.plays("b", complete());
+    assert_eq!(it.state(), "complete");
+    it.restarted();
 }
 
 #[test]
