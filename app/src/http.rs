@@ -79,6 +79,9 @@ pub struct AcceptedBody {
     #[schema(min_length = 22, max_length = 22, pattern = "^[A-Za-z0-9_-]{21}[AQgw]$")]
     id: String,
     events: Vec<events::EventObject>,
+    /// What a person should know about it, in a sentence or two.
+    #[schema(required = false, nullable = false)]
+    warning: Option<String>,
 }
 
 #[derive(Debug)]
@@ -93,6 +96,16 @@ impl Accepted {
         }
         body.extend_from_slice(b"]}");
         Self(body)
+    }
+
+    /// The same, with something that a person should know.
+    pub fn warning(mut self, warning: Option<&str>) -> Self {
+        if let Some(warning) = warning {
+            self.0.pop();
+            let words = serde_json::to_string(warning).expect("a sentence is plain data");
+            self.0.extend_from_slice(format!(",\"warning\":{words}}}").as_bytes());
+        }
+        self
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::config::{self, Isolated};
 use crate::harness::{find_program, place_of};
 use crate::project::Project;
-use crate::quest_document::QuestDocument;
+use crate::quest_document::{QuestDocument, StepDocument};
 use crate::report::{Code, Context as _, Report};
 use crate::ward::{self, Guess};
 use crate::worktree::{Repository, Why};
@@ -72,14 +72,24 @@ pub fn charter(
     })
 }
 
-/// The charter of a quest that was exported, and how far it had come.
+/// A quest that was exported, as it begins here.
+#[derive(Debug)]
+pub struct Imported {
+    pub charter: Charter,
+    /// How far it had come.
+    pub start: Start,
+    /// What is not as it was there.
+    pub warning: Option<String>,
+}
+
+/// The charter of a quest that was exported, and how far it had come. Asks git, so it may take a moment.
 pub fn imported(
     project: &Project,
     usual: &config::Quests,
     id: QuestId,
     document: QuestDocument,
     spec: RunSpec,
-) -> Result<(Charter, Start), Report> {
+) -> Result<Imported, Report> {
     if document.schema != crate::quest_document::SCHEMA {
         let message = format!("it is of form {}, and this program knows form 1", document.schema);
         return Err(Report::new(Code::Usage, message));
@@ -88,6 +98,7 @@ pub fn imported(
         Some(_) => Isolated::Worktree,
         None => Isolated::None,
     };
+    let warning = missing_work(project, id, &document)?;
     let mut table = usual.briefed(project.root())?;
     let briefed = table.clone();
     table = document.table;
@@ -120,7 +131,25 @@ pub fn imported(
     });
     let start =
         Start { hold: true, requirements: document.requirements.filter(|_| wanted), steps: steps.collect(), complete };
-    Ok((charter, start))
+    Ok(Imported { charter, start, warning })
+}
+
+/// What steps have done is on the quest's branch. Where that is missing, those that are complete have left nothing.
+fn missing_work(project: &Project, id: QuestId, document: &QuestDocument) -> Result<Option<String>, Report> {
+    let done = |step: &&StepDocument| step.phase == Phase::Work && step.status == Status::Complete;
+    let count = document.steps.iter().filter(done).count() as u64;
+    let Some(branch) = document.branch.as_ref().filter(|_| count > 0) else { return Ok(None) };
+    let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
+    let is_here = match found {
+        Ok(repository) => repository.has_trunk(&id.to_string()).context("git is in trouble")?,
+        Err(_) => false,
+    };
+    let warning = format!(
+        "{} complete, and what was done is not here: there is no branch hatchery/{id}. Bring it in before the quest is run, with `git \
+         fetch WHERE-IT-WAS {branch}:hatchery/{id}`.",
+        if count == 1 { "1 step is".to_owned() } else { format!("{count} steps are") },
+    );
+    Ok((!is_here).then_some(warning))
 }
 
 /// Worktrees where they are possible, unless somebody wants none.

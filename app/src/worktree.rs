@@ -220,6 +220,13 @@ impl Repository {
         self.hold(&Place::trunk(quest)?)?.trunk()
     }
 
+    /// Whether a quest has a trunk: a branch with what of it is done.
+    pub fn has_trunk(&self, quest: &str) -> Result<bool, WorktreeError> {
+        let name = format!("refs/heads/{}^{{commit}}", Place::trunk(quest)?.branch());
+        let found = self.git(self.project.root()).args(["rev-parse", "--verify", "--quiet", &name]).maybe()?;
+        Ok(found.is_some())
+    }
+
     /// A step's own worktree, begun at the trunk's head if it is not there yet.
     pub fn isolate(&self, quest: &str, step: &str) -> Result<Worktree, WorktreeError> {
         let place = Place::step(quest, step)?;

@@ -329,6 +329,9 @@ fn import(context: &Context, file: &Path) -> Result<ExitCode, Report> {
         false => {
             let id = made["id"].as_str().unwrap_or_default();
             print_line(id)?;
+            if let Some(warning) = made["warning"].as_str() {
+                say(format_args!("warning: {warning}"));
+            }
             say(format_args!("`hatchery quest run {id}` begins it"));
         }
     }

@@ -123,7 +123,8 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records)))
 }
 
-/// Take in a quest that was exported. It is paused until it is resumed; what was complete stays complete.
+/// Take in a quest that was exported. It is paused until it is resumed; what was complete stays complete. Its files are on its branch and do
+/// not come along: `warning` says so when that branch is not here.
 #[utoipa::path(post, path = "/api/quests/import", operation_id = "import_quest", tag = "quests", request_body = QuestDocument,
     responses((status = 201, description = "Taken in, under a new id if its own is taken", body = super::AcceptedBody)))]
 pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result<(StatusCode, Accepted), ApiError> {
@@ -134,10 +135,10 @@ pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result
     let (project, settings) = (api.habits.project.clone(), api.habits.quests.clone());
     let budget = document.budget;
     let imported = tokio::task::spawn_blocking(move || quests::imported(&project, &settings, id, document, spec)).await;
-    let (charter, start) = imported.map_err(Report::failed).flatten().map_err(unusable)?;
+    let quests::Imported { charter, start, warning } = imported.map_err(Report::failed).flatten().map_err(unusable)?;
     let command = Command::CreateQuest { quest: id, charter: Box::new(charter), budget, start };
     let records = api.handle.submit(command).await?;
-    Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records)))
+    Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records).warning(warning.as_deref())))
 }
 
 /// A quest with its steps: the same as its `quest.json`.
