@@ -3,7 +3,7 @@
 use super::chore::reconciling;
 use super::{At, Brief, Course, Next, Quest, StepId, StepState, ward, words};
 use crate::ask::StepTrouble;
-use crate::run::{self, StopWhy};
+use crate::run::{self, Run, StopWhy};
 use crate::{AgentId, Event, MessageKind, QuestId, Refusal, World, agent, history};
 
 /// A person has answered a question about a step. Without a refusal, the answer is none of those that it asks for.
@@ -91,23 +91,20 @@ pub(crate) fn out_of_money(world: &World, agent: AgentId) -> Option<Event> {
     Some(Event::StepFailed { quest: at.id, step: at.step_id.clone(), why, then })
 }
 
-/// The events by which those of a quest wait for a slot whose agents wait for money and have asked nobody.
-pub(super) fn queue_unasked(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
-    let asks = |event: &Event| match event {
-        Event::StepQueued { next: Next::Resume { agent, .. }, .. } => {
-            world.run(*agent).is_some_and(|run| run.question.is_some())
-        }
-        _ => false,
-    };
-    queue_broke(world, id, quest).into_iter().filter(|event| !asks(event)).collect()
-}
-
 /// The events by which those of a quest wait for a slot whose agents wait for money.
 pub(super) fn queue_broke(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
-    let broke = |agent: AgentId| world.run(agent).is_some_and(run::Run::is_broke);
+    queue_those(world, id, quest, Run::is_broke)
+}
+
+/// The same for those who have asked nobody.
+pub(super) fn queue_unasked(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
+    queue_those(world, id, quest, |run| run.is_broke() && run.question.is_none())
+}
+
+fn queue_those(world: &World, id: QuestId, quest: &Quest, is_meant: impl Fn(&Run) -> bool) -> Vec<Event> {
     let places = quest.steps.keys().filter_map(|step| At::find(world, id, step));
     let waiting = places.filter_map(|at| {
-        let (_, next) = parked(&at).filter(|(agent, _)| broke(*agent))?;
+        let (_, next) = parked(&at).filter(|(agent, _)| world.run(*agent).is_some_and(&is_meant))?;
         Some(at.queued(at.course(), next))
     });
     waiting.collect()
