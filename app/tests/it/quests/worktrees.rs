@@ -2,16 +2,12 @@
 
 use crate::support::quest::{SHORT, WARDED, done, step, text, write};
 use crate::support::workshop::Workshop;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-#[test]
-fn a_conflict_is_mended_and_only_the_branch_of_the_quest_is_left() {
-    let shop = Workshop::with(SHORT, Vec::new());
-    shop.repository();
-    fs::write(shop.grounds.path().join("notes"), "of the user").unwrap();
-    let (head, status) = (shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"]));
+/// Two steps change the same line, the left one first, and what the right one makes of it is mended. Gives the quest when it is complete.
+fn two_change_one_file(shop: &Workshop, mut wishes: Value) -> String {
     let gates = [shop.gate(), shop.gate()];
     let mut book = shop.playbook();
     for (side, gate) in ["left", "right"].iter().zip(&gates) {
@@ -31,6 +27,17 @@ fn a_conflict_is_mended_and_only_the_branch_of_the_quest_is_left() {
     shop.wait_step(&quest, "left", "step_completed");
     gates[1].open();
     shop.complete(&quest);
+    quest
+}
+
+#[test]
+fn a_conflict_is_mended_and_only_the_branch_of_the_quest_is_left() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    fs::write(shop.grounds.path().join("notes"), "of the user").unwrap();
+    let (head, status) = (shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"]));
+    let last = step("last", &["left", "right"]);
+    let quest = two_change_one_file(&shop, json!({ "steps": [step("left", &[]), step("right", &[]), last] }));
     assert_eq!(shop.story(&quest, "left"), ["codeweaver", "complete", "merge merged", "completed"]);
     let right = ["codeweaver", "complete", "merge conflict", "spiritmender", "complete", "merge merged", "completed"];
     assert_eq!(shop.story(&quest, "right"), right);
@@ -93,25 +100,8 @@ fn what_an_abandoned_quest_had_not_merged_comes_back() {
 fn a_conflict_that_is_there_before_the_ward_is_mended_before_it_runs() {
     let shop = Workshop::with(WARDED, Vec::new());
     shop.repository();
-    let gates = [shop.gate(), shop.gate()];
-    let mut book = shop.playbook();
-    for (side, gate) in ["left", "right"].iter().zip(&gates) {
-        let change = write("a.txt", &format!("one\n{side}\nthree\n"));
-        book = book.play(&format!("{side}.codeweaver"), &[change, text("ready"), gate.pass(), done("changed")]);
-    }
-    let book = book.play("right.spiritmender", &[write("a.txt", "one\nboth\nthree\n"), done("both")]);
-    let wishes = json!({
-        "steps": [step("left", &[]), step("right", &[])], "isolation": "worktree", "ward": "! grep -q '<<<<' a.txt",
-    });
-    let quest = shop.new_quest(&book, wishes);
-    for side in ["left", "right"] {
-        let agent = shop.hired(&quest, side, "codeweaver");
-        shop.wait_said(&agent, "ready");
-    }
-    gates[0].open();
-    shop.wait_step(&quest, "left", "step_completed");
-    gates[1].open();
-    shop.complete(&quest);
+    let wishes = json!({ "steps": [step("left", &[]), step("right", &[])], "ward": "! grep -q '<<<<' a.txt" });
+    let quest = two_change_one_file(&shop, wishes);
     assert_eq!(
         shop.story(&quest, "right").join(", "),
         "codeweaver, complete, ward red, spiritmender, complete, ward green, merge merged, completed"
