@@ -339,7 +339,7 @@ fn fence_of(path: &Path) -> Option<Fence> {
 }
 
 /// The folders in a folder; none when there is no such folder.
-fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,

@@ -28,8 +28,6 @@ use watch::Watch;
 
 /// How long to wait after the store refused to record what was done.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// How often it is looked for quests that are over and have worktrees left.
-const TIDY_PAUSE: Duration = Duration::from_secs(2);
 
 /// What is needed to run agents.
 #[derive(Debug)]
@@ -104,7 +102,7 @@ pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
         floor.arrange(&wanted);
         chores.arrange(&wanted);
         // A quest that is abandoned while nobody works for it changes nothing in the plan.
-        let look = if again { Some(RETRY_PAUSE) } else { chores.is_untidy().then_some(TIDY_PAUSE) };
+        let look = if again { Some(RETRY_PAUSE) } else { chores.look_again() };
         let pause = async {
             match look {
                 Some(pause) => tokio::time::sleep(pause).await,

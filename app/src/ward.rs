@@ -16,7 +16,9 @@ use crate::project::Project;
 use crate::run_folder::{self, Cut, Ended, Errand, Launch, MARK, RunFolder};
 use crate::runner::watch::{Watch, Watched};
 use crate::worktree::{NameError, Place};
+use hatchery_core::QuestId;
 use hatchery_core::outcome::Exit;
+use hatchery_core::quest::StepId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -117,7 +119,28 @@ impl Ward {
         Ok(Self { program, folder: RunFolder::at(wards.join(format!("{step}-{number}"))) })
     }
 
-    /// What it said, kept for good: the first and the last 4 MiB, with a line in between that says how much was left out.
+    /// All that are known here, with the step that each is of and its number.
+    pub fn all(program: &Path, project: &Project) -> io::Result<Vec<(QuestId, StepId, u32, Self)>> {
+        let mut all = Vec::new();
+        for quest in run_folder::entries(&project.data().join("quests"))? {
+            let Some(id) = quest.file_name().and_then(|name| name.to_str()?.parse().ok()) else { continue };
+            for path in run_folder::entries(&quest.join("wards"))? {
+                let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('-'));
+                let known = name.and_then(|(step, number)| Some((step.parse().ok()?, number.parse().ok()?)));
+                if let Some((step, number)) = known {
+                    let ward = Self { program: program.to_owned(), folder: RunFolder::at(path) };
+                    all.push((id, step, number, ward));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    pub fn is_held(&self) -> io::Result<bool> {
+        self.folder.is_held()
+    }
+
+    /// What it said: the first and the last 4 MiB, with a line in between that says how much was left out.
     pub fn output_file(&self) -> PathBuf {
         self.folder.output()
     }

@@ -263,6 +263,17 @@ impl Repository {
         self.hold(&worktree.place)?.remove(worktree)
     }
 
+    /// The branch of a quest goes that has nothing on it that the user has not.
+    pub fn drop_empty_trunk(&self, quest: &str) -> Result<(), WorktreeError> {
+        let place = Place::trunk(quest)?;
+        self.hold(&place)?.drop_empty_trunk(&place)
+    }
+
+    /// What kept the callers of a quest apart goes, if there is no worktree of it any more.
+    pub fn dissolve(&self, quest: &str) -> Result<(), WorktreeError> {
+        self.hold(&Place::trunk(quest)?)?.dissolve()
+    }
+
     /// Everything that was rescued, in the order of its names.
     pub fn rescued(&self) -> Result<Vec<Rescued>, WorktreeError> {
         rescue::list(self)

@@ -1,12 +1,15 @@
-//! Clears away the folders of attempts that have long been over. All that counts of them is in the log by then, and nobody looks
-//! into them again. What the log does not know of is left alone.
+//! Clears away the folders of attempts that have long been over, and those of wards whose quests are. All that counts of them is in the log
+//! by then, and nobody looks into them again. What the log does not know of is left alone.
 
 use super::Workshop;
-use crate::run_folder::{self, RunFolder};
+use crate::run_folder;
+use crate::ward::Ward;
 use hatchery_core::World;
+use hatchery_core::quest::Quest;
 use hatchery_core::run::Fence;
 use std::convert::Infallible;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -32,19 +35,26 @@ fn clear(workshop: &Workshop) -> io::Result<usize> {
     let world = workshop.handle.view();
     let mut cleared = 0;
     for (of, folder) in run_folder::all(&workshop.project)? {
-        match is_over(&world, of).then(|| clear_if_old(&folder, keep)).transpose() {
+        match is_over(&world, of).then(|| clear_if_old(folder.path(), folder.is_held()?, keep)).transpose() {
             Ok(done) => cleared += usize::from(done == Some(true)),
             // It does not keep the others from it. A person may have been faster.
             Err(error) => tracing::warn!(%error, folder = %folder.path().display(), "cannot be cleared away"),
         }
     }
+    for (quest, _, _, ward) in Ward::all(&workshop.program, &workshop.project)? {
+        let is_over = world.quest(quest).is_some_and(Quest::is_over);
+        match is_over.then(|| clear_if_old(ward.path(), ward.is_held()?, keep)).transpose() {
+            Ok(done) => cleared += usize::from(done == Some(true)),
+            Err(error) => tracing::warn!(%error, folder = %ward.path().display(), "cannot be cleared away"),
+        }
+    }
     Ok(cleared)
 }
 
-fn clear_if_old(folder: &RunFolder, keep: Duration) -> io::Result<bool> {
-    let is_old = !folder.is_held()? && age(folder.path())? >= keep;
+fn clear_if_old(folder: &Path, is_held: bool, keep: Duration) -> io::Result<bool> {
+    let is_old = !is_held && age(folder)? >= keep;
     if is_old {
-        std::fs::remove_dir_all(folder.path())?;
+        std::fs::remove_dir_all(folder)?;
     }
     Ok(is_old)
 }

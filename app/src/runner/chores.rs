@@ -14,8 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
+
+/// How often it is looked for quests that are over and have worktrees left. One that cannot be tidied up is tried again after that time, and
+/// after twice that time.
+const TIDY_PAUSE: Duration = Duration::from_secs(2);
+/// The longest of those pauses: what is in the way is often taken away by a person.
+const LONGEST_TIDY_PAUSE: Duration = Duration::from_secs(600);
 
 type Key = (QuestId, StepId);
 
@@ -26,6 +32,10 @@ pub struct Chores {
     doing: BTreeMap<Key, Doing>,
     /// Quests that may have worktrees. Those that are over are tidied up.
     untidy: BTreeSet<QuestId>,
+    /// Those for which that has failed: when it is tried again, and how long the pause was.
+    later: BTreeMap<QuestId, (Instant, Duration)>,
+    /// Whether it was looked for wards that a daemon before us has left.
+    looked: bool,
     pub tasks: JoinSet<Finished>,
 }
 
@@ -38,18 +48,30 @@ struct Doing {
 /// What a task was for.
 pub enum Finished {
     Chore(Key),
-    Tidied,
+    /// Whether nothing is left of a quest.
+    Tidied(QuestId, bool),
+    Looked,
 }
 
 impl Chores {
     pub fn new(workshop: Arc<Workshop>, watch: Option<Watch>) -> Self {
         let folders = std::fs::read_dir(workshop.project.data().join("worktrees")).into_iter().flatten().flatten();
-        let untidy = folders.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-        Self { workshop, watch, doing: BTreeMap::new(), untidy, tasks: JoinSet::new() }
+        // A folder, or a lock that was left when there was none any more.
+        let quest = |name: &str| name.strip_suffix(".lock").unwrap_or(name).parse().ok();
+        let untidy = folders.filter_map(|entry| quest(entry.file_name().to_str()?)).collect();
+        let (doing, later) = (BTreeMap::new(), BTreeMap::new());
+        Self { workshop, watch, doing, untidy, later, looked: false, tasks: JoinSet::new() }
     }
 
     /// Sees to it that every wanted chore is being done, and none that is not.
     pub fn arrange(&mut self, plan: &Plan) {
+        if !std::mem::replace(&mut self.looked, true) {
+            let workshop = Arc::clone(&self.workshop);
+            self.tasks.spawn(async move {
+                end_unwanted(&workshop, None).await;
+                Finished::Looked
+            });
+        }
         let unwanted =
             |key: &Key, chore: &Chore| plan.chores.get(key).is_none_or(|wanted| wanted.number != chore.number);
         for (key, doing) in self.doing.iter_mut().filter(|(key, doing)| !doing.told && unwanted(key, &doing.chore)) {
@@ -72,9 +94,11 @@ impl Chores {
         self.tidy(plan);
     }
 
-    /// Whether there are worktrees that will have to go.
-    pub fn is_untidy(&self) -> bool {
-        !self.untidy.is_empty()
+    /// When it has to be looked again, because there are worktrees that will have to go.
+    pub fn look_again(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let later = self.later.values().map(|(at, _)| at.saturating_duration_since(now)).min();
+        if self.untidy.is_empty() { later } else { Some(TIDY_PAUSE) }
     }
 
     pub fn left(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
@@ -82,7 +106,15 @@ impl Chores {
             Ok(Finished::Chore(key)) => {
                 self.doing.remove(&key);
             }
-            Ok(Finished::Tidied) => {}
+            Ok(Finished::Looked) => {}
+            Ok(Finished::Tidied(quest, true)) => {
+                self.later.remove(&quest);
+            }
+            Ok(Finished::Tidied(quest, false)) => {
+                let before = self.later.get(&quest).map_or(TIDY_PAUSE / 2, |(_, pause)| *pause);
+                let pause = (before * 2).min(LONGEST_TIDY_PAUSE);
+                self.later.insert(quest, (Instant::now() + pause, pause));
+            }
             Err(error) => tracing::error!(%error, "a chore failed; it is begun again when the daemon is"),
         }
     }
@@ -96,19 +128,46 @@ impl Chores {
         let quiet = |quest: &Quest| quest.is_over() && !quest.steps.values().any(|step| is_at_work(&world, step));
         // A ward that was told to stop may still write, and a merge may still take its own worktree away.
         let busy = |id: &QuestId| self.doing.keys().any(|(quest, _)| quest == id);
-        let over: Vec<QuestId> = (self.untidy.iter().copied())
+        let now = Instant::now();
+        let again = self.later.iter().filter(|(_, (at, _))| *at <= now).map(|(id, _)| *id);
+        let over: BTreeSet<QuestId> = (self.untidy.iter().copied().chain(again))
             .filter(|id| here(id) && !busy(id) && world.quest(*id).is_some_and(quiet))
             .collect();
         for quest in over {
             self.untidy.remove(&quest);
+            // Nobody begins it a second time while it is done.
+            if let Some((at, pause)) = self.later.get_mut(&quest) {
+                *at = now + *pause + LONGEST_TIDY_PAUSE;
+            }
             let workshop = Arc::clone(&self.workshop);
             self.tasks.spawn(async move {
+                end_unwanted(&workshop, Some(quest)).await;
                 let tidied = aside(move || tidy(&workshop, quest)).await;
                 if let Err(error) = &tidied {
-                    tracing::warn!(%quest, %error, "the worktrees of a quest could not be removed");
+                    tracing::warn!(%quest, %error, "the worktrees of a quest could not be removed; trying again later");
                 }
-                Finished::Tidied
+                Finished::Tidied(quest, tidied.is_ok())
             });
+        }
+    }
+}
+
+/// Ends the wards that run and that nobody waits for, of all quests or of one. A daemon that was killed could not tell them to stop.
+async fn end_unwanted(workshop: &Workshop, only: Option<QuestId>) {
+    let all = match Ward::all(&workshop.program, &workshop.project) {
+        Ok(all) => all,
+        Err(error) => return tracing::warn!(%error, "it cannot be seen which wards there are"),
+    };
+    for (quest, step, number, ward) in all.into_iter().filter(|(quest, ..)| only.is_none_or(|only| only == *quest)) {
+        // Only what the log knows, and what is wanted at this moment: another one may have begun since.
+        let world = workshop.handle.view();
+        let here = world.charter(quest).is_some_and(|charter| charter.spec.host == workshop.host);
+        let wanted = world.chores().get(&(quest, step.clone())).is_some_and(|chore| chore.number == number);
+        if !here || wanted || !ward.is_held().unwrap_or(false) {
+            continue;
+        }
+        if let Err(error) = ward.end().await {
+            tracing::warn!(%quest, %step, %error, "a ward could not be stopped");
         }
     }
 }
@@ -302,29 +361,33 @@ async fn clear(workshop: &Arc<Workshop>, quest: QuestId, step: StepId) {
     }
 }
 
-/// Removes the worktrees of a quest. Its own branch stays: the work is on it.
+/// Removes the worktrees of a quest, and the lock that kept them apart. Its own branch stays, if there is work on it.
 fn tidy(workshop: &Workshop, quest: QuestId) -> Result<(), String> {
-    let base = workshop.project.data().join("worktrees").join(quest.to_string());
-    if !base.exists() {
+    let name = quest.to_string();
+    let worktrees = workshop.project.data().join("worktrees");
+    let base = worktrees.join(&name);
+    if !base.exists() && !worktrees.join(format!("{name}.lock")).exists() {
         return Ok(());
     }
     let repository = workshop.repository()?;
-    let name = quest.to_string();
     let steps = std::fs::read_dir(base.join("steps")).into_iter().flatten().flatten();
     for step in steps.filter_map(|entry| entry.file_name().into_string().ok()) {
         let place = Place::step(&name, &step).map_err(|error| error.to_string())?;
         repository.remove(&repository.at(place)).map_err(|error| error.to_string())?;
     }
     let complete = workshop.handle.view().quest(quest).is_some_and(Quest::is_complete);
-    if complete {
+    let trunk = repository.at(Place::trunk(&name).map_err(|error| error.to_string())?);
+    if complete && trunk.top().exists() {
         settle_trunk(&repository, &name, &StepId::review())?;
     }
-    let trunk = Place::trunk(&name).map_err(|error| error.to_string())?;
-    repository.remove(&repository.at(trunk)).map_err(|error| error.to_string())?;
+    repository.remove(&trunk).map_err(|error| error.to_string())?;
+    if !complete {
+        repository.drop_empty_trunk(&name).map_err(|error| error.to_string())?;
+    }
     // What is not empty is somebody's.
     std::fs::remove_dir(base.join("steps")).ok();
     std::fs::remove_dir(base).ok();
-    Ok(())
+    repository.dissolve(&name).map_err(|error| error.to_string())
 }
 
 /// A folder of the project, as a quest names it.

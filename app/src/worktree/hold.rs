@@ -7,7 +7,7 @@ use crate::processes;
 use crate::project::flock;
 use rustix::fs::FlockOperation;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,17 @@ impl<'a> Hold<'a> {
         made.map_err(|error| WorktreeError::io(format_args!("{} cannot be made", folder.display()), error))?;
         let lock = locked(&folder.join(format!("{quest}.lock")), || format!("the worktrees of quest {quest}"))?;
         Ok(Self { repository, quest: quest.to_owned(), lock })
+    }
+
+    /// Lets go for good: nothing of the quest is left that would have to be kept apart. Who waits for the lock makes a new one.
+    pub fn dissolve(self) -> Result<(), WorktreeError> {
+        let folder = self.repository.worktrees();
+        let lock = folder.join(format!("{}.lock", self.quest));
+        match folder.join(&self.quest).exists() {
+            true => Ok(()),
+            false => std::fs::remove_file(&lock)
+                .map_err(|error| WorktreeError::io(format_args!("{} cannot be removed", lock.display()), error)),
+        }
     }
 
     pub fn trunk(&self) -> Result<Worktree, WorktreeError> {
@@ -265,16 +276,29 @@ impl<'a> Hold<'a> {
 /// A lock, waited for as long as it takes somebody else to be done.
 fn locked(path: &Path, what: impl Fn() -> String) -> Result<File, WorktreeError> {
     let failed = |error| WorktreeError::io(format_args!("{} cannot be locked", path.display()), error);
-    let opened = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
-    let lock = opened.map_err(failed)?;
+    let open = || OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
+    let mut lock = open().map_err(failed)?;
     let deadline = Instant::now() + HOLD_PATIENCE;
-    while !flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
-        if Instant::now() > deadline {
-            return Err(WorktreeError::Busy { what: what() });
+    loop {
+        let is_ours = flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed)?;
+        match is_ours && is_at(&lock, path).map_err(failed)? {
+            true => return Ok(lock),
+            // Whoever had it has taken it away: another one may be there by now.
+            false if is_ours => lock = open().map_err(failed)?,
+            false if Instant::now() > deadline => return Err(WorktreeError::Busy { what: what() }),
+            false => std::thread::sleep(HOLD_PAUSE),
         }
-        std::thread::sleep(HOLD_PAUSE);
     }
-    Ok(lock)
+}
+
+/// Whether a file is still the one that is found by its path.
+fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
+    let own = file.metadata()?;
+    match path.metadata() {
+        Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 impl Entry {

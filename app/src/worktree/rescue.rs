@@ -142,7 +142,7 @@ impl Hold<'_> {
         Ok(name)
     }
 
-    /// A branch goes when all of it is in the trunk or in a rescue. One that somebody has checked out stays.
+    /// A branch goes when all of it is in the trunk or in a rescue.
     fn drop_branch(&self, place: &Place) -> Result<(), WorktreeError> {
         let Some(head) = self.branch_head(place)? else { return Ok(()) };
         let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.quest()))?;
@@ -150,11 +150,23 @@ impl Hold<'_> {
         for rescue in kept.iter().filter(|rescue| rescue.name.place == *place) {
             safe = safe || self.contains(&rescue.commit, &head)?;
         }
-        if safe {
-            let said = self.among_all()?.args(["branch", "--quiet", "-D", &place.branch()]).run()?;
-            if !said.status.success() {
-                tracing::warn!(branch = place.branch(), complaint = said.complaint, "the branch stays");
-            }
+        if safe { self.delete_branch(place) } else { Ok(()) }
+    }
+
+    /// A trunk goes when nothing was ever merged into it, or all of it is where the user is.
+    pub fn drop_empty_trunk(&self, place: &Place) -> Result<(), WorktreeError> {
+        let Some(head) = self.branch_head(place)? else { return Ok(()) };
+        match self.contains("HEAD", &head)? {
+            true => self.delete_branch(place),
+            false => Ok(()),
+        }
+    }
+
+    /// One that somebody has checked out stays.
+    fn delete_branch(&self, place: &Place) -> Result<(), WorktreeError> {
+        let said = self.among_all()?.args(["branch", "--quiet", "-D", &place.branch()]).run()?;
+        if !said.status.success() {
+            tracing::warn!(branch = place.branch(), complaint = said.complaint, "the branch stays");
         }
         Ok(())
     }

@@ -227,3 +227,43 @@ fn a_ward_that_was_replaced_does_not_run_beside_the_new_one_after_a_kill() {
     shop.complete(&quest);
     assert_eq!(shop.story(&quest, "a"), ["codeweaver", "complete", "ward green", "completed"]);
 }
+
+/// The intent is on the log, and whoever wrote it down could not act on it any more.
+#[test]
+fn a_ward_of_a_quest_that_was_abandoned_is_stopped_by_the_next_daemon() {
+    let mut shop = Workshop::with(WARDED, Vec::new());
+    let gate = shop.gate();
+    let ward = format!("touch begun; {}", gate.command());
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[])], "ward": ward }));
+    super::wait_until("the ward runs", || shop.grounds.path().join("begun").exists());
+    shop.kill_daemon();
+    shop.decided(Command::AbandonQuest { quest: quest.parse().unwrap() });
+    assert!(!shop.processes().is_empty(), "nobody has told it to stop");
+    shop.restart();
+    super::wait_until("nobody is left", || shop.processes().is_empty());
+}
+
+#[test]
+fn what_wards_have_said_goes_long_after_their_quest_is_over() {
+    let mut shop = Workshop::with(&format!("keep_runs_days = 2\n{WARDED}"), Vec::new());
+    let wishes = json!({ "steps": [step("a", &[])], "ward": "echo looked" });
+    let (over, new) = (shop.new_quest(&shop.playbook(), wishes.clone()), shop.new_quest(&shop.playbook(), wishes));
+    let ask = crate::support::quest::signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("b.codeweaver", &[ask]);
+    let steps = json!([step("a", &[]), step("b", &["a"])]);
+    let open = shop.new_quest(&book, json!({ "steps": steps, "ward": "echo looked" }));
+    for quest in [&over, &new] {
+        shop.wait_quest(quest, "quest_completed");
+    }
+    shop.asked(&open, 1);
+    shop.kill_daemon();
+    let folder = |quest: &str| shop.grounds.data().join(format!("quests/{quest}/wards/a-1"));
+    let [over, new, open] = [&over, &new, &open].map(|quest| folder(quest));
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 24 * 3_600);
+    for folder in [&over, &open] {
+        fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
+    }
+    shop.restart();
+    super::wait_until("the broom", || !over.exists());
+    assert!(new.exists() && open.exists());
+}

@@ -17,7 +17,7 @@ fn two_change_one_file(shop: &Workshop, mut wishes: Value) -> String {
         book = book.play(&part, &[change, own, text("ready"), gate.pass(), done("changed")]);
     }
     let book = book.play("right.spiritmender", &[write("a.txt", "one\nleft and right\nthree\n"), done("both")]);
-    let wishes = json!({ "steps": [step("left", &[]), step("right", &[]), step("last", &["left", "right"])], "isolation": "worktree" });
+    wishes["isolation"] = json!("worktree");
     let quest = shop.new_quest(&book, wishes);
     for side in ["left", "right"] {
         let agent = shop.hired(&quest, side, "codeweaver");
@@ -110,7 +110,7 @@ fn a_conflict_that_is_there_before_the_ward_is_mended_before_it_runs() {
     assert!(brief.contains("conflict: a.txt"), "{brief}");
     assert_eq!(shop.wait_step(&quest, "right", "ward_ended")["artifact"], "", "it was not run");
     assert!(!brief.contains("Its whole output"), "nobody is sent to a file that is not there: {brief}");
-    assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:a.txt")]), "one\nboth\nthree");
+    assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:a.txt")]), "one\nleft and right\nthree");
 }
 
 #[test]
@@ -206,4 +206,48 @@ fn a_quest_that_is_abandoned_while_it_begins_leaves_nothing() {
     assert!(branches.lines().all(known), "{branches}");
     assert_eq!(shop.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
     assert_eq!(shop.git(&["status", "--porcelain"]), "");
+}
+
+/// A quest whose only step has written something and sits there.
+fn half_done(shop: &Workshop) -> (String, String) {
+    let script = [write("a.txt", "half done\n"), text("written"), json!({ "sleep_ms": 600_000 })];
+    let book = shop.playbook().play("half.codeweaver", &script);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("half", &[])], "isolation": "worktree" }));
+    let agent = shop.hired(&quest, "half", "codeweaver");
+    shop.wait_said(&agent, "written");
+    (quest, agent)
+}
+
+/// Neither a lock nor a branch without work, and what was half done is safe.
+#[test]
+fn a_quest_that_came_to_nothing_leaves_what_was_rescued_and_nothing_else() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let (quest, _) = half_done(&shop);
+    let lock = shop.grounds.data().join(format!("worktrees/{quest}.lock"));
+    assert!(lock.exists());
+    shop.tell(&quest, "abandon");
+    super::wait_until("the lock is gone", || !lock.exists());
+    assert!(!shop.grounds.data().join("worktrees").join(&quest).exists());
+    assert_eq!(shop.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]), "main");
+    let list = shop.grounds.run(&["rescue", "list"]).good();
+    assert!(list.contains("step half of quest"), "{list}");
+}
+
+#[test]
+fn what_could_not_be_tidied_up_is_tried_again_without_a_restart() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let (quest, agent) = half_done(&shop);
+    // A repository in a worktree cannot be rescued, so the worktree stays.
+    let inner = format!(".hatchery/worktrees/{quest}/steps/half/inner");
+    shop.git(&["init", "--quiet", &inner]);
+    fs::write(shop.grounds.path().join(&inner).join("mine"), "mine").unwrap();
+    shop.tell(&quest, "abandon");
+    assert_eq!(shop.end(&agent), "user_ended");
+    super::wait_until("it could not be done", || shop.grounds.said().contains("could not be removed; trying again"));
+    assert!(shop.grounds.path().join(&inner).join("mine").exists());
+    fs::remove_dir_all(shop.grounds.path().join(&inner)).unwrap();
+    super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
+    assert!(shop.grounds.run(&["rescue", "list"]).good().contains("step half of quest"));
 }
