@@ -48,14 +48,18 @@ const STORE_PATIENCE: Duration = Duration::from_secs(20);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// There is an event between two snapshots for so many bytes of the last one, at least: however large the world has become,
+/// writing it down costs the same part of the work.
+const SNAPSHOT_BYTES_PER_EVENT: u64 = 256;
+
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Events between two snapshots.
+    /// Events between two snapshots, as long as they are small.
     pub snapshot_every: u64,
 }
 
 impl Default for Options {
-    /// At 10,000 events the tail is read in a few hundredths of a second, and a snapshot costs far less than the events did.
+    /// At 10,000 events the tail is read in a few hundredths of a second, and a small snapshot costs far less than they did.
     fn default() -> Self {
         Self { snapshot_every: 10_000 }
     }
@@ -153,6 +157,7 @@ impl Engine {
             last_commit: (0, Duration::ZERO),
             foreign,
             snapshot_at,
+            snapshot_every: options.snapshot_every,
             encoded,
             snapshots,
         };
@@ -187,6 +192,7 @@ struct Owner {
     last_commit: (usize, Duration),
     foreign: Arc<Notify>,
     snapshot_at: EventId,
+    snapshot_every: u64,
     encoded: mpsc::Sender<Box<(Snapshot, Runs)>>,
     snapshots: mpsc::Receiver<Box<(Snapshot, Runs)>>,
 }
@@ -504,7 +510,7 @@ impl Owner {
 
     /// Encoding happens beside the engine; keeping it comes back as a wake-up, because one thread writes.
     fn snapshot_when_due(&mut self) {
-        if self.world.head().0 - self.snapshot_at.0 < self.options.snapshot_every {
+        if self.world.head().0 - self.snapshot_at.0 < self.snapshot_every {
             return;
         }
         if let Ok(place) = self.encoded.clone().try_reserve_owned() {
@@ -516,6 +522,8 @@ impl Owner {
     }
 
     fn keep(&mut self, snapshot: &Snapshot, runs: &Runs) {
+        let size = u64::try_from(snapshot.body.len()).unwrap_or(u64::MAX);
+        self.snapshot_every = self.options.snapshot_every.max(size / SNAPSHOT_BYTES_PER_EVENT);
         match self.store.checkpoint(snapshot, runs) {
             Ok(indexed) if indexed >= self.recent.after() => {
                 self.recent.forget(indexed);

@@ -6,8 +6,8 @@ use crate::raw::{self, Overwrite};
 use crate::shop::Shop;
 use crate::table::{Goal, Pairs, Table, Unit, median};
 use hatchery::engine::Handle;
+use hatchery_core::AgentId;
 use hatchery_core::quest::StepId;
-use hatchery_core::{AgentId, QuestId};
 use std::path::Path;
 use std::time::Instant;
 
@@ -15,9 +15,8 @@ use std::time::Instant;
 const RESTATE_PER_SECOND: f64 = 7_100.0;
 const DBOS_PER_SECOND: f64 = 490.0;
 const CLIENTS: usize = 32;
-/// A quest has so many agents at work at once, and a client so many quests: enough for a measurement of half a second.
+/// Each client has a quest with so many agents at work at once.
 const SLOTS: u32 = 64;
-const QUESTS_EACH: usize = 8;
 
 /// One at a time: the signal of a step, and the whole life of a step, against F.
 pub fn one(effort: Effort, table: &mut Table) {
@@ -63,11 +62,11 @@ fn round(count: usize) -> (f64, f64, f64) {
     (median(signals), median(lives), median(fs))
 }
 
-/// Thirty-two at once, each with quests of its own: signals per second, and whole steps per second.
+/// Thirty-two at once, each with a quest of its own: signals per second, and whole steps per second.
 pub fn many(effort: Effort, table: &mut Table) {
     let count = effort.pick(20, 100);
     let (mut signals, mut lives) = (Vec::new(), Vec::new());
-    for _ in 0..effort.pick(2, 5) {
+    for _ in 0..effort.pick(2, 15) {
         let (signal, life) = crowd(count);
         signals.push(signal);
         lives.push(life);
@@ -98,11 +97,8 @@ fn crowd(count: usize) -> (f64, f64) {
     let shop = Shop::open();
     let charter = hands::charter(shop.spec(Path::new("/nowhere")), SLOTS);
     let begin = |_| hands::begin(&shop.handle, charter.clone(), hands::plan(SLOTS as usize + count, |_| Vec::new()));
-    let quests = Vec::from_iter((0..CLIENTS * QUESTS_EACH).map(|each| shop.runtime.block_on(begin(each))));
-    let at_work = || {
-        let of = |quests: &[QuestId]| quests.iter().flat_map(|quest| hands::at_work(&shop.handle, *quest)).collect();
-        quests.chunks(QUESTS_EACH).map(of).collect::<Vec<Vec<_>>>()
-    };
+    let quests = Vec::from_iter((0..CLIENTS).map(|client| shop.runtime.block_on(begin(client))));
+    let at_work = || quests.iter().map(|quest| hands::at_work(&shop.handle, *quest)).collect::<Vec<_>>();
     let ready = at_work();
     together(&shop, ready.clone(), |handle, _, agent| async move { hands::spawn(&handle, agent).await });
     let signals = together(&shop, ready.clone(), |handle, step, agent| async move {

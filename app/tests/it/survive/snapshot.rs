@@ -1,7 +1,14 @@
 //! Snapshots are a cache: one that is damaged costs a slower start and a line in the log, and nothing else.
 
 use crate::support::daemon::{Daemon, Grounds};
+use crate::support::place::Place;
+use crate::support::runtime;
+use hatchery::clock::{SystemClock, new_agent_id};
+use hatchery::engine::{Engine, Options};
+use hatchery_core::Command;
+use hatchery_core::agent::Birth;
 use rusqlite::Connection;
+use std::sync::Arc;
 
 /// What a damaged snapshot may look like. Each in SQL, over all that are kept.
 const DAMAGES: [&str; 7] = [
@@ -70,6 +77,27 @@ fn a_broken_table_of_snapshots_stops_nobody() {
     for number in 0..150 {
         assert_eq!(daemon.door.say(&agent, &number.to_string()).status, 201);
     }
+}
+
+/// Otherwise a large world would be busy with nothing but writing itself down.
+#[test]
+fn a_large_world_is_written_down_less_often() {
+    let place = Place::sqlite();
+    let store = place.open();
+    let options = Options { snapshot_every: 1 };
+    let engine = Engine::start(Arc::clone(&store), Arc::new(SystemClock), options, runtime().clone()).unwrap();
+    let submit = |command| runtime().block_on(engine.handle.submit(command)).unwrap();
+    let root = new_agent_id();
+    submit(Command::FoundRegistry { agent: root, name: None });
+    for _ in 0..1_000 {
+        submit(Command::Fork { parent: root, at: None, birth: Birth::of(new_agent_id()) });
+    }
+    let kept = store.snapshots().unwrap();
+    let [newer, older] = kept.as_slice() else { panic!("{} snapshots are kept", kept.len()) };
+    let apart = usize::try_from(newer.at.0 - older.at.0).unwrap();
+    assert!(apart > 10 && apart >= older.body.len() / 256, "{apart} events, {} bytes", older.body.len());
+    engine.handle.stop();
+    engine.join().unwrap();
 }
 
 #[test]
