@@ -85,24 +85,40 @@ pub fn fence(agent: AgentId) -> Fence {
 }
 
 /// Its process is there, and its tools answer.
-pub async fn spawn(handle: &Handle, agent: AgentId) {
+pub fn arrival(agent: AgentId) -> [Command; 2] {
     let of = fence(agent);
     let process = Process { pid: 1, began: 1 };
     let session = agent.to_string();
-    handle.submit(Command::ReportSpawn { of, process, session: session.clone(), copy_of: None }).await.unwrap();
+    let spawned = Command::ReportSpawn { of, process, session: session.clone(), copy_of: None };
     let servers = vec![McpServer { name: OUR_SERVER.into(), status: ServerStatus::Connected }];
     let outputs = vec![Output::SessionStarted { session, model: None, version: None, servers }];
-    handle.submit(Command::TakeOutput { of, from: 0, upto: 1, outputs }).await.unwrap();
+    [spawned, Command::TakeOutput { of, from: 0, upto: 1, outputs }]
+}
+
+/// It says something about its step.
+pub fn call(agent: AgentId, step: StepId, signal: Signal) -> Command {
+    let ask = Ok(Box::new(Command::GiveSignal { agent, step, signal }));
+    Command::TakeCall { of: fence(agent), number: 1, ask }
+}
+
+/// Its process is gone.
+pub fn exit(agent: AgentId) -> Command {
+    Command::ReportExit { of: fence(agent), exit: Exit::Code(0), evidence: None }
+}
+
+pub async fn spawn(handle: &Handle, agent: AgentId) {
+    for report in arrival(agent) {
+        handle.submit(report).await.unwrap();
+    }
 }
 
 /// It says that its step is complete.
 pub async fn signal(handle: &Handle, agent: AgentId, step: StepId) {
     let signal = Signal::Complete { summary: "It is done.".into() };
-    let ask = Ok(Box::new(Command::GiveSignal { agent, step, signal }));
-    handle.submit(Command::TakeCall { of: fence(agent), number: 1, ask }).await.unwrap();
+    handle.submit(call(agent, step, signal)).await.unwrap();
 }
 
 /// Its process is gone: the step is complete, and the next one begins.
 pub async fn leave(handle: &Handle, agent: AgentId) {
-    handle.submit(Command::ReportExit { of: fence(agent), exit: Exit::Code(0), evidence: None }).await.unwrap();
+    handle.submit(exit(agent)).await.unwrap();
 }

@@ -2,6 +2,9 @@
 
 mod claude;
 mod cli;
+#[path = "../../benches/quests/hands.rs"]
+#[allow(dead_code, reason = "the benchmarks of quests use the rest")]
+mod hands;
 mod kept;
 mod killed;
 mod pausing;
@@ -9,6 +12,7 @@ mod roles;
 mod signals;
 mod slots;
 mod trouble;
+mod two_daemons;
 mod wards;
 mod watching;
 mod worktrees;

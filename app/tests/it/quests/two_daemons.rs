@@ -1,0 +1,113 @@
+//! Two daemons on one store, which hear the same of the same quest at the same time: whoever is first decides, and both agree.
+
+use super::hands;
+use crate::support::place::Place;
+use crate::support::runtime;
+use hatchery::clock::{SystemClock, new_agent_id};
+use hatchery::engine::{Engine, Handle, Options, SubmitError};
+use hatchery::store::Store;
+use hatchery_core::quest::{Signal, StepId};
+use hatchery_core::run::RunSpec;
+use hatchery_core::{Command, Event, EventId, QuestId, Record, World};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+const STEPS: usize = 24;
+const SLOTS: u32 = 3;
+
+#[test]
+fn each_step_is_done_once_by_two_daemons_that_race() {
+    let place = Place::postgres();
+    let store = place.open();
+    let engines = [engine(&place), engine(&place)];
+    let [one, other] = [0, 1].map(|number| engines[number].handle.clone());
+    let quest = runtime().block_on(async {
+        one.submit(Command::FoundRegistry { agent: new_agent_id(), name: None }).await.unwrap();
+        let quest = hands::begin(&one, hands::charter(spec(), SLOTS), hands::random(STEPS)).await;
+        let work = |handle: Handle| runtime().spawn(async move { work_off(&handle, quest).await });
+        let (first, second) = (work(one.clone()), work(other.clone()));
+        first.await.unwrap();
+        second.await.unwrap();
+        quest
+    });
+    for handle in [&one, &other] {
+        handle.stop();
+    }
+    for engine in engines {
+        engine.join().unwrap();
+    }
+    let (begun, completed) = witness(store.as_ref(), quest);
+    assert_eq!(begun.len(), STEPS);
+    assert!(begun.values().all(|count| *count == 1), "{begun:?}");
+    assert!(completed.values().all(|count| *count == 1), "{completed:?}");
+    assert_eq!(one.view(), other.view());
+}
+
+fn engine(place: &Place) -> Engine {
+    Engine::start(place.open(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap()
+}
+
+fn spec() -> RunSpec {
+    RunSpec {
+        harness: "scripted".into(),
+        host: "mill".into(),
+        folder: None,
+        model: None,
+        script: None,
+        stays: false,
+        stall_ms: 600_000,
+        kill_stuck: false,
+        retries: 0,
+        parks: false,
+        signals: false,
+    }
+}
+
+/// Reports of every agent at work all that there is to report, as if its process were here, until the quest is over.
+async fn work_off(handle: &Handle, quest: QuestId) {
+    let mut heads = handle.heads();
+    loop {
+        heads.borrow_and_update();
+        if handle.view().quest(quest).is_some_and(|quest| quest.is_over()) {
+            return;
+        }
+        let at_work = match handle.view().quest(quest) {
+            Some(_) => hands::at_work(handle, quest),
+            None => Vec::new(),
+        };
+        if at_work.is_empty() {
+            heads.changed().await.unwrap();
+        }
+        for (step, agent) in at_work {
+            let signal = Signal::Complete { summary: "It is done.".into() };
+            let [spawned, started] = hands::arrival(agent);
+            for report in [spawned, started, hands::call(agent, step, signal), hands::exit(agent)] {
+                // The other one may have said it before.
+                match handle.submit(report).await {
+                    Ok(_) | Err(SubmitError::Refused(_)) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+}
+
+/// How often each step was begun and completed. The log is folded once more, and after each event no more are at work than may be.
+fn witness(store: &dyn Store, quest: QuestId) -> (BTreeMap<StepId, u32>, BTreeMap<StepId, u32>) {
+    let (mut world, mut begun, mut completed) = (World::default(), BTreeMap::new(), BTreeMap::new());
+    let mut look = |id: EventId, body: &str| {
+        let record = Record::read(id, body).unwrap();
+        world.apply(&record).unwrap();
+        match record.event {
+            Event::StepBegun { step, .. } => *begun.entry(step).or_default() += 1,
+            Event::StepCompleted { step, .. } => *completed.entry(step).or_default() += 1,
+            _ => {}
+        }
+        let working = world.quest(quest).map_or(0, |quest| quest.working.len());
+        assert!(working <= SLOTS as usize, "{working} are at work at event {id}");
+        ControlFlow::Continue(())
+    };
+    store.read_after(EventId::START, usize::MAX, &mut look).unwrap();
+    (begun, completed)
+}
