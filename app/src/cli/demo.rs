@@ -153,7 +153,7 @@ async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
         }
     }
     let document: QuestDocument = client.get(&quest_path(&quest.to_string(), "")).await?;
-    audit.count_spools(project)?;
+    audit.read_spools(project)?;
     stop(&mut daemon).await?;
     report(json, &audit, &course, &document, started.elapsed())
 }
@@ -179,7 +179,8 @@ fn report(
     let whole = audit.lost() == 0 && audit.doubled() == 0 && played;
     if json {
         let counts = json!({
-            "whole": whole, "said": audit.said, "inTheLog": audit.kept, "calls": audit.calls, "callsTaken": audit.taken,
+            "whole": whole, "said": audit.messages.spooled, "inTheLog": audit.messages.logged, "calls": audit.calls.spooled,
+            "callsTaken": audit.calls.logged,
             "lost": audit.lost(), "doubled": audit.doubled(), "events": audit.events, "steps": all, "complete": complete,
             "seconds": took.as_secs_f64(),
         });
@@ -192,10 +193,10 @@ fn report(
         print_line(&format!(
             "{verdict}: the agents' spools hold {} messages, the log has {}; they made {} calls, {} were taken in; {complete} of {all} steps \
              are complete; {} events, each once and in order; {} spent; {:.1} s",
-            audit.said,
-            audit.kept,
-            audit.calls,
-            audit.taken,
+            audit.messages.spooled,
+            audit.messages.logged,
+            audit.calls.spooled,
+            audit.calls.logged,
             audit.events,
             quest.spent.cost,
             took.as_secs_f64(),

@@ -1,23 +1,50 @@
-//! Counts what was said against what is known: the spools of the agents hold everything that they ever said, and the log must have each of
-//! it once.
+//! Holds what was said against what is known: the spools of the agents have everything that they ever said, word for word, and the log must
+//! have each of it once.
 
 use crate::project::Project;
 use crate::report::{Context as _, Report};
 use hatchery_core::output::Output;
 use hatchery_core::{Event, MessageKind, Record, stream_json};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Default)]
 pub struct Audit {
-    /// Messages that agents said, by their spools.
-    pub said: u64,
-    /// The same, by the log.
-    pub kept: u64,
-    /// Calls of tools that were written down.
-    pub calls: u64,
-    /// Those that were taken in.
-    pub taken: u64,
+    /// Messages that agents said.
+    pub messages: Ledger,
+    /// Calls of tools that they wrote down.
+    pub calls: Ledger,
     pub events: u64,
+}
+
+/// What the spools have against what the log has, each thing by its name.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    pub spooled: u64,
+    pub logged: u64,
+    /// How many more of each the spools have.
+    open: BTreeMap<String, i64>,
+}
+
+impl Ledger {
+    fn spool(&mut self, what: String) {
+        self.spooled += 1;
+        *self.open.entry(what).or_default() += 1;
+    }
+
+    fn log(&mut self, what: String) {
+        self.logged += 1;
+        *self.open.entry(what).or_default() -= 1;
+    }
+
+    fn lost(&self) -> u64 {
+        self.open.values().filter(|count| **count > 0).map(|count| count.unsigned_abs()).sum()
+    }
+
+    fn doubled(&self) -> u64 {
+        self.open.values().filter(|count| **count < 0).map(|count| count.unsigned_abs()).sum()
+    }
 }
 
 impl Audit {
@@ -28,56 +55,87 @@ impl Audit {
             return Err(Report::failed(format_args!("event {} came where {} should be", record.id, self.events)));
         }
         match &record.event {
-            Event::MessageAdded {
-                kind: MessageKind::Assistant | MessageKind::ToolCall | MessageKind::ToolResult,
-                ..
-            } => {
-                self.kept += 1;
+            Event::MessageAdded { agent, kind: MessageKind::Assistant, content, .. } => {
+                self.messages.log(format!("{agent} says {content}"));
             }
-            Event::CallTaken { .. } => self.taken += 1,
+            Event::MessageAdded { agent, kind: MessageKind::ToolCall, content, .. } => {
+                self.messages.log(format!("{agent} calls {}", tool_id(content)));
+            }
+            Event::MessageAdded { agent, kind: MessageKind::ToolResult, content, .. } => {
+                self.messages.log(format!("{agent} hears of {}", tool_id(content)));
+            }
+            Event::CallTaken { of, number, .. } => {
+                self.calls.log(format!("{} {}-{} {number}", of.agent, of.run, of.attempt));
+            }
             _ => {}
         }
         Ok(())
     }
 
     /// Reads what every process of the project has written.
-    pub fn count_spools(&mut self, project: &Project) -> Result<(), Report> {
-        let unreadable = |error| Err(error).context("a spool cannot be read");
-        for folder in attempts(&project.data().join("runs")) {
-            match std::fs::read_to_string(folder.join("stdout.jsonl")) {
-                Ok(text) => self.said += text.lines().map(messages).sum::<u64>(),
-                Err(error) => return unreadable(error),
+    pub fn read_spools(&mut self, project: &Project) -> Result<(), Report> {
+        for Attempt { agent, name, folder } in attempts(&project.data().join("runs")) {
+            let read = |file| std::fs::read_to_string(folder.join(file)).context("a spool cannot be read");
+            for output in read("stdout.jsonl")?.lines().filter_map(|line| stream_json::parse(line).ok()).flatten() {
+                match output {
+                    Output::Text { text } => self.messages.spool(format!("{agent} says {text}")),
+                    Output::ToolUse { id, .. } => self.messages.spool(format!("{agent} calls {id}")),
+                    Output::ToolResult { id, .. } => self.messages.spool(format!("{agent} hears of {id}")),
+                    _ => {}
+                }
             }
-            match std::fs::read_to_string(folder.join("calls.jsonl")) {
-                Ok(text) => self.calls += text.lines().count() as u64,
-                Err(error) => return unreadable(error),
+            for number in 1..=read("calls.jsonl")?.lines().count() {
+                self.calls.spool(format!("{agent} {name} {number}"));
             }
         }
         Ok(())
     }
 
     pub fn lost(&self) -> u64 {
-        self.said.saturating_sub(self.kept) + self.calls.saturating_sub(self.taken)
+        self.messages.lost() + self.calls.lost()
     }
 
     pub fn doubled(&self) -> u64 {
-        self.kept.saturating_sub(self.said) + self.taken.saturating_sub(self.calls)
+        self.messages.doubled() + self.calls.doubled()
     }
 }
 
-/// The folders of all attempts.
-fn attempts(runs: &Path) -> Vec<PathBuf> {
-    let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let agents = below(runs).filter(|path| path.is_dir());
-    agents
-        .flat_map(|agent| below(&agent).collect::<Vec<_>>())
-        .filter(|path| path.join("stdout.jsonl").exists())
-        .collect()
+/// The harness's own name for a call, in what a history has of it.
+fn tool_id(content: &str) -> String {
+    let content: Value = serde_json::from_str(content).unwrap_or_default();
+    content["id"].as_str().unwrap_or_default().to_owned()
 }
 
-/// How many messages a line of a spool has.
-fn messages(line: &str) -> u64 {
-    let is_message =
-        |output: &Output| matches!(output, Output::Text { .. } | Output::ToolUse { .. } | Output::ToolResult { .. });
-    stream_json::parse(line).map_or(0, |outputs| outputs.iter().filter(|output| is_message(output)).count() as u64)
+struct Attempt {
+    agent: String,
+    /// The number of the run and of the attempt.
+    name: String,
+    folder: PathBuf,
+}
+
+fn attempts(runs: &Path) -> Vec<Attempt> {
+    let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().collect::<Vec<_>>();
+    let name = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let mut attempts = Vec::new();
+    for agent in below(runs) {
+        for attempt in below(&agent.path()).iter().filter(|attempt| attempt.path().join("stdout.jsonl").exists()) {
+            attempts.push(Attempt { agent: name(&agent), name: name(attempt), folder: attempt.path() });
+        }
+    }
+    attempts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_and_what_is_doubled_do_not_make_up_for_each_other() {
+        let mut ledger = Ledger::default();
+        ledger.spool("one".into());
+        ledger.spool("two".into());
+        ledger.log("two".into());
+        ledger.log("two".into());
+        assert_eq!((ledger.spooled, ledger.logged, ledger.lost(), ledger.doubled()), (2, 2, 1, 1));
+    }
 }
