@@ -167,6 +167,9 @@ async fn found_registry(engine: &Engine) -> Result<(), Report> {
 pub fn explain(error: EngineError) -> Report {
     let hint = match &error {
         EngineError::Store(StoreError::Unavailable(_)) => "is the database running, and may it be reached from here?",
+        EngineError::Store(StoreError::Untrusted(_)) => {
+            "name the file with its authority's certificate in the store's URL: sslrootcert=/PATH/TO/CA.pem"
+        }
         EngineError::Store(StoreError::Full(_)) => "free some space and start again; nothing is lost",
         EngineError::Store(StoreError::ReadOnly(_)) => "make the folder and the files in it writable",
         EngineError::Store(StoreError::NewerSchema { .. }) => {

@@ -124,6 +124,9 @@ pub enum StoreError {
     /// Nothing was written: the store may not be written to.
     #[error("the store cannot be written: {0}")]
     ReadOnly(String),
+    /// Nothing was written: who answers has not shown that it is the server.
+    #[error("the server of the store is not trusted: {0}")]
+    Untrusted(String),
     /// It is not known whether the rows were written. Read the log before doing anything else.
     #[error("it is not known whether this was recorded: {0}")]
     Unknown(String),
@@ -143,23 +146,29 @@ pub enum StoreUrl {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a store: use sqlite:PATH or postgres://USER@HOST/DATABASE")]
-pub struct NotAStore(String);
+pub enum NotAStore {
+    #[error("`{0}` is not a store: use sqlite:PATH or postgres://USER@HOST/DATABASE")]
+    Unknown(String),
+    #[error("the store `{0}` cannot be used: {1}")]
+    Unprotected(String, &'static str),
+}
 
 impl FromStr for StoreUrl {
     type Err = NotAStore;
 
     fn from_str(text: &str) -> Result<Self, NotAStore> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return match text.parse::<tokio_postgres::Config>() {
-                Ok(_) => Ok(Self::Postgres(text.to_owned())),
-                Err(_) => Err(NotAStore(Self::Postgres(text.to_owned()).to_string())),
+            let url = Self::Postgres(text.to_owned());
+            return match postgres::check(text) {
+                Ok(()) => Ok(url),
+                Err(postgres::Unfit::Url(_)) => Err(NotAStore::Unknown(url.to_string())),
+                Err(postgres::Unfit::Protection(why)) => Err(NotAStore::Unprotected(url.to_string(), why)),
             };
         }
         let path = text.strip_prefix("sqlite:").unwrap_or(text);
         match path {
-            "" => Err(NotAStore(text.to_owned())),
-            _ if path.contains("://") => Err(NotAStore(text.to_owned())),
+            "" => Err(NotAStore::Unknown(text.to_owned())),
+            _ if path.contains("://") => Err(NotAStore::Unknown(text.to_owned())),
             _ => Ok(Self::Sqlite(PathBuf::from(path))),
         }
     }

@@ -114,6 +114,11 @@ impl From<&StoreError> for ApiError {
                 "store_unavailable",
                 "nothing was recorded; repeat this when the store is back",
             ),
+            StoreError::Untrusted(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "store_untrusted",
+                "nothing was recorded; see to the certificate of the database's server and repeat this",
+            ),
             StoreError::Unknown(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "outcome_unknown",

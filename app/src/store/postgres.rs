@@ -11,6 +11,7 @@
 //! come from inside it. The server is PostgreSQL 13 or later: older ones cannot name a transaction for good.
 
 mod explain;
+mod line;
 mod listener;
 
 use super::migration::{self, Migration};
@@ -19,6 +20,7 @@ use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingM
 use futures_util::{StreamExt as _, future};
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
+use line::Line;
 use listener::{CHANNEL, Listener};
 use std::fmt;
 use std::pin::pin;
@@ -27,7 +29,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Config, IsolationLevel, NoTls};
+use tokio_postgres::{Config, IsolationLevel};
+
+pub use line::{Unfit, check};
 
 /// How long a new connection may take. A server that is up answers in milliseconds, also over a bad line.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -88,7 +92,7 @@ const IS_THERE: &str = "SELECT EXISTS (SELECT FROM events WHERE id = $1 AND stre
 pub struct Postgres {
     /// The URL without its password, for messages.
     name: String,
-    config: Config,
+    line: Line,
     runtime: Handle,
     /// One connection: a process has one appender.
     writer: Pool,
@@ -117,17 +121,18 @@ impl Postgres {
     /// Prepares the connections and makes none: the first call does.
     pub fn open(url: &str, runtime: Handle) -> Result<Self, StoreError> {
         let name = StoreUrl::Postgres(url.to_owned()).to_string();
-        let config = configured(url).map_err(|error| explain::error(&name, &error))?;
+        let mut line = Line::to(url, &name)?;
+        configure(&mut line.config);
         let mark = getrandom::u64().map_err(|error| StoreError::Broken(format!("{name}: {error}")))?;
         Ok(Self {
-            writer: pool(&name, &config, 1, RecyclingMethod::Fast)?,
+            writer: pool(&name, &line, 1, RecyclingMethod::Fast)?,
             // Asking an idle connection whether it still stands costs a round trip, and saves a reader from a restart.
-            side: pool(&name, &config, SIDE_CONNECTIONS, RecyclingMethod::Verified)?,
+            side: pool(&name, &line, SIDE_CONNECTIONS, RecyclingMethod::Verified)?,
             mark: format!("{mark:016x}"),
             settle_for: SETTLE_FOR,
             listener: Mutex::default(),
             name,
-            config,
+            line,
             runtime,
         })
     }
@@ -442,7 +447,7 @@ impl Store for Postgres {
     }
 
     fn on_foreign_append(&self, hint: Hint) {
-        let listener = Listener::start(&self.runtime, self.config.clone(), self.name.clone(), self.mark.clone(), hint);
+        let listener = Listener::start(&self.runtime, self.line.clone(), self.name.clone(), self.mark.clone(), hint);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 }
@@ -498,8 +503,7 @@ impl fmt::Debug for Postgres {
 }
 
 /// The URL's own settings, and ours where it leaves them open or where they are not its to choose.
-fn configured(url: &str) -> Result<Config, tokio_postgres::Error> {
-    let mut config: Config = url.parse()?;
+fn configure(config: &mut Config) {
     if config.get_application_name().is_none() {
         config.application_name("hatchery");
     }
@@ -521,11 +525,10 @@ fn configured(url: &str) -> Result<Config, tokio_postgres::Error> {
         IDLE_IN_TRANSACTION.as_millis(),
     );
     config.options(options.trim_start());
-    Ok(config)
 }
 
-fn pool(name: &str, config: &Config, size: usize, recycling_method: RecyclingMethod) -> Result<Pool, StoreError> {
-    let manager = Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method });
+fn pool(name: &str, line: &Line, size: usize, recycling_method: RecyclingMethod) -> Result<Pool, StoreError> {
+    let manager = Manager::from_config(line.config.clone(), line.tls.clone(), ManagerConfig { recycling_method });
     Pool::builder(manager)
         .max_size(size)
         .runtime(Runtime::Tokio1)
@@ -579,7 +582,8 @@ mod tests {
 
     #[test]
     fn the_urls_own_options_are_kept_but_cannot_make_a_commit_lie() {
-        let config = configured("postgres://ann@host/db?options=-c%20synchronous_commit%3Doff").unwrap();
+        let mut config = "postgres://ann@host/db?options=-c%20synchronous_commit%3Doff".parse().unwrap();
+        configure(&mut config);
         let options = config.get_options().unwrap();
         assert!(options.starts_with("-c synchronous_commit=off -c synchronous_commit=on "), "{options}");
     }

@@ -15,6 +15,7 @@ mod sim;
 mod store_conformance;
 mod store_differential;
 mod store_postgres;
+mod store_postgres_tls;
 mod support;
 mod survive;
 mod ward;

@@ -15,7 +15,13 @@ pub fn error(name: &str, error: &Error) -> StoreError {
                 Some(source) => format!("{name}: {error}: {source}"),
                 None => format!("{name}: {error}"),
             };
-            if is_connection(error) { StoreError::Unavailable(text) } else { StoreError::Broken(text) }
+            if is_distrust(error) {
+                StoreError::Untrusted(text)
+            } else if is_connection(error) {
+                StoreError::Unavailable(text)
+            } else {
+                StoreError::Broken(text)
+            }
         }
     }
 }
@@ -32,8 +38,9 @@ pub fn pool(name: &str, problem: PoolError) -> StoreError {
 
 fn from_server(name: &str, answer: &DbError) -> StoreError {
     let detail = answer.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
-    let text = format!("{name}: {}{detail}", answer.message());
     let code = answer.code();
+    let advice = if is_unlisted(answer) { ENCRYPTION } else { "" };
+    let text = format!("{name}: {}{detail}{advice}", answer.message());
     if *code == SqlState::DISK_FULL {
         StoreError::Full(text)
     } else if [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::INSUFFICIENT_PRIVILEGE].contains(code) {
@@ -46,6 +53,15 @@ fn from_server(name: &str, answer: &DbError) -> StoreError {
         StoreError::Broken(text)
     }
 }
+
+/// The server's list of who may come, and how, has nobody like us. Often it is about encryption, and the server's words for
+/// that are in its own language; the file's name is in none.
+fn is_unlisted(answer: &DbError) -> bool {
+    *answer.code() == SqlState::INVALID_AUTHORIZATION_SPECIFICATION && answer.message().contains("pg_hba.conf")
+}
+
+const ENCRYPTION: &str =
+    "; if it asks for encryption, say sslmode=require in the store's URL, and if it refuses it, sslmode=disable";
 
 /// Errors that come from the moment and not from what was asked. The transaction they hit is rolled back.
 fn may_pass(code: &SqlState) -> bool {
@@ -63,6 +79,13 @@ fn may_pass(code: &SqlState) -> bool {
             SqlState::T_R_DEADLOCK_DETECTED,
         ]
         .contains(code)
+}
+
+/// The server's certificate is not one to believe. Trying again would not make it so.
+fn is_distrust(error: &Error) -> bool {
+    let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let tls = io.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// The connection could not be made, or was lost. What the client itself could not encode is not the connection's fault.

@@ -2,6 +2,7 @@
 //! passes on is a hint and never data, so nothing is lost while it is away: each new connection begins with a hint.
 
 use super::CONNECT_TIMEOUT;
+use super::line::Line;
 use crate::store::Hint;
 use futures_util::{StreamExt as _, stream};
 use std::pin::pin;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{AsyncMessage, Config, Error, NoTls};
+use tokio_postgres::{AsyncMessage, Error};
 
 pub const CHANNEL: &str = "hatchery_log";
 
@@ -21,13 +22,13 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 pub struct Listener(AbortHandle);
 
 impl Listener {
-    pub fn start(runtime: &Handle, config: Config, name: String, mark: String, hint: Hint) -> Self {
+    pub fn start(runtime: &Handle, line: Line, name: String, mark: String, hint: Hint) -> Self {
         let (first, longest) = PAUSES;
         let task = runtime.spawn(async move {
             let mut pause = first;
             loop {
                 let mut heard = false;
-                let ended = listen(&config, &mark, || {
+                let ended = listen(&line, &mark, || {
                     heard = true;
                     hint();
                 });
@@ -58,8 +59,9 @@ enum Deaf {
 }
 
 /// Returns when the connection does.
-async fn listen(config: &Config, mark: &str, mut hint: impl FnMut()) -> Result<(), Deaf> {
-    let (client, mut connection) = timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await.map_err(|_| Deaf::Late)??;
+async fn listen(line: &Line, mark: &str, mut hint: impl FnMut()) -> Result<(), Deaf> {
+    let connecting = timeout(CONNECT_TIMEOUT, line.config.connect(line.tls.clone()));
+    let (client, mut connection) = connecting.await.map_err(|_| Deaf::Late)??;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
     let statement = format!("LISTEN {CHANNEL}");
     let mut asked = pin!(timeout(CONNECT_TIMEOUT, client.batch_execute(&statement)));

@@ -2,8 +2,10 @@
 //! they end.
 
 use super::runtime;
+use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::chown;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -32,6 +34,8 @@ pub enum Durability {
 pub struct Server {
     folder: TempDir,
     durability: Durability,
+    /// Where it is reached besides its socket, by encrypted connections only.
+    encrypted: Option<u16>,
     running: Mutex<Option<Child>>,
 }
 
@@ -55,6 +59,32 @@ impl Server {
 
     /// A server for one test alone, which may stop and kill it.
     pub fn own(durability: Durability) -> Arc<Self> {
+        let server = Self::made(durability, None);
+        server.start();
+        Arc::new(server)
+    }
+
+    /// A server for one test alone, with a port on 127.0.0.1 that demands encryption.
+    pub fn encrypted(certificate: &str, key: &str) -> Arc<Self> {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let server = Self::made(Durability::None, Some(free));
+        for (name, content) in [
+            ("server.crt", certificate),
+            ("server.key", key),
+            ("pg_hba.conf", "local all all trust\nhostssl all all 127.0.0.1/32 trust\n"),
+        ] {
+            let path = server.folder.path().join("data").join(name);
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            if let Some((uid, gid)) = lesser_user() {
+                chown(&path, Some(uid), Some(gid)).unwrap();
+            }
+        }
+        server.start();
+        Arc::new(server)
+    }
+
+    fn made(durability: Durability, encrypted: Option<u16>) -> Self {
         let folder = TempDir::with_prefix("pg").unwrap();
         if let Some((uid, gid)) = lesser_user() {
             chown(folder.path(), Some(uid), Some(gid)).unwrap();
@@ -66,9 +96,7 @@ impl Server {
             .output()
             .unwrap();
         assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
-        let server = Self { folder, durability, running: Mutex::default() };
-        server.start();
-        Arc::new(server)
+        Self { folder, durability, encrypted, running: Mutex::default() }
     }
 
     pub fn database(self: &Arc<Self>) -> Database {
@@ -133,7 +161,12 @@ impl Server {
         command.args(["--pdeathsig", "QUIT", "--"]).arg(bin().join("postgres"));
         command.arg("-D").arg(self.folder.path().join("data"));
         command.arg("-k").arg(self.folder.path());
-        let mut settings = vec!["listen_addresses=", "max_connections=200", "log_min_messages=warning"];
+        let mut settings = vec!["max_connections=200", "log_min_messages=warning"];
+        let port = format!("port={}", self.port());
+        match self.encrypted {
+            Some(_) => settings.extend(["listen_addresses=127.0.0.1", "ssl=on", &port]),
+            None => settings.push("listen_addresses="),
+        }
         if self.durability == Durability::None {
             settings.extend(["fsync=off", "full_page_writes=off"]);
         }
@@ -143,6 +176,10 @@ impl Server {
         let log = fs::File::options().create(true).append(true).open(self.log()).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         spawn_for_good(command).expect("`setpriv` of util-linux starts the server")
+    }
+
+    fn port(&self) -> u16 {
+        self.encrypted.unwrap_or(5432)
     }
 
     fn log(&self) -> PathBuf {
@@ -155,7 +192,7 @@ impl Server {
 
     fn run_sql(&self, database: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
         let mut config = Config::new();
-        config.host_path(self.folder.path()).user(SUPERUSER).dbname(database);
+        config.host_path(self.folder.path()).port(self.port()).user(SUPERUSER).dbname(database);
         runtime().block_on(async {
             let (client, connection) = config.connect(NoTls).await?;
             let connection = tokio::spawn(connection);
@@ -177,6 +214,12 @@ impl Database {
     pub fn url(&self) -> String {
         let folder = self.server.folder.path().to_str().unwrap().replace('/', "%2F");
         format!("postgres://{SUPERUSER}@{folder}/{}", self.name)
+    }
+
+    /// By the port that demands encryption, under the name of `host`.
+    pub fn encrypted_url(&self, host: &str, parameters: &str) -> String {
+        let port = self.server.port();
+        format!("postgres://{SUPERUSER}@{host}:{port}/{}?hostaddr=127.0.0.1&{parameters}", self.name)
     }
 
     pub fn name(&self) -> &str {
