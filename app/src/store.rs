@@ -213,6 +213,22 @@ pub fn open(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn 
     Ok(store)
 }
 
+/// What a look at a store shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    pub head: EventId,
+    /// Migrations that the schema has not had yet.
+    pub pending: usize,
+}
+
+/// Looks at a store and changes nothing in it, its schema included. What would keep it from being opened is an error.
+pub fn look(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Look, StoreError> {
+    match url {
+        StoreUrl::Sqlite(path) => sqlite::look(path),
+        StoreUrl::Postgres(url) => postgres::Postgres::open(url, runtime.clone())?.look(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

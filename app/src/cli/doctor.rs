@@ -5,14 +5,15 @@ use super::{Context, counted, print_json, print_line};
 use crate::config::Config;
 use crate::harness::{find_program, place_of};
 use crate::report::{Code, Context as _, Report};
-use crate::store;
+use crate::store::migration::MIGRATIONS;
+use crate::store::{self, Look};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Check everything that Hatchery needs here, and say what to do about what is missing
 ///
-/// Opens the store as the daemon would, so its schema is brought up to date. Exits with 4 when something would keep the daemon from working.
+/// Looks and changes nothing: a store with an older schema is left as it is. Exits with 4 when something would keep the daemon from working.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -100,7 +101,7 @@ fn folder(context: &Context) -> Finding {
     Finding { about: "folder", verdict, what }
 }
 
-/// A file that is not there yet stays so. One that is there is opened as the daemon would open it.
+/// What is not there yet stays so, and an older schema stays as it is.
 fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
     let url = &config.store;
     if let store::StoreUrl::Sqlite(path) = url
@@ -121,13 +122,18 @@ fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
-    let opened = store::open(url, runtime.handle()).and_then(|store| store.head());
-    Ok(match opened {
-        Ok(head) => {
-            Finding { about: "store", verdict: Verdict::Good, what: format!("{url} has {}", counted(head.0, "event")) }
+    let (verdict, what) = match store::look(url, runtime.handle()) {
+        Ok(Look { head, pending: 0 }) => (Verdict::Good, format!("{url} has {}", counted(head.0, "event"))),
+        Ok(Look { pending, .. }) if pending == MIGRATIONS.len() => {
+            (Verdict::Good, format!("{url} is empty; the first start makes its tables"))
         }
-        Err(error) => Finding { about: "store", verdict: Verdict::Bad, what: format!("{url}: {error}") },
-    })
+        Ok(Look { head, .. }) => {
+            let events = counted(head.0, "event");
+            (Verdict::Note, format!("{url} has {events} in an older schema; `hatchery up` will bring it up to date"))
+        }
+        Err(error) => (Verdict::Bad, format!("{url}: {error}")),
+    };
+    Ok(Finding { about: "store", verdict, what })
 }
 
 fn port(context: &Context, config: &Config) -> Finding {

@@ -15,7 +15,7 @@ mod line;
 mod listener;
 
 use super::migration::{self, Migration};
-use super::{Batch, Hint, Row, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl, Visit};
+use super::{Batch, Hint, Look, Row, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl, Visit};
 use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction};
 use futures_util::{StreamExt as _, future};
 use hatchery_core::EventId;
@@ -135,6 +135,35 @@ impl Postgres {
             line,
             runtime,
         })
+    }
+
+    /// See [`super::look`].
+    pub fn look(&self) -> Result<Look, StoreError> {
+        let (encoding, names, head) = self.beside(async |reader| {
+            let transaction = reader.build_transaction().read_only(true).start().await?;
+            let encoding = transaction.query_one("SHOW server_encoding", &[]).await?.try_get(0)?;
+            let names = match exists(&transaction, "migrations").await? {
+                true => migrated(&transaction).await?,
+                false => Vec::new(),
+            };
+            let head = match exists(&transaction, "log").await? {
+                true => event_id(transaction.query_one("SELECT head FROM log", &[]).await?.try_get(0)?),
+                false => EventId::START,
+            };
+            Ok::<(String, _, _), _>((encoding, names, head))
+        })?;
+        self.check_encoding(&encoding)?;
+        Ok(Look { head, pending: migration::pending(&names)?.len() })
+    }
+
+    fn check_encoding(&self, encoding: &str) -> Result<(), StoreError> {
+        match encoding {
+            "UTF8" => Ok(()),
+            other => Err(StoreError::Broken(format!(
+                "{}: the database is in {other} and cannot hold every text: create it with ENCODING 'UTF8'",
+                self.name
+            ))),
+        }
     }
 
     async fn connection(&self, pool: &Pool) -> Result<Client, StoreError> {
@@ -283,15 +312,7 @@ impl Store for Postgres {
             let transaction = writer.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
             let transaction = transaction.start().await.map_err(explain)?;
             let encoding = transaction.query_one("SHOW server_encoding", &[]).await.map_err(explain)?;
-            match encoding.try_get(0).map_err(explain)? {
-                "UTF8" => {}
-                other => {
-                    let name = &self.name;
-                    return Err(StoreError::Broken(format!(
-                        "{name}: the database is in {other} and cannot hold every text: create it with ENCODING 'UTF8'"
-                    )));
-                }
-            }
+            self.check_encoding(encoding.try_get(0).map_err(explain)?)?;
             // Two daemons that start together take turns; the second finds everything done. The lock ends with the
             // transaction.
             transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(explain)?;
@@ -547,12 +568,19 @@ fn discard(connection: Client) {
 
 /// Makes the table of migrations only where it is missing, so that a role without the right to create tables can use a
 /// store that is up to date.
-async fn applied(transaction: &deadpool_postgres::Transaction<'_>) -> Result<Vec<String>, tokio_postgres::Error> {
-    let exists = transaction.query_one("SELECT to_regclass('migrations') IS NOT NULL", &[]).await?;
-    if !exists.try_get::<_, bool>(0)? {
+async fn applied(transaction: &Transaction<'_>) -> Result<Vec<String>, tokio_postgres::Error> {
+    if !exists(transaction, "migrations").await? {
         transaction.batch_execute("CREATE TABLE migrations (name TEXT PRIMARY KEY)").await?;
         return Ok(Vec::new());
     }
+    migrated(transaction).await
+}
+
+async fn exists(transaction: &Transaction<'_>, table: &str) -> Result<bool, tokio_postgres::Error> {
+    transaction.query_one("SELECT to_regclass($1::text) IS NOT NULL", &[&table]).await?.try_get(0)
+}
+
+async fn migrated(transaction: &Transaction<'_>) -> Result<Vec<String>, tokio_postgres::Error> {
     let names = transaction.query("SELECT name FROM migrations ORDER BY name COLLATE \"C\"", &[]).await?;
     names.iter().map(|row| row.try_get(0)).collect()
 }

@@ -2,10 +2,13 @@
 //! writes, and the engine groups what it appends; reads have connections of their own and never wait for a commit.
 
 use super::migration::{self, Migration};
-use super::{Batch, Hint, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, Visit};
+use super::{Batch, Hint, Look, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, Visit};
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -217,6 +220,19 @@ impl Store for Sqlite {
     fn on_foreign_append(&self, _hint: Hint) {}
 }
 
+/// See [`super::look`]. Only SQLite's index of a WAL that was left behind may appear beside the file.
+pub fn look(path: &Path) -> Result<Look, StoreError> {
+    refuse_orphaned_wal(path)?;
+    // Before SQLite opens it: closing any handle of a file gives up all locks that the process has on it.
+    if let Err(error) = File::options().write(true).open(path) {
+        return Err(StoreError::ReadOnly(format!("{}: {error}", path.display())));
+    }
+    let explain = |error| explain(path, error);
+    let reader = if length(&wal_of(path)) == 0 { open_untouched(path) } else { open_reader(path) }.map_err(explain)?;
+    let pending = migration::pending(&applied(&reader).map_err(explain)?)?.len();
+    Ok(Look { head: head_of(&reader).map_err(explain)?, pending })
+}
+
 /// A transaction that rolls back unless it is committed. Unlike rusqlite's own it does not parse its statements each time,
 /// which a lone append would feel.
 struct Transaction<'a>(&'a Connection);
@@ -265,10 +281,7 @@ fn prepare(writer: &Connection) -> rusqlite::Result<()> {
 /// SQLite takes an empty file, or none, for a new database and throws away the WAL beside it. That may be all that is
 /// left of a log.
 fn refuse_orphaned_wal(path: &Path) -> Result<(), StoreError> {
-    let length = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    let wal = PathBuf::from(wal);
+    let wal = wal_of(path);
     match (length(path), length(&wal)) {
         (0, 1..) => Err(StoreError::Damaged(format!(
             "{} is empty or gone, but {} still holds a part of it",
@@ -277,6 +290,16 @@ fn refuse_orphaned_wal(path: &Path) -> Result<(), StoreError> {
         ))),
         _ => Ok(()),
     }
+}
+
+fn wal_of(path: &Path) -> PathBuf {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    PathBuf::from(wal)
+}
+
+fn length(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |file| file.len())
 }
 
 /// A number that cannot be one of ours is damage. It becomes one that is surely wrong, and the checks on snapshots find it.
@@ -295,10 +318,20 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(reader)
 }
 
+/// A reader that leaves nothing behind: others make files for a WAL, and may not clear them away. Without a WAL, the file is
+/// all there is.
+fn open_untouched(path: &Path) -> rusqlite::Result<Connection> {
+    let name = percent_encode(path.as_os_str().as_bytes(), NON_ALPHANUMERIC);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)
+}
+
 fn applied(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut select = connection.prepare("SELECT name FROM migrations ORDER BY name")?;
-    let names = select.query_map([], |row| row.get(0))?;
-    names.collect()
+    match connection.prepare("SELECT name FROM migrations ORDER BY name") {
+        Ok(mut select) => select.query_map([], |row| row.get(0))?.collect(),
+        Err(error) if error.to_string().contains("no such table") => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// A log that has not been laid yet ends before its first event.

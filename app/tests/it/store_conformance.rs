@@ -2,7 +2,9 @@
 
 use crate::support::place::Place;
 use crate::support::rows::{append, read, row, rows};
-use hatchery::store::{Batch, Row, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
+use crate::support::runtime;
+use hatchery::store::migration::MIGRATIONS;
+use hatchery::store::{self, Batch, Look, Row, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
 use hatchery_core::history::Range;
 use hatchery_core::{AgentId, EventId};
 use std::ops::ControlFlow;
@@ -23,6 +25,7 @@ macro_rules! conformance {
 conformance![
     migrating_again_changes_nothing,
     a_newer_schema_is_refused_and_left_alone,
+    a_look_changes_nothing,
     ids_begin_at_one_and_have_no_gaps,
     what_was_appended_is_there_for_the_next_handle,
     a_batch_is_added_whole_or_not_at_all,
@@ -66,6 +69,26 @@ fn a_newer_schema_is_refused_and_left_alone(place: &Place) {
     assert!(matches!(store.migrate(), Err(StoreError::NewerSchema { .. })));
     assert_eq!(store.head().unwrap(), EventId(3));
     assert_eq!(read(&*store, 0).len(), 3);
+}
+
+fn a_look_changes_nothing(place: &Place) {
+    let look = || store::look(&place.url(), runtime());
+    if let Place::Sqlite(folder) = place {
+        std::fs::write(folder.path().join("log.db"), "").unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(look().unwrap(), Look { head: EventId::START, pending: MIGRATIONS.len() });
+    }
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 3)).unwrap();
+    assert_eq!(look().unwrap(), Look { head: EventId(3), pending: 0 });
+    place.run_sql(&format!("DELETE FROM migrations WHERE name = '{}'", MIGRATIONS.last().unwrap().name));
+    // With what the open store has not folded into its file yet, and without.
+    for store in [Some(store), None] {
+        assert_eq!(look().unwrap(), Look { head: EventId(3), pending: 1 }, "{store:?}");
+    }
+    place.run_sql("INSERT INTO migrations (name) VALUES ('9999_future')");
+    assert!(matches!(look(), Err(StoreError::NewerSchema { .. })));
 }
 
 fn ids_begin_at_one_and_have_no_gaps(place: &Place) {

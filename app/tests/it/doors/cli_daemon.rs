@@ -1,6 +1,7 @@
 //! Commands and the daemon: started in the background, followed across a restart, stopped, and looked at by the doctor.
 
 use crate::support::daemon::{Grounds, Ran};
+use hatchery::store::migration::MIGRATIONS;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Lines};
@@ -179,6 +180,37 @@ fn the_doctor_finds_nothing_wrong_where_nothing_is() {
     }
     let words = grounds.run(&["doctor"]).good();
     assert!(words.lines().any(|line| line.starts_with("ok   store")), "{words}");
+}
+
+/// The files of the store, and what is in them.
+fn files(grounds: &Grounds) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(grounds.data()).unwrap().map(|entry| entry.unwrap());
+    let named = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
+    let mut files: Vec<_> = named.filter(|(name, _)| name.starts_with("hatchery.db")).collect();
+    files.sort();
+    files.into_iter().map(|(name, path)| (name, std::fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn the_doctor_leaves_an_older_schema_to_the_daemon() {
+    let grounds = Grounds::new();
+    std::fs::create_dir_all(grounds.data()).unwrap();
+    let first = MIGRATIONS[0];
+    let store = rusqlite::Connection::open(grounds.database()).unwrap();
+    store.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
+    store.execute_batch("CREATE TABLE migrations (name TEXT PRIMARY KEY) STRICT").unwrap();
+    store.execute_batch(first.sqlite).unwrap();
+    store.execute("INSERT INTO migrations (name) VALUES (?1)", [first.name]).unwrap();
+    drop(store);
+    let before = files(&grounds);
+    let ran = grounds.run(&["doctor", "--json"]);
+    let (verdict, what) = finding(&ran, "store");
+    assert_eq!((ran.code, verdict.as_str()), (Some(0), "note"), "{ran:?}");
+    assert!(what.contains("older schema; `hatchery up` will bring it up to date"), "{what}");
+    assert!(files(&grounds) == before, "not a byte has changed");
+    grounds.run(&["session", "start"]).good();
+    grounds.run(&["down"]).good();
+    assert_eq!(finding(&grounds.run(&["doctor", "--json"]), "store").0, "good");
 }
 
 #[test]
