@@ -50,6 +50,7 @@ use std::future::Future;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 /// Run coding agents the way an operating system runs processes.
 ///
@@ -224,16 +225,11 @@ fn show_events(accepted: &serde_json::Value) -> Result<(), Report> {
 }
 
 /// Words for people and for logs go to standard error.
-fn start_logging(level: &str) -> Result<(), Report> {
+fn start_logging(level: &str, writer: BoxMakeWriter) -> Result<(), Report> {
     let filter = tracing_subscriber::EnvFilter::try_new(level)
         .map_err(|error| Report::new(Code::Usage, format_args!("log = \"{level}\" cannot be used: {error}")))?;
     let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(ansi)
-        .with_target(false)
-        .init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(ansi).with_target(false).init();
     Ok(())
 }
 

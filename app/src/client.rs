@@ -231,12 +231,11 @@ async fn start_daemon(project: &Project) -> Result<Client, Report> {
     }
 }
 
-/// The last lines that were written to the log after this many bytes.
+/// The last lines that were written to the log after this many bytes, or to one that was begun meanwhile.
 fn said_since(log: &Path, before: u64) -> String {
     const SHOWN_LINES: usize = 4;
     let said = std::fs::read(log).unwrap_or_default();
-    let said =
-        String::from_utf8_lossy(said.get(usize::try_from(before).unwrap_or(0)..).unwrap_or_default()).into_owned();
+    let said = String::from_utf8_lossy(said.get(usize::try_from(before).unwrap_or(0)..).unwrap_or(&said));
     let lines: Vec<&str> = said.lines().collect();
     lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n  ")
 }

@@ -7,6 +7,7 @@ pub mod client;
 pub mod clock;
 pub mod config;
 pub mod daemon;
+pub mod daemon_log;
 pub mod engine;
 pub mod fsck;
 pub mod harness;

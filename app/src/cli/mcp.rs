@@ -6,6 +6,7 @@ use crate::report::{Context as _, Report};
 use crate::run_folder::RunFolder;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 /// Serve the tools of one agent over MCP, on standard input and output.
 ///
@@ -33,7 +34,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         Some(_) => "warn".to_owned(),
         None => context.config()?.log,
     };
-    start_logging(&log)?;
+    start_logging(&log, BoxMakeWriter::new(std::io::stderr))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let folder = args.run.clone().map(RunFolder::at);
     let served = runtime.block_on(mcp::serve(&context.project, &args.agent, folder, args.quest));

@@ -3,10 +3,13 @@
 use super::{Context, paint, print_line};
 use crate::config::{Config, Flags};
 use crate::daemon::{Daemon, Farewell};
+use crate::daemon_log::DaemonLog;
 use crate::report::{Context as _, Report};
 use std::io::IsTerminal as _;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Mutex;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 /// Run the project's daemon in the foreground, until Ctrl-C or `hatchery down`
 ///
@@ -42,7 +45,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         ..Flags::default()
     };
     let config = Config::resolve(&context.project, &flags)?;
-    super::start_logging(&config.log)?;
+    super::start_logging(&config.log, log_writer(context)?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)))
         .enable_all()
@@ -74,4 +77,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     served.map(|_lock| ExitCode::SUCCESS)
+}
+
+/// Where the daemon's words go: to its file, which must not grow for ever, or to wherever the user has put standard error.
+fn log_writer(context: &Context) -> Result<BoxMakeWriter, Report> {
+    let path = context.project.daemon_log();
+    let log = DaemonLog::over_stderr(&path).context(format_args!("{} cannot be looked at", path.display()))?;
+    Ok(match log {
+        Some(log) => BoxMakeWriter::new(Mutex::new(log)),
+        None => BoxMakeWriter::new(std::io::stderr),
+    })
 }

@@ -1,6 +1,7 @@
 //! Commands and the daemon: started in the background, followed across a restart, stopped, and looked at by the doctor.
 
 use crate::support::daemon::{Grounds, Ran};
+use hatchery::daemon_log::FULL_BYTES;
 use hatchery::store::migration::MIGRATIONS;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -180,6 +181,29 @@ fn the_doctor_finds_nothing_wrong_where_nothing_is() {
     }
     let words = grounds.run(&["doctor"]).good();
     assert!(words.lines().any(|line| line.starts_with("ok   store")), "{words}");
+}
+
+#[test]
+fn a_full_log_of_the_daemon_makes_way_for_a_new_one() {
+    let grounds = Grounds::new();
+    let (log, old) = (grounds.data().join("daemon.log"), grounds.data().join("daemon.log.1"));
+    std::fs::create_dir_all(grounds.data()).unwrap();
+    std::fs::write(&log, vec![b'\n'; usize::try_from(FULL_BYTES).unwrap()]).unwrap();
+    grounds.run(&["session", "start"]).good();
+    assert_eq!(std::fs::metadata(&old).unwrap().len(), FULL_BYTES);
+    grounds.run(&["down"]).good();
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert!(said.contains("ready") && said.contains("shutting down"), "{said}");
+}
+
+#[test]
+fn a_daemon_that_does_not_start_is_heard_although_its_log_was_full() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let grounds = Grounds::with(&format!("log = 'debug'\nport = {}", taken.local_addr().unwrap().port()));
+    std::fs::create_dir_all(grounds.data()).unwrap();
+    std::fs::write(grounds.data().join("daemon.log"), vec![b'\n'; usize::try_from(FULL_BYTES).unwrap()]).unwrap();
+    let ran = grounds.run(&["ps"]);
+    assert!(ran.code == Some(3) && ran.stderr.contains("cannot listen on 127.0.0.1"), "{ran:?}");
 }
 
 /// The files of the store, and what is in them.
