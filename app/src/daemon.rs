@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// A daemon that is ready to serve.
 #[derive(Debug)]
@@ -90,6 +90,7 @@ impl Daemon {
             heartbeat: config.heartbeat,
             request_timeout: config.request_timeout,
             max_body_bytes: config.max_body_bytes,
+            imports: Arc::new(Semaphore::new(1)),
             closing: on_closing,
         };
         let url = format!("http://{address}");

@@ -8,12 +8,15 @@ mod order;
 
 use crate::clock;
 use crate::engine::{Handle, SubmitError};
+use futures_util::FutureExt as _;
 use hatchery_core::history::{Imported, MAX_MESSAGE_BYTES, SourceId};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, step};
 use order::{Step, in_order};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
+/// Lines of one file. Each is kept with its id, ours and theirs, until the file is in.
+pub const MAX_LINES: usize = 1_000_000;
 /// Lines taken in by one command, which is one transaction.
 const CHUNK_LINES: usize = 500;
 /// And the bytes of their contents: a transaction of long messages is no larger than one of many.
@@ -61,12 +64,19 @@ pub enum ImportError {
     Line { line: usize, what: String },
     #[error("{0}")]
     Whole(String),
+    #[error("the file has {0} lines; at most {MAX_LINES} are possible")]
+    TooMany(usize),
 }
 
 /// Reads the lines and checks that they fit together.
 pub fn parse(text: &str) -> Result<File, ImportError> {
+    let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    match lines().count() {
+        0..=MAX_LINES => {}
+        count => return Err(ImportError::TooMany(count)),
+    }
     let (mut agents, mut messages) = (Vec::new(), Vec::new());
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in lines() {
         let wrong = |what: String| ImportError::Line { line: number + 1, what };
         match serde_json::from_str(line).map_err(|error| wrong(error.to_string()))? {
             Line::Agent(agent) => agents.push(agent),
@@ -82,10 +92,15 @@ pub fn parse(text: &str) -> Result<File, ImportError> {
     in_order(agents, messages).map(|steps| File { steps }).map_err(ImportError::Whole)
 }
 
-/// Takes a file in. Its agents without parents come below agent 0, from which they inherit nothing.
+/// Takes a file in as it would be, in a world of its own, and says what would be refused. A file is more than one transaction:
+/// what is refused at its end must not leave a beginning behind. Nothing is waited for, but it takes its time.
+pub fn rehearse(world: World, file: &File) -> Result<(), SubmitError> {
+    let rehearsal = Intake::new(Target::Rehearsal(Box::new(world)))?.all(file);
+    rehearsal.now_or_never().expect("a rehearsal waits for nobody").map(drop)
+}
+
+/// Takes a file in that was rehearsed. Its agents without parents come below agent 0, from which they inherit nothing.
 pub async fn take_in(handle: &Handle, file: &File) -> Result<Done, SubmitError> {
-    // A file is more than one transaction, so it is rehearsed: what is refused at its end must not leave a beginning behind.
-    Intake::new(Target::Rehearsal(Box::new(handle.view())))?.all(file).await?;
     Intake::new(Target::Engine(handle))?.all(file).await
 }
 

@@ -40,7 +40,7 @@ use hatchery_core::Record;
 use hatchery_core::event::write_wire;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -60,6 +60,8 @@ pub struct Api {
     pub heartbeat: Duration,
     pub request_timeout: Duration,
     pub max_body_bytes: usize,
+    /// Turns at taking in files of histories, which are large.
+    pub imports: Arc<Semaphore>,
     /// Becomes true when the daemon shuts down, so that streams end.
     pub closing: watch::Receiver<bool>,
 }

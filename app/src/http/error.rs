@@ -209,9 +209,16 @@ impl<const LIMIT: usize, S: Send + Sync> FromRequest<S> for Text<LIMIT> {
     type Rejection = ApiError;
 
     async fn from_request(mut request: Request, state: &S) -> Result<Self, ApiError> {
+        let less = format!("send at most {LIMIT} bytes");
+        // What says beforehand that it is too long need not come.
+        let length =
+            request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: usize| length > LIMIT) {
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the body is too long", less));
+        }
         DefaultBodyLimit::max(LIMIT).apply(&mut request);
         let bytes = bytes::Bytes::from_request(request, state).await;
-        let bytes = bytes.map_err(|error| unread(&error, &format!("send at most {LIMIT} bytes")))?;
+        let bytes = bytes.map_err(|error| unread(&error, &less))?;
         match String::from_utf8(bytes.into()) {
             Ok(text) => Ok(Self(text)),
             Err(error) => Err(ApiError::bad("not_text", error.utf8_error(), "send UTF-8")),

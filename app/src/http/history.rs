@@ -4,9 +4,9 @@ use super::agents::{find, tell};
 use super::error::{ApiError, Body, Path, Query, Text};
 use super::{Accepted, Api};
 use crate::engine::{HistoryError, Replayed};
-use crate::history_import;
+use crate::history_import::{self, ImportError};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hatchery_core::history::{RewindTo, SourceId};
@@ -16,8 +16,11 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 /// The largest file of histories. One file is one forest, whose lines refer to each other: it cannot come in parts, and it is
-/// held in memory while it is taken in.
-const IMPORT_BYTES: usize = 1 << 30;
+/// held in memory while it is taken in, about three times over.
+const IMPORT_BYTES: usize = 256 << 20;
+/// How many times longer than other requests a file may take to arrive. What is done with it then has no limit: it takes
+/// turns with all other commands.
+const IMPORT_PATIENCE: u32 = 20;
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -95,6 +98,20 @@ impl From<HistoryError> for ApiError {
             HistoryError::Store(error) => Self::from(&error),
             HistoryError::Unreadable(error) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "unreadable", error, "run `hatchery fsck`")
+            }
+        }
+    }
+}
+
+impl From<ImportError> for ApiError {
+    fn from(error: ImportError) -> Self {
+        match error {
+            ImportError::TooMany(_) => {
+                let hint = "divide it: a file needs each agent together with its ancestors";
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_lines", error, hint)
+            }
+            ImportError::Line { .. } | ImportError::Whole(_) => {
+                Self::bad("bad_line", error, "see `hatchery history import --help`")
             }
         }
     }
@@ -190,17 +207,48 @@ pub async fn rewind(
 
 /// Take in histories as JSON lines: `{"agent":{"id","parent","fork_message_id"}}` and `{"message":{"id","agent","kind","content"}}`.
 ///
-/// At most 1 GiB; `max_body_bytes` does not apply here. Takes as long as it takes.
+/// At most 256 MiB and 1,000,000 lines, one file at a time; `max_body_bytes` does not apply here. It has to arrive within 20 times
+/// `request_timeout_ms`, and is then taken in to its end, also when nobody waits for the answer any more.
 #[utoipa::path(post, path = "/api/history/import", operation_id = "import_history", tag = "history", request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, description = "Taken in", body = ImportView)))]
-pub async fn import(
-    State(api): State<Api>,
-    body: Text<IMPORT_BYTES>,
-) -> Result<(StatusCode, Json<ImportView>), ApiError> {
-    let file = history_import::parse(&body.0)
-        .map_err(|error| ApiError::bad("bad_line", error, "see `hatchery history import --help`"))?;
-    let imported = history_import::take_in(&api.handle, &file).await?;
+pub async fn import(State(api): State<Api>, request: Request) -> Result<(StatusCode, Json<ImportView>), ApiError> {
+    // Before the body is read: what waits for its turn must not wait in memory.
+    let turn = api.imports.clone().try_acquire_owned().map_err(|_| {
+        let hint = "repeat this when it is done";
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "import_busy", "another file is being taken in", hint)
+    })?;
+    let arriving = tokio::time::timeout(api.request_timeout * IMPORT_PATIENCE, Text::from_request(request, &api));
+    let body: Text<IMPORT_BYTES> = arriving.await.map_err(|_| {
+        ApiError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "too_slow",
+            "the file took too long to arrive",
+            "nothing was taken in",
+        )
+    })??;
+    // A task of its own: a caller who goes away must not leave half a file behind.
+    let taken_in = tokio::spawn(async move {
+        let _turn = turn;
+        take_in(&api, body.0).await
+    });
+    let imported = taken_in.await.map_err(|error| broken(&error))??;
     Ok((StatusCode::CREATED, Json(ImportView { agents: imported.agents, messages: imported.messages })))
+}
+
+async fn take_in(api: &Api, text: String) -> Result<history_import::Done, ApiError> {
+    let world = api.handle.view();
+    // Takes seconds of a processor, and the threads that serve everybody are few.
+    let rehearsed = tokio::task::spawn_blocking(move || {
+        let file = history_import::parse(&text)?;
+        history_import::rehearse(world, &file)?;
+        Ok::<_, ApiError>(file)
+    });
+    let file = rehearsed.await.map_err(|error| broken(&error))??;
+    Ok(history_import::take_in(&api.handle, &file).await?)
+}
+
+fn broken(error: &tokio::task::JoinError) -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "import_failed", error, "look into .hatchery/daemon.log")
 }
 
 /// The world knows ranges of ids, not whose each is: the log does.

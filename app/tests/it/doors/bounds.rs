@@ -2,6 +2,7 @@
 
 use super::house::{House, Rules};
 use super::raw::{Line, Parts};
+use hatchery::history_import::MAX_LINES;
 use hatchery::http::Limits;
 use std::time::{Duration, Instant};
 
@@ -81,6 +82,69 @@ fn a_body_that_is_too_large_is_refused_and_the_answer_arrives() {
     }
     let fitting = format!(r#"{{"label":"{}"}}"#, "x".repeat(200));
     assert_eq!(house.ask("POST", "/api/sessions", fitting.as_bytes()).status, 201);
+}
+
+/// The head of a request that takes in a file of histories.
+fn import_head(house: &House, further: &str) -> String {
+    let (host, bearer) = (&house.host, &house.bearer);
+    format!("POST /api/history/import HTTP/1.1\r\nhost: {host}\r\nauthorization: {bearer}\r\n{further}\r\n\r\n")
+}
+
+#[test]
+fn a_file_of_histories_that_is_too_large_is_refused() {
+    let house = House::open();
+    let before = house.head();
+    let mut line = house.line();
+    line.send(import_head(&house, "content-length: 268435457").as_bytes());
+    let reply = line.reply().unwrap().expect("an answer before a byte of it was sent");
+    assert_eq!((reply.status, reply.code().as_str()), (413, "body_too_large"));
+    let reply = house.ask("POST", "/api/history/import", "x\n".repeat(MAX_LINES + 1).as_bytes());
+    assert_eq!((reply.status, reply.code().as_str()), (413, "too_many_lines"), "{reply:?}");
+    assert!(reply.message().contains("1000001 lines; at most 1000000"), "{reply:?}");
+    assert_eq!(house.head(), before);
+}
+
+#[test]
+fn files_of_histories_are_taken_in_one_at_a_time() {
+    let house = House::open();
+    let agent = r#"{"agent":{"id":1}}"#;
+    let mut line = house.line();
+    line.send(import_head(&house, &format!("expect: 100-continue\r\ncontent-length: {}", agent.len())).as_bytes());
+    assert_eq!(line.head().unwrap().unwrap().status, 100, "the daemon waits for the file");
+    let reply = house.ask("POST", "/api/history/import", agent.as_bytes());
+    assert_eq!((reply.status, reply.code().as_str()), (429, "import_busy"));
+    assert_eq!(house.ask("POST", "/api/sessions", b"{}").status, 201, "others are not held up");
+    line.send(agent.as_bytes());
+    assert_eq!(line.reply_to("POST").unwrap().unwrap().status, 201);
+    assert_eq!(house.ask("POST", "/api/history/import", agent.as_bytes()).status, 201);
+}
+
+#[test]
+fn a_file_of_histories_is_taken_in_whole_although_its_sender_has_gone() {
+    const MESSAGES: u64 = 3_000;
+    let house = House::open();
+    let whole = house.head() + 1 + MESSAGES;
+    let mut file = String::from("{\"agent\":{\"id\":1}}\n");
+    for id in 1..=MESSAGES {
+        file += &format!("{{\"message\":{{\"id\":{id},\"agent\":1,\"kind\":\"user\",\"content\":\"x\"}}}}\n");
+    }
+    let mut line = house.line();
+    line.send((import_head(&house, &format!("content-length: {}", file.len())) + &file).as_bytes());
+    drop(line);
+    let deadline = Instant::now() + crate::support::daemon::PATIENCE;
+    while house.head() != whole {
+        assert!(Instant::now() < deadline, "{} of {whole} events are there", house.head());
+    }
+}
+
+#[test]
+fn a_file_of_histories_that_does_not_arrive_gives_its_turn_back() {
+    let house = House::with(Rules { request_timeout: SOON / 20, ..Rules::default() });
+    let mut line = house.line();
+    line.send(import_head(&house, "content-length: 20").as_bytes());
+    let reply = line.reply().unwrap().unwrap();
+    assert_eq!((reply.status, reply.code().as_str()), (408, "too_slow"));
+    assert_eq!(house.ask("POST", "/api/history/import", b"").status, 201);
 }
 
 /// What hyper refuses by itself is refused in JSON, too.

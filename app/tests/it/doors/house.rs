@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 pub const TOKEN: &str = "a-token-that-nobody-guesses";
@@ -100,6 +100,7 @@ impl House {
             heartbeat: rules.heartbeat,
             request_timeout: rules.request_timeout,
             max_body_bytes: rules.max_body_bytes,
+            imports: Arc::new(Semaphore::new(1)),
             closing: on_closing.clone(),
         };
         let runner = rules.runner.then(|| runtime().spawn(runner::run(workshop, handle.plan())));

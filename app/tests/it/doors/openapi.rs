@@ -135,6 +135,7 @@ fn routed(house: &House) -> BTreeSet<String> {
         heartbeat: Duration::from_secs(1),
         request_timeout: Duration::from_secs(1),
         max_body_bytes: 1,
+        imports: Arc::new(tokio::sync::Semaphore::new(1)),
         closing: tokio::sync::watch::channel(false).1,
     };
     let shown = format!("{:?}", router(&api));
