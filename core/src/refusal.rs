@@ -328,7 +328,9 @@ impl Refusal {
     pub fn hint(&self) -> String {
         match self {
             Self::UnknownSession(_) => "`hatchery session list` shows the sessions".into(),
-            Self::SessionExists(_) | Self::AgentExists(_) => "draw a new id".into(),
+            Self::SessionExists(_) | Self::AgentExists(_) | Self::QuestExists(_) => {
+                "if this repeats a request whose answer was lost, that one was carried out; else draw a new id".into()
+            }
             Self::SessionOver { .. } => "start a new session".into(),
             Self::SessionEnding { .. } => "wait for its session_ended event".into(),
             Self::SessionNotEnding(_) => "ask for its end first".into(),
@@ -369,7 +371,6 @@ impl Refusal {
             }
             Self::MessageTooLong { .. } => format!("a message has at most {MAX_MESSAGE_BYTES} bytes; send it in parts"),
             Self::UnknownQuest(_) => "`hatchery quest list` shows the quests".into(),
-            Self::QuestExists(_) => "draw a new id".into(),
             Self::QuestOver { .. } => "begin a new one with `hatchery quest new`".into(),
             Self::QuestPaused(_) => "`hatchery quest resume` goes on with it".into(),
             Self::QuestOpen(_) => "nothing to do".into(),

@@ -15,6 +15,9 @@ use std::fmt;
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fork {
+    /// The child's id, if the caller draws it: 128 random bits. Then the request can be repeated when its answer is lost, and is
+    /// refused with `agent_exists` if it was carried out.
+    id: Option<AgentId>,
     /// Whom to fork; agent 0 if not given.
     parent: Option<String>,
     /// Fork from this earlier message of its history instead of from its end.
@@ -218,12 +221,23 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
     Ok(Json(AgentView::new(&world, id, agent)))
 }
 
+/// The id of an agent that is to be made, drawn by the caller or here. Asked before anything else: what may be wrong when a
+/// request is repeated says nothing of the first time.
+pub(super) fn drawn(world: &World, id: Option<AgentId>) -> Result<AgentId, hatchery_core::Refusal> {
+    match id {
+        Some(id) if world.is_taken(id) => Err(hatchery_core::Refusal::AgentExists(id)),
+        Some(id) => Ok(id),
+        None => Ok(clock::new_agent_id()),
+    }
+}
+
 /// Fork an agent: the only way to make one. 202 means that it waits for tools that run in the parent.
 #[utoipa::path(post, path = "/api/agents", operation_id = "fork_agent", tag = "agents", request_body = Fork,
     responses((status = 201, description = "Forked", body = super::AcceptedBody), (status = 202, description = "It waits for tools that run in the parent", body = super::AcceptedBody)))]
 pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCode, Accepted), ApiError> {
-    let Fork { parent, at, prompt, name, provider, model, session, hatch_ms } = body.0;
+    let Fork { id, parent, at, prompt, name, provider, model, session, hatch_ms } = body.0;
     let world = api.handle.view();
+    let agent = drawn(&world, id)?;
     let parent = match (parent, world.root()) {
         (Some(reference), _) => agent::resolve(&world, &reference)?,
         (None, Some(root)) => root,
@@ -232,7 +246,6 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
     if let Some(message) = at {
         super::history::check_message(&api, parent, message).await?;
     }
-    let agent = clock::new_agent_id();
     let birth = Birth { agent, name, provider, model, prompt, session, hatch_ms, run: None };
     let records = api.handle.submit(Command::Fork { parent, at, birth }).await?;
     let waits = records.iter().any(|record| matches!(record.event, Event::ForkRequested { .. }));

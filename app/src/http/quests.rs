@@ -20,6 +20,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewQuest {
+    /// Its id, if the caller draws it: 128 random bits. Then the request can be repeated when its answer is lost, and is refused
+    /// with `quest_exists` if it was carried out.
+    id: Option<QuestId>,
     /// What is wanted. At most 256 KiB of UTF-8.
     request: String,
     /// How many of its agents may be at work at once.
@@ -99,7 +102,12 @@ pub async fn list(State(api): State<Api>) -> Json<QuestList> {
 #[utoipa::path(post, path = "/api/quests", operation_id = "new_quest", tag = "quests", request_body = NewQuest,
     responses((status = 201, description = "Begun, or paused", body = super::AcceptedBody)))]
 pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(StatusCode, Accepted), ApiError> {
-    let NewQuest { request, slots, ward, ward_limit_ms, isolation, approve_plan, budget, hold, steps, with } = body.0;
+    let NewQuest { id, request, slots, ward, ward_limit_ms, isolation, approve_plan, budget, hold, steps, with } =
+        body.0;
+    // First of all: what may be wrong when a request is repeated says nothing of the first time.
+    if let Some(id) = id.filter(|id| api.handle.view().quest(*id).is_some()) {
+        return Err(Refusal::QuestExists(id).into());
+    }
     if approve_plan == Some(true) && !steps.is_empty() {
         let message = "whoever brings a plan along has agreed to it: there is no other plan to be asked about";
         return Err(ApiError::bad(
@@ -109,7 +117,7 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
         ));
     }
     let spec = api.habits.spec(None, None, with)?;
-    let id = clock::new_quest_id();
+    let id = id.unwrap_or_else(clock::new_quest_id);
     let wish = quests::Wish { request, slots, ward, ward_limit_ms, isolation, approve_plan };
     let (project, settings) = (api.habits.project.clone(), api.habits.quests.clone());
     let program = api.habits.harnesses.get(spec.harness.as_str()).cloned().unwrap_or_default();

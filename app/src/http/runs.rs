@@ -1,6 +1,6 @@
 //! Runs over HTTP: agents at work in processes.
 
-use super::agents::{find, tell};
+use super::agents::{drawn, find, tell};
 use super::error::{ApiError, Body, ErrorBody, ErrorDetail, Path};
 use super::{Accepted, Api};
 use crate::calls::{self, Answer, CallError};
@@ -69,6 +69,9 @@ pub struct Wishes {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
+    /// The new agent's id, if the caller draws it: 128 random bits. Then the request can be repeated when its answer is lost, and is
+    /// refused with `agent_exists` if it was carried out.
+    id: Option<AgentId>,
     /// What the new agent is to do. At most 1 MiB of UTF-8.
     prompt: String,
     /// Whom to fork; agent 0 if not given.
@@ -245,15 +248,15 @@ pub async fn list(State(api): State<Api>) -> Json<RunList> {
 #[utoipa::path(post, path = "/api/runs", operation_id = "start_run", tag = "runs", request_body = StartRun,
     responses((status = 201, description = "A process is on its way", body = super::AcceptedBody)))]
 pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(StatusCode, Accepted), ApiError> {
-    let StartRun { prompt, parent, name, with } = body.0;
+    let StartRun { id, prompt, parent, name, with } = body.0;
     let world = api.handle.view();
+    let agent = drawn(&world, id)?;
     let root = world.root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into()));
     let parent = match parent {
         Some(reference) => find(&api, &reference)?,
         None => root?,
     };
     let spec = api.habits.spec(None, None, with)?;
-    let agent = clock::new_agent_id();
     let (provider, model) = (Some(spec.harness.clone()), spec.model.clone());
     let birth = Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), ..Birth::of(agent) };
     let records = api.handle.submit(Command::Fork { parent, at: None, birth }).await?;

@@ -14,6 +14,9 @@ use std::fmt;
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartSession {
+    /// Its id, if the caller draws it: 128 random bits. Then the request can be repeated when its answer is lost, and is refused
+    /// with `session_exists` if it was carried out.
+    id: Option<SessionId>,
     /// What it is about, for people.
     #[schema(max_length = 256)]
     label: Option<String>,
@@ -106,7 +109,7 @@ pub async fn list(State(api): State<Api>) -> Json<SessionList> {
 #[utoipa::path(post, path = "/api/sessions", operation_id = "start_session", tag = "sessions", request_body = StartSession,
     responses((status = 201, description = "Started", body = super::AcceptedBody)))]
 pub async fn start(State(api): State<Api>, body: Body<StartSession>) -> Result<(StatusCode, Accepted), ApiError> {
-    let session = clock::new_session_id();
+    let session = body.0.id.unwrap_or_else(clock::new_session_id);
     let records =
         api.handle.submit(Command::StartSession { session, label: body.0.label, idle_ms: body.0.idle_ms }).await?;
     Ok((StatusCode::CREATED, Accepted::new(session.to_string(), &records)))

@@ -11,6 +11,35 @@ fn assert_refused(reply: &Reply, status: u16, code: &str, about: &str) {
     assert_eq!((reply.status, reply.code().as_str()), (status, code), "{about}: {reply:?}");
 }
 
+/// A caller who draws the id can repeat a request whose answer was lost.
+#[test]
+fn what_was_made_is_not_made_twice() {
+    let house = House::open();
+    let parent = house.agent();
+    let id = |first: &str| format!("{first}{}", &NOBODY[1..]);
+    let run = json!({ "id": id("C"), "prompt": "Hello.", "with": { "harness": "scripted" } });
+    let quest = json!({ "id": id("D"), "request": "Tidy up.", "hold": true, "isolation": "none", "ward": "true", "with": { "harness": "scripted" } });
+    let requests = [
+        ("/api/sessions", json!({ "id": id("A") }), "session_exists"),
+        ("/api/agents", json!({ "id": id("B"), "parent": parent }), "agent_exists"),
+        ("/api/runs", run, "agent_exists"),
+        ("/api/quests", quest, "quest_exists"),
+    ];
+    for (path, body, _) in &requests {
+        assert_eq!(house.make(path, body), body["id"].as_str().unwrap());
+    }
+    // What has changed meanwhile does not hide that it was done.
+    house.make(&format!("/api/agents/{parent}/kill"), &json!({}));
+    let head = house.head();
+    for (path, body, code) in &requests {
+        let reply = house.post(path, body);
+        assert_refused(&reply, 409, code, path);
+        assert!(reply.text().contains("that one was carried out"), "{reply:?}");
+    }
+    assert_eq!(house.head(), head);
+    assert_refused(&house.post("/api/agents", &json!({ "id": "mine" })), 400, "bad_json", "an id that is none");
+}
+
 #[test]
 fn what_does_not_exist_is_not_found() {
     let house = House::open();
