@@ -1,7 +1,7 @@
 //! Budgets: a ceiling for what an agent or a quest may use in all, and one for what all may use on a day. Whoever reaches one finishes its turn;
 //! nothing more is begun until a person raises the ceiling or the day is over. Work is never killed for money.
 
-use crate::ask::About;
+use crate::ask::{About, Question};
 use crate::outcome::Cause;
 use crate::quest::{Next, Quest, QuestState};
 use crate::run::{self, Run, RunState, StopWhy};
@@ -125,12 +125,12 @@ pub(crate) fn park(world: &World, agent: AgentId, run: &Run, over: Over) -> Vec<
     [parked].into_iter().chain(asked).collect()
 }
 
-/// Whoever asked for the money of a quest does not need it any more: the next one that waits for it asks.
-pub(crate) fn ask_instead(world: &World, about: About, now: Timestamp) -> Option<Event> {
-    let About::QuestBudget { quest: id } = about else { return None };
-    let quest = world.quest(id).filter(|quest| quest.state == QuestState::Open)?;
-    let broke = |agent: &AgentId| world.run(*agent).is_some_and(Run::is_broke);
-    let agent = quest.steps.values().filter_map(|step| step.agent()).find(broke)?;
+/// Whoever asked for money on behalf of a quest does not need it any more: the next one that waits for it asks.
+pub(crate) fn ask_instead(world: &World, asked: &Question, now: Timestamp) -> Option<Event> {
+    let (About::QuestBudget { .. } | About::Budget { of: None }) = asked.about else { return None };
+    let quest = world.quest(world.errand(asked.agent)?.quest).filter(|quest| quest.state == QuestState::Open)?;
+    let silent = |agent: &AgentId| world.run(*agent).is_some_and(|run| run.is_broke() && run.question.is_none());
+    let agent = quest.steps.values().filter_map(|step| step.agent()).find(silent)?;
     let over = over(world, agent, Usage::default(), now)?;
     (!is_asked(world, agent, over.about())).then(|| over.question(agent))
 }

@@ -520,7 +520,9 @@ pub(crate) fn exited(
         Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
             let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
-            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten && !owes) {
+            // One that left in peace and only has not signalled is told so at once.
+            let left = owes && exit == Exit::Code(0);
+            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten && !left) {
                 None => resumed,
                 Some(ms) => {
                     let detail = format!("It is started again in {} s.", ms / 1_000);

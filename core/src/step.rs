@@ -102,7 +102,7 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     }
     if let Some((question, asked)) = world.moot_question() {
         let withdrawn = Event::QuestionWithdrawn { agent: asked.agent, question };
-        return [withdrawn].into_iter().chain(budget::ask_instead(world, asked.about, now)).collect();
+        return [withdrawn].into_iter().chain(budget::ask_instead(world, asked, now)).collect();
     }
     if let Some(agent) = world.stirred_agent() {
         return quest::follow(world, agent);

@@ -18,6 +18,24 @@ fn a_crash_resumes_the_conversation_in_the_same_slot() {
     assert_eq!(it.status("a"), Status::Complete);
 }
 
+/// Otherwise a second without a network fails every step.
+#[test]
+fn one_that_crashes_again_waits_before_it_is_resumed() {
+    let mut it = smithy(slots(1), &[("a", &[])]);
+    let agent = it.start("a");
+    it.exits(agent, Exit::Code(1));
+    it.start("a");
+    let events = it.exits(agent, Exit::Code(1));
+    assert!(
+        matches!(events[..], [Event::RunCrashed { .. }, Event::RunParked { until: Some(_), .. }, ..]),
+        "{events:?}"
+    );
+    assert_eq!((it.status("a"), it.questions().len()), (Status::Parked, 0));
+    it.later(2_000);
+    it.plays("a", complete());
+    assert_eq!(it.status("a"), Status::Complete);
+}
+
 #[test]
 fn turns_that_end_well_give_no_retries_back_as_long_as_nothing_is_signalled() {
     let mut it = smithy(charter(), &[("a", &[])]);
@@ -231,6 +249,10 @@ fn a_day_without_money_is_asked_about_once_for_all_steps_of_a_quest() {
     let mut stopped = it.clone();
     stopped.answers("stop");
     assert_eq!((stopped.state(), stopped.questions()), ("paused", vec![]));
+    let asks = |it: &Play| it.world.questions().filter(|(_, it)| it.about == About::Budget { of: None }).count();
+    let mut killed = it.clone();
+    killed.must(Command::StopRun { agent: killed.agent("a") });
+    assert_eq!(asks(&killed), 1, "the next one asks");
     it.answers("50");
     assert_eq!((it.running().len(), it.questions()), (3, vec![]));
 }
