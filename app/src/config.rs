@@ -18,7 +18,7 @@ use std::time::Duration;
 pub use quests::{Isolated, Quests};
 
 /// Environment variables with our prefix that are not settings.
-const NOT_SETTINGS: [&str; 6] = ["project", "seed", "soak", "attempt", "launcher", "sim_state"];
+const NOT_SETTINGS: [&str; 7] = ["project", "seed", "seeds", "soak", "attempt", "launcher", "sim_state"];
 
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -6,7 +6,7 @@ use hatchery_core::quest::{
     WardSpec, Work,
 };
 use hatchery_core::roles::{Phase, Table};
-use hatchery_core::run::RunState;
+use hatchery_core::run::{Run, RunState};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp, World};
 use serde::{Deserialize, Serialize};
@@ -161,7 +161,7 @@ impl QuestDocument {
         }
         let moves = |step: &StepDocument| match step.status {
             Status::Queued | Status::Running | Status::WaitingForRole => true,
-            // Without a question it has a time at which it goes on.
+            // Without a question it has a time at which it goes on, or another step asks for both.
             Status::Parked => step.question.is_none(),
             Status::Pending | Status::WaitingForHuman | Status::Blocked | Status::Failed | Status::Complete => false,
         };
@@ -276,7 +276,12 @@ fn doing(world: &World, step: &Step) -> Option<String> {
         StepState::Running(Work::Ward(_)) => Some("the ward runs".into()),
         StepState::Running(Work::Merge(_)) => Some("it is merged".into()),
         StepState::Asking(then) => Some(format!("then {}", next(then))),
-        StepState::Parked { role, .. } => Some(format!("{role} waits for a better moment")),
+        StepState::Parked { role, .. } => {
+            match step.agent().and_then(|agent| world.run(agent)).is_some_and(Run::is_broke) {
+                true => Some(format!("{role} waits for money")),
+                false => Some(format!("{role} waits for a better moment")),
+            }
+        }
         StepState::Blocked => Some("a step that it depends on has failed".into()),
         StepState::Failed { why, .. } => Some(why.clone()),
     }

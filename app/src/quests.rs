@@ -66,7 +66,7 @@ pub fn charter(
         slots: slots.unwrap_or(usual.slots),
         spec,
         ward,
-        isolation: isolate(project, id, isolation.or(usual.isolation))?,
+        isolation: isolate(project, id, isolation.or(usual.isolation), OR_NONE)?,
         approve_plan: approve_plan.unwrap_or(usual.approve_plan),
         table: usual.briefed(project.root())?,
     })
@@ -99,18 +99,22 @@ pub fn imported(
         None => Isolated::None,
     };
     let warning = missing_work(project, id, &document)?;
-    let mut table = usual.briefed(project.root())?;
-    let briefed = table.clone();
-    table = document.table;
+    let briefed = usual.briefed(project.root())?;
+    let mut table = document.table;
     for role in &mut table.roles {
-        role.prompt = briefed.role(&role.name).map(|known| known.prompt.clone()).unwrap_or_default();
+        let known = briefed.role(&role.name).filter(|known| !known.prompt.is_empty()).ok_or_else(|| {
+            let message =
+                format!("its role `{}` is not known here, and what a role is told does not come along", role.name);
+            Report::new(Code::Usage, message).hint("describe it in `[[quests.roles]]` of hatchery.toml first")
+        })?;
+        role.prompt.clone_from(&known.prompt);
     }
     let charter = Charter {
         request: document.request,
         slots: document.slots,
         spec,
         ward: document.ward,
-        isolation: isolate(project, id, Some(isolation))?,
+        isolation: isolate(project, id, Some(isolation), "")?,
         approve_plan: document.approve_plan,
         table,
     };
@@ -152,8 +156,10 @@ fn missing_work(project: &Project, id: QuestId, document: &QuestDocument) -> Res
     Ok((!is_here).then_some(warning))
 }
 
-/// Worktrees where they are possible, unless somebody wants none.
-fn isolate(project: &Project, id: QuestId, wish: Option<Isolated>) -> Result<Isolation, Report> {
+const OR_NONE: &str = ", or let them work in the project itself with `--isolation none`";
+
+/// Worktrees where they are possible, unless somebody wants none. `otherwise` is what else can be done where they are wanted and impossible.
+fn isolate(project: &Project, id: QuestId, wish: Option<Isolated>, otherwise: &str) -> Result<Isolation, Report> {
     if wish == Some(Isolated::None) {
         return Ok(Isolation::None);
     }
@@ -171,7 +177,7 @@ fn isolate(project: &Project, id: QuestId, wish: Option<Isolated>) -> Result<Iso
                 Why::Bare => "work in a clone that has files",
             };
             let report = Report::new(Code::Usage, format_args!("steps cannot have worktrees: {why}"));
-            Err(report.hint(format_args!("{mend}, or let them work in the project itself with `--isolation none`")))
+            Err(report.hint(format_args!("{mend}{otherwise}")))
         }
         (Err(_), None) => Ok(Isolation::None),
     }

@@ -30,6 +30,9 @@ enum Takes {
 pub fn read_plan(plan: &Value) -> Result<Vec<StepPlan>, String> {
     let steps = plan.as_array().or_else(|| plan["steps"].as_array());
     let steps = steps.ok_or("it is no list of steps: [{\"id\": …, \"name\": …}, …]")?;
+    if let Some(name) = plan.as_object().and_then(|plan| plan.keys().find(|name| *name != "steps")) {
+        return Err(format!("`{name}` is no part of a plan, which has `steps` and nothing else"));
+    }
     match steps.is_empty() {
         true => Err("there is no step in it".into()),
         false => read_steps(steps),
@@ -53,9 +56,8 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Ste
 fn read_step(step: &Value) -> Result<StepPlan, String> {
     let given = step.as_object().ok_or("it is not an object")?;
     for (name, value) in given {
-        let usual = usual(name);
-        let Some((field, takes)) = FIELDS.iter().find(|(field, _)| *field == usual) else {
-            let nearest = nearest(&usual, FIELDS.map(|(field, _)| field)).unwrap_or_default();
+        let Some((field, takes)) = FIELDS.iter().find(|(field, _)| means(name, field)) else {
+            let nearest = nearest(name, FIELDS.map(|(field, _)| field)).unwrap_or_default();
             return Err(format!("`{name}` is no field of a step; did you mean `{nearest}`?"));
         };
         check(field, *takes, value)?;
@@ -78,22 +80,20 @@ fn check(field: &str, takes: Takes, value: &Value) -> Result<(), String> {
 }
 
 fn check_ids(given: &Map<String, Value>) -> Result<(), String> {
-    let after = given.iter().filter(|(name, _)| usual(name) == "dependsOn").filter_map(|(_, list)| list.as_array());
+    let after = given.iter().filter(|(name, _)| means(name, "dependsOn")).filter_map(|(_, list)| list.as_array());
     for id in given.get("id").into_iter().chain(after.flatten()).filter_map(Value::as_str) {
         id.parse::<StepId>().map_err(|refusal: Refusal| format!("{refusal}; {}", refusal.hint()))?;
     }
     Ok(())
 }
 
-/// `depends_on` as `dependsOn`.
-fn usual(name: &str) -> String {
-    let mut words = name.split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |usual, word| {
-        let mut letters = word.chars();
-        let capital: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-        usual + &capital + letters.as_str()
-    })
+/// `dependsOn` may be written `depends_on`.
+fn means(name: &str, field: &str) -> bool {
+    let apart = |letter: char| match letter.is_uppercase() {
+        true => format!("_{}", letter.to_lowercase()),
+        false => letter.to_string(),
+    };
+    name == field || name == field.chars().map(apart).collect::<String>()
 }
 
 #[cfg(test)]
@@ -127,6 +127,8 @@ mod tests {
             "step `deck`: `dependson` is no field of a step; did you mean `dependsOn`?",
         );
         wrong(&step("depend_on", json!([])), "did you mean `dependsOn`?");
+        wrong(&step("depends_On", json!([])), "did you mean `dependsOn`?");
+        wrong(&step("dependsOn_", json!([])), "did you mean `dependsOn`?");
         wrong(&step("files", json!([])), "did you mean `filesTo");
         wrong(&step("desc", json!("")), "did you mean `description`?");
         wrong(&step("dependsOn", json!("arch")), "step `deck`: `dependsOn` has to be a list of texts");
@@ -139,5 +141,6 @@ mod tests {
         wrong(&json!(["deck"]), "step 1: it is not an object");
         wrong(&json!({ "stages": [] }), "it is no list of steps");
         wrong(&json!({ "steps": [] }), "there is no step in it");
+        wrong(&json!({ "steps": [{ "id": "a", "name": "A" }], "titel": 1 }), "`titel` is no part of a plan");
     }
 }

@@ -1,6 +1,7 @@
 //! Following the log: each event once, in order, over restarts of the daemon.
 
 use super::events::EventLines;
+use super::say;
 use crate::client::Client;
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
@@ -63,13 +64,24 @@ impl Following {
             Ok(stream) => self.stream = Some(stream),
             Err(report) if report.code == Code::Unreachable => {
                 tokio::time::sleep(COME_BACK).await;
-                if let Some(running) = Client::running(&self.project).await? {
-                    self.client = running;
-                }
+                self.client = self.come_back().await?;
             }
             Err(report) => return Err(report),
         }
         Ok(())
+    }
+
+    /// A daemon that is announced and not there was killed: what it saw to needs another one. One that was stopped stays so.
+    async fn come_back(&self) -> Result<Client, Report> {
+        if let Some(running) = Client::running(&self.project).await? {
+            return Ok(running);
+        }
+        if self.project.daemon().is_some() {
+            say("the daemon is gone; another one is started");
+            return Client::reach(&self.project).await;
+        }
+        Err(Report::new(Code::Unreachable, "the daemon was stopped")
+            .hint("the same command starts another one and goes on; `hatchery up` does, too"))
     }
 }
 

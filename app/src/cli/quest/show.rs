@@ -57,6 +57,9 @@ pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
         age(quest.changed, now)
     );
     print_line(&paint(DIM, format_args!("  {facts}")))?;
+    if let Some(ward) = &quest.ward {
+        print_line(&paint(DIM, format_args!("  the ward is `{}`", printable(&ward.command))))?;
+    }
     // Before that there is nothing to take over.
     if let Some(branch) = quest.branch.as_ref().filter(|_| complete > 0) {
         print_line(&paint(

@@ -26,9 +26,12 @@ pub fn resume(context: &Context, quest: &str) -> Result<ExitCode, Report> {
 
 pub fn abandon(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/abandon"), &json!({}), |quest| match &quest.branch {
-        Some(branch) => format!(
+        Some(branch) if quest.progress().0 > 0 => format!(
             "it is abandoned; what was merged is on the branch {branch}, and `hatchery rescue list` will show what was not"
         ),
+        Some(_) => {
+            "it is abandoned, and nothing was merged; `hatchery rescue list` will show what its agents did".to_owned()
+        }
         None => "it is abandoned; what its agents did stays in the project".to_owned(),
     })
 }

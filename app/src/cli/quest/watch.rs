@@ -44,7 +44,7 @@ pub async fn watch(
     let until_it_waits = async {
         loop {
             let (line, record) = following.next().await?;
-            let is_told = view.concerns(&record.event);
+            let is_told = view.concerns(&record.event) && !view.is_shown(&record);
             if is_told {
                 match context.json {
                     true => print_line(&line)?,
@@ -52,7 +52,10 @@ pub async fn watch(
                 }
             }
             match record.event {
-                Event::QuestCompleted { quest } if quest == id => return Ok(ExitCode::SUCCESS),
+                Event::QuestCompleted { quest: done } if done == id => {
+                    say_where(quest);
+                    return Ok(ExitCode::SUCCESS);
+                }
                 Event::QuestAbandoned { quest } if quest == id => return Ok(ExitCode::FAILURE),
                 Event::QuestPaused { quest } if quest == id => {
                     say(format_args!("`hatchery quest run {id}` goes on with it"));
@@ -83,6 +86,8 @@ struct View {
     id: QuestId,
     /// Who works or worked for it: what is asked about them is asked about it.
     hands: BTreeSet<AgentId>,
+    /// What was asked before and not answered.
+    asked: BTreeSet<EventId>,
     /// A step has failed, so it may be that nothing is left that moves.
     failed: bool,
     /// Where the log will be when all is told of a quest that was found stuck.
@@ -93,7 +98,13 @@ impl View {
     fn new(quest: &QuestDocument) -> Self {
         let hands = quest.steps.iter().flat_map(|step| &step.agents).map(|hand| hand.agent).collect();
         let failed = quest.steps.iter().any(|step| step.status == Status::Failed);
-        Self { id: quest.id, hands, failed, stuck_at: None }
+        let asked = quest.steps.iter().filter_map(|step| step.question).collect();
+        Self { id: quest.id, hands, asked, failed, stuck_at: None }
+    }
+
+    /// Whether it is a question that was there before, and was shown then.
+    fn is_shown(&self, record: &Record) -> bool {
+        matches!(record.event, Event::QuestionAsked { .. }) && self.asked.contains(&record.id)
     }
 
     fn concerns(&mut self, event: &Event) -> bool {
@@ -133,12 +144,20 @@ impl View {
     }
 }
 
+/// Where the work of a quest is that is complete.
+fn say_where(quest: &QuestDocument) {
+    if let Some(branch) = &quest.branch {
+        say(format_args!("the work is on the branch {branch}: `git merge {branch}` takes it over"));
+    }
+}
+
 /// Says how a quest stands that does not go on by itself, and gives the exit code; nothing for one that does, or that asks.
 fn stands(quest: &QuestDocument) -> Option<ExitCode> {
     let id = quest.id;
     match quest.standing() {
         Standing::Complete => {
             say("it is complete");
+            say_where(quest);
             Some(ExitCode::SUCCESS)
         }
         Standing::Abandoned => {
@@ -166,7 +185,11 @@ fn stuck(quest: &QuestDocument, failed: &[&StepDocument]) -> String {
         1 => format!("step {first} has failed and everything else that is left waits for it"),
         _ => format!("steps {}{more} have failed and everything else that is left waits for them", names.join(", ")),
     };
-    format!("it cannot go on by itself: {which}; `hatchery quest retry {id} {first}` tries again")
+    let ward = match &quest.ward {
+        Some(_) => format!(", and `hatchery quest ward {id} COMMAND` names another ward, if that is what is wrong"),
+        None => String::new(),
+    };
+    format!("it cannot go on by itself: {which}; `hatchery quest retry {id} {first}` tries again{ward}")
 }
 
 fn waits() -> ExitCode {

@@ -106,8 +106,42 @@ fn what_is_asked_is_shown_with_the_command_that_answers_it_and_waited_for() {
     assert!(asked[0].contains("How wide?"), "{asked:?}");
     assert!(asked[1].contains(&format!("hatchery ask answer {question}")), "{asked:?}");
     shop.answer(question, "Two carts.");
-    watching.find("the quest is complete");
-    assert_eq!(watching.end().0, Some(0));
+    let (code, told, _) = watching.end();
+    assert!(code == Some(0) && told.contains("the quest is complete"), "{told}");
+    assert!(!told.contains("How wide?"), "it was shown already: {told}");
+}
+
+#[test]
+fn a_view_whose_daemon_is_killed_starts_another_and_the_quest_goes_on() {
+    let mut shop = Workshop::with(SHORT, Vec::new());
+    let gate = shop.gate();
+    let book = shop.playbook().play("a.codeweaver", &[gate.pass(), done("a")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[]), step("b", &["a"])], "hold": true }));
+    let mut watching = Watching::start(&shop, &["quest", "run", &quest]);
+    watching.find("codeweaver");
+    shop.kill_daemon();
+    gate.open();
+    let (code, told, words) = watching.end();
+    assert!(code == Some(0) && told.contains("the quest is complete"), "{told}{words}");
+    assert!(words.contains("another one is started"), "{words}");
+    shop.grounds.run(&["down"]).good();
+}
+
+#[test]
+fn a_view_whose_daemon_is_stopped_ends() {
+    let mut shop = Workshop::with(SHORT, Vec::new());
+    let gate = shop.gate();
+    let book = shop.playbook().play("a.codeweaver", &[gate.pass(), done("a")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "hold": true }));
+    let mut watching = Watching::start(&shop, &["quest", "run", &quest]);
+    watching.find("codeweaver");
+    shop.grounds.run(&["down"]).good();
+    let (code, _, words) = watching.end();
+    assert_eq!(code, Some(3), "{words}");
+    assert!(words.contains("the daemon was stopped"), "{words}");
+    gate.open();
+    shop.restart();
+    shop.complete(&quest);
 }
 
 #[test]
