@@ -59,10 +59,11 @@ fn list(context: &Context) -> Result<ExitCode, Report> {
 
 fn line(question: &QuestionView, now: Timestamp) -> String {
     let name = question.name.as_deref().map(|name| format!(" ({})", printable(name))).unwrap_or_default();
+    let quest = question.quest.map(|quest| format!("  quest {quest}")).unwrap_or_default();
     let age = paint(DIM, age(question.asked, now));
     // All of a text that has several lines stands below its number.
     let text = printable(&question.text).replace('\n', "\n        ");
-    format!("{:>6}  {}{name}  {age}\n        {text}", question.id, question.agent)
+    format!("{:>6}  {}{name}{quest}  {age}\n        {text}", question.id, question.agent)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use hatchery_core::ask::{About, Question};
 use hatchery_core::usage::{Money, Usage};
-use hatchery_core::{AgentId, Command, EventId, Refusal, Timestamp, World, budget};
+use hatchery_core::{AgentId, Command, EventId, QuestId, Refusal, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -22,6 +22,9 @@ pub struct QuestionView {
     /// Who waits for the answer.
     pub agent: AgentId,
     pub name: Option<String>,
+    /// The quest that it works for.
+    #[serde(default)]
+    pub quest: Option<QuestId>,
     pub about: About,
     pub text: String,
     pub asked: Timestamp,
@@ -109,6 +112,7 @@ fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
         id,
         agent: question.agent,
         name: name(world, question.agent),
+        quest: world.errand(question.agent).map(|errand| errand.quest),
         about: question.about,
         text: question.text.clone(),
         asked: question.asked,

@@ -128,7 +128,8 @@ fn a_quest_from_the_command_line() {
     run(&["quest", "resume", &quest]).good();
     shop.asked(&quest, 1);
     assert!(run(&["quest", "list"]).good().contains("asks you"));
-    assert!(run(&["ask", "list"]).good().contains("How wide?"));
+    let asked = run(&["ask", "list"]).good();
+    assert!(asked.contains("How wide?") && asked.contains(&format!("quest {quest}")), "{asked}");
     let shown = run(&["quest", "show", &quest[..8]]).good();
     assert!(shown.contains("waiting for human"), "{shown}");
     run(&["quest", "answer", &quest, "two carts"]).good();
