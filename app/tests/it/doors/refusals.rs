@@ -17,12 +17,10 @@ fn what_was_made_is_not_made_twice() {
     let house = House::open();
     let parent = house.agent();
     let id = |first: &str| format!("{first}{}", &NOBODY[1..]);
-    let run = json!({ "id": id("C"), "prompt": "Hello.", "with": { "harness": "scripted" } });
     let quest = json!({ "id": id("D"), "request": "Tidy up.", "hold": true, "isolation": "none", "ward": "true", "with": { "harness": "scripted" } });
     let requests = [
         ("/api/sessions", json!({ "id": id("A") }), "session_exists"),
         ("/api/agents", json!({ "id": id("B"), "parent": parent }), "agent_exists"),
-        ("/api/runs", run, "agent_exists"),
         ("/api/quests", quest, "quest_exists"),
     ];
     for (path, body, _) in &requests {

@@ -3,6 +3,7 @@
 use crate::support::daemon::{Grounds, wait_until};
 use crate::support::program::write_program;
 use crate::support::workshop::Workshop;
+use hatchery::clock::new_agent_id;
 use serde_json::json;
 
 #[test]
@@ -74,6 +75,20 @@ fn without_our_tools_it_does_not_count_as_started() {
     assert_eq!(ended["cause"], "crashed");
     assert!(ended["detail"].as_str().unwrap().contains("tools are failed"), "{ended}");
     assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_started").count(), 0);
+}
+
+/// A caller who draws the id can repeat a request whose answer was lost.
+#[test]
+fn a_run_that_is_asked_for_twice_is_started_once() {
+    let shop = Workshop::open();
+    let agent = new_agent_id().to_string();
+    let wish = json!({ "id": agent, "prompt": "Hello.", "with": { "harness": "scripted" } });
+    assert_eq!(shop.door().post("/api/runs", &wish).id(), agent);
+    assert_eq!(shop.end(&agent), "completed");
+    let again = shop.door().post("/api/runs", &wish);
+    assert_eq!(again.status, 409, "{again:?}");
+    assert!(format!("{again:?}").contains("agent_exists"), "{again:?}");
+    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_requested").count(), 1);
 }
 
 #[test]
