@@ -13,7 +13,7 @@ use shell::Shell;
 use std::collections::BTreeSet;
 
 /// More are lived through with HATCHERY_SEEDS, and one alone with HATCHERY_SEED.
-const SEEDS: u64 = 1_500;
+const SEEDS: u64 = 2_000;
 /// The longest history; on average they are half as long.
 const TURNS: u64 = 400;
 
