@@ -46,8 +46,14 @@ impl Watch {
         self.watcher.lock().unwrap_or_else(PoisonError::into_inner).watch(folder, RecursiveMode::NonRecursive)
     }
 
-    fn remove(&self, folder: &Path) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(folder);
+    /// Unless somebody else watches the folder by now: they would notice nothing any more.
+    fn remove(&self, folder: &Path, changed: &Arc<Notify>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waiting.get(folder).is_some_and(|now| Arc::ptr_eq(now, changed)) {
+            return;
+        }
+        waiting.remove(folder);
+        drop(waiting);
         let removed = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).unwatch(folder);
         if let Err(error) = removed {
             tracing::debug!(%error, folder = %folder.display(), "was not watched");
@@ -81,7 +87,7 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         if let Some(watch) = &self.watch {
-            watch.remove(&self.folder);
+            watch.remove(&self.folder, &self.changed);
         }
     }
 }
@@ -89,4 +95,21 @@ impl Drop for Watched {
 fn folder_of(path: &Path) -> Option<&Path> {
     let name = path.file_name()?.to_str()?;
     TELLING.contains(&name).then(|| path.parent()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_takes_a_folder_over_notices_what_happens_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let watch = Watch::start().unwrap();
+        let first = Watched::new(Some(watch.clone()), folder.path());
+        let second = Watched::new(Some(watch), folder.path());
+        drop(first);
+        std::fs::write(folder.path().join("exit.json"), "{}").unwrap();
+        let noticed = tokio::time::timeout(std::time::Duration::from_secs(60), second.changed());
+        assert!(noticed.await.is_ok(), "nothing was noticed");
+    }
 }
