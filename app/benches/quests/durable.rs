@@ -8,7 +8,6 @@ use crate::table::{Goal, Pairs, Table, Unit, median};
 use hatchery::engine::Handle;
 use hatchery_core::AgentId;
 use hatchery_core::quest::StepId;
-use std::path::Path;
 use std::time::Instant;
 
 /// What others reach on two cores, where F is 86 µs: Restate's Rust SDK with two partitions, and DBOS.
@@ -40,7 +39,7 @@ fn round(count: usize) -> (f64, f64, f64) {
     let shop = Shop::open();
     let folder = raw::folder();
     let overwrite = Overwrite::new(folder.path());
-    let charter = hands::charter(shop.spec(Path::new("/nowhere")), 1);
+    let charter = hands::charter(1);
     let chain = hands::plan(count, |number| number.checked_sub(1).into_iter().collect());
     let quest = shop.runtime.block_on(hands::begin(&shop.handle, charter, chain));
     let (mut signals, mut lives, mut fs) = (Vec::new(), Vec::new(), Vec::new());
@@ -95,7 +94,7 @@ pub fn many(effort: Effort, table: &mut Table) {
 /// Signals are given by agents that are there already; then each client takes steps through their whole lives.
 fn crowd(count: usize) -> (f64, f64) {
     let shop = Shop::open();
-    let charter = hands::charter(shop.spec(Path::new("/nowhere")), SLOTS);
+    let charter = hands::charter(SLOTS);
     let begin = |_| hands::begin(&shop.handle, charter.clone(), hands::plan(SLOTS as usize + count, |_| Vec::new()));
     let quests = Vec::from_iter((0..CLIENTS).map(|client| shop.runtime.block_on(begin(client))));
     let at_work = || quests.iter().map(|quest| hands::at_work(&shop.handle, *quest)).collect::<Vec<_>>();

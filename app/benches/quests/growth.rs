@@ -5,7 +5,6 @@ use crate::hands;
 use crate::shop::Shop;
 use crate::table::{Goal, Pairs, Table, Unit, median};
 use hatchery_core::QuestId;
-use std::path::Path;
 use std::time::Instant;
 
 pub fn run(effort: Effort, table: &mut Table) {
@@ -21,7 +20,7 @@ pub fn run(effort: Effort, table: &mut Table) {
 /// The median cost of a step among the last tenth and among the first.
 fn ends(count: usize) -> (f64, f64) {
     let shop = Shop::open();
-    let charter = hands::charter(shop.spec(Path::new("/nowhere")), 8);
+    let charter = hands::charter(8);
     let quest = shop.runtime.block_on(hands::begin(&shop.handle, charter, hands::random(count)));
     let costs: Vec<f64> = shop.runtime.block_on(async {
         let mut costs = Vec::with_capacity(count);

@@ -9,8 +9,21 @@ use hatchery_core::roles::Table;
 use hatchery_core::run::{Fence, OUR_SERVER, Process, RunSpec};
 use hatchery_core::{AgentId, Command, QuestId};
 
-/// A quest whose steps are done by one role each, without a ward and without a review.
-pub fn charter(spec: RunSpec, slots: u32) -> Charter {
+/// A quest whose steps are done by one role each, without a ward and without a review, on a machine that is nowhere.
+pub fn charter(slots: u32) -> Charter {
+    let spec = RunSpec {
+        harness: "scripted".into(),
+        host: "nowhere".into(),
+        folder: None,
+        model: None,
+        script: None,
+        stays: false,
+        stall_ms: 600_000,
+        kill_stuck: false,
+        retries: 0,
+        parks: false,
+        signals: false,
+    };
     let mut table = Table::default();
     table.paths.requirements.clear();
     table.paths.plan.clear();

@@ -7,7 +7,6 @@ use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, Handle, Options, SubmitError};
 use hatchery::store::Store;
 use hatchery_core::quest::{Signal, StepId};
-use hatchery_core::run::RunSpec;
 use hatchery_core::{Command, Event, EventId, QuestId, Record, World};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -24,7 +23,7 @@ fn each_step_is_done_once_by_two_daemons_that_race() {
     let [one, other] = [0, 1].map(|number| engines[number].handle.clone());
     let quest = runtime().block_on(async {
         one.submit(Command::FoundRegistry { agent: new_agent_id(), name: None }).await.unwrap();
-        let quest = hands::begin(&one, hands::charter(spec(), SLOTS), hands::random(STEPS)).await;
+        let quest = hands::begin(&one, hands::charter(SLOTS), hands::random(STEPS)).await;
         work_off(&[one.clone(), other.clone()], quest).await;
         other.heads().wait_for(|head| *head >= one.head()).await.unwrap();
         quest
@@ -44,22 +43,6 @@ fn each_step_is_done_once_by_two_daemons_that_race() {
 
 fn engine(place: &Place) -> Engine {
     Engine::start(place.open(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap()
-}
-
-fn spec() -> RunSpec {
-    RunSpec {
-        harness: "scripted".into(),
-        host: "mill".into(),
-        folder: None,
-        model: None,
-        script: None,
-        stays: false,
-        stall_ms: 600_000,
-        kill_stuck: false,
-        retries: 0,
-        parks: false,
-        signals: false,
-    }
 }
 
 /// Reports of every agent at work all that there is to report, as if its process were here, until the quest is over. In turns the one
