@@ -8,7 +8,7 @@ use crate::clock;
 use crate::engine::{Handle, SubmitError};
 use crate::transcripts::{Said, Transcript};
 use hatchery_core::history::{Imported, SourceId};
-use hatchery_core::run::ForeignTalk;
+use hatchery_core::run::ForeignSession;
 use hatchery_core::{AgentId, Command, Refusal, step};
 use std::io;
 use std::sync::Arc;
@@ -36,14 +36,14 @@ pub enum AdoptionError {
 pub async fn adopt(
     handle: &Handle,
     transcript: Transcript,
-    talk: ForeignTalk,
+    harness_session: ForeignSession,
     name: Option<String>,
 ) -> Result<Adopted, AdoptionError> {
     let mut world = handle.view();
     let root = world.root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into())).map_err(SubmitError::from)?;
     let agent = clock::new_agent_id();
     let made = Command::ImportHistory { items: vec![Imported::Agent { agent, parent: root, upto: None }] };
-    let given = Command::AdoptTalk { agent, talk, name };
+    let given = Command::AdoptHarnessSession { agent, harness_session, name };
     // Rehearsed, so that what is refused in the end leaves no beginning behind.
     for command in [&made, &given] {
         step(&mut world, command, clock::now()).map_err(SubmitError::from)?;

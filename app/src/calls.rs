@@ -9,7 +9,7 @@ use crate::store::StoreError;
 use hatchery_core::agent::{self, Birth};
 use hatchery_core::event::Refused;
 use hatchery_core::quest::{Requirements, Signal, StepPlan};
-use hatchery_core::run::Fence;
+use hatchery_core::run::AttemptId;
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, World};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -84,8 +84,9 @@ pub fn write(folder: &RunFolder, call: &Call) -> io::Result<u64> {
 }
 
 /// Takes in all calls that are written down and were not taken in yet. Gives how many bytes of them there are.
-pub async fn take_all(handle: &Handle, folder: &RunFolder, of: Fence) -> Result<u64, CallError> {
-    let taken = |world: &World| world.run(of.agent).filter(|run| run.fence(of.agent) == of).map_or(0, |run| run.calls);
+pub async fn take_all(handle: &Handle, folder: &RunFolder, of: AttemptId) -> Result<u64, CallError> {
+    let taken =
+        |world: &World| world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of).map_or(0, |run| run.calls);
     let mut tail = Tail::open(&folder.calls(), 0)?;
     let mut number = 0;
     loop {
@@ -117,10 +118,10 @@ pub async fn take_all(handle: &Handle, folder: &RunFolder, of: Fence) -> Result<
 }
 
 /// What became of a call, which is taken in if it was not yet.
-pub async fn answer(handle: &Handle, folder: &RunFolder, of: Fence, number: u64) -> Result<Answer, CallError> {
+pub async fn answer(handle: &Handle, folder: &RunFolder, of: AttemptId, number: u64) -> Result<Answer, CallError> {
     take_all(handle, folder, of).await?;
     let world = handle.view();
-    let run = world.run(of.agent).filter(|run| run.fence(of.agent) == of && run.calls >= number);
+    let run = world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of && run.calls >= number);
     let run = run.ok_or(CallError::NoSuchCall(number))?;
     let found = run.answers.iter().find(|(kept, _)| *kept == number);
     let (_, at) = found.ok_or(CallError::Forgotten(number))?;

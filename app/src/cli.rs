@@ -30,6 +30,7 @@ mod rename;
 mod rescue;
 mod rewind;
 mod run;
+mod run_options;
 mod runs;
 mod say;
 mod send;
@@ -40,7 +41,6 @@ mod tree;
 mod up;
 mod usage;
 mod why;
-mod wishes;
 
 use crate::config::{Config, Flags};
 use crate::project::Project;

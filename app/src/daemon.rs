@@ -3,11 +3,11 @@
 use crate::clock::{self, SystemClock};
 use crate::config::{Auth, Config};
 use crate::engine::{self, Engine, EngineError, SubmitError};
-use crate::http::{self, Api, Guard, Habits, Limits};
+use crate::http::{self, Api, Guard, Limits, RunDefaults};
 use crate::project::{DaemonFile, Lock, Project};
 use crate::quest_file;
 use crate::report::{Code, Context as _, Report};
-use crate::runner::{self, Workshop};
+use crate::runner::{self, RunnerContext};
 use crate::store::{self, StoreError};
 use hatchery_core::{Command, Refusal};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Daemon {
     api: Api,
     closing: watch::Sender<bool>,
     limits: Limits,
-    workshop: Arc<Workshop>,
+    context: Arc<RunnerContext>,
     lock: Lock,
 }
 
@@ -72,18 +72,18 @@ impl Daemon {
         let engine = start_engine(&config).await?;
         found_registry(&engine).await?;
         let program = std::env::current_exe().context("this program does not know where it is")?;
-        let workshop = Arc::new(Workshop::new(&project, &config.runs, engine.handle.clone(), &program)?);
-        if workshop.harnesses.named(&config.runs.harness).is_none() {
-            let known = workshop.harnesses.names().join(", ");
+        let context = Arc::new(RunnerContext::new(&project, &config.runs, engine.handle.clone(), &program)?);
+        if context.harnesses.named(&config.runs.harness).is_none() {
+            let known = context.harnesses.names().join(", ");
             return Err(Report::new(Code::Usage, format_args!("harness = `{}` is not known", config.runs.harness))
                 .hint(format_args!("choose one of: {known}")));
         }
-        let habits = Habits::of(&workshop, config.runs.clone(), config.quests.clone());
+        let defaults = RunDefaults::of(&context, config.runs.clone(), config.quests.clone());
         let (closing, on_closing) = watch::channel(false);
         let api = Api {
             handle: engine.handle.clone(),
             guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
-            habits: Arc::new(habits),
+            defaults: Arc::new(defaults),
             project: project.root().display().to_string(),
             store: config.store.to_string(),
             started,
@@ -101,7 +101,7 @@ impl Daemon {
         })?;
         tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
         let limits = Limits { connections: config.max_connections, ..Limits::default() };
-        Ok(Self { url, token, project, engine, listener, api, closing, limits, workshop, lock })
+        Ok(Self { url, token, project, engine, listener, api, closing, limits, context, lock })
     }
 
     /// What to open in a browser.
@@ -116,7 +116,7 @@ impl Daemon {
     /// Gives back the lock, to be held for as long as anything of the daemon runs.
     pub async fn serve(self, mut farewell: Farewell) -> Result<Lock, Report> {
         let handle = self.engine.handle.clone();
-        let runner = tokio::spawn(runner::run(self.workshop, handle.plan()));
+        let runner = tokio::spawn(runner::run(self.context, handle.plan()));
         let files = tokio::spawn(quest_file::keep(self.project.clone(), handle.clone()));
         let closing = self.closing.subscribe();
         let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));

@@ -21,7 +21,7 @@ pub use page::{PAGE_ROWS, Page};
 pub use replay::{Replay, Replayed};
 
 use crate::clock::Clock;
-use crate::store::{Batch, Row, Runs, Snapshot, Store, StoreError};
+use crate::store::{Batch, MessageRanges, Row, Snapshot, Store, StoreError};
 use handle::{Shared, View};
 use hatchery_core::event::Unreadable;
 use hatchery_core::world::Impossible;
@@ -104,7 +104,7 @@ enum Wake {
     Due,
     Foreign,
     /// What is to be kept at a checkpoint was encoded.
-    Encoded(Box<(Snapshot, Runs)>),
+    Encoded(Box<(Snapshot, MessageRanges)>),
     Stop,
 }
 
@@ -193,8 +193,8 @@ struct Owner {
     foreign: Arc<Notify>,
     snapshot_at: EventId,
     snapshot_every: u64,
-    encoded: mpsc::Sender<Box<(Snapshot, Runs)>>,
-    snapshots: mpsc::Receiver<Box<(Snapshot, Runs)>>,
+    encoded: mpsc::Sender<Box<(Snapshot, MessageRanges)>>,
+    snapshots: mpsc::Receiver<Box<(Snapshot, MessageRanges)>>,
 }
 
 enum Appended {
@@ -245,7 +245,7 @@ impl Owner {
         }
         refuse_all(std::mem::take(&mut self.parked), &SubmitError::Stopped);
         if self.world.head() != self.snapshot_at {
-            self.keep(&snapshot::encode(&self.world), &self.recent.runs());
+            self.keep(&snapshot::encode(&self.world), &self.recent.ranges());
         }
         Ok(())
     }
@@ -516,12 +516,12 @@ impl Owner {
         if let Ok(place) = self.encoded.clone().try_reserve_owned() {
             self.snapshot_at = self.world.head();
             let (world, recent) = (self.world.clone(), self.recent.clone());
-            let encode = move || place.send(Box::new((snapshot::encode(&world), recent.runs())));
+            let encode = move || place.send(Box::new((snapshot::encode(&world), recent.ranges())));
             self.runtime.spawn_blocking(encode);
         }
     }
 
-    fn keep(&mut self, snapshot: &Snapshot, runs: &Runs) {
+    fn keep(&mut self, snapshot: &Snapshot, runs: &MessageRanges) {
         let size = u64::try_from(snapshot.body.len()).unwrap_or(u64::MAX);
         self.snapshot_every = self.options.snapshot_every.max(size / SNAPSHOT_BYTES_PER_EVENT);
         match self.store.checkpoint(snapshot, runs) {

@@ -106,7 +106,7 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
     findings.note(About::Snapshot, bad);
     findings.note(About::Index, bad_index);
     if mend {
-        let words = match store.rebuild(&snapshot::encode(&world), &runs.runs())? {
+        let words = match store.rebuild(&snapshot::encode(&world), &runs.ranges())? {
             true => format!("snapshot and index were made anew, as of event {}", world.head()),
             false => return Err(StoreError::Unavailable("the daemon was faster; repair once more".into()).into()),
         };
@@ -140,7 +140,7 @@ fn bad_index(store: &dyn Store, runs: &Recent, head: EventId) -> Result<Vec<Stri
     // A daemon that runs may have gone further since the log was read.
     let indexed = store.indexed()?.min(head);
     let mut bad = Vec::new();
-    for (agent, of) in runs.runs().of {
+    for (agent, of) in runs.ranges().of {
         let expected = of.iter().flat_map(|run| run.first.0..=run.last.0.min(indexed.0));
         let mut found = Vec::new();
         store.read_parts(&[Range { agent, after: EventId::START, upto: indexed }], &[], &mut |id, _| {

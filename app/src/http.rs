@@ -18,14 +18,14 @@ mod status;
 mod wire;
 
 pub use adopt::{Adoptable, AdoptableList, AdoptedView};
-pub use agents::{AgentList, AgentState, AgentView, ErrandView};
+pub use agents::{AgentList, AgentState, AgentView, AssignmentView};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use mail::{MailList, Waited};
 pub use questions::{BudgetList, QuestionList, QuestionView};
 pub use quests::{QuestLine, QuestList};
-pub use runs::{Habits, RunList, RunPhase, RunView, UsageView, WhyView};
+pub use runs::{RunDefaults, RunList, RunPhase, RunView, UsageView, WhyView};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
 pub use status::Status;
@@ -53,7 +53,7 @@ use utoipa_axum::routes;
 pub struct Api {
     pub handle: Handle,
     pub guard: Arc<Guard>,
-    pub habits: Arc<Habits>,
+    pub defaults: Arc<RunDefaults>,
     pub project: String,
     pub store: String,
     pub started: Instant,

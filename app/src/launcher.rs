@@ -13,7 +13,7 @@
 mod ear;
 
 use crate::processes;
-use crate::run_folder::{Cut, Ended, Errand, LAUNCHER_MARK, Launch, Order, RunFolder, Started, lock_talk};
+use crate::run_folder::{Cut, Ended, LAUNCHER_MARK, Launch, LaunchKind, Order, RunFolder, Started, lock_talk};
 use crate::spool::Tail;
 use ear::Ear;
 use hatchery_core::outcome::Exit;
@@ -52,7 +52,7 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
         return Ok(());
     }
     let launch = folder.launch()?.ok_or_else(|| io::Error::other("there is nothing to launch"))?;
-    let problem = match claim(folder, &launch.errand) {
+    let problem = match claim(folder, &launch.kind) {
         Ok(talk) => match start(folder, &launch) {
             Ok(held) => return hold(folder, held, talk),
             Err(error) => format!("{} could not be started: {error}", launch.program.display()),
@@ -64,10 +64,10 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
 }
 
 /// What nobody else may have meanwhile: a conversation, if it has one.
-fn claim(folder: &RunFolder, errand: &Errand) -> Result<Option<File>, String> {
-    match errand {
-        Errand::Ward { .. } => Ok(None),
-        Errand::Talk { session, .. } => match wait_for_talk(folder, session) {
+fn claim(folder: &RunFolder, kind: &LaunchKind) -> Result<Option<File>, String> {
+    match kind {
+        LaunchKind::Ward { .. } => Ok(None),
+        LaunchKind::Agent { session, .. } => match lock_session(folder, session) {
             Ok(Some(talk)) => Ok(Some(talk)),
             Ok(None) => Err(format!("another process has the conversation {session}")),
             Err(error) => Err(format!("the conversation {session} could not be locked: {error}")),
@@ -76,7 +76,7 @@ fn claim(folder: &RunFolder, errand: &Errand) -> Result<Option<File>, String> {
 }
 
 /// The conversation, once nobody else has it. The launcher before us lets go of it only after it has said that all is over.
-fn wait_for_talk(folder: &RunFolder, session: &str) -> io::Result<Option<File>> {
+fn lock_session(folder: &RunFolder, session: &str) -> io::Result<Option<File>> {
     let deadline = Instant::now() + TALK_PATIENCE;
     loop {
         match lock_talk(folder, session)? {
@@ -119,12 +119,12 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Held> {
     let append = |path| OpenOptions::new().append(true).create(true).open(path);
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.folder).process_group(0);
-    let heard = match launch.errand {
-        Errand::Talk { .. } => {
+    let heard = match launch.kind {
+        LaunchKind::Agent { .. } => {
             command.stdin(Stdio::piped()).stdout(append(folder.stdout())?).stderr(append(folder.stderr())?);
             None
         }
-        Errand::Ward { .. } => {
+        LaunchKind::Ward { .. } => {
             let (heard, said) = io::pipe()?;
             command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
             Some(heard)
@@ -154,9 +154,9 @@ fn announce(
     folder.write_started(&Started { process, launcher: processes::me(), boot: processes::boot() })?;
     // In this order: whoever begins again needs them.
     blank_keys(folder, launch)?;
-    let time = match launch.errand {
-        Errand::Talk { .. } => None,
-        Errand::Ward { limit_ms, grace_ms } => began
+    let time = match launch.kind {
+        LaunchKind::Agent { .. } => None,
+        LaunchKind::Ward { limit_ms, grace_ms } => began
             .checked_add(Duration::from_millis(limit_ms))
             .map(|deadline| Time { deadline, grace: Duration::from_millis(grace_ms) }),
     };

@@ -263,12 +263,12 @@ impl Server {
 
     async fn get_quest(&self) -> Result<Answer, Trouble> {
         let agent: AgentView = self.client().await?.get(&agent_path(&self.agent.to_string(), "")).await?;
-        let errand = agent.errand.ok_or_else(|| Trouble("you do not work for a quest".into()))?;
-        let quest: QuestDocument = self.client().await?.get(&quest_path(&errand.quest.to_string(), "")).await?;
-        let text = words::quest(&quest, &errand);
+        let assignment = agent.assignment.ok_or_else(|| Trouble("you do not work for a quest".into()))?;
+        let quest: QuestDocument = self.client().await?.get(&quest_path(&assignment.quest.to_string(), "")).await?;
+        let text = words::quest(&quest, &assignment);
         Ok(Answer {
             text,
-            data: json!({ "yourStep": errand.step, "yourRole": errand.role, "quest": quest }),
+            data: json!({ "yourStep": assignment.step, "yourRole": assignment.role, "quest": quest }),
             next: None,
         })
     }

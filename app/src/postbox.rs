@@ -2,7 +2,7 @@
 
 use crate::engine::{Handle, SubmitError};
 use crate::store::StoreError;
-use hatchery_core::agent::{self, Life};
+use hatchery_core::agent::{self, Lifecycle};
 use hatchery_core::mail::LetterState;
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
@@ -166,10 +166,10 @@ fn standing(world: &World, of: Address, id: AgentId) -> Standing {
     if world.mailbox(of).is_some_and(|mailbox| mailbox.first_queued(Some(Address::Agent(id))).is_some()) {
         return Standing::Mail;
     }
-    match world.agent(id).map(|agent| agent.life) {
-        Some(Life::Alive { .. } | Life::Hatching { .. }) => Standing::Waiting,
-        Some(Life::Sleeping | Life::Expired { .. }) => Standing::Finished,
-        Some(Life::Dead { .. }) => Standing::Dead,
+    match world.agent(id).map(|agent| agent.lifecycle) {
+        Some(Lifecycle::Alive { .. } | Lifecycle::Hatching { .. }) => Standing::Waiting,
+        Some(Lifecycle::Sleeping | Lifecycle::Expired { .. }) => Standing::Finished,
+        Some(Lifecycle::Dead { .. }) => Standing::Dead,
         None => Standing::Unknown,
     }
 }
@@ -177,10 +177,10 @@ fn standing(world: &World, of: Address, id: AgentId) -> Standing {
 /// Nobody waits for mail that cannot come.
 fn can_receive(world: &World, of: Address) -> Result<(), Refusal> {
     let Address::Agent(id) = of else { return Ok(()) };
-    match world.agent(id).map(|agent| agent.life) {
-        Some(Life::Alive { .. } | Life::Hatching { .. } | Life::Sleeping) => Ok(()),
-        Some(Life::Expired { .. }) => Err(Refusal::AgentExpired(id)),
-        Some(Life::Dead { .. }) => Err(Refusal::AgentDead(id)),
+    match world.agent(id).map(|agent| agent.lifecycle) {
+        Some(Lifecycle::Alive { .. } | Lifecycle::Hatching { .. } | Lifecycle::Sleeping) => Ok(()),
+        Some(Lifecycle::Expired { .. }) => Err(Refusal::AgentExpired(id)),
+        Some(Lifecycle::Dead { .. }) => Err(Refusal::AgentDead(id)),
         None => Err(Refusal::UnknownAgent(id)),
     }
 }

@@ -2,8 +2,8 @@
 //! from nothing else. `docs/quest-json.md` describes it.
 
 use hatchery_core::quest::{
-    Brief, Charter, Isolation, Next, Note, Quest, QuestState, Requirements, Status, Step, StepId, StepPlan, StepState,
-    WardSpec, Work,
+    Brief, Isolation, NextAction, Note, Quest, QuestSpec, QuestState, Requirements, Status, Step, StepId, StepPlan,
+    StepState, WardSpec, Work,
 };
 use hatchery_core::roles::{Phase, Table};
 use hatchery_core::run::{Run, RunState};
@@ -100,7 +100,7 @@ pub struct StepDocument {
     pub since: Timestamp,
     /// How often an agent was set to work on it.
     pub attempts: u32,
-    pub agents: Vec<HandDocument>,
+    pub agents: Vec<StepAgentDocument>,
     /// What was accomplished, as its last agent said.
     pub summary: Option<String>,
     /// What happened to it, the latest last.
@@ -110,7 +110,7 @@ pub struct StepDocument {
 /// Somebody who works or worked on a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HandDocument {
+pub struct StepAgentDocument {
     pub agent: AgentId,
     pub role: String,
     /// The harness's own name for its conversation.
@@ -119,7 +119,7 @@ pub struct HandDocument {
 
 impl QuestDocument {
     pub fn of(world: &World, id: QuestId) -> Option<Self> {
-        let (quest, charter) = (world.quest(id)?, world.charter(id)?);
+        let (quest, quest_spec) = (world.quest(id)?, world.quest_spec(id)?);
         let mut steps: Vec<(&StepId, &Step)> = quest.steps.iter().map(|(id, step)| (id, step.as_ref())).collect();
         steps.sort_by_key(|(_, step)| (step.phase, step.number));
         let (state, ended) = match quest.state {
@@ -128,22 +128,22 @@ impl QuestDocument {
             QuestState::Complete { at } => (QuestWord::Complete, Some(at)),
             QuestState::Abandoned { at } => (QuestWord::Abandoned, Some(at)),
         };
-        let mut table = charter.table.clone();
+        let mut table = quest_spec.table.clone();
         table.roles.iter_mut().for_each(|role| role.prompt.clear());
         Some(Self {
             schema: SCHEMA,
             id,
             version: quest.version,
-            request: charter.request.clone(),
+            request: quest_spec.request.clone(),
             state,
             created: quest.created,
             changed: quest.changed,
             ended,
-            slots: charter.slots,
-            harness: charter.spec.harness.clone(),
+            slots: quest_spec.slots,
+            harness: quest_spec.spec.harness.clone(),
             ward: quest.ward.clone(),
-            branch: branch(id, charter),
-            approve_plan: charter.approve_plan,
+            branch: branch(id, quest_spec),
+            approve_plan: quest_spec.approve_plan,
             budget: quest.budget,
             spent: quest.spent,
             requirements: quest.requirements.clone(),
@@ -186,10 +186,11 @@ impl StepDocument {
     fn of(world: &World, quest: &Quest, id: &StepId, step: &Step) -> Self {
         let plan = quest.plans.get(id);
         let session = |agent: AgentId| {
-            let talk = world.seat(agent).and_then(|seat| seat.talk.as_ref());
-            talk.map(|talk| talk.session.clone())
+            let harness_session =
+                world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
+            harness_session.map(|harness_session| harness_session.session.clone())
         };
-        let hand = |hand: &hatchery_core::quest::Hand| HandDocument {
+        let hand = |hand: &hatchery_core::quest::StepAgent| StepAgentDocument {
             agent: hand.agent,
             role: hand.role.clone(),
             session: session(hand.agent),
@@ -212,7 +213,7 @@ impl StepDocument {
             question: step.question.or_else(of_run),
             since: step.since,
             attempts: step.attempts,
-            agents: step.hands.iter().map(hand).collect(),
+            agents: step.agents.iter().map(hand).collect(),
             summary: match &step.state {
                 StepState::Complete { summary, .. } => Some(summary.clone()),
                 _ => Some(step.summary.clone()),
@@ -233,8 +234,8 @@ fn status(quest: &Quest, step: &Step) -> Status {
 }
 
 /// The branch that has the work of a quest.
-fn branch(id: QuestId, charter: &Charter) -> Option<String> {
-    match charter.isolation {
+fn branch(id: QuestId, quest_spec: &QuestSpec) -> Option<String> {
+    match quest_spec.isolation {
         Isolation::None => None,
         Isolation::Worktree { .. } => Some(format!("hatchery/{id}")),
     }
@@ -250,17 +251,17 @@ fn phase_name(phase: Phase) -> &'static str {
 }
 
 fn doing(world: &World, step: &Step) -> Option<String> {
-    let next = |next: &Next| match next {
-        Next::Begin { role, brief } => match brief {
+    let next = |next: &NextAction| match next {
+        NextAction::Begin { role, brief } => match brief {
             Brief::Begin => role.clone(),
             Brief::Continue { .. } => format!("{role}, from where the last one left off"),
             Brief::Mend { .. } => format!("{role}, because the ward is red"),
             Brief::Reconcile { .. } => format!("{role}, because of a conflict"),
             Brief::FollowUp { from, .. } => format!("{role}, for the {from}"),
         },
-        Next::Resume { role, .. } => format!("{role} goes on"),
-        Next::Ward => "the ward".into(),
-        Next::Merge => "the merge".into(),
+        NextAction::Resume { role, .. } => format!("{role} goes on"),
+        NextAction::Ward => "the ward".into(),
+        NextAction::Merge => "the merge".into(),
     };
     match &step.state {
         StepState::Pending | StepState::Complete { .. } => None,

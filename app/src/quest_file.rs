@@ -74,7 +74,7 @@ fn quest_of(world: &World, event: &[u8]) -> Option<QuestId> {
     let kind = after(TYPE)?;
     let shows = kind.starts_with("run_") || kind.starts_with("question_") || kind == "turn_ended";
     let agent = after(AGENT).filter(|_| shows)?.parse().ok()?;
-    world.errand(agent).map(|errand| errand.quest)
+    world.assignment(agent).map(|assignment| assignment.quest)
 }
 
 /// A file that cannot be written is a pity for those who read it, and nothing more: it is tried again with the next change.

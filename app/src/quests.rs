@@ -1,4 +1,4 @@
-//! How a quest begins: what somebody wishes, the project's settings and the project's files become its charter.
+//! How a quest begins: what somebody options, the project's settings and the project's files become its quest_spec.
 
 use crate::config::{self, Isolated};
 use crate::harness::{find_program, place_of};
@@ -8,14 +8,14 @@ use crate::report::{Code, Context as _, Report};
 use crate::ward::{self, Guess};
 use crate::worktree::{Repository, Why};
 use hatchery_core::QuestId;
-use hatchery_core::quest::{Charter, Isolation, Start, Status, StepPlan, WardSpec};
+use hatchery_core::quest::{Isolation, QuestSpec, Start, Status, StepPlan, WardSpec};
 use hatchery_core::roles::Phase;
 use hatchery_core::run::RunSpec;
 use std::path::Path;
 
 /// How a quest differs from what is usual here.
 #[derive(Debug)]
-pub struct Wish {
+pub struct QuestOptions {
     pub request: String,
     pub slots: Option<u32>,
     /// Guessed when there is none; empty for no ward.
@@ -43,16 +43,16 @@ pub fn playable(project: &Project, harness: &str, program: &Path) -> Result<(), 
 }
 
 /// Looks at the project's files, so it may take a moment.
-pub fn charter(
+pub fn quest_spec(
     project: &Project,
     usual: &config::Quests,
     id: QuestId,
-    wish: Wish,
+    wish: QuestOptions,
     spec: RunSpec,
     program: &Path,
-) -> Result<Charter, Report> {
+) -> Result<QuestSpec, Report> {
     playable(project, &spec.harness, program)?;
-    let Wish { request, slots, ward, ward_limit_ms, isolation, approve_plan } = wish;
+    let QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan } = wish;
     let limit_ms = ward_limit_ms.unwrap_or(usual.ward_limit_ms);
     let named = |command: String| WardSpec { command, limit_ms, guessed_from: None };
     let ward = match ward.or_else(|| usual.ward.clone()) {
@@ -61,7 +61,7 @@ pub fn charter(
         None => ward::guess(project.root())
             .map(|Guess { command, because }| WardSpec { guessed_from: Some(because), ..named(command) }),
     };
-    Ok(Charter {
+    Ok(QuestSpec {
         request,
         slots: slots.unwrap_or(usual.slots),
         spec,
@@ -75,14 +75,14 @@ pub fn charter(
 /// A quest that was exported, as it begins here.
 #[derive(Debug)]
 pub struct Imported {
-    pub charter: Charter,
+    pub quest_spec: QuestSpec,
     /// How far it had come.
     pub start: Start,
     /// What is not as it was there.
     pub warning: Option<String>,
 }
 
-/// The charter of a quest that was exported, and how far it had come. Asks git, so it may take a moment.
+/// The quest_spec of a quest that was exported, and how far it had come. Asks git, so it may take a moment.
 pub fn imported(
     project: &Project,
     usual: &config::Quests,
@@ -109,7 +109,7 @@ pub fn imported(
         })?;
         role.prompt.clone_from(&known.prompt);
     }
-    let charter = Charter {
+    let quest_spec = QuestSpec {
         request: document.request,
         slots: document.slots,
         spec,
@@ -135,7 +135,7 @@ pub fn imported(
     });
     let start =
         Start { hold: true, requirements: document.requirements.filter(|_| wanted), steps: steps.collect(), complete };
-    Ok(Imported { charter, start, warning })
+    Ok(Imported { quest_spec, start, warning })
 }
 
 /// What steps have done is on the quest's branch. Where that is missing, those that are complete have left nothing.

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::project::{self, LOOKER_PAUSE, Project, flock};
 use base64::Engine as _;
 use hatchery_core::outcome::Exit;
-use hatchery_core::run::{Fence, Process};
+use hatchery_core::run::{AttemptId, Process};
 use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -37,10 +37,10 @@ pub const MARK: &str = "HATCHERY_ATTEMPT";
 const RUN_TOKEN: &str = "run";
 
 /// The attempt that a token says it is of. Whether that is true is in the attempt's folder.
-pub fn token_of(token: &str) -> Option<Fence> {
+pub fn token_of(token: &str) -> Option<AttemptId> {
     let mut parts = token.strip_prefix(RUN_TOKEN)?.strip_prefix('.')?.split('.');
     let mut next = || parts.next();
-    Some(Fence { agent: next()?.parse().ok()?, run: next()?.parse().ok()?, attempt: next()?.parse().ok()? })
+    Some(AttemptId { agent: next()?.parse().ok()?, run: next()?.parse().ok()?, attempt: next()?.parse().ok()? })
 }
 
 /// Carried by the launcher of an attempt, which must not be taken for what it holds.
@@ -55,7 +55,7 @@ pub struct RunFolder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     #[serde(flatten)]
-    pub errand: Errand,
+    pub kind: LaunchKind,
     pub program: PathBuf,
     pub args: Vec<String>,
     /// All of it: nothing is inherited.
@@ -66,10 +66,10 @@ pub struct Launch {
 /// What it is started for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Errand {
+pub enum LaunchKind {
     /// An agent, which is spoken to and answers line by line.
-    Talk {
-        of: Fence,
+    Agent {
+        of: AttemptId,
         /// The conversation inside the harness. No two processes may have the same.
         session: String,
         /// The one that it begins as a copy of.
@@ -128,8 +128,8 @@ impl Ended {
 }
 
 impl RunFolder {
-    pub fn of(project: &Project, fence: Fence) -> Self {
-        let Fence { agent, run, attempt } = fence;
+    pub fn of(project: &Project, of: AttemptId) -> Self {
+        let AttemptId { agent, run, attempt } = of;
         Self { path: runs(project).join(agent.to_string()).join(format!("{run}-{attempt}")) }
     }
 
@@ -180,11 +180,11 @@ impl RunFolder {
     }
 
     /// The secret of this attempt, made when it is first asked for.
-    pub fn make_token(&self, of: Fence) -> io::Result<()> {
+    pub fn make_token(&self, of: AttemptId) -> io::Result<()> {
         match self.token()? {
             Some(_) => Ok(()),
             None => {
-                let Fence { agent, run, attempt } = of;
+                let AttemptId { agent, run, attempt } = of;
                 let secret = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(clock::random::<32>());
                 let token = format!("{RUN_TOKEN}.{agent}.{run}.{attempt}.{secret}");
                 project::write_for_now(&self.path.join("token"), token.as_bytes(), 0o600)
@@ -323,7 +323,7 @@ pub fn held(project: &Project) -> io::Result<usize> {
 }
 
 /// The folders of all attempts of this project.
-pub fn all(project: &Project) -> io::Result<Vec<(Fence, RunFolder)>> {
+pub fn all(project: &Project) -> io::Result<Vec<(AttemptId, RunFolder)>> {
     let mut all = Vec::new();
     for agent in entries(&runs(project))? {
         all.extend(entries(&agent)?.into_iter().filter_map(|path| Some((fence_of(&path)?, RunFolder::at(path)))));
@@ -332,10 +332,10 @@ pub fn all(project: &Project) -> io::Result<Vec<(Fence, RunFolder)>> {
 }
 
 /// The attempt that a folder is called after.
-fn fence_of(path: &Path) -> Option<Fence> {
+fn fence_of(path: &Path) -> Option<AttemptId> {
     let agent = path.parent()?.file_name()?.to_str()?.parse().ok()?;
     let (run, attempt) = path.file_name()?.to_str()?.split_once('-')?;
-    Some(Fence { agent, run: run.parse().ok()?, attempt: attempt.parse().ok()? })
+    Some(AttemptId { agent, run: run.parse().ok()?, attempt: attempt.parse().ok()? })
 }
 
 /// The folders in a folder; none when there is no such folder.

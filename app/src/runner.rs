@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::transcripts::Transcripts;
 use crate::worktree::Repository;
 use chores::Chores;
-use hatchery_core::run::{Fence, Wanted};
+use hatchery_core::run::{AttemptId, DesiredRun};
 use hatchery_core::{AgentId, Command, Plan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is needed to run agents.
 #[derive(Debug)]
-pub struct Workshop {
+pub struct RunnerContext {
     pub handle: Handle,
     pub project: Project,
     /// This program.
@@ -51,7 +51,7 @@ pub struct Workshop {
     repository: OnceLock<Repository>,
 }
 
-impl Workshop {
+impl RunnerContext {
     /// `program` is what launchers, tools and scripted agents are started from.
     pub fn new(project: &Project, runs: &config::Runs, handle: Handle, program: &Path) -> Result<Self, Report> {
         let program = program.to_owned();
@@ -84,7 +84,7 @@ impl Workshop {
 }
 
 /// Runs until the engine stops.
-pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
+pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>) {
     let watch = match Watch::start() {
         Ok(watch) => Some(watch),
         Err(error) => {
@@ -92,13 +92,12 @@ pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
             None
         }
     };
-    let mut chores = Chores::new(Arc::clone(&workshop), watch.clone());
-    let mut floor =
-        Floor { workshop: Arc::clone(&workshop), watch, supervised: BTreeMap::new(), tasks: JoinSet::new() };
-    let mut broom = std::pin::pin!(broom::sweep(Arc::clone(&workshop)));
+    let mut chores = Chores::new(Arc::clone(&context), watch.clone());
+    let mut floor = Floor { context: Arc::clone(&context), watch, supervised: BTreeMap::new(), tasks: JoinSet::new() };
+    let mut broom = std::pin::pin!(broom::sweep(Arc::clone(&context)));
     loop {
         let wanted = plan.borrow_and_update().clone();
-        let again = close_sessions(&workshop.handle, &wanted).await;
+        let again = close_sessions(&context.handle, &wanted).await;
         floor.arrange(&wanted);
         chores.arrange(&wanted);
         // A quest that is abandoned while nobody works for it changes nothing in the plan.
@@ -121,22 +120,22 @@ pub async fn run(workshop: Arc<Workshop>, mut plan: channel::Receiver<Plan>) {
 
 /// Who supervises which attempt.
 struct Floor {
-    workshop: Arc<Workshop>,
+    context: Arc<RunnerContext>,
     watch: Option<Watch>,
     supervised: BTreeMap<AgentId, Supervised>,
-    tasks: JoinSet<Fence>,
+    tasks: JoinSet<AttemptId>,
 }
 
 struct Supervised {
-    of: Fence,
-    wanted: channel::Sender<Wanted>,
+    of: AttemptId,
+    wanted: channel::Sender<DesiredRun>,
 }
 
 impl Floor {
     /// Sees to it that every wanted attempt has a supervisor that knows what is wanted.
     fn arrange(&mut self, plan: &Plan) {
-        for (agent, wanted) in plan.runs.iter().filter(|(_, wanted)| wanted.host == self.workshop.host) {
-            let of = Fence { agent: *agent, run: wanted.run, attempt: wanted.attempt };
+        for (agent, wanted) in plan.runs.iter().filter(|(_, wanted)| wanted.host == self.context.host) {
+            let of = AttemptId { agent: *agent, run: wanted.run, attempt: wanted.attempt };
             match self.supervised.get(agent) {
                 Some(known) if known.of == of => {
                     known.wanted.send_if_modified(|shown| {
@@ -149,7 +148,7 @@ impl Floor {
                 Some(_) => {}
                 None => {
                     let (sender, receiver) = channel::channel(wanted.clone());
-                    let work = supervisor::supervise(Arc::clone(&self.workshop), self.watch.clone(), of, receiver);
+                    let work = supervisor::supervise(Arc::clone(&self.context), self.watch.clone(), of, receiver);
                     self.tasks.spawn(async move {
                         work.await;
                         of
@@ -160,7 +159,7 @@ impl Floor {
         }
     }
 
-    fn left(&mut self, ended: Result<Fence, tokio::task::JoinError>) {
+    fn left(&mut self, ended: Result<AttemptId, tokio::task::JoinError>) {
         match ended {
             Ok(of) => {
                 self.supervised.remove(&of.agent);

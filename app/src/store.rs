@@ -1,5 +1,5 @@
 //! The store keeps rows and knows nothing of their meaning. Two back ends, [`sqlite`] and [`postgres`], behave alike: one
-//! conformance suite and one differential test run over both. They are the only rooms with SQL.
+//! conformance suite and one differential test range over both. They are the only rooms with SQL.
 //!
 //! The calls block. The engine has a thread of its own for them; everybody else uses [`crate::engine::Handle`].
 
@@ -38,17 +38,17 @@ pub struct Batch<'a> {
 
 /// Consecutive events that are all messages of one agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct IdRange {
     pub first: EventId,
     pub last: EventId,
 }
 
 /// Where the messages of each agent are, for the events after one place up to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Runs {
+pub struct MessageRanges {
     pub after: EventId,
     pub upto: EventId,
-    pub of: Vec<(AgentId, Vec<Run>)>,
+    pub of: Vec<(AgentId, Vec<IdRange>)>,
 }
 
 /// A folded world, encoded. A cache: the log can always make it again.
@@ -85,20 +85,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The kept snapshots, the newest first.
     fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError>;
 
-    /// Keeps a snapshot, drops all but the newest [`SNAPSHOTS_KEPT`], and adds runs to the index unless somebody else did.
+    /// Keeps a snapshot, drops all but the newest [`SNAPSHOTS_KEPT`], and adds ranges to the index unless somebody else did.
     /// Gives how far the index goes now.
-    fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError>;
+    fn checkpoint(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<EventId, StoreError>;
 
-    /// How far the index of runs goes.
+    /// How far the index of ranges goes.
     fn indexed(&self) -> Result<EventId, StoreError>;
 
-    /// Shows all messages of the parts of a history, by one statement: those that the index knows, and the `recent` runs,
+    /// Shows all messages of the parts of a history, by one statement: those that the index knows, and the `recent` ranges,
     /// which the caller knows. Not in order, and perhaps twice where both know it.
-    fn read_parts(&self, parts: &[Range], recent: &[Run], visit: Visit<'_>) -> Result<(), StoreError>;
+    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: Visit<'_>) -> Result<(), StoreError>;
 
     /// Puts a snapshot and an index, both from the first event on, in the place of all that was derived from the log before:
     /// all at once, or nothing. False when the index has gone further meanwhile; then nothing is changed.
-    fn rebuild(&self, snapshot: &Snapshot, runs: &Runs) -> Result<bool, StoreError>;
+    fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError>;
 
     /// Looks for damage below the log: broken pages, a broken schema. Gives what it found, in words.
     fn check(&self) -> Result<Vec<String>, StoreError>;

@@ -13,7 +13,7 @@ use crate::harness::clean;
 use crate::launcher;
 use crate::processes::{self, Pulse};
 use crate::project::Project;
-use crate::run_folder::{self, Cut, Ended, Errand, Launch, MARK, RunFolder};
+use crate::run_folder::{self, Cut, Ended, Launch, LaunchKind, MARK, RunFolder};
 use crate::runner::watch::{Watch, Watched};
 use crate::worktree::{NameError, Place};
 use hatchery_core::QuestId;
@@ -267,7 +267,7 @@ impl Ward {
         let mut env = order.env.clone();
         env.insert(MARK.into(), self.folder.mark());
         Launch {
-            errand: Errand::Ward { limit_ms: millis(order.limit), grace_ms: millis(GRACE) },
+            kind: LaunchKind::Ward { limit_ms: millis(order.limit), grace_ms: millis(GRACE) },
             program: PathBuf::from("/bin/sh"),
             args: vec!["-c".to_owned(), order.command.clone()],
             env,

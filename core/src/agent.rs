@@ -25,7 +25,7 @@ pub struct Agent {
     pub name: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
-    pub life: Life,
+    pub lifecycle: Lifecycle,
     /// The event by which it was made: all its own messages come after it, and all that it inherits comes before.
     pub born: EventId,
     pub created: Timestamp,
@@ -87,7 +87,7 @@ impl Birth {
 
 /// What an agent can be. Nothing is deleted: an end is a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Life {
+pub enum Lifecycle {
     /// Made, but has not spoken yet.
     Hatching { until: Timestamp, session: Option<SessionId> },
     /// Takes part, perhaps in a session.
@@ -103,22 +103,22 @@ pub enum Life {
 impl Agent {
     /// The session that it is awake in.
     pub fn session(&self) -> Option<SessionId> {
-        match self.life {
-            Life::Hatching { session, .. } | Life::Alive { session } => session,
-            Life::Sleeping | Life::Expired { .. } | Life::Dead { .. } => None,
+        match self.lifecycle {
+            Lifecycle::Hatching { session, .. } | Lifecycle::Alive { session } => session,
+            Lifecycle::Sleeping | Lifecycle::Expired { .. } | Lifecycle::Dead { .. } => None,
         }
     }
 
     /// False when nothing can happen to it any more.
     pub fn is_living(&self) -> bool {
-        match self.life {
-            Life::Hatching { .. } | Life::Alive { .. } | Life::Sleeping => true,
-            Life::Expired { .. } | Life::Dead { .. } => false,
+        match self.lifecycle {
+            Lifecycle::Hatching { .. } | Lifecycle::Alive { .. } | Lifecycle::Sleeping => true,
+            Lifecycle::Expired { .. } | Lifecycle::Dead { .. } => false,
         }
     }
 }
 
-impl Life {
+impl Lifecycle {
     /// The word for it, the same everywhere.
     pub fn word(self) -> &'static str {
         match self {
@@ -134,10 +134,10 @@ impl Life {
 /// An agent that something can still happen to.
 pub(crate) fn living(world: &World, id: AgentId) -> Result<&Agent, Refusal> {
     let agent = world.agent(id).ok_or(Refusal::UnknownAgent(id))?;
-    match agent.life {
-        Life::Dead { .. } => Err(Refusal::AgentDead(id)),
-        Life::Expired { .. } => Err(Refusal::AgentExpired(id)),
-        Life::Hatching { .. } | Life::Alive { .. } | Life::Sleeping => Ok(agent),
+    match agent.lifecycle {
+        Lifecycle::Dead { .. } => Err(Refusal::AgentDead(id)),
+        Lifecycle::Expired { .. } => Err(Refusal::AgentExpired(id)),
+        Lifecycle::Hatching { .. } | Lifecycle::Alive { .. } | Lifecycle::Sleeping => Ok(agent),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Questions to the human: one queue, first come first served. A question is known by the event that asked it. It is open until it
 //! is answered, or until nobody needs the answer any more.
 
-use crate::budget::Whose;
-use crate::run::{self, Fence, StopWhy};
+use crate::budget::BudgetScope;
+use crate::run::{self, AttemptId, StopWhy};
 use crate::{AgentId, Event, EventId, MessageKind, QuestId, Refusal, Timestamp, World};
 use crate::{budget, quest};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct Question {
 #[serde(rename_all = "snake_case")]
 pub enum About {
     /// A process has been silent for too long. `wait` gives it the same time again, `stop` ends it, anything else is said to it.
-    Silence(Fence),
+    Silence(AttemptId),
     /// A budget is used up. An amount is the new ceiling; `stop` ends the run, or lets the quest rest that it works for.
     Budget {
         /// Nobody when it is the budget of a day.
@@ -58,7 +58,7 @@ pub enum StepTrouble {
 }
 
 /// The question that a silent process leads to.
-pub(crate) fn of_silence(of: Fence, silent_ms: u64) -> Event {
+pub(crate) fn of_silence(of: AttemptId, silent_ms: u64) -> Event {
     let text = format!(
         "Nothing was heard of it for {} s. Answer `wait`, `stop`, or something to say to it.",
         silent_ms / 1_000
@@ -82,13 +82,13 @@ pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timest
         (About::Silence(_), _) => crate::history::add(world, agent, MessageKind::User, answer)?,
         (About::Budget { .. } | About::QuestBudget { .. }, "stop") => budget::give_no_more(world, agent, asked.about)?,
         (About::Budget { of }, amount) => {
-            let whose = of.map_or(Whose::Day, Whose::Agent);
+            let whose = of.map_or(BudgetScope::Day, BudgetScope::Agent);
             let limit = budget::amount(amount).ok_or_else(bad)?;
             budget::raise(world, agent, whose, limit, now)?.ok_or_else(bad)?
         }
         (About::QuestBudget { quest }, amount) => {
             let limit = budget::amount(amount).ok_or_else(bad)?;
-            budget::raise(world, agent, Whose::Quest(quest), limit, now)?.ok_or_else(bad)?
+            budget::raise(world, agent, BudgetScope::Quest(quest), limit, now)?.ok_or_else(bad)?
         }
         (About::Step { quest, trouble }, _) => {
             quest::answered(world, quest, agent, trouble, answer).map_err(|refusal| refusal.unwrap_or_else(bad))?

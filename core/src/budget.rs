@@ -3,7 +3,7 @@
 
 use crate::ask::{About, Question};
 use crate::outcome::Cause;
-use crate::quest::{Next, Quest, QuestState};
+use crate::quest::{NextAction, Quest, QuestState};
 use crate::run::{self, Run, RunState, StopWhy};
 use crate::usage::{Money, Usage};
 use crate::{AgentId, Event, QuestId, Refusal, Stream, Timestamp, World, quest};
@@ -19,16 +19,16 @@ pub fn day(at: Timestamp) -> i64 {
 /// A budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Over {
-    pub of: Whose,
+    pub of: BudgetScope,
     pub spent: Money,
     pub limit: Money,
     /// When it is by itself no longer used up.
     pub until: Option<Timestamp>,
 }
 
-/// Whose a budget is.
+/// BudgetScope a budget is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum BudgetScope {
     Agent(AgentId),
     Quest(QuestId),
     Day,
@@ -37,22 +37,22 @@ pub enum Whose {
 /// Whether an agent may not begin anything, now that it has used `more` than the world knows.
 pub fn over(world: &World, agent: AgentId, more: Usage, now: Timestamp) -> Option<Over> {
     let more = more.cost.nanodollars;
-    let used_up = |of: Whose, limit: Option<Money>, spent: Money, until| {
+    let used_up = |of: BudgetScope, limit: Option<Money>, spent: Money, until| {
         let limit = limit?;
         let spent = Money { nanodollars: spent.nanodollars.saturating_add(more) };
         (spent >= limit).then_some(Over { of, spent, limit, until })
     };
-    let own = world.seat(agent).map_or(Money::default(), |seat| seat.spent.cost);
+    let own = world.conversation(agent).map_or(Money::default(), |conversation| conversation.spent.cost);
     let today = world.spent_on(day(now)).cost;
     let tomorrow = Timestamp((day(now) + 1) * DAY_MS);
     let of_quest = || {
-        let id = world.errand(agent)?.quest;
+        let id = world.assignment(agent)?.quest;
         let quest = world.quest(id).filter(|quest| !quest.is_over())?;
-        used_up(Whose::Quest(id), quest.budget, quest.spent.cost, None)
+        used_up(BudgetScope::Quest(id), quest.budget, quest.spent.cost, None)
     };
-    used_up(Whose::Agent(agent), world.budget(Some(agent)), own, None)
+    used_up(BudgetScope::Agent(agent), world.budget(Some(agent)), own, None)
         .or_else(of_quest)
-        .or_else(|| used_up(Whose::Day, world.budget(None), today, Some(tomorrow)))
+        .or_else(|| used_up(BudgetScope::Day, world.budget(None), today, Some(tomorrow)))
 }
 
 /// Sets a ceiling, or takes it away. Runs that waited for it go on.
@@ -78,20 +78,20 @@ pub(crate) fn set(
 pub(crate) fn raise(
     world: &World,
     agent: AgentId,
-    whose: Whose,
+    whose: BudgetScope,
     limit: Money,
     now: Timestamp,
 ) -> Result<Option<Vec<Event>>, Refusal> {
     let asks = world.run(agent).filter(|run| run.is_broke());
     let (spent, mut events) = match whose {
         // Nobody's ceiling any more.
-        Whose::Quest(id) if world.quest(id).is_none_or(Quest::is_over) => (Money::default(), Vec::new()),
-        Whose::Agent(of) => {
-            let spent = world.seat(of).map_or(Money::default(), |seat| seat.spent.cost);
+        BudgetScope::Quest(id) if world.quest(id).is_none_or(Quest::is_over) => (Money::default(), Vec::new()),
+        BudgetScope::Agent(of) => {
+            let spent = world.conversation(of).map_or(Money::default(), |conversation| conversation.spent.cost);
             (spent, set(world, Some(of), Some(limit), now)?)
         }
-        Whose::Day => (world.spent_on(day(now)).cost, set(world, None, Some(limit), now)?),
-        Whose::Quest(id) => {
+        BudgetScope::Day => (world.spent_on(day(now)).cost, set(world, None, Some(limit), now)?),
+        BudgetScope::Quest(id) => {
             let spent = world.quest(id).map_or(Money::default(), |quest| quest.spent.cost);
             (spent, quest::set_budget(world, id, Some(limit))?)
         }
@@ -108,7 +108,7 @@ pub(crate) fn raise(
 }
 
 fn queues(event: &Event, agent: AgentId) -> bool {
-    matches!(event, Event::StepQueued { next: Next::Resume { agent: queued, .. }, .. } if *queued == agent)
+    matches!(event, Event::StepQueued { next: NextAction::Resume { agent: queued, .. }, .. } if *queued == agent)
 }
 
 /// A parked run goes on. One that works for a quest waits for a slot of it, and does so once.
@@ -119,8 +119,12 @@ fn goes_on(world: &World, agent: AgentId, run: &Run) -> Option<Event> {
 
 /// A run that is about to begin something it cannot afford, with the question that it leads to, unless that is asked already.
 pub(crate) fn park(world: &World, agent: AgentId, run: &Run, over: Over) -> Vec<Event> {
-    let parked =
-        Event::RunParked { of: run.fence(agent), cause: Cause::OverBudget, until: over.until, detail: over.words() };
+    let parked = Event::RunParked {
+        of: run.attempt_id(agent),
+        cause: Cause::OverBudget,
+        until: over.until,
+        detail: over.words(),
+    };
     let asked = (!is_asked(world, agent, over.about())).then(|| over.question(agent));
     [parked].into_iter().chain(asked).collect()
 }
@@ -128,7 +132,7 @@ pub(crate) fn park(world: &World, agent: AgentId, run: &Run, over: Over) -> Vec<
 /// Whoever asked for money on behalf of a quest does not need it any more: the next one that waits for it asks.
 pub(crate) fn ask_instead(world: &World, asked: &Question, now: Timestamp) -> Option<Event> {
     let (About::QuestBudget { .. } | About::Budget { of: None }) = asked.about else { return None };
-    let quest = world.quest(world.errand(asked.agent)?.quest).filter(|quest| quest.state == QuestState::Open)?;
+    let quest = world.quest(world.assignment(asked.agent)?.quest).filter(|quest| quest.state == QuestState::Open)?;
     let silent = |agent: &AgentId| world.run(*agent).is_some_and(|run| run.is_broke() && run.question.is_none());
     let agent = quest.steps.values().filter_map(|step| step.agent()).find(silent)?;
     let over = over(world, agent, Usage::default(), now)?;
@@ -138,9 +142,9 @@ pub(crate) fn ask_instead(world: &World, asked: &Question, now: Timestamp) -> Op
 /// Whether somebody of the same quest waits for an answer to the same question: a person is asked once, however many wait.
 fn is_asked(world: &World, agent: AgentId, about: About) -> bool {
     let works = |agent: AgentId| world.run(agent).is_some_and(|run| run.spec.signals);
-    let Some(errand) = world.errand(agent).filter(|_| works(agent)) else { return false };
+    let Some(assignment) = world.assignment(agent).filter(|_| works(agent)) else { return false };
     world.questions().any(|(id, question)| {
-        let of_quest = world.errand(question.agent).is_some_and(|other| other.quest == errand.quest);
+        let of_quest = world.assignment(question.agent).is_some_and(|other| other.quest == assignment.quest);
         // One that nobody needs an answer to any more is about to be withdrawn.
         let waits = world.run(question.agent).is_some_and(|run| run.question == Some(id));
         question.about == about && question.agent != agent && of_quest && waits && works(question.agent)
@@ -150,18 +154,18 @@ fn is_asked(world: &World, agent: AgentId, about: About) -> bool {
 impl Over {
     fn words(&self) -> String {
         let whose = match self.of {
-            Whose::Agent(_) => "Its budget",
-            Whose::Quest(_) => "The budget of its quest",
-            Whose::Day => "Today's budget",
+            BudgetScope::Agent(_) => "Its budget",
+            BudgetScope::Quest(_) => "The budget of its quest",
+            BudgetScope::Day => "Today's budget",
         };
         format!("{whose} of {} is used up: {} so far.", self.limit, self.spent)
     }
 
     fn about(&self) -> About {
         match self.of {
-            Whose::Agent(agent) => About::Budget { of: Some(agent) },
-            Whose::Quest(quest) => About::QuestBudget { quest },
-            Whose::Day => About::Budget { of: None },
+            BudgetScope::Agent(agent) => About::Budget { of: Some(agent) },
+            BudgetScope::Quest(quest) => About::QuestBudget { quest },
+            BudgetScope::Day => About::Budget { of: None },
         }
     }
 
@@ -176,7 +180,10 @@ impl Over {
 pub(crate) fn give_no_more(world: &World, agent: AgentId, about: About) -> Result<Vec<Event>, Refusal> {
     // A person may talk with an agent of a quest besides; that is nothing to the quest.
     let works = world.run(agent).is_some_and(|run| run.spec.signals);
-    let quest = world.errand(agent).map(|errand| errand.quest).filter(|id| works && quest::going(world, *id).is_ok());
+    let quest = world
+        .assignment(agent)
+        .map(|assignment| assignment.quest)
+        .filter(|id| works && quest::going(world, *id).is_ok());
     match (quest, about) {
         (Some(id), About::Budget { of: None } | About::QuestBudget { .. }) => match quest::pause(world, id) {
             Err(Refusal::QuestPaused(_)) => Ok(Vec::new()),

@@ -6,8 +6,8 @@ use crate::history::{Imported, MessageKind, RewindTo};
 use crate::mail::Address;
 use crate::outcome::Exit;
 use crate::output::Output;
-use crate::quest::{Charter, Merge, Requirements, Signal, Start, StepId, StepPlan, Verdict};
-use crate::run::{Fence, ForeignTalk, Process, RunSpec};
+use crate::quest::{Merge, QuestSpec, Requirements, Signal, Start, StepId, StepPlan, Verdict};
+use crate::run::{AttemptId, ForeignSession, Process, RunSpec};
 use crate::session::EndReason;
 use crate::usage::Money;
 use crate::{AgentId, EventId, QuestId, SessionId, Stream};
@@ -82,9 +82,9 @@ pub enum Command {
         mail: Option<EventId>,
     },
     /// Gives an agent a conversation that was begun elsewhere: its runs go on with it.
-    AdoptTalk {
+    AdoptHarnessSession {
         agent: AgentId,
-        talk: ForeignTalk,
+        harness_session: ForeignSession,
         /// What to call the agent.
         name: Option<String>,
     },
@@ -101,7 +101,7 @@ pub enum Command {
     },
     /// The shell has a process for an attempt.
     ReportSpawn {
-        of: Fence,
+        of: AttemptId,
         process: Process,
         session: String,
         /// The conversation that this one begins as a copy of.
@@ -109,21 +109,21 @@ pub enum Command {
     },
     /// What a process wrote, from one byte to another.
     TakeOutput {
-        of: Fence,
+        of: AttemptId,
         from: u64,
         upto: u64,
         outputs: Vec<Output>,
     },
     /// Something that an agent asked of us by a tool, or why it makes no sense.
     TakeCall {
-        of: Fence,
+        of: AttemptId,
         /// The place of the call among those of the attempt: 1, 2, 3, …
         number: u64,
         ask: Result<Box<Command>, Refused>,
     },
     /// A process is gone, or could not be started.
     ReportExit {
-        of: Fence,
+        of: AttemptId,
         exit: Exit,
         /// What else is known about it, for people.
         evidence: Option<String>,
@@ -149,7 +149,7 @@ pub enum Command {
     /// Begins a quest.
     CreateQuest {
         quest: QuestId,
-        charter: Box<Charter>,
+        quest_spec: Box<QuestSpec>,
         budget: Option<Money>,
         start: Start,
     },
@@ -250,7 +250,7 @@ impl Command {
                 [mailbox(to), sender].concat()
             }
             Self::ReadMail { to, .. } => mailbox(to),
-            Self::AdoptTalk { agent, .. } => vec![Stream::Registry, Stream::Agent(*agent)],
+            Self::AdoptHarnessSession { agent, .. } => vec![Stream::Registry, Stream::Agent(*agent)],
             Self::StartRun { agent, .. }
             | Self::Say { agent, .. }
             | Self::InterruptRun { agent }

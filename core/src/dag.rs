@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Why a graph cannot be worked off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Tangle {
+pub enum GraphError {
     #[error("`{0}` is there twice")]
     Twice(String),
     #[error("`{of}` depends on `{on}`, which does not exist")]
@@ -15,21 +15,21 @@ pub enum Tangle {
 
 /// Checks that every name is there once, that every dependency exists, and that none leads back to itself. A cycle is given as the
 /// path through it, its first name repeated at the end.
-pub fn check<'a>(nodes: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Result<(), Tangle> {
+pub fn check<'a>(nodes: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Result<(), GraphError> {
     let mut graph: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, needs) in nodes {
         if graph.insert(name, needs).is_some() {
-            return Err(Tangle::Twice(name.to_owned()));
+            return Err(GraphError::Twice(name.to_owned()));
         }
     }
     for (name, needs) in &graph {
         if let Some(on) = needs.iter().find(|on| !graph.contains_key(*on)) {
-            return Err(Tangle::Missing { of: (*name).to_owned(), on: (*on).to_owned() });
+            return Err(GraphError::Missing { of: (*name).to_owned(), on: (*on).to_owned() });
         }
     }
     let mut seen = BTreeMap::new();
     match graph.keys().find_map(|name| cycle_from(name, &graph, &mut seen)) {
-        Some(path) => Err(Tangle::Cycle(path)),
+        Some(path) => Err(GraphError::Cycle(path)),
         None => Ok(()),
     }
 }
@@ -78,7 +78,7 @@ fn cycle_from<'a>(
 mod tests {
     use super::*;
 
-    fn checked(graph: &[(&str, &[&str])]) -> Result<(), Tangle> {
+    fn checked(graph: &[(&str, &[&str])]) -> Result<(), GraphError> {
         check(graph.iter().map(|(name, needs)| (*name, needs.to_vec())))
     }
 
@@ -90,11 +90,11 @@ mod tests {
 
     #[test]
     fn what_cannot_is_refused_with_the_reason() {
-        assert_eq!(checked(&[("a", &[]), ("a", &[])]), Err(Tangle::Twice("a".into())));
-        assert_eq!(checked(&[("a", &["b"])]), Err(Tangle::Missing { of: "a".into(), on: "b".into() }));
-        assert_eq!(checked(&[("a", &["a"])]), Err(Tangle::Cycle(vec!["a".into(), "a".into()])));
+        assert_eq!(checked(&[("a", &[]), ("a", &[])]), Err(GraphError::Twice("a".into())));
+        assert_eq!(checked(&[("a", &["b"])]), Err(GraphError::Missing { of: "a".into(), on: "b".into() }));
+        assert_eq!(checked(&[("a", &["a"])]), Err(GraphError::Cycle(vec!["a".into(), "a".into()])));
         let cycle = checked(&[("x", &["b"]), ("a", &["c"]), ("b", &["a"]), ("c", &["b"])]);
-        assert_eq!(cycle, Err(Tangle::Cycle(["a", "c", "b", "a"].map(str::to_owned).into())));
+        assert_eq!(cycle, Err(GraphError::Cycle(["a", "c", "b", "a"].map(str::to_owned).into())));
         assert_eq!(cycle.unwrap_err().to_string(), "these depend on each other: a → c → b → a");
     }
 

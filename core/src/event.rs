@@ -10,8 +10,8 @@ use crate::history::{MessageKind, SourceId};
 use crate::mail::Address;
 use crate::outcome::{Cause, Exit};
 use crate::output::{Output, TurnEnd};
-use crate::quest::{Charter, Course, Merge, Next, Requirements, Signal, StepId, StepPlan, Verdict};
-use crate::run::{Fence, ForeignTalk, Process, RunSpec, StopWhy};
+use crate::quest::{Merge, NextAction, QuestSpec, Requirements, Signal, StepId, StepPlan, StepProgress, Verdict};
+use crate::run::{AttemptId, ForeignSession, Process, RunSpec, StopWhy};
 use crate::session::EndReason;
 use crate::usage::{Money, Usage};
 use crate::{AgentId, QuestId, Refusal, SessionId, Timestamp};
@@ -160,10 +160,10 @@ pub enum Event {
         mail: EventId,
     },
     /// It goes on with a conversation that was begun elsewhere.
-    TalkAdopted {
+    HarnessSessionAdopted {
         agent: AgentId,
         #[serde(flatten)]
-        talk: ForeignTalk,
+        harness_session: ForeignSession,
     },
     /// A process is wanted that plays the agent.
     RunRequested {
@@ -174,7 +174,7 @@ pub enum Event {
     /// There is one.
     RunSpawned {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         process: Process,
         /// The harness's own name for the conversation that it shall have.
         session: String,
@@ -185,31 +185,31 @@ pub enum Event {
     /// It has shown that our tools answer it.
     RunStarted {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         session: String,
     },
     /// A process has heard what was to be said to it.
     MessageHeard {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         message: EventId,
     },
     /// Something that a process said and that is no part of its agent's history.
     OutputNoted {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         output: Output,
     },
     /// What a process wrote is taken in up to this byte.
     OutputTaken {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         upto: u64,
     },
     /// Something that an agent asked of us by a tool was taken in; what it led to follows right after this.
     CallTaken {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         /// The place of the call among those of the attempt: 1, 2, 3, …
         number: u64,
         /// How many events follow from it.
@@ -219,35 +219,35 @@ pub enum Event {
     },
     TurnStarted {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
     },
     TurnEnded {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         end: TurnEnd,
         spent: Usage,
     },
     /// Nothing was heard of a process for longer than its run allows.
     RunSilent {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         since: Timestamp,
     },
     /// Its turn shall be broken off.
     RunInterrupted {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
     },
     /// The intent, recorded before the act.
     RunStopping {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         why: StopWhy,
     },
     /// It waits for a better moment, which costs it nothing.
     RunParked {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         cause: Cause,
         /// When it goes on by itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -257,7 +257,7 @@ pub enum Event {
     /// A process ended without having done its work; there will be another one.
     RunCrashed {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         cause: Cause,
         detail: String,
         exit: Exit,
@@ -268,7 +268,7 @@ pub enum Event {
     /// It has used up a budget. It finishes its turn; nothing more is begun.
     BudgetReached {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
     },
     /// A ceiling for an agent, or for all agents on each day.
     BudgetSet {
@@ -297,18 +297,18 @@ pub enum Event {
     /// The next attempt.
     RunResumed {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
     },
     RunEnded {
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         cause: Cause,
         detail: String,
         exit: Exit,
     },
     QuestCreated {
         quest: QuestId,
-        charter: Box<Charter>,
+        quest_spec: Box<QuestSpec>,
         /// What its agents may use in all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Money>,
@@ -364,8 +364,8 @@ pub enum Event {
     StepQueued {
         quest: QuestId,
         step: StepId,
-        next: Next,
-        course: Course,
+        next: NextAction,
+        progress: StepProgress,
     },
     /// An agent works on it.
     StepBegun {
@@ -379,7 +379,7 @@ pub enum Event {
         quest: QuestId,
         step: StepId,
         #[serde(flatten)]
-        of: Fence,
+        of: AttemptId,
         signal: Signal,
     },
     WardBegun {
@@ -410,8 +410,8 @@ pub enum Event {
     StepWaits {
         quest: QuestId,
         step: StepId,
-        course: Course,
-        then: Next,
+        progress: StepProgress,
+        then: NextAction,
     },
     /// Its agent waits for a better moment.
     StepParked {
@@ -425,7 +425,7 @@ pub enum Event {
         step: StepId,
         why: String,
         /// What another try would begin with.
-        then: Next,
+        then: NextAction,
     },
     StepCompleted {
         quest: QuestId,
@@ -454,7 +454,7 @@ impl From<&Refusal> for Refused {
     }
 }
 
-/// Whose history an event belongs to: the unit of "did anybody else change this meanwhile".
+/// BudgetScope history an event belongs to: the unit of "did anybody else change this meanwhile".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stream {
     Session(SessionId),
@@ -501,7 +501,7 @@ impl Event {
             | Self::QuestionWithdrawn { agent, .. } => Stream::Agent(agent),
             Self::BudgetSet { agent, .. } => agent.map_or(Stream::Registry, Stream::Agent),
             // Not in the agent's: one conversation must not be given to two agents side by side.
-            Self::TalkAdopted { .. } => Stream::Registry,
+            Self::HarnessSessionAdopted { .. } => Stream::Registry,
             Self::RunSpawned { of, .. }
             | Self::RunStarted { of, .. }
             | Self::MessageHeard { of, .. }
@@ -565,7 +565,7 @@ impl Event {
             | Self::AgentKilled { .. }
             | Self::AgentReparented { .. }
             | Self::MailSent { .. }
-            | Self::TalkAdopted { .. }
+            | Self::HarnessSessionAdopted { .. }
             | Self::RunRequested { .. }
             | Self::RunSpawned { .. }
             | Self::RunStarted { .. }

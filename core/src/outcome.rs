@@ -86,7 +86,7 @@ impl Outcome {
             | Output::Retrying { .. } => self.work(),
             Output::Limit { rejected, resets_at, .. } => self.resets_at = resets_at.filter(|_| *rejected),
             // A sub-agent may outlive its parent's turn, and the others can come between two turns.
-            Output::Minion { .. }
+            Output::Subagent { .. }
             | Output::Begun { .. }
             | Output::Note { .. }
             | Output::Denied { .. }

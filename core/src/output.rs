@@ -1,7 +1,7 @@
 //! What a child says, whatever its own format is: the normalised stream. Each harness has a room that translates into it; from
 //! here on nobody asks which harness it was.
 //!
-//! A sub-agent's words are wrapped ([`Output::Minion`]), so that they are never mistaken for its parent's.
+//! A sub-agent's words are wrapped ([`Output::Subagent`]), so that they are never mistaken for its parent's.
 
 use crate::Timestamp;
 use crate::usage::Usage;
@@ -49,7 +49,7 @@ pub enum Output {
         text: String,
     },
     /// What a sub-agent said, and the tool use by which it was started. Never the end of its parent.
-    Minion {
+    Subagent {
         tool_use: String,
         #[cfg_attr(feature = "openapi", schema(no_recursion))]
         output: Box<Output>,

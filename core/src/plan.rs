@@ -2,7 +2,7 @@
 //! needs no second path: fold the log, plan, reconcile.
 
 use crate::quest::{Chore, StepId};
-use crate::run::{Run, Wanted};
+use crate::run::{DesiredRun, Run};
 use crate::{AgentId, QuestId, SessionId, Timestamp, World};
 use imbl::OrdMap;
 
@@ -11,7 +11,7 @@ pub struct Plan {
     /// Sessions whose end is recorded and has yet to be brought about.
     pub close: Vec<SessionId>,
     /// What should be so for the runs that are not over.
-    pub runs: OrdMap<AgentId, Wanted>,
+    pub runs: OrdMap<AgentId, DesiredRun>,
     /// Wards and merges that have not been reported.
     pub chores: OrdMap<(QuestId, StepId), Chore>,
     /// When something follows by itself, if nothing happens before.
@@ -23,7 +23,7 @@ pub fn plan(world: &World) -> Plan {
     let quiet = |session: &SessionId| world.session(*session).is_some_and(|it| !it.awake.iter().any(at_work));
     Plan {
         close: world.ending().filter(quiet).collect(),
-        runs: world.wanted().clone(),
+        runs: world.desired_runs().clone(),
         chores: world.chores().clone(),
         wake_at: world.next_deadline().map(|(at, _)| at),
     }

@@ -10,17 +10,17 @@
 //! ```
 //!
 //! A step holds a slot while it is running and at no other time. What it does next is in its [`Next`]; where it is in its path and who
-//! waits for whom is in its [`Course`]. Every change of a step is an event of its quest.
+//! waits for whom is in its [`StepProgress`]. Every change of a step is an event of its quest.
 
-mod at;
-mod charter;
 mod chore;
 mod follow;
 mod human;
 mod life;
 mod plan;
+mod quest_spec;
 mod signal;
 mod slot;
+mod step_context;
 mod ward;
 mod words;
 
@@ -31,11 +31,6 @@ use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use at::At;
-pub(crate) use charter::check_ward;
-pub use charter::{
-    Charter, Isolation, MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, Start, WardSpec,
-};
 pub use chore::MAX_FINDINGS;
 pub(crate) use chore::{merged, warded};
 pub(crate) use follow::follow;
@@ -43,9 +38,14 @@ pub(crate) use human::{answered, due, out_of_money, queue_parked, retry};
 pub(crate) use life::{abandon, create, going, pause, resume, set_budget};
 pub use plan::{Context, Observable, Requirements, StepId, StepPlan, WorkPlan};
 pub(crate) use plan::{hand_in, phase, require};
+pub(crate) use quest_spec::check_ward;
+pub use quest_spec::{
+    Isolation, MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, QuestSpec, Start, WardSpec,
+};
 pub use signal::{SIGNAL_TOOL, Signal};
 pub(crate) use signal::{from_stream, give, of_tool};
 pub(crate) use slot::serve;
+use step_context::StepContext;
 pub(crate) use ward::{mends, set_ward};
 
 /// How often a red ward is mended before the step fails.
@@ -76,9 +76,9 @@ pub struct Quest {
     /// Who depends on a step.
     pub dependents: OrdMap<StepId, OrdSet<StepId>>,
     /// What waits for a slot: first what was begun, then in the order in which it became possible.
-    pub queue: OrdSet<Place>,
+    pub queue: OrdSet<QueuePosition>,
     /// Where in the queue a step is.
-    pub places: OrdMap<StepId, Place>,
+    pub positions: OrdMap<StepId, QueuePosition>,
     /// Who holds a slot.
     pub working: OrdSet<StepId>,
     /// How many steps of the plan are not complete.
@@ -97,7 +97,7 @@ pub struct Quest {
 
 /// A place in the queue of a quest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct QueuePosition {
     /// What was begun goes first: it is nearer to its end.
     pub fresh: bool,
     pub since: EventId,
@@ -137,7 +137,7 @@ pub struct Step {
     /// Its place in the plan.
     pub number: u32,
     pub state: StepState,
-    pub course: Course,
+    pub progress: StepProgress,
     /// How many steps that it depends on are not complete.
     pub waits_for: u32,
     /// The new plan does without it: it goes when whoever made that plan is done.
@@ -149,7 +149,7 @@ pub struct Step {
     /// How many agents were set to work on it.
     pub attempts: u32,
     /// Who works or worked on it, the last ones.
-    pub hands: Vector<Hand>,
+    pub agents: Vector<StepAgent>,
     /// What the last agent said that was done.
     pub summary: String,
     pub since: Timestamp,
@@ -162,11 +162,11 @@ pub enum StepState {
     /// Waits for other steps.
     Pending,
     /// Waits for a slot.
-    Queued(Next),
+    Queued(NextAction),
     /// Holds a slot.
     Running(Work),
     /// Waits for an answer, and then does this.
-    Asking(Next),
+    Asking(NextAction),
     /// Its agent waits for a better moment.
     Parked {
         agent: AgentId,
@@ -178,7 +178,7 @@ pub enum StepState {
     /// Can be tried again, with this.
     Failed {
         why: String,
-        then: Next,
+        then: NextAction,
     },
     Complete {
         summary: String,
@@ -236,7 +236,7 @@ pub enum Work {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Next {
+pub enum NextAction {
     /// A fresh agent.
     Begin {
         role: String,
@@ -271,7 +271,7 @@ pub enum Brief {
 /// Where a step is in its path, and what it took to get there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Course {
+pub struct StepProgress {
     /// The station.
     pub station: u32,
     /// Those who asked another role to act first, the last one last.
@@ -303,7 +303,7 @@ pub struct Caller {
 /// Somebody who was set to work on a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Hand {
+pub struct StepAgent {
     pub agent: AgentId,
     pub role: String,
 }
@@ -318,7 +318,7 @@ pub struct Note {
 
 /// What an agent of a quest was made for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Errand {
+pub struct Assignment {
     pub quest: QuestId,
     pub step: StepId,
     pub role: String,
@@ -384,8 +384,8 @@ impl Quest {
     }
 
     /// Whether there is a slot and something to do in it.
-    pub(crate) fn can_begin(&self, charter: &Charter) -> bool {
-        let free = self.working.len() < charter.slots as usize;
+    pub(crate) fn can_begin(&self, quest_spec: &QuestSpec) -> bool {
+        let free = self.working.len() < quest_spec.slots as usize;
         self.state == QuestState::Open && free && !self.queue.is_empty() && !self.waits_for_money()
     }
 
@@ -404,7 +404,7 @@ impl Quest {
 
 impl Step {
     pub fn status(&self) -> Status {
-        let called = !self.course.callers.is_empty();
+        let called = !self.progress.callers.is_empty();
         match self.state {
             StepState::Pending => Status::Pending,
             // A new plan has put something before it.

@@ -5,7 +5,7 @@ use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};
 use crate::mail::MAX_MAIL_BYTES;
 use crate::quest::{MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, StepId};
 use crate::roles::SignalKind;
-use crate::run::{Fence, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS};
+use crate::run::{AttemptId, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS};
 use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
 use crate::{Address, AgentId, EventId, QuestId, SessionId};
 
@@ -58,13 +58,13 @@ pub enum Refusal {
     #[error("agent {0} is not in the middle of a turn")]
     NoTurn(AgentId),
     #[error("agent {0} has been run and has a conversation of its own")]
-    HasTalk(AgentId),
+    HasHarnessSession(AgentId),
     #[error("session {session} is the conversation of agent {agent}{} already", name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default())]
-    TalkTaken { session: String, agent: AgentId, name: Option<String> },
+    HarnessSessionTaken { session: String, agent: AgentId, name: Option<String> },
     #[error("run {run} of agent {agent} is being stopped already")]
     RunStopping { agent: AgentId, run: u32 },
     #[error("run {} of agent {} is not at attempt {}", .0.run, .0.agent, .0.attempt)]
-    StaleAttempt(Fence),
+    StaleAttempt(AttemptId),
     #[error("the output of agent {agent} is taken in up to byte {at} already")]
     OutputTaken { agent: AgentId, at: u64 },
     #[error("the calls of agent {agent} are taken in up to number {number}")]
@@ -136,7 +136,7 @@ pub enum Refusal {
     #[error("there is no step `{step}` in quest {quest}")]
     UnknownStep { quest: QuestId, step: StepId },
     #[error("agent {0} does not work for a quest")]
-    NoErrand(AgentId),
+    NoAssignment(AgentId),
     #[error("you work on step `{own}`, not on `{step}`")]
     OtherStep { own: StepId, step: StepId },
     #[error("agent {agent} is not at work on step `{step}` any more")]
@@ -181,7 +181,7 @@ impl Refusal {
             | Self::NoQuestion(_)
             | Self::UnknownQuest(_)
             | Self::UnknownStep { .. }
-            | Self::NoErrand(_)
+            | Self::NoAssignment(_)
             | Self::NotUnread { .. } => Sort::Missing,
             Self::SessionExists(_)
             | Self::SessionOver { .. }
@@ -197,8 +197,8 @@ impl Refusal {
             | Self::KillsAncestor { .. }
             | Self::ForkPending { .. }
             | Self::RunOpen { .. }
-            | Self::HasTalk(_)
-            | Self::TalkTaken { .. }
+            | Self::HasHarnessSession(_)
+            | Self::HarnessSessionTaken { .. }
             | Self::NoTurn(_)
             | Self::RunStopping { .. }
             | Self::StaleAttempt(_)
@@ -272,8 +272,8 @@ impl Refusal {
             Self::RunOpen { .. } => "run_open",
             Self::NoRun(_) => "no_run",
             Self::NoTurn(_) => "no_turn",
-            Self::HasTalk(_) => "has_talk",
-            Self::TalkTaken { .. } => "talk_taken",
+            Self::HasHarnessSession(_) => "has_harness_session",
+            Self::HarnessSessionTaken { .. } => "harness_session_taken",
             Self::RunStopping { .. } => "run_stopping",
             Self::StaleAttempt(_) => "stale_attempt",
             Self::OutputTaken { .. } => "output_taken",
@@ -311,7 +311,7 @@ impl Refusal {
             Self::SignalTooLong { .. } => "signal_too_long",
             Self::PlanClosed(_) => "plan_closed",
             Self::UnknownStep { .. } => "unknown_step",
-            Self::NoErrand(_) => "no_errand",
+            Self::NoAssignment(_) => "no_assignment",
             Self::OtherStep { .. } => "other_step",
             Self::NotAtWork { .. } => "not_at_work",
             Self::Signalled { .. } => "signalled",
@@ -347,8 +347,8 @@ impl Refusal {
             Self::RunOpen { .. } => "`hatchery say` speaks to it, `hatchery stop` ends the run".into(),
             Self::NoRun(_) => "`hatchery say AGENT TEXT` starts a run, `hatchery runs` shows all".into(),
             Self::NoTurn(_) => "it waits for a message: `hatchery say`, or end the run with `hatchery stop`".into(),
-            Self::HasTalk(_) => "give the conversation to a new agent".into(),
-            Self::TalkTaken { .. } => "`hatchery say AGENT TEXT` goes on with it".into(),
+            Self::HasHarnessSession(_) => "give the conversation to a new agent".into(),
+            Self::HarnessSessionTaken { .. } => "`hatchery say AGENT TEXT` goes on with it".into(),
             Self::RunStopping { .. } => "wait for its run_ended event".into(),
             Self::StaleAttempt(_) => "another process plays this agent now, or none does".into(),
             Self::OutputTaken { .. } | Self::CallTaken { .. } => "go on from there".into(),
@@ -389,7 +389,7 @@ impl Refusal {
             Self::SignalTooLong { .. } => "say it shorter; put the rest into a file".into(),
             Self::PlanClosed(_) => "ask for somebody who mends what you found".into(),
             Self::UnknownStep { .. } => "`hatchery quest show` or `get-quest` shows the steps".into(),
-            Self::NoErrand(_) => "only agents of a quest do this".into(),
+            Self::NoAssignment(_) => "only agents of a quest do this".into(),
             Self::OtherStep { own, .. } => format!("signal with stepId `{own}`"),
             Self::NotAtWork { .. } => "another agent works on it now, or it is done; stop".into(),
             Self::Signalled { .. } => "a step is signalled once; stop now".into(),

@@ -4,10 +4,10 @@
 //! What is to be said to a process is a queue of [`Delivery`]s, each known by the event that caused it. It leaves the
 //! queue when the process says that it has heard it, so a process that dies before that gets it again, and none gets it twice.
 
+mod conversation;
 mod listener;
-mod seat;
 
-use crate::agent::{Life, living};
+use crate::agent::{Lifecycle, living};
 use crate::event::Refused;
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnEnd;
@@ -18,8 +18,8 @@ use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
 use std::sync::Arc;
 
+pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
 pub(crate) use listener::{take_output, tool_call, tool_result};
-pub use seat::{Delivery, DeliveryKind, ForeignTalk, Seat, Talk, delivery_of, wire_name};
 
 /// The name under which our own tools are offered to a process.
 pub const OUR_SERVER: &str = "hatchery";
@@ -251,19 +251,19 @@ pub struct PastRun {
 
 /// What should be so for a run that is not over: the shell compares it with what is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct DesiredRun {
     pub run: u32,
     pub attempt: u32,
     pub host: Arc<str>,
-    pub act: Act,
+    pub state: DesiredState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Act {
+pub enum DesiredState {
     /// There is a process, and it gets told everything up to here; `last` when nothing will follow.
-    Go { upto: Option<EventId>, last: bool },
+    Running { upto: Option<EventId>, last: bool },
     /// There is no process.
-    Stop,
+    Stopped,
 }
 
 impl Run {
@@ -279,14 +279,14 @@ impl Run {
     }
 
     /// When its silence is to be reported, or its wait is over.
-    pub(crate) fn deadline(&self, seat: &Seat) -> Option<Timestamp> {
+    pub(crate) fn deadline(&self, conversation: &Conversation) -> Option<Timestamp> {
         match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
                 let due = match self.silent {
                     None => Some(self.quiet_since().plus_ms(self.spec.stall_ms)),
                     Some(at) => self.spec.kill_stuck.then(|| at.plus_ms(self.spec.stall_ms.min(LAST_LOOK_MS))),
                 };
-                due.filter(|_| !self.listens(seat))
+                due.filter(|_| !self.listens(conversation))
             }
             // One that works for a quest waits for a slot when its time has come.
             RunState::Parked { until, .. } => until.filter(|_| !self.spec.signals),
@@ -295,9 +295,10 @@ impl Run {
     }
 
     /// Whether its process has nothing to do but to wait for a message, so that its silence means nothing.
-    fn listens(&self, seat: &Seat) -> bool {
-        let at_rest = matches!(self.state, RunState::Running { .. }) && !self.in_turn && seat.unheard.is_empty();
-        at_rest && !self.is_last(seat)
+    fn listens(&self, conversation: &Conversation) -> bool {
+        let at_rest =
+            matches!(self.state, RunState::Running { .. }) && !self.in_turn && conversation.unheard.is_empty();
+        at_rest && !self.is_last(conversation)
     }
 
     /// Since when nothing was heard of it that should have been.
@@ -314,8 +315,8 @@ impl Run {
     }
 
     /// Whether its process may leave: it has done what it was to do, or cannot.
-    fn is_last(&self, seat: &Seat) -> bool {
-        let done = self.turns > 0 && !self.in_turn && seat.unheard.is_empty();
+    fn is_last(&self, conversation: &Conversation) -> bool {
+        let done = self.turns > 0 && !self.in_turn && conversation.unheard.is_empty();
         let failed = self.outcome.last_turn().is_some() && !self.had_finished();
         (done && (!self.spec.stays || failed)) || (self.held && !self.in_turn)
     }
@@ -336,8 +337,8 @@ impl Run {
     }
 
     /// The attempt that it is at.
-    pub fn fence(&self, agent: AgentId) -> Fence {
-        Fence { agent, run: self.number, attempt: self.attempt }
+    pub fn attempt_id(&self, agent: AgentId) -> AttemptId {
+        AttemptId { agent, run: self.number, attempt: self.attempt }
     }
 
     pub fn process(&self) -> Option<&Process> {
@@ -349,16 +350,16 @@ impl Run {
     }
 
     /// What the shell should bring about.
-    pub(crate) fn wanted(&self, seat: &Seat) -> Option<Wanted> {
-        let act = match self.state {
+    pub(crate) fn desired(&self, conversation: &Conversation) -> Option<DesiredRun> {
+        let state = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-                let upto = seat.unheard.get_max().map(|delivery| delivery.id);
-                Act::Go { upto, last: self.is_last(seat) }
+                let upto = conversation.unheard.get_max().map(|delivery| delivery.id);
+                DesiredState::Running { upto, last: self.is_last(conversation) }
             }
-            RunState::Stopping { .. } => Act::Stop,
+            RunState::Stopping { .. } => DesiredState::Stopped,
             RunState::Parked { .. } | RunState::Ended { .. } => return None,
         };
-        Some(Wanted { run: self.number, attempt: self.attempt, host: self.spec.host.clone(), act })
+        Some(DesiredRun { run: self.number, attempt: self.attempt, host: self.spec.host.clone(), state })
     }
 }
 
@@ -367,26 +368,36 @@ impl Run {
 pub(crate) fn adopt(
     world: &World,
     agent: AgentId,
-    talk: &ForeignTalk,
+    harness_session: &ForeignSession,
     name: Option<&str>,
 ) -> Result<Vec<Event>, Refusal> {
     crate::agent::check_name(name)?;
-    check_texts([Some(&talk.harness), Some(&talk.session), Some(&talk.host), talk.folder.as_deref()])?;
+    check_texts([
+        Some(&harness_session.harness),
+        Some(&harness_session.session),
+        Some(&harness_session.host),
+        harness_session.folder.as_deref(),
+    ])?;
     living(world, agent)?;
-    if world.seat(agent).is_some() {
-        return Err(Refusal::HasTalk(agent));
+    if world.conversation(agent).is_some() {
+        return Err(Refusal::HasHarnessSession(agent));
     }
-    if let Some(owner) = holder(world, &talk.session) {
+    if let Some(owner) = holder(world, &harness_session.session) {
         let name = world.agent(owner).and_then(|it| it.name.clone());
-        return Err(Refusal::TalkTaken { session: talk.session.clone(), agent: owner, name });
+        return Err(Refusal::HarnessSessionTaken { session: harness_session.session.clone(), agent: owner, name });
     }
     let named = name.map(|name| Event::AgentRenamed { agent, name: Some(name.to_owned()) });
-    Ok(named.into_iter().chain([Event::TalkAdopted { agent, talk: talk.clone() }]).collect())
+    Ok(named
+        .into_iter()
+        .chain([Event::HarnessSessionAdopted { agent, harness_session: harness_session.clone() }])
+        .collect())
 }
 
 /// The agent that has a conversation. One whose agent is dead, and its process gone, can be taken over.
 pub fn holder(world: &World, session: &str) -> Option<AgentId> {
-    world.whose_talk(session).filter(|owner| living(world, *owner).is_ok() || at_rest(world, *owner).is_err())
+    world
+        .harness_session_owner(session)
+        .filter(|owner| living(world, *owner).is_ok() || at_rest(world, *owner).is_err())
 }
 
 /// Asks for a process that plays the agent. One that sleeps is woken by it, outside of any session.
@@ -397,7 +408,7 @@ pub(crate) fn request(world: &World, agent: AgentId, spec: &RunSpec) -> Result<V
     if let Some(session) = it.session() {
         crate::session::open(world, session)?;
     }
-    let woken = (it.life == Life::Sleeping).then_some(Event::AgentWoken { agent, session: None });
+    let woken = (it.lifecycle == Lifecycle::Sleeping).then_some(Event::AgentWoken { agent, session: None });
     let run = world.run(agent).map_or(0, |last| last.number) + 1;
     Ok(woken.into_iter().chain([Event::RunRequested { agent, run, spec: spec.clone() }]).collect())
 }
@@ -428,22 +439,22 @@ pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSp
 /// The shell has a process for the attempt.
 pub(crate) fn spawned(
     world: &World,
-    fence: Fence,
+    of: AttemptId,
     process: &Process,
     session: &str,
     copy_of: Option<&str>,
 ) -> Result<Vec<Event>, Refusal> {
-    let run = fenced(world, fence)?;
+    let run = at_attempt(world, of)?;
     match run.state {
         RunState::Starting | RunState::Stopping { process: None, .. } => {
             let (session, copy_of) = (session.to_owned(), copy_of.map(str::to_owned));
-            Ok(vec![Event::RunSpawned { of: fence, process: process.clone(), session, copy_of }])
+            Ok(vec![Event::RunSpawned { of: of, process: process.clone(), session, copy_of }])
         }
         RunState::Spawned { .. }
         | RunState::Running { .. }
         | RunState::Stopping { .. }
         | RunState::Parked { .. }
-        | RunState::Ended { .. } => Err(Refusal::StaleAttempt(fence)),
+        | RunState::Ended { .. } => Err(Refusal::StaleAttempt(of)),
     }
 }
 
@@ -451,17 +462,17 @@ pub(crate) fn spawned(
 /// too, and is on the log like any other.
 pub(crate) fn take_call(
     world: &World,
-    fence: Fence,
+    of: AttemptId,
     number: u64,
     ask: &Result<Box<Command>, Refused>,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let run = fenced(world, fence)?;
+    let run = at_attempt(world, of)?;
     if run.process().is_none() {
-        return Err(Refusal::StaleAttempt(fence));
+        return Err(Refusal::StaleAttempt(of));
     }
     if number != run.calls + 1 {
-        return Err(Refusal::CallTaken { agent: fence.agent, number: run.calls });
+        return Err(Refusal::CallTaken { agent: of.agent, number: run.calls });
     }
     let decided = match ask {
         Ok(command) => crate::decide(world, command, now).map_err(|refusal| Refused::from(&refusal)),
@@ -471,23 +482,23 @@ pub(crate) fn take_call(
         Ok(events) => (events, None),
         Err(refused) => (Vec::new(), Some(refused)),
     };
-    let taken = Event::CallTaken { of: fence, number, led_to: events.len() as u64, refused };
+    let taken = Event::CallTaken { of: of, number, led_to: events.len() as u64, refused };
     Ok([taken].into_iter().chain(events).collect())
 }
 
 /// The process is gone.
 pub(crate) fn exited(
     world: &World,
-    fence: Fence,
+    of: AttemptId,
     exit: Exit,
     evidence: Option<&str>,
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let run = fenced(world, fence)?;
-    let waits = world.seat(fence.agent).is_some_and(Seat::has_words);
+    let run = at_attempt(world, of)?;
+    let waits = world.conversation(of.agent).is_some_and(Conversation::has_words);
     // What it signalled in its own stream counts, even if its tools could not pass it on.
     let signal = match run.owes_signal() {
-        true => quest::from_stream(world, fence, run.signal_heard.as_deref()),
+        true => quest::from_stream(world, of, run.signal_heard.as_deref()),
         false => Vec::new(),
     };
     let owes = run.owes_signal() && signal.is_empty();
@@ -496,14 +507,14 @@ pub(crate) fn exited(
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
             judge(run, exit, evidence, waits, owes)
         }
-        RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(fence)),
+        RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(of)),
     };
-    let ended = |cause, detail| vec![Event::RunEnded { of: fence, cause, detail, exit }];
+    let ended = |cause, detail| vec![Event::RunEnded { of: of, cause, detail, exit }];
     if run.signalled || !signal.is_empty() {
         return Ok(signal.into_iter().chain(ended(cause, detail)).collect());
     }
-    let resumed = Event::RunResumed { of: fence.next() };
-    let lives = living(world, fence.agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
+    let resumed = Event::RunResumed { of: of.next() };
+    let lives = living(world, of.agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
     if !lives {
         return Ok(ended(cause, detail));
     }
@@ -514,7 +525,7 @@ pub(crate) fn exited(
                 .resets_at()
                 .filter(|at| *at > now)
                 .unwrap_or_else(|| now.plus_ms(back_off(FIRST_PARK_MS, run.parks)));
-            vec![Event::RunParked { of: fence, cause, until: Some(until), detail }]
+            vec![Event::RunParked { of: of, cause, until: Some(until), detail }]
         }
         // To start it again would only make it take a turn for nothing; the next message does.
         Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
@@ -526,10 +537,10 @@ pub(crate) fn exited(
                 None => resumed,
                 Some(ms) => {
                     let detail = format!("It is started again in {} s.", ms / 1_000);
-                    Event::RunParked { of: fence, cause, until: Some(now.plus_ms(ms)), detail }
+                    Event::RunParked { of: of, cause, until: Some(now.plus_ms(ms)), detail }
                 }
             };
-            vec![Event::RunCrashed { of: fence, cause, detail, exit, forgotten }, then]
+            vec![Event::RunCrashed { of: of, cause, detail, exit, forgotten }, then]
         }
         // It was let go because its money is used up, and has more to do: it waits for some.
         Cause::Completed if owes => vec![resumed],
@@ -537,8 +548,8 @@ pub(crate) fn exited(
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
         // It was to stay, and was sent away because nothing more may be begun.
         Cause::Completed | Cause::UserEnded if run.held && run.spec.stays => {
-            match budget::over(world, fence.agent, Usage::default(), now) {
-                Some(over) => budget::park(world, fence.agent, run, over),
+            match budget::over(world, of.agent, Usage::default(), now) {
+                Some(over) => budget::park(world, of.agent, run, over),
                 None => ended(cause, detail),
             }
         }
@@ -585,12 +596,12 @@ pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Ref
     let run = open(world, agent)?;
     match run.state {
         RunState::Spawned { .. } | RunState::Running { .. }
-            if run.in_turn && world.seat(agent).is_some_and(Seat::is_interrupted) =>
+            if run.in_turn && world.conversation(agent).is_some_and(Conversation::is_interrupted) =>
         {
             Ok(Vec::new())
         }
         RunState::Spawned { .. } | RunState::Running { .. } if run.in_turn => {
-            Ok(vec![Event::RunInterrupted { of: run.fence(agent) }])
+            Ok(vec![Event::RunInterrupted { of: run.attempt_id(agent) }])
         }
         RunState::Starting
         | RunState::Spawned { .. }
@@ -604,7 +615,7 @@ pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Ref
 /// Asks for the end of a run. One that has no process ends at once.
 pub(crate) fn stop(world: &World, agent: AgentId, why: &StopWhy) -> Result<Vec<Event>, Refusal> {
     let run = open(world, agent)?;
-    let of = run.fence(agent);
+    let of = run.attempt_id(agent);
     match run.state {
         RunState::Stopping { .. } => Err(Refusal::RunStopping { agent, run: run.number }),
         RunState::Parked { .. } => {
@@ -619,7 +630,7 @@ pub(crate) fn stop(world: &World, agent: AgentId, why: &StopWhy) -> Result<Vec<E
 /// Its time has come: the silence of a process, or the end of a wait.
 pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     let Some(run) = world.run(agent) else { return Vec::new() };
-    let of = run.fence(agent);
+    let of = run.attempt_id(agent);
     match run.state {
         RunState::Parked { .. } => vec![goes_on(world, agent, run)],
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
@@ -636,8 +647,8 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
 
 /// The end of a wait. One that had nothing left to do when it was parked would take a turn for nothing; the next message runs it.
 pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
-    let of = run.fence(agent);
-    let waits = world.seat(agent).is_some_and(Seat::has_words);
+    let of = run.attempt_id(agent);
+    let waits = world.conversation(agent).is_some_and(Conversation::has_words);
     match run.state {
         RunState::Parked { cause: Cause::OverBudget, .. } if run.had_finished() && !waits => {
             let detail = "Its last turn ended well, and nothing was said to it since.".to_owned();
@@ -655,13 +666,13 @@ pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
 /// Which process of which run of which agent is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Fence {
+pub struct AttemptId {
     pub agent: AgentId,
     pub run: u32,
     pub attempt: u32,
 }
 
-impl Fence {
+impl AttemptId {
     #[must_use]
     pub fn next(self) -> Self {
         Self { attempt: self.attempt + 1, ..self }
@@ -669,11 +680,11 @@ impl Fence {
 }
 
 /// The run, if it is at this attempt.
-pub(crate) fn fenced(world: &World, fence: Fence) -> Result<&Run, Refusal> {
-    let run = world.run(fence.agent).ok_or(Refusal::NoRun(fence.agent))?;
-    match run.number == fence.run && run.attempt == fence.attempt && run.is_open() {
+pub(crate) fn at_attempt(world: &World, of: AttemptId) -> Result<&Run, Refusal> {
+    let run = world.run(of.agent).ok_or(Refusal::NoRun(of.agent))?;
+    match run.number == of.run && run.attempt == of.attempt && run.is_open() {
         true => Ok(run),
-        false => Err(Refusal::StaleAttempt(fence)),
+        false => Err(Refusal::StaleAttempt(of)),
     }
 }
 
@@ -683,15 +694,15 @@ fn open(world: &World, agent: AgentId) -> Result<&Run, Refusal> {
 }
 
 /// The conversation of the agent that this one was forked from, while it is exactly what was inherited: it can be copied.
-pub fn inherited_talk(world: &World, agent: AgentId) -> Option<&Talk> {
+pub fn inherited_session(world: &World, agent: AgentId) -> Option<&HarnessSession> {
     let child = world.agent(agent)?;
     let origin = child.origin?;
-    let seat = world.seat(origin.agent)?;
+    let conversation = world.conversation(origin.agent)?;
     let unmoved = origin.upto.is_some() && world.agent(origin.agent)?.last_message == origin.upto;
     // What waits to be heard, or is about to be said, is not in it yet, or in part.
-    let at_rest = !seat.has_words() && world.run(origin.agent).is_none_or(|run| !run.in_turn);
-    let copyable = child.cuts.is_empty() && world.seat(agent).is_none_or(|own| !own.orphaned);
-    seat.talk.as_ref().filter(|_| unmoved && at_rest && copyable)
+    let at_rest = !conversation.has_words() && world.run(origin.agent).is_none_or(|run| !run.in_turn);
+    let copyable = child.cuts.is_empty() && world.conversation(agent).is_none_or(|own| !own.orphaned);
+    conversation.harness_session.as_ref().filter(|_| unmoved && at_rest && copyable)
 }
 
 fn back_off(first_ms: u64, times: u32) -> u64 {

@@ -1,7 +1,7 @@
 //! Deciding. One command against one world gives events or a refusal; then whatever follows by itself, until quiet. What
 //! can be decided about a noun stands with the noun; this room only says who decides what.
 
-use crate::agent::{self, Birth, Life, Origin};
+use crate::agent::{self, Birth, Lifecycle, Origin};
 use crate::run::{self, StopWhy};
 use crate::session::{self, EndReason};
 use crate::world::Due;
@@ -41,11 +41,12 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
             if let Some(session) = session {
                 session::open(world, *session)?;
             }
-            match agent::living(world, *agent)?.life {
-                Life::Sleeping => Ok(vec![Event::AgentWoken { agent: *agent, session: *session }]),
-                Life::Hatching { .. } | Life::Alive { .. } | Life::Expired { .. } | Life::Dead { .. } => {
-                    Err(Refusal::AgentAwake(*agent))
-                }
+            match agent::living(world, *agent)?.lifecycle {
+                Lifecycle::Sleeping => Ok(vec![Event::AgentWoken { agent: *agent, session: *session }]),
+                Lifecycle::Hatching { .. }
+                | Lifecycle::Alive { .. }
+                | Lifecycle::Expired { .. }
+                | Lifecycle::Dead { .. } => Err(Refusal::AgentAwake(*agent)),
             }
         }
         Command::Kill { agent, cascade, by, remark } => agent::kill(world, *agent, *cascade, *by, remark.as_deref()),
@@ -57,7 +58,9 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::SendMail { from, to, body } => mail::send(world, *from, *to, body),
         Command::TakeMail { to, from } => mail::take(world, *to, *from),
         Command::ReadMail { to, mail } => mail::read(world, *to, *mail),
-        Command::AdoptTalk { agent, talk, name } => run::adopt(world, *agent, talk, name.as_deref()),
+        Command::AdoptHarnessSession { agent, harness_session, name } => {
+            run::adopt(world, *agent, harness_session, name.as_deref())
+        }
         Command::StartRun { agent, spec } => run::request(world, *agent, spec),
         Command::Say { agent, text, spec } => run::say(world, *agent, text, spec.as_ref()),
         Command::ReportSpawn { of, process, session, copy_of } => {
@@ -70,7 +73,9 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::SetBudget { agent, limit } => budget::set(world, *agent, *limit, now),
         Command::InterruptRun { agent } => run::interrupt(world, *agent),
         Command::StopRun { agent } => run::stop(world, *agent, &StopWhy::User),
-        Command::CreateQuest { quest, charter, budget, start } => quest::create(world, *quest, charter, *budget, start),
+        Command::CreateQuest { quest, quest_spec, budget, start } => {
+            quest::create(world, *quest, quest_spec, *budget, start)
+        }
         Command::PauseQuest { quest } => quest::pause(world, *quest),
         Command::ResumeQuest { quest } => quest::resume(world, *quest),
         Command::AbandonQuest { quest } => quest::abandon(world, *quest),
@@ -93,14 +98,14 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some((parent, birth)) = world.ready_fork() {
         return late_birth(world, parent, birth, now);
     }
-    if let Some(agent) = world.unwanted_run() {
+    if let Some(agent) = world.run_to_stop() {
         let why = if agent::living(world, agent).is_ok() { StopWhy::Session } else { StopWhy::Killed };
         return run::stop(world, agent, &why).unwrap_or_default();
     }
     if let Some((agent, run, over)) = world.unaffordable_run(now) {
         return budget::park(world, agent, run, over);
     }
-    if let Some((question, asked)) = world.moot_question() {
+    if let Some((question, asked)) = world.question_to_withdraw() {
         let withdrawn = Event::QuestionWithdrawn { agent: asked.agent, question };
         return [withdrawn].into_iter().chain(budget::ask_instead(world, asked, now)).collect();
     }
@@ -116,7 +121,7 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
         }
         Some((at, Due::Egg(agent))) if at <= now => agent::expire(world, agent),
         Some((at, Due::Run(agent))) if at <= now => run::due(world, agent),
-        Some((at, Due::Errand(agent))) if at <= now => quest::due(world, agent),
+        Some((at, Due::Assignment(agent))) if at <= now => quest::due(world, agent),
         _ => Vec::new(),
     }
 }
@@ -148,8 +153,8 @@ pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
 
 /// Its first word makes an egg an agent. What others say to it does not: it would never expire.
 fn hatched(world: &World, agent: AgentId, kind: MessageKind, said: Vec<Event>) -> Vec<Event> {
-    match world.agent(agent).map(|it| it.life) {
-        Some(Life::Hatching { .. }) if kind.is_spoken() => {
+    match world.agent(agent).map(|it| it.lifecycle) {
+        Some(Lifecycle::Hatching { .. }) if kind.is_spoken() => {
             [Event::AgentHatched { agent }].into_iter().chain(said).collect()
         }
         _ => said,

@@ -56,7 +56,7 @@ fn said(line: &Fields) -> Vec<Output> {
         None => outputs,
         Some(tool_use) => outputs
             .into_iter()
-            .map(|output| Output::Minion { tool_use: tool_use.clone(), output: Box::new(output) })
+            .map(|output| Output::Subagent { tool_use: tool_use.clone(), output: Box::new(output) })
             .collect(),
     }
 }

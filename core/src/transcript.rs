@@ -29,7 +29,7 @@ pub struct Line {
 pub enum Part {
     Knot(Knot),
     /// A sub-agent's: it has a conversation of its own.
-    Minion,
+    Subagent,
     /// The CLI's own bookkeeping: titles, costs, requests, modes.
     Aside,
 }
@@ -45,7 +45,7 @@ pub struct Knot {
     pub said: Vec<(MessageKind, String)>,
 }
 
-/// Whose line it is, as far as the path has to know.
+/// BudgetScope line it is, as far as the path has to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     Model,
@@ -63,7 +63,7 @@ pub enum Role {
 pub fn parse(line: &str) -> Result<Line, NotJson> {
     let Some(line) = object(line)? else { return Ok(Line { folder: None, part: Part::Aside }) };
     let part = match line.text("uuid") {
-        Some(_) if line.flag("isSidechain") => Part::Minion,
+        Some(_) if line.flag("isSidechain") => Part::Subagent,
         Some(uuid) => Part::Knot(knot(&line, uuid)),
         None => Part::Aside,
     };

@@ -1,7 +1,7 @@
 //! Why an agent is in the state it is in: the state in a word, and what it rests on, each with the moment it is known from. How
 //! old the evidence is matters as much as what it says.
 
-use crate::agent::Life;
+use crate::agent::Lifecycle;
 use crate::run::{Run, RunState};
 use crate::{AgentId, Timestamp, World};
 use serde::{Deserialize, Serialize};
@@ -64,12 +64,12 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
     let mut evidence = Vec::new();
     let mut add = |what: String, at| evidence.push(Evidence { what, at });
     let run = world.run(agent);
-    let state = match (it.life, run) {
-        (Life::Dead { at }, _) => {
+    let state = match (it.lifecycle, run) {
+        (Lifecycle::Dead { at }, _) => {
             add("it was killed".into(), at);
             Activity::Dead
         }
-        (Life::Expired { at }, _) => {
+        (Lifecycle::Expired { at }, _) => {
             add("it never hatched".into(), at);
             Activity::Expired
         }
@@ -85,8 +85,8 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
     if let Some((number, past)) = world.past_runs(agent).last() {
         add(format!("run {number} ended: {}. {}", past.cause, past.detail), past.ended);
     }
-    if let Some(seat) = world.seat(agent).filter(|seat| !seat.unheard.is_empty()) {
-        add(format!("{} of our messages not heard yet", seat.unheard.len()), it.last_active);
+    if let Some(conversation) = world.conversation(agent).filter(|conversation| !conversation.unheard.is_empty()) {
+        add(format!("{} of our messages not heard yet", conversation.unheard.len()), it.last_active);
     }
     if it.open_tools > 0 {
         add(format!("{} of its tools have not answered", it.open_tools), it.last_active);

@@ -1,4 +1,4 @@
-//! Everything that is true now, folded from the log. `apply` and the rooms below it are the only places where a status is
+//! Everything that is true now, folded from the log. `apply` and the rooms below it are the only positions where a status is
 //! written.
 //!
 //! The maps are persistent: a clone costs a few counters, so a tentative world can be thrown away when an append fails, and
@@ -16,8 +16,8 @@ use crate::agent::{Agent, Birth};
 use crate::ask::Question;
 use crate::budget::{self, Over};
 use crate::mail::Mailbox;
-use crate::quest::{Charter, Chore, ChoreKind, Errand, Quest, QuestState, StepId, WardSpec, Work};
-use crate::run::{PastRun, Run, Seat, Wanted};
+use crate::quest::{Assignment, Chore, ChoreKind, Quest, QuestSpec, QuestState, StepId, WardSpec, Work};
+use crate::run::{Conversation, DesiredRun, PastRun, Run};
 use crate::session::Session;
 use crate::usage::{Money, Usage};
 use crate::{Address, AgentId, Event, EventId, QuestId, Record, SessionId, Timestamp};
@@ -44,15 +44,15 @@ pub struct World {
     /// The last run of each agent that was ever run.
     runs: OrdMap<AgentId, Arc<Run>>,
     /// What such agents keep between their runs.
-    seats: OrdMap<AgentId, Arc<Seat>>,
-    /// Whose each conversation in a harness is or was, so that none is adopted that has an agent.
-    talks: OrdMap<Arc<str>, AgentId>,
+    conversations: OrdMap<AgentId, Arc<Conversation>>,
+    /// BudgetScope each conversation in a harness is or was, so that none is adopted that has an agent.
+    harness_sessions: OrdMap<Arc<str>, AgentId>,
     /// The latest runs that are over, by agent and number.
     past_runs: OrdMap<(AgentId, u32), PastRun>,
     /// What should be so for runs that are not over.
-    wanted: OrdMap<AgentId, Wanted>,
+    desired_runs: OrdMap<AgentId, DesiredRun>,
     /// Agents whose runs have to be stopped, because they died or their session ends.
-    unwanted: OrdSet<AgentId>,
+    runs_to_stop: OrdSet<AgentId>,
     /// What was spent on each day, counted from 1970 in UTC.
     days: OrdMap<i64, Usage>,
     /// Runs that are about to begin something: the moment to ask whether they can afford it.
@@ -62,18 +62,18 @@ pub struct World {
     /// What the human was asked and has not answered, the oldest first.
     questions: OrdMap<EventId, Question>,
     /// Questions whose answer nobody needs any more.
-    moot: OrdSet<EventId>,
+    questions_to_withdraw: OrdSet<EventId>,
     quests: OrdMap<QuestId, Arc<Quest>>,
     /// What each quest was begun with. Beside the quests, because it does not change with them.
-    charters: OrdMap<QuestId, Charter>,
+    quest_specs: OrdMap<QuestId, QuestSpec>,
     /// What agents were made for.
-    errands: OrdMap<AgentId, Arc<Errand>>,
+    assignments: OrdMap<AgentId, Arc<Assignment>>,
     /// Quests of which something follows by itself.
-    restless: OrdSet<QuestId>,
+    quests_to_schedule: OrdSet<QuestId>,
     /// Agents of quests whose runs are over or wait, and whose steps do not know it yet.
-    stirred: OrdSet<AgentId>,
+    unhandled_run_changes: OrdSet<AgentId>,
     /// Quests that have a ceiling and are not over.
-    rationed: OrdSet<QuestId>,
+    budgeted_quests: OrdSet<QuestId>,
     /// When an agent's time is up that has signalled or is parked.
     grace: OrdMap<AgentId, Timestamp>,
     /// Wards and merges that have not been reported.
@@ -90,7 +90,7 @@ pub enum Due {
     /// The silence of a run's process, or the wait of a parked run.
     Run(AgentId),
     /// An agent of a quest is parked, or has signalled and not left.
-    Errand(AgentId),
+    Assignment(AgentId),
 }
 
 /// A record that cannot have happened in this world: the log is damaged, or written by something else.
@@ -182,13 +182,13 @@ impl World {
         self.runs.iter().map(|(id, run)| (*id, run.as_ref()))
     }
 
-    pub fn seat(&self, agent: AgentId) -> Option<&Seat> {
-        self.seats.get(&agent).map(Arc::as_ref)
+    pub fn conversation(&self, agent: AgentId) -> Option<&Conversation> {
+        self.conversations.get(&agent).map(Arc::as_ref)
     }
 
-    /// Whose conversation in a harness this is or was.
-    pub fn whose_talk(&self, session: &str) -> Option<AgentId> {
-        self.talks.get(session).copied()
+    /// BudgetScope conversation in a harness this is or was.
+    pub fn harness_session_owner(&self, session: &str) -> Option<AgentId> {
+        self.harness_sessions.get(session).copied()
     }
 
     /// The latest runs of an agent that are over, in order.
@@ -225,14 +225,14 @@ impl World {
     }
 
     /// A question whose answer nobody needs any more.
-    pub fn moot_question(&self) -> Option<(EventId, &Question)> {
-        let id = self.moot.get_min()?;
+    pub fn question_to_withdraw(&self) -> Option<(EventId, &Question)> {
+        let id = self.questions_to_withdraw.get_min()?;
         Some((*id, self.questions.get(id)?))
     }
 
     /// A run that is about to begin something it cannot afford.
     pub fn unaffordable_run(&self, now: Timestamp) -> Option<(AgentId, &Run, Over)> {
-        if self.budgets.is_empty() && self.rationed.is_empty() {
+        if self.budgets.is_empty() && self.budgeted_quests.is_empty() {
             return None;
         }
         self.starting.iter().find_map(|agent| {
@@ -242,13 +242,13 @@ impl World {
     }
 
     /// What should be so for the runs that are not over.
-    pub fn wanted(&self) -> &OrdMap<AgentId, Wanted> {
-        &self.wanted
+    pub fn desired_runs(&self) -> &OrdMap<AgentId, DesiredRun> {
+        &self.desired_runs
     }
 
     /// An agent whose run has to be stopped.
-    pub fn unwanted_run(&self) -> Option<AgentId> {
-        self.unwanted.get_min().copied()
+    pub fn run_to_stop(&self) -> Option<AgentId> {
+        self.runs_to_stop.get_min().copied()
     }
 
     pub fn quest(&self, id: QuestId) -> Option<&Quest> {
@@ -260,8 +260,8 @@ impl World {
     }
 
     /// What a quest was begun with.
-    pub fn charter(&self, id: QuestId) -> Option<&Charter> {
-        self.charters.get(&id)
+    pub fn quest_spec(&self, id: QuestId) -> Option<&QuestSpec> {
+        self.quest_specs.get(&id)
     }
 
     pub fn ward(&self, id: QuestId) -> Option<&WardSpec> {
@@ -269,18 +269,18 @@ impl World {
     }
 
     /// What an agent was made for, if it works for a quest.
-    pub fn errand(&self, agent: AgentId) -> Option<&Errand> {
-        self.errands.get(&agent).map(Arc::as_ref)
+    pub fn assignment(&self, agent: AgentId) -> Option<&Assignment> {
+        self.assignments.get(&agent).map(Arc::as_ref)
     }
 
     /// A quest of which something follows by itself.
     pub fn restless_quest(&self) -> Option<QuestId> {
-        self.restless.get_min().copied()
+        self.quests_to_schedule.get_min().copied()
     }
 
     /// An agent whose run is over or waits, and whose step does not know it yet.
     pub fn stirred_agent(&self) -> Option<AgentId> {
-        self.stirred.get_min().copied()
+        self.unhandled_run_changes.get_min().copied()
     }
 
     /// Wards and merges that have not been reported.
@@ -304,7 +304,7 @@ impl World {
             | Event::AgentKilled { agent, .. }
             | Event::AgentReparented { agent, .. }
             | Event::MessageAdded { agent, .. }
-            | Event::TalkAdopted { agent, .. }
+            | Event::HarnessSessionAdopted { agent, .. }
             | Event::RunRequested { agent, .. }
             | Event::QuestionAsked { agent, .. }
             | Event::QuestionAnswered { agent, .. }
@@ -390,11 +390,13 @@ impl World {
             Event::MailSent { from, to, .. } => self.mail_sent(at, *from, *to),
             Event::MailDelivered { to, mail } => self.mail_delivered(at, *to, *mail)?,
             Event::MailRead { to, mail } => self.mail_read(at, *to, *mail)?,
-            Event::TalkAdopted { agent, talk } => self.talk_adopted(at, *agent, talk)?,
+            Event::HarnessSessionAdopted { agent, harness_session } => {
+                self.harness_session_adopted(at, *agent, harness_session)?
+            }
             Event::RunRequested { agent, run, spec } => self.run_requested(at, ts, *agent, *run, spec)?,
             Event::RunSpawned { of, process, session, copy_of } => {
                 self.run_spawned(at, ts, *of, process, copy_of.is_some())?;
-                self.talks.insert(session.as_str().into(), of.agent);
+                self.harness_sessions.insert(session.as_str().into(), of.agent);
             }
             Event::RunStarted { of, session } => self.run_started(at, *of, session)?,
             Event::MessageHeard { of, message } => self.message_heard(at, *of, *message)?,
@@ -417,7 +419,9 @@ impl World {
             }
             Event::RunResumed { of } => self.run_resumed(at, ts, *of)?,
             Event::RunEnded { of, cause, detail, .. } => self.run_ended(at, ts, *of, *cause, detail)?,
-            Event::QuestCreated { quest, charter, budget } => self.quest_created(at, ts, *quest, charter, *budget)?,
+            Event::QuestCreated { quest, quest_spec, budget } => {
+                self.quest_created(at, ts, *quest, quest_spec, *budget)?
+            }
             Event::QuestPaused { quest } => self.quest_state(at, ts, *quest, QuestState::Paused)?,
             Event::QuestResumed { quest } => self.quest_state(at, ts, *quest, QuestState::Open)?,
             Event::QuestAbandoned { quest } => self.quest_state(at, ts, *quest, QuestState::Abandoned { at: ts })?,
@@ -431,7 +435,9 @@ impl World {
             Event::StepsPlanned { quest, steps, by, summary } => {
                 self.steps_planned(at, ts, *quest, steps, *by, summary.as_deref())?;
             }
-            Event::StepQueued { quest, step, next, course } => self.step_queued(at, ts, *quest, step, next, course)?,
+            Event::StepQueued { quest, step, next, progress } => {
+                self.step_queued(at, ts, *quest, step, next, progress)?
+            }
             Event::StepBegun { quest, step, agent, role } => self.step_begun(at, ts, *quest, step, *agent, role)?,
             Event::SignalGiven { quest, step, of, signal } => self.signal_given(at, ts, *quest, step, *of, signal)?,
             Event::WardBegun { quest, step, number } => {
@@ -446,7 +452,9 @@ impl World {
             Event::MergeEnded { quest, step, number, merge } => {
                 self.chore_ended(at, ts, *quest, step, &Work::Merge(*number), quests::merge_words(merge))?;
             }
-            Event::StepWaits { quest, step, course, then } => self.step_waits(at, ts, *quest, step, course, then)?,
+            Event::StepWaits { quest, step, progress, then } => {
+                self.step_waits(at, ts, *quest, step, progress, then)?
+            }
             Event::StepParked { quest, step, until } => self.step_parked(at, ts, *quest, step, *until)?,
             Event::StepFailed { quest, step, why, then } => self.step_failed(at, ts, *quest, step, why, then)?,
             Event::StepCompleted { quest, step, summary } => self.step_completed(at, ts, *quest, step, summary)?,

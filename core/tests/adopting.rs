@@ -4,7 +4,7 @@
 
 use hatchery_core::agent::Birth;
 use hatchery_core::history::Imported;
-use hatchery_core::run::{DeliveryKind, Fence, ForeignTalk, Process, RunSpec};
+use hatchery_core::run::{AttemptId, DeliveryKind, ForeignSession, Process, RunSpec};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, Meter, Record, Refusal, Timestamp, World, step};
 
@@ -28,12 +28,12 @@ fn spec() -> RunSpec {
     }
 }
 
-fn talk() -> ForeignTalk {
-    ForeignTalk { harness: "claude".into(), session: "s".into(), host: "here".into(), folder: Some("sub".into()) }
+fn harness_session() -> ForeignSession {
+    ForeignSession { harness: "claude".into(), session: "s".into(), host: "here".into(), folder: Some("sub".into()) }
 }
 
 fn adopt(agent: AgentId) -> Command {
-    Command::AdoptTalk { agent, talk: talk(), name: Some("old".into()) }
+    Command::AdoptHarnessSession { agent, harness_session: harness_session(), name: Some("old".into()) }
 }
 
 /// Agent 0, and two below it that have nothing.
@@ -60,11 +60,11 @@ fn it_is_named_and_gets_the_conversation() {
     let mut world = given();
     let events: Vec<Event> = when(&mut world, &adopt(ONE)).into_iter().map(|record| record.event).collect();
     let named = Event::AgentRenamed { agent: ONE, name: Some("old".into()) };
-    assert_eq!(events, [named, Event::TalkAdopted { agent: ONE, talk: talk() }]);
-    let seat = world.seat(ONE).unwrap();
-    let kept = seat.talk.as_ref().unwrap();
+    assert_eq!(events, [named, Event::HarnessSessionAdopted { agent: ONE, harness_session: harness_session() }]);
+    let conversation = world.conversation(ONE).unwrap();
+    let kept = conversation.harness_session.as_ref().unwrap();
     assert_eq!((kept.session.as_str(), kept.folder.as_deref(), kept.meter), ("s", Some("sub"), Meter::Inherited));
-    assert_eq!((seat.spent, world.whose_talk("s")), (Usage::default(), Some(ONE)));
+    assert_eq!((conversation.spent, world.harness_session_owner("s")), (Usage::default(), Some(ONE)));
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn a_word_to_it_goes_on_with_the_conversation_and_old_costs_are_not_ours() {
     let mut world = given();
     when(&mut world, &adopt(ONE));
     when(&mut world, &Command::Say { agent: ONE, text: "go on".into(), spec: Some(spec()) });
-    let seat = world.seat(ONE).unwrap();
+    let conversation = world.conversation(ONE).unwrap();
     // The word itself, and no briefing: the conversation knows the rest.
-    assert_eq!(seat.unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Message]);
-    let of = Fence { agent: ONE, run: 1, attempt: 1 };
+    assert_eq!(conversation.unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Message]);
+    let of = AttemptId { agent: ONE, run: 1, attempt: 1 };
     let process = Process { pid: 7, began: 7 };
     when(&mut world, &Command::ReportSpawn { of, process, session: "s".into(), copy_of: None });
     let dollars = |dollars: f64| Money::from_dollars(dollars);
@@ -88,7 +88,7 @@ fn a_word_to_it_goes_on_with_the_conversation_and_old_costs_are_not_ours() {
     let mut outputs = hatchery_core::stream_json::parse(init).unwrap();
     outputs.extend(hatchery_core::stream_json::parse(&line(10.25, 0.25)).unwrap());
     when(&mut world, &Command::TakeOutput { of, from: 0, upto: 1, outputs });
-    assert_eq!(world.seat(ONE).unwrap().spent.cost, dollars(0.25));
+    assert_eq!(world.conversation(ONE).unwrap().spent.cost, dollars(0.25));
 }
 
 #[test]
@@ -96,24 +96,24 @@ fn a_conversation_has_one_agent() {
     let mut world = given();
     when(&mut world, &adopt(ONE));
     let taken = refused(&world, &adopt(TWO));
-    assert_eq!(taken, Refusal::TalkTaken { session: "s".into(), agent: ONE, name: Some("old".into()) });
+    assert_eq!(taken, Refusal::HarnessSessionTaken { session: "s".into(), agent: ONE, name: Some("old".into()) });
     assert_eq!(taken.to_string(), format!("session s is the conversation of agent {ONE} (old) already"));
-    assert_eq!(refused(&world, &adopt(ONE)), Refusal::HasTalk(ONE));
+    assert_eq!(refused(&world, &adopt(ONE)), Refusal::HasHarnessSession(ONE));
     // Also when it was forgotten since, and when it was our own from the beginning.
     when(
         &mut world,
         &Command::AddMessage { agent: ONE, kind: hatchery_core::MessageKind::Clear, content: String::new() },
     );
-    assert!(matches!(refused(&world, &adopt(TWO)), Refusal::TalkTaken { agent: ONE, .. }));
+    assert!(matches!(refused(&world, &adopt(TWO)), Refusal::HarnessSessionTaken { agent: ONE, .. }));
     let mut world = given();
     when(&mut world, &Command::StartRun { agent: ONE, spec: spec() });
-    let of = Fence { agent: ONE, run: 1, attempt: 1 };
+    let of = AttemptId { agent: ONE, run: 1, attempt: 1 };
     let process = Process { pid: 7, began: 7 };
     when(&mut world, &Command::ReportSpawn { of, process, session: "s".into(), copy_of: None });
-    assert!(matches!(refused(&world, &adopt(TWO)), Refusal::TalkTaken { agent: ONE, .. }));
+    assert!(matches!(refused(&world, &adopt(TWO)), Refusal::HarnessSessionTaken { agent: ONE, .. }));
     // Killed, but its process has yet to end.
     when(&mut world, &Command::Kill { agent: ONE, cascade: false, by: None, remark: None });
-    assert!(matches!(refused(&world, &adopt(TWO)), Refusal::TalkTaken { agent: ONE, .. }));
+    assert!(matches!(refused(&world, &adopt(TWO)), Refusal::HarnessSessionTaken { agent: ONE, .. }));
 }
 
 #[test]
@@ -124,21 +124,30 @@ fn that_of_a_dead_agent_can_be_taken_over() {
     when(&mut world, &Command::Fork { parent: ONE, at: None, birth: Birth::of(child) });
     when(&mut world, &Command::Kill { agent: ONE, cascade: false, by: None, remark: None });
     when(&mut world, &adopt(TWO));
-    assert_eq!(world.whose_talk("s"), Some(TWO));
-    assert_eq!(world.seat(ONE).unwrap().talk, None, "a child of it must not copy what is said to another");
+    assert_eq!(world.harness_session_owner("s"), Some(TWO));
+    assert_eq!(
+        world.conversation(ONE).unwrap().harness_session,
+        None,
+        "a child of it must not copy what is said to another"
+    );
 }
 
 #[test]
 fn nonsense_is_refused() {
     let mut world = given();
-    let with = |talk: ForeignTalk| Command::AdoptTalk { agent: ONE, talk, name: None };
+    let with =
+        |harness_session: ForeignSession| Command::AdoptHarnessSession { agent: ONE, harness_session, name: None };
     assert!(matches!(
-        refused(&world, &with(ForeignTalk { session: String::new(), ..talk() })),
+        refused(&world, &with(ForeignSession { session: String::new(), ..harness_session() })),
         Refusal::BadSpec { .. }
     ));
     let long = Some("x".repeat(5_000));
-    assert!(matches!(refused(&world, &with(ForeignTalk { folder: long, ..talk() })), Refusal::BadSpec { .. }));
-    let unnamed = Command::AdoptTalk { agent: ONE, talk: talk(), name: Some(" ".into()) };
+    assert!(matches!(
+        refused(&world, &with(ForeignSession { folder: long, ..harness_session() })),
+        Refusal::BadSpec { .. }
+    ));
+    let unnamed =
+        Command::AdoptHarnessSession { agent: ONE, harness_session: harness_session(), name: Some(" ".into()) };
     assert!(matches!(refused(&world, &unnamed), Refusal::BadName { .. }));
     let nobody = AgentId::from_bytes([9; 16]);
     assert_eq!(refused(&world, &adopt(nobody)), Refusal::UnknownAgent(nobody));
@@ -149,9 +158,10 @@ fn nonsense_is_refused() {
 #[test]
 fn it_is_written_so_for_good() {
     let agent = AgentId::from_bytes([0x11; 16]);
-    let event = Event::TalkAdopted { agent, talk: ForeignTalk { folder: None, ..talk() } };
+    let event =
+        Event::HarnessSessionAdopted { agent, harness_session: ForeignSession { folder: None, ..harness_session() } };
     let record = Record { id: hatchery_core::EventId(55), ts: Timestamp(1_767_225_600_055), session: None, event };
-    let written = r#"{"ts":1767225600055,"sessionId":null,"type":"talk_adopted","agent":"EREREREREREREREREREREQ","harness":"claude","session":"s","host":"here"}"#;
+    let written = r#"{"ts":1767225600055,"sessionId":null,"type":"harness_session_adopted","agent":"EREREREREREREREREREREQ","harness":"claude","session":"s","host":"here"}"#;
     assert_eq!(record.body(), written);
     assert_eq!(Record::read(record.id, written).unwrap(), record);
 }

@@ -55,7 +55,7 @@ variants! {
     RunStopping {}
     RunParked { until }
     RunCrashed { forgotten }
-    TalkAdopted { folder }
+    HarnessSessionAdopted { folder }
     BudgetReached {}
     BudgetSet { agent limit }
     QuestionAsked {}
@@ -171,7 +171,7 @@ fn every_word_about_a_run_has_its_line() {
     let intents = intents.into_iter().chain([r#"{"gate":{"status":"#.to_owned()]);
     let intents: Vec<String> = intents.map(|word| format!(r#""why":{word}"#)).collect();
     let noted =
-        ["thinking", "note", "minion", "retrying", "limit", "denied", "asked", "compacted", "api_error", "unread"];
+        ["thinking", "note", "subagent", "retrying", "limit", "denied", "asked", "compacted", "api_error", "unread"];
     let noted = noted.map(|word| format!(r#""output":{{"type":"{word}""#));
     for word in causes.iter().chain(&exits).chain(&intents).chain(&noted) {
         assert!(EVENTS_V1.contains(word), "{word}");

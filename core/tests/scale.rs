@@ -4,9 +4,9 @@
 use hatchery_core::agent::{Birth, ancestors, below};
 use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
 use hatchery_core::output::{ApiError, ApiErrorKind, Output, TurnEnd};
-use hatchery_core::quest::{Charter, Isolation, Signal, Start, StepId, StepPlan};
+use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan};
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
-use hatchery_core::run::{Fence, Process, RunSpec, wire_name};
+use hatchery_core::run::{AttemptId, Process, RunSpec, wire_name};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, MessageKind, QuestId, Record, Timestamp, World, step};
 
 /// Far less than a test has: a walk that calls itself for each of ten thousand ancestors does not fit.
@@ -106,9 +106,9 @@ fn spec() -> RunSpec {
 }
 
 /// Agent 0, played by a process; and its attempt.
-fn at_work() -> (World, Fence) {
+fn at_work() -> (World, AttemptId) {
     let mut world = founded();
-    let of = Fence { agent: id(0), run: 1, attempt: 1 };
+    let of = AttemptId { agent: id(0), run: 1, attempt: 1 };
     live(&mut world, &Command::StartRun { agent: id(0), spec: spec() });
     let process = Process { pid: 1, began: 1 };
     live(&mut world, &Command::ReportSpawn { of, process, session: "c".into(), copy_of: None });
@@ -125,7 +125,7 @@ fn a_long_queue_is_heard_one_by_one() {
         let outputs = vec![Output::Heard { uuid: wire_name(delivery) }];
         live(&mut world, &Command::TakeOutput { of, from: at, upto: at + 1, outputs });
     }
-    assert!(world.seat(id(0)).is_some_and(|seat| seat.unheard.is_empty()));
+    assert!(world.conversation(id(0)).is_some_and(|conversation| conversation.unheard.is_empty()));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn the_world_keeps_so_many_runs_of_an_agent_and_no_more() {
         let mut world = founded();
         for run in 1..=runs {
             live(&mut world, &Command::StartRun { agent: id(0), spec: spec() });
-            let of = Fence { agent: id(0), run, attempt: 1 };
+            let of = AttemptId { agent: id(0), run, attempt: 1 };
             let evidence = Some("x".repeat(5_000));
             live(&mut world, &Command::ReportExit { of, exit: Exit::NotStarted, evidence });
         }
@@ -199,7 +199,7 @@ fn many_rewinds_and_interruptions_are_replayed_in_one_pass() {
 }
 
 /// One role does everything, in eight slots.
-fn charter() -> Charter {
+fn quest_spec() -> QuestSpec {
     let role =
         |name: &str| Role { name: name.into(), may: vec![SignalKind::Complete], calls: vec![], prompt: String::new() };
     let paths = Paths { requirements: vec![], plan: vec![], work: vec!["smith".into()], review: vec![] };
@@ -207,7 +207,7 @@ fn charter() -> Charter {
     let roles = vec![role("smith"), role("planner")];
     let table = Table { roles, paths, mender: planner(), planner: planner(), requirer: planner() };
     let request = "a bridge".into();
-    Charter { request, slots: 8, spec: spec(), ward: None, isolation: Isolation::None, approve_plan: false, table }
+    QuestSpec { request, slots: 8, spec: spec(), ward: None, isolation: Isolation::None, approve_plan: false, table }
 }
 
 /// So many steps, each behind up to two of the hundred before it.
@@ -230,7 +230,7 @@ fn create(world: &mut World, quest: QuestId, steps: Vec<StepPlan>) {
         world,
         &Command::CreateQuest {
             quest,
-            charter: Box::new(charter()),
+            quest_spec: Box::new(quest_spec()),
             budget: None,
             start: Start { steps, ..Start::default() },
         },
@@ -242,7 +242,7 @@ fn complete_one(world: &mut World, quest: QuestId) {
     let it = world.quest(quest).expect("it is there");
     let step_id = it.working.get_min().expect("somebody is at work").clone();
     let agent = it.step(&step_id).and_then(|step| step.agent()).expect("an agent");
-    let of = world.run(agent).expect("it runs").fence(agent);
+    let of = world.run(agent).expect("it runs").attempt_id(agent);
     let process = Process { pid: 1, began: 1 };
     live(world, &Command::ReportSpawn { of, process, session: format!("c-{agent}"), copy_of: None });
     let signal = Signal::Complete { summary: "done".into() };

@@ -129,8 +129,8 @@ fn what_is_said_in_the_middle_of_a_turn_is_attached() {
 #[test]
 fn what_is_no_part_of_the_conversation_is_told_apart() {
     let part = |line: &Value| parse(&line.to_string()).unwrap().part;
-    let of_minion = with(user("a", None, json!("do this part")), "isSidechain", json!(true));
-    assert_eq!(part(&of_minion), Part::Minion);
+    let of_subagent = with(user("a", None, json!("do this part")), "isSidechain", json!(true));
+    assert_eq!(part(&of_subagent), Part::Subagent);
     for aside in [
         json!({ "type": "summary", "summary": "A title", "leafUuid": "a" }),
         json!({ "type": "last-prompt", "lastPrompt": "hello", "leafUuid": "a" }),

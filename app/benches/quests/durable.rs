@@ -39,9 +39,9 @@ fn round(count: usize) -> (f64, f64, f64) {
     let shop = Shop::open();
     let folder = raw::folder();
     let overwrite = Overwrite::new(folder.path());
-    let charter = hands::charter(1);
+    let quest_spec = hands::quest_spec(1);
     let chain = hands::plan(count, |number| number.checked_sub(1).into_iter().collect());
-    let quest = shop.runtime.block_on(hands::begin(&shop.handle, charter, chain));
+    let quest = shop.runtime.block_on(hands::begin(&shop.handle, quest_spec, chain));
     let (mut signals, mut lives, mut fs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..count {
         let (step, agent) = hands::at_work(&shop.handle, quest).into_iter().next().unwrap();
@@ -94,8 +94,8 @@ pub fn many(effort: Effort, table: &mut Table) {
 /// Signals are given by agents that are there already; then each client takes steps through their whole lives.
 fn crowd(count: usize) -> (f64, f64) {
     let shop = Shop::open();
-    let charter = hands::charter(SLOTS);
-    let begin = |_| hands::begin(&shop.handle, charter.clone(), hands::plan(SLOTS as usize + count, |_| Vec::new()));
+    let quest_spec = hands::quest_spec(SLOTS);
+    let begin = |_| hands::begin(&shop.handle, quest_spec.clone(), hands::plan(SLOTS as usize + count, |_| Vec::new()));
     let quests = Vec::from_iter((0..CLIENTS).map(|client| shop.runtime.block_on(begin(client))));
     let at_work = || quests.iter().map(|quest| hands::at_work(&shop.handle, *quest)).collect::<Vec<_>>();
     let ready = at_work();

@@ -20,8 +20,8 @@ pub fn run(effort: Effort, table: &mut Table) {
 /// The median cost of a step among the last tenth and among the first.
 fn ends(count: usize) -> (f64, f64) {
     let shop = Shop::open();
-    let charter = hands::charter(8);
-    let quest = shop.runtime.block_on(hands::begin(&shop.handle, charter, hands::random(count)));
+    let quest_spec = hands::quest_spec(8);
+    let quest = shop.runtime.block_on(hands::begin(&shop.handle, quest_spec, hands::random(count)));
     let costs: Vec<f64> = shop.runtime.block_on(async {
         let mut costs = Vec::with_capacity(count);
         while costs.len() < count {

@@ -4,13 +4,13 @@ use hatchery::clock::new_quest_id;
 use hatchery::engine::Handle;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::{McpServer, Output, ServerStatus};
-use hatchery_core::quest::{Charter, Isolation, Signal, Start, StepId, StepPlan, StepState, Work};
+use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan, StepState, Work};
 use hatchery_core::roles::Table;
-use hatchery_core::run::{Fence, OUR_SERVER, Process, RunSpec};
+use hatchery_core::run::{AttemptId, OUR_SERVER, Process, RunSpec};
 use hatchery_core::{AgentId, Command, QuestId};
 
 /// A quest whose steps are done by one role each, without a ward and without a review, on a machine that is nowhere.
-pub fn charter(slots: u32) -> Charter {
+pub fn quest_spec(slots: u32) -> QuestSpec {
     let spec = RunSpec {
         harness: "scripted".into(),
         host: "nowhere".into(),
@@ -29,7 +29,7 @@ pub fn charter(slots: u32) -> Charter {
     table.paths.plan.clear();
     table.paths.work = vec!["codeweaver".into()];
     table.paths.review.clear();
-    Charter {
+    QuestSpec {
         request: "be measured".into(),
         slots,
         spec,
@@ -75,10 +75,10 @@ pub fn random(count: usize) -> Vec<StepPlan> {
     })
 }
 
-pub async fn begin(handle: &Handle, charter: Charter, steps: Vec<StepPlan>) -> QuestId {
+pub async fn begin(handle: &Handle, quest_spec: QuestSpec, steps: Vec<StepPlan>) -> QuestId {
     let quest = new_quest_id();
     let start = Start { steps, ..Start::default() };
-    handle.submit(Command::CreateQuest { quest, charter: Box::new(charter), budget: None, start }).await.unwrap();
+    handle.submit(Command::CreateQuest { quest, quest_spec: Box::new(quest_spec), budget: None, start }).await.unwrap();
     quest
 }
 
@@ -93,13 +93,13 @@ pub fn at_work(handle: &Handle, quest: QuestId) -> Vec<(StepId, AgentId)> {
     quest.working.iter().filter_map(agent).collect()
 }
 
-pub fn fence(agent: AgentId) -> Fence {
-    Fence { agent, run: 1, attempt: 1 }
+pub fn attempt_id(agent: AgentId) -> AttemptId {
+    AttemptId { agent, run: 1, attempt: 1 }
 }
 
 /// Its process is there, and its tools answer.
 pub fn arrival(agent: AgentId) -> [Command; 2] {
-    let of = fence(agent);
+    let of = attempt_id(agent);
     let process = Process { pid: 1, began: 1 };
     let session = agent.to_string();
     let spawned = Command::ReportSpawn { of, process, session: session.clone(), copy_of: None };
@@ -111,12 +111,12 @@ pub fn arrival(agent: AgentId) -> [Command; 2] {
 /// It says something about its step.
 pub fn call(agent: AgentId, step: StepId, signal: Signal) -> Command {
     let ask = Ok(Box::new(Command::GiveSignal { agent, step, signal }));
-    Command::TakeCall { of: fence(agent), number: 1, ask }
+    Command::TakeCall { of: attempt_id(agent), number: 1, ask }
 }
 
 /// Its process is gone.
 pub fn exit(agent: AgentId) -> Command {
-    Command::ReportExit { of: fence(agent), exit: Exit::Code(0), evidence: None }
+    Command::ReportExit { of: attempt_id(agent), exit: Exit::Code(0), evidence: None }
 }
 
 pub async fn spawn(handle: &Handle, agent: AgentId) {

@@ -1,11 +1,11 @@
-//! An engine with a workshop in this process, whose agents are real processes.
+//! An engine with a context in this process, whose agents are real processes.
 
 use crate::raw;
 use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::config::Config;
 use hatchery::engine::{Engine, Handle, Options};
 use hatchery::project::Project;
-use hatchery::runner::{self, Workshop};
+use hatchery::runner::{self, RunnerContext};
 use hatchery::store::{self, StoreUrl};
 use hatchery_core::agent::Birth;
 use hatchery_core::run::{Run, RunSpec};
@@ -22,7 +22,7 @@ pub struct Shop {
     pub runtime: Runtime,
     pub handle: Handle,
     pub root: AgentId,
-    workshop: Arc<Workshop>,
+    context: Arc<RunnerContext>,
     engine: Option<Engine>,
     pub folder: TempDir,
 }
@@ -40,13 +40,13 @@ impl Shop {
         let root = new_agent_id();
         runtime.block_on(handle.submit(Command::FoundRegistry { agent: root, name: None })).unwrap();
         let settings = Config::defaults(&project).unwrap().runs;
-        let workshop = Workshop::new(&project, &settings, handle.clone(), Path::new(PROGRAM)).unwrap();
-        Self { runtime, handle, root, workshop: Arc::new(workshop), engine: Some(engine), folder }
+        let context = RunnerContext::new(&project, &settings, handle.clone(), Path::new(PROGRAM)).unwrap();
+        Self { runtime, handle, root, context: Arc::new(context), engine: Some(engine), folder }
     }
 
     /// A supervisor of all, until it is aborted.
     pub fn supervise(&self) -> JoinHandle<()> {
-        self.runtime.spawn(runner::run(Arc::clone(&self.workshop), self.handle.plan()))
+        self.runtime.spawn(runner::run(Arc::clone(&self.context), self.handle.plan()))
     }
 
     pub fn script(&self, steps: &str) -> PathBuf {
@@ -68,7 +68,7 @@ impl Shop {
     pub fn spec(&self, script: &Path) -> RunSpec {
         RunSpec {
             harness: "scripted".into(),
-            host: self.workshop.host.clone(),
+            host: self.context.host.clone(),
             folder: None,
             model: None,
             script: Some(script.display().to_string()),

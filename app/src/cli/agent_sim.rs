@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode};
 ///   {"text": "…"}   {"think": "…"}   {"sleep_ms": 100}   "turn"   "again"   "compact"
 ///   {"tool": {"name": "Bash", "input": {}, "result": "…", "is_error": false}}
 ///   {"mcp": {"tool": "ps", "arguments": {}, "server": "hatchery"}}
-///   {"minion": {"prompt": "…", "text": "…"}}
+///   {"subagent": {"prompt": "…", "text": "…"}}
 ///   {"flood": {"lines": 1000, "bytes": 100}}   {"long_line": 1000000}
 ///   {"write_file": {"path": "a.txt", "content": "…"}}   {"child": {"sleep_s": 60}}
 ///   {"cost": {"usd": 0.01, "input_tokens": 10, "output_tokens": 5}}

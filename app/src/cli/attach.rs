@@ -143,7 +143,7 @@ fn show(context: &Context, record: &Record) -> Result<(), Report> {
 fn note(output: &Output) {
     match output {
         Output::Thinking { text } => say(paint(DIM, format_args!("  … {}", cut(text)))),
-        Output::Minion { output, .. } => {
+        Output::Subagent { output, .. } => {
             if let Output::Text { text } = output.as_ref() {
                 say(paint(DIM, format_args!("  | {}", cut(text))));
             }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// does not reach a model again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Whose: an id, the beginning of one, or a name
+    /// BudgetScope: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 }

@@ -18,7 +18,7 @@ pub struct Args {
     #[command(subcommand)]
     command: Command,
 
-    /// Whose mail: an agent's id, the beginning of one, a name, or `human`.
+    /// BudgetScope mail: an agent's id, the beginning of one, a name, or `human`.
     #[arg(long, default_value = "human", value_name = "ADDRESS", global = true, allow_hyphen_values = true, value_parser = reference)]
     of: String,
 }

@@ -4,7 +4,7 @@ mod show;
 mod tell;
 pub mod watch;
 
-use super::wishes::Player;
+use super::run_options::Player;
 use super::{Context, asking, print_json, print_line, say, text_or_stdin};
 use crate::client::paths::quest_path;
 use crate::client::{Client, Failure};

@@ -1,7 +1,7 @@
 //! `hatchery run`
 
 use super::attach::{self, Until};
-use super::wishes::Wishes;
+use super::run_options::RunOptions;
 use super::{Context, asking, print_json, print_line, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::client::paths::agent_path;
@@ -33,7 +33,7 @@ pub struct Args {
     detach: bool,
 
     #[command(flatten)]
-    with: Wishes,
+    with: RunOptions,
 }
 
 /// What a shell makes of Ctrl-C.

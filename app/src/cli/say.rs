@@ -1,6 +1,6 @@
 //! `hatchery say`
 
-use super::wishes::Wishes;
+use super::run_options::RunOptions;
 use super::{Context, accepted, reference, words_or_stdin};
 use crate::client::paths::agent_path;
 use crate::report::Report;
@@ -21,7 +21,7 @@ pub struct Args {
     text: String,
 
     #[command(flatten)]
-    with: Wishes,
+    with: RunOptions,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {

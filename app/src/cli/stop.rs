@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// agent stays, with its history: `hatchery say` runs it again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Whose: an id, the beginning of one, or a name
+    /// BudgetScope: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference, required_unless_present = "all")]
     agent: Option<String>,
 

@@ -1,6 +1,6 @@
 //! Where the messages are that the store's index does not know yet: those since the last checkpoint.
 
-use crate::store::{Run, Runs};
+use crate::store::{IdRange, MessageRanges};
 use hatchery_core::history::Range;
 use hatchery_core::{AgentId, Event, EventId, Record};
 use imbl::{OrdMap, Vector};
@@ -10,7 +10,7 @@ use imbl::{OrdMap, Vector};
 pub struct Recent {
     after: EventId,
     upto: EventId,
-    of: OrdMap<AgentId, Vector<Run>>,
+    of: OrdMap<AgentId, Vector<IdRange>>,
 }
 
 impl Recent {
@@ -25,30 +25,30 @@ impl Recent {
         }
         self.upto = record.id;
         let Event::MessageAdded { agent, .. } = record.event else { return };
-        let runs = self.of.entry(agent).or_default();
-        match runs.back_mut() {
-            Some(run) if run.last.next() == record.id => run.last = record.id,
-            _ => runs.push_back(Run { first: record.id, last: record.id }),
+        let ranges = self.of.entry(agent).or_default();
+        match ranges.back_mut() {
+            Some(range) if range.last.next() == record.id => range.last = record.id,
+            _ => ranges.push_back(IdRange { first: record.id, last: record.id }),
         }
     }
 
-    /// The runs in the parts of a history.
-    pub fn within(&self, parts: &[Range]) -> Vec<Run> {
+    /// The ranges in the parts of a history.
+    pub fn within(&self, parts: &[Range]) -> Vec<IdRange> {
         let mut found = Vec::new();
         for part in parts {
-            for run in self.of.get(&part.agent).into_iter().flatten() {
-                let (first, last) = (run.first.max(part.after.next()), run.last.min(part.upto));
+            for range in self.of.get(&part.agent).into_iter().flatten() {
+                let (first, last) = (range.first.max(part.after.next()), range.last.min(part.upto));
                 if first <= last {
-                    found.push(Run { first, last });
+                    found.push(IdRange { first, last });
                 }
             }
         }
         found
     }
 
-    pub fn runs(&self) -> Runs {
-        let of = self.of.iter().map(|(agent, runs)| (*agent, runs.iter().copied().collect())).collect();
-        Runs { after: self.after, upto: self.upto, of }
+    pub fn ranges(&self) -> MessageRanges {
+        let of = self.of.iter().map(|(agent, ranges)| (*agent, ranges.iter().copied().collect())).collect();
+        MessageRanges { after: self.after, upto: self.upto, of }
     }
 
     /// From where on it knows everything.
@@ -60,9 +60,10 @@ impl Recent {
     pub fn forget(&mut self, indexed: EventId) {
         self.after = indexed;
         self.upto = self.upto.max(indexed);
-        let kept = self.of.iter().filter_map(|(agent, runs)| {
-            let later = runs.iter().filter(|run| run.last > indexed);
-            let later: Vector<Run> = later.map(|run| Run { first: run.first.max(indexed.next()), ..*run }).collect();
+        let kept = self.of.iter().filter_map(|(agent, ranges)| {
+            let later = ranges.iter().filter(|range| range.last > indexed);
+            let later: Vector<IdRange> =
+                later.map(|range| IdRange { first: range.first.max(indexed.next()), ..*range }).collect();
             (!later.is_empty()).then_some((*agent, later))
         });
         self.of = kept.collect();
@@ -83,8 +84,8 @@ mod tests {
         Record { id: EventId(id), ts: Timestamp(0), session: None, event }
     }
 
-    fn run(first: u64, last: u64) -> Run {
-        Run { first: EventId(first), last: EventId(last) }
+    fn range(first: u64, last: u64) -> IdRange {
+        IdRange { first: EventId(first), last: EventId(last) }
     }
 
     fn recent() -> Recent {
@@ -97,24 +98,24 @@ mod tests {
 
     #[test]
     fn consecutive_messages_are_one_run_and_indexed_ones_are_not_ours() {
-        let runs = recent().runs();
-        assert_eq!((runs.after, runs.upto), (EventId(10), EventId(14)));
-        assert_eq!(runs.of, [(A, vec![run(11, 12), run(14, 14)]), (B, vec![run(13, 13)])]);
+        let ranges = recent().ranges();
+        assert_eq!((ranges.after, ranges.upto), (EventId(10), EventId(14)));
+        assert_eq!(ranges.of, [(A, vec![range(11, 12), range(14, 14)]), (B, vec![range(13, 13)])]);
     }
 
     #[test]
     fn a_part_cuts_runs() {
         let part = |agent, after, upto| Range { agent, after: EventId(after), upto: EventId(upto) };
-        assert_eq!(recent().within(&[part(A, 11, 14)]), [run(12, 12), run(14, 14)]);
-        assert_eq!(recent().within(&[part(B, 0, 12), part(A, 0, 11)]), [run(11, 11)]);
+        assert_eq!(recent().within(&[part(A, 11, 14)]), [range(12, 12), range(14, 14)]);
+        assert_eq!(recent().within(&[part(B, 0, 12), part(A, 0, 11)]), [range(11, 11)]);
     }
 
     #[test]
     fn what_the_index_knows_is_forgotten() {
         let mut recent = recent();
         recent.forget(EventId(11));
-        assert_eq!(recent.runs().of, [(A, vec![run(12, 12), run(14, 14)]), (B, vec![run(13, 13)])]);
+        assert_eq!(recent.ranges().of, [(A, vec![range(12, 12), range(14, 14)]), (B, vec![range(13, 13)])]);
         recent.forget(EventId(14));
-        assert!(recent.runs().of.is_empty());
+        assert!(recent.ranges().of.is_empty());
     }
 }

@@ -7,7 +7,7 @@ use crate::transcripts::{MAX_TRANSCRIPT_BYTES, Summary, TranscriptError};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::run::{self, ForeignTalk};
+use hatchery_core::run::{self, ForeignSession};
 use hatchery_core::{AgentId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub struct AdoptedView {
 /// Reads each transcript from end to end, and takes as long as it takes.
 #[utoipa::path(get, path = "/api/adopt", operation_id = "list_adoptable", tag = "adoption", responses((status = 200, description = "The latest 500", body = AdoptableList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiError> {
-    let transcripts = api.habits.transcripts.clone();
+    let transcripts = api.defaults.transcripts.clone();
     let looked_in = transcripts.folder()?.display().to_string();
     let (listed, running) = looking(move || Ok((transcripts.list()?, transcripts.running()))).await?;
     let world = api.handle.view();
@@ -94,11 +94,12 @@ pub async fn take(State(api): State<Api>, body: Body<Adopt>) -> Result<(StatusCo
 
 async fn adopt(api: Api, wish: Adopt) -> Result<AdoptedView, ApiError> {
     let Adopt { session, name } = wish;
-    let transcripts = api.habits.transcripts.clone();
+    let transcripts = api.defaults.transcripts.clone();
     let (transcript, running) = looking(move || Ok((transcripts.find(&session)?, transcripts.running()))).await?;
     let Summary { session, folder, unread, .. } = transcript.summary.clone();
-    let talk = ForeignTalk { harness: HARNESS.into(), session: session.clone(), host: api.habits.host.clone(), folder };
-    let adopted = adoption::adopt(&api.handle, transcript, talk, name.clone()).await?;
+    let harness_session =
+        ForeignSession { harness: HARNESS.into(), session: session.clone(), host: api.defaults.host.clone(), folder };
+    let adopted = adoption::adopt(&api.handle, transcript, harness_session, name.clone()).await?;
     let pid = running.get(&session).copied();
     Ok(AdoptedView { agent: adopted.agent, name, session, messages: adopted.messages, unread, pid })
 }

@@ -6,7 +6,7 @@ use crate::clock;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::agent::{self, Agent, Birth, Life};
+use hatchery_core::agent::{self, Agent, Birth, Lifecycle};
 use hatchery_core::quest::StepId;
 use hatchery_core::{AgentId, Command, Event, EventId, QuestId, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
@@ -110,12 +110,12 @@ pub struct AgentView {
     pub unread_mail: usize,
     /// What it works for, if it is an agent of a quest.
     #[serde(default)]
-    pub errand: Option<ErrandView>,
+    pub assignment: Option<AssignmentView>,
 }
 
 /// What an agent of a quest was made for.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ErrandView {
+pub struct AssignmentView {
     pub quest: QuestId,
     pub step: StepId,
     pub role: String,
@@ -141,14 +141,14 @@ impl AgentState {
     }
 }
 
-impl From<Life> for AgentState {
-    fn from(life: Life) -> Self {
-        match life {
-            Life::Hatching { .. } => Self::Hatching,
-            Life::Alive { .. } => Self::Alive,
-            Life::Sleeping => Self::Sleeping,
-            Life::Expired { .. } => Self::Expired,
-            Life::Dead { .. } => Self::Dead,
+impl From<Lifecycle> for AgentState {
+    fn from(lifecycle: Lifecycle) -> Self {
+        match lifecycle {
+            Lifecycle::Hatching { .. } => Self::Hatching,
+            Lifecycle::Alive { .. } => Self::Alive,
+            Lifecycle::Sleeping => Self::Sleeping,
+            Lifecycle::Expired { .. } => Self::Expired,
+            Lifecycle::Dead { .. } => Self::Dead,
         }
     }
 }
@@ -176,7 +176,7 @@ impl AgentView {
             id,
             name: agent.name.clone(),
             parent: agent.parent,
-            state: agent.life.into(),
+            state: agent.lifecycle.into(),
             provider: agent.provider.clone(),
             model: agent.model.clone(),
             session: agent.session(),
@@ -187,7 +187,7 @@ impl AgentView {
             messages: agent.messages,
             last_message: agent.last_message,
             unread_mail: world.mailbox(hatchery_core::Address::Agent(id)).map_or(0, |mailbox| mailbox.unread.len()),
-            errand: world.errand(id).map(|it| ErrandView {
+            assignment: world.assignment(id).map(|it| AssignmentView {
                 quest: it.quest,
                 step: it.step.clone(),
                 role: it.role.clone(),

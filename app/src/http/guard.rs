@@ -10,7 +10,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use hatchery_core::run::Fence;
+use hatchery_core::run::AttemptId;
 use std::net::IpAddr;
 use subtle::ConstantTimeEq as _;
 
@@ -145,15 +145,15 @@ fn comes_from_run(api: &Api, request: &Request) -> bool {
     let own = |prefix: &str| request.uri().path().strip_prefix(prefix)?.strip_prefix(agent.as_str());
     let about_itself = matches!((post, own("/api/agents/")), (false, Some("")) | (true, Some("/calls")));
     let its_mail = matches!((post, own("/api/mail/")), (false, Some("")) | (true, Some("/read" | "/wait")));
-    let quest = api.handle.view().errand(of.agent).map(|errand| format!("/api/quests/{}", errand.quest));
+    let quest = api.handle.view().assignment(of.agent).map(|assignment| format!("/api/quests/{}", assignment.quest));
     let its_quest = !post && quest.is_some_and(|quest| request.uri().path() == quest);
     let allowed = about_itself || its_mail || its_quest;
     allowed && is_token_of(api, of, token)
 }
 
-fn is_token_of(api: &Api, of: Fence, offered: &str) -> bool {
-    let open = api.handle.view().run(of.agent).is_some_and(|run| run.is_open() && run.fence(of.agent) == of);
-    let token = RunFolder::of(&api.habits.project, of).token();
+fn is_token_of(api: &Api, of: AttemptId, offered: &str) -> bool {
+    let open = api.handle.view().run(of.agent).is_some_and(|run| run.is_open() && run.attempt_id(of.agent) == of);
+    let token = RunFolder::of(&api.defaults.project, of).token();
     open && matches!(token, Ok(Some(token)) if token.as_bytes().ct_eq(offered.as_bytes()).into())
 }
 

@@ -40,7 +40,7 @@ pub struct Reply {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetBudget {
-    /// Whose; that of each day for all agents if not given.
+    /// BudgetScope; that of each day for all agents if not given.
     agent: Option<String>,
     /// In dollars, such as `5` or `0.25`. None takes the ceiling away.
     limit: Option<String>,
@@ -86,7 +86,7 @@ pub async fn budgets(State(api): State<Api>) -> Json<BudgetList> {
     let world = api.handle.view();
     let today = budget::day(crate::clock::now());
     let view = |(agent, limit): (Option<AgentId>, Money)| {
-        let used = |agent| world.seat(agent).map_or(Usage::default(), |seat| seat.spent);
+        let used = |agent| world.conversation(agent).map_or(Usage::default(), |conversation| conversation.spent);
         let spent = agent.map_or_else(|| world.spent_on(today), used).cost;
         BudgetView { agent, name: agent.and_then(|agent| name(&world, agent)), limit, spent }
     };
@@ -112,7 +112,7 @@ fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
         id,
         agent: question.agent,
         name: name(world, question.agent),
-        quest: world.errand(question.agent).map(|errand| errand.quest),
+        quest: world.assignment(question.agent).map(|assignment| assignment.quest),
         about: question.about,
         text: question.text.clone(),
         asked: question.asked,

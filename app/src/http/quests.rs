@@ -1,7 +1,7 @@
 //! Quests over HTTP. A quest is named by its id or by the beginning of it.
 
 use super::error::{ApiError, Body, Path};
-use super::runs::Wishes;
+use super::runs::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
 use crate::config::Isolated;
@@ -47,7 +47,7 @@ pub struct NewQuest {
     steps: Vec<StepPlan>,
     /// How its agents are run.
     #[serde(default)]
-    with: Wishes,
+    with: RunOptions,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -116,17 +116,17 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
             "leave out approve_plan (--approve-plan) or the steps (--plan)",
         ));
     }
-    let spec = api.habits.spec(None, None, with)?;
+    let spec = api.defaults.spec(None, None, with)?;
     let id = id.unwrap_or_else(clock::new_quest_id);
-    let wish = quests::Wish { request, slots, ward, ward_limit_ms, isolation, approve_plan };
-    let (project, settings) = (api.habits.project.clone(), api.habits.quests.clone());
-    let program = api.habits.harnesses.get(spec.harness.as_str()).cloned().unwrap_or_default();
+    let wish = quests::QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan };
+    let (project, settings) = (api.defaults.project.clone(), api.defaults.quests.clone());
+    let program = api.defaults.harnesses.get(spec.harness.as_str()).cloned().unwrap_or_default();
     let budget = budget.map(|text| amount(&text)).transpose()?;
     let chartered =
-        tokio::task::spawn_blocking(move || quests::charter(&project, &settings, id, wish, spec, &program)).await;
-    let charter = chartered.map_err(Report::failed).flatten().map_err(unusable)?;
+        tokio::task::spawn_blocking(move || quests::quest_spec(&project, &settings, id, wish, spec, &program)).await;
+    let quest_spec = chartered.map_err(Report::failed).flatten().map_err(unusable)?;
     let start = hatchery_core::quest::Start { hold, steps, ..Default::default() };
-    let command = Command::CreateQuest { quest: id, charter: Box::new(charter), budget, start };
+    let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
     let records = api.handle.submit(command).await?;
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records)))
 }
@@ -139,12 +139,13 @@ pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result
     let document = body.0;
     let taken = api.handle.view().quest(document.id).is_some();
     let id = if taken { clock::new_quest_id() } else { document.id };
-    let spec = api.habits.spec(None, None, Wishes::by(document.harness.clone()))?;
-    let (project, settings) = (api.habits.project.clone(), api.habits.quests.clone());
+    let spec = api.defaults.spec(None, None, RunOptions::by(document.harness.clone()))?;
+    let (project, settings) = (api.defaults.project.clone(), api.defaults.quests.clone());
     let budget = document.budget;
     let imported = tokio::task::spawn_blocking(move || quests::imported(&project, &settings, id, document, spec)).await;
-    let quests::Imported { charter, start, warning } = imported.map_err(Report::failed).flatten().map_err(unusable)?;
-    let command = Command::CreateQuest { quest: id, charter: Box::new(charter), budget, start };
+    let quests::Imported { quest_spec, start, warning } =
+        imported.map_err(Report::failed).flatten().map_err(unusable)?;
+    let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
     let records = api.handle.submit(command).await?;
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records).warning(warning.as_deref())))
 }
@@ -206,7 +207,7 @@ pub async fn set_ward(
     body: Body<SetWard>,
 ) -> Result<Accepted, ApiError> {
     let quest = find(&api, &reference.0)?;
-    let limit_ms = api.habits.quests.ward_limit_ms;
+    let limit_ms = api.defaults.quests.ward_limit_ms;
     tell(&api, quest, Command::SetWard { quest, command: body.0.command, limit_ms }).await
 }
 
@@ -262,10 +263,10 @@ fn unusable(report: Report) -> ApiError {
 
 /// Whether the agents of a quest can be started, if they are to be started here.
 fn playable(api: &Api, quest: QuestId) -> Result<(), ApiError> {
-    let (world, habits) = (api.handle.view(), &api.habits);
-    let spec = world.charter(quest).map(|charter| &charter.spec).filter(|spec| spec.host == habits.host);
-    let player = spec.and_then(|spec| habits.harnesses.get_key_value(spec.harness.as_str()));
-    player.map_or(Ok(()), |(harness, program)| quests::playable(&habits.project, harness, program)).map_err(unusable)
+    let (world, defaults) = (api.handle.view(), &api.defaults);
+    let spec = world.quest_spec(quest).map(|quest_spec| &quest_spec.spec).filter(|spec| spec.host == defaults.host);
+    let player = spec.and_then(|spec| defaults.harnesses.get_key_value(spec.harness.as_str()));
+    player.map_or(Ok(()), |(harness, program)| quests::playable(&defaults.project, harness, program)).map_err(unusable)
 }
 
 fn line(quest: &QuestDocument) -> QuestLine {

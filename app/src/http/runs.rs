@@ -8,7 +8,7 @@ use crate::clock;
 use crate::config;
 use crate::project::Project;
 use crate::run_folder::RunFolder;
-use crate::runner::Workshop;
+use crate::runner::RunnerContext;
 use crate::transcripts::Transcripts;
 use axum::Json;
 use axum::extract::State;
@@ -17,7 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 use hatchery_core::agent::Birth;
 use hatchery_core::event::Refused;
 use hatchery_core::outcome::Cause;
-use hatchery_core::run::{Fence, PastRun, Run, RunSpec, RunState, Talk};
+use hatchery_core::run::{AttemptId, HarnessSession, PastRun, Run, RunSpec, RunState};
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
 use hatchery_core::{AgentId, Command, Refusal, Timestamp, World};
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 /// How agents are run here, unless a request says otherwise.
 #[derive(Debug)]
-pub struct Habits {
+pub struct RunDefaults {
     /// Where the run folders are.
     pub project: Project,
     pub settings: config::Runs,
@@ -43,7 +43,7 @@ pub struct Habits {
 /// How this run differs from what is usual here.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Wishes {
+pub struct RunOptions {
     /// The program that plays the agent: `claude` or `scripted`.
     harness: Option<String>,
     /// The model that the program shall use.
@@ -80,7 +80,7 @@ pub struct StartRun {
     name: Option<String>,
     /// How the run differs from what is usual here.
     #[serde(default)]
-    with: Wishes,
+    with: RunOptions,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -90,7 +90,7 @@ pub struct Say {
     text: String,
     /// When nothing runs the agent, how it is to be run: as the last time, but for this.
     #[serde(default)]
-    with: Wishes,
+    with: RunOptions,
 }
 
 /// A call that an agent's tools have written into its run folder.
@@ -175,22 +175,22 @@ pub struct DayUsage {
     pub spent: Usage,
 }
 
-impl Wishes {
+impl RunOptions {
     pub(super) fn by(harness: String) -> Self {
         Self { harness: Some(harness), ..Self::default() }
     }
 }
 
-impl Habits {
-    pub fn of(workshop: &Workshop, settings: config::Runs, quests: config::Quests) -> Self {
-        let harnesses = workshop.harnesses.programs();
+impl RunDefaults {
+    pub fn of(context: &RunnerContext, settings: config::Runs, quests: config::Quests) -> Self {
+        let harnesses = context.harnesses.programs();
         Self {
-            project: workshop.project.clone(),
+            project: context.project.clone(),
             settings,
             quests,
-            host: workshop.host.clone(),
+            host: context.host.clone(),
             harnesses,
-            transcripts: workshop.transcripts.clone(),
+            transcripts: context.transcripts.clone(),
         }
     }
 
@@ -198,12 +198,12 @@ impl Habits {
     pub(super) fn spec(
         &self,
         last: Option<&RunSpec>,
-        talk: Option<&Talk>,
-        wishes: Wishes,
+        harness_session: Option<&HarnessSession>,
+        options: RunOptions,
     ) -> Result<RunSpec, ApiError> {
         let usual = &self.settings;
-        let harness = wishes.harness.or_else(|| last.map(|last| last.harness.clone()));
-        let harness = harness.or_else(|| talk.map(|talk| talk.harness.clone()));
+        let harness = options.harness.or_else(|| last.map(|last| last.harness.clone()));
+        let harness = harness.or_else(|| harness_session.map(|harness_session| harness_session.harness.clone()));
         let harness = harness.unwrap_or_else(|| usual.harness.clone());
         if !self.harnesses.contains_key(harness.as_str()) {
             let known = self.harnesses.keys().copied().collect::<Vec<_>>().join(", ");
@@ -216,20 +216,20 @@ impl Habits {
         Ok(RunSpec {
             harness,
             host: self.host.clone(),
-            folder: wishes.folder.or_else(|| match last {
+            folder: options.folder.or_else(|| match last {
                 Some(last) => last.folder.clone(),
-                None => talk.and_then(|talk| talk.folder.clone()),
+                None => harness_session.and_then(|harness_session| harness_session.folder.clone()),
             }),
-            model: wishes.model.or_else(|| last.and_then(|last| last.model.clone())),
-            script: wishes
+            model: options.model.or_else(|| last.and_then(|last| last.model.clone())),
+            script: options
                 .script
                 .or_else(|| last.and_then(|last| last.script.clone()))
                 .or_else(|| usual.script.clone()),
-            stays: wishes.stays.or_else(|| last.map(|last| last.stays)).unwrap_or(false),
-            stall_ms: wishes.stall_ms.or_else(|| last.map(|last| last.stall_ms)).unwrap_or(usual.stall_ms),
-            kill_stuck: wishes.kill_stuck.or_else(|| last.map(|last| last.kill_stuck)).unwrap_or(usual.kill_stuck),
-            retries: wishes.retries.or_else(|| last.map(|last| last.retries)).unwrap_or(usual.retries),
-            parks: wishes.park.or_else(|| last.map(|last| last.parks)).unwrap_or(usual.park),
+            stays: options.stays.or_else(|| last.map(|last| last.stays)).unwrap_or(false),
+            stall_ms: options.stall_ms.or_else(|| last.map(|last| last.stall_ms)).unwrap_or(usual.stall_ms),
+            kill_stuck: options.kill_stuck.or_else(|| last.map(|last| last.kill_stuck)).unwrap_or(usual.kill_stuck),
+            retries: options.retries.or_else(|| last.map(|last| last.retries)).unwrap_or(usual.retries),
+            parks: options.park.or_else(|| last.map(|last| last.parks)).unwrap_or(usual.park),
             signals: false,
         })
     }
@@ -256,7 +256,7 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
         Some(reference) => find(&api, &reference)?,
         None => root?,
     };
-    let spec = api.habits.spec(None, None, with)?;
+    let spec = api.defaults.spec(None, None, with)?;
     let (provider, model) = (Some(spec.harness.clone()), spec.model.clone());
     let birth = Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), ..Birth::of(agent) };
     let records = api.handle.submit(Command::Fork { parent, at: None, birth }).await?;
@@ -270,8 +270,8 @@ pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
     let last = world.run(agent).map(|run| &*run.spec);
-    let talk = world.seat(agent).and_then(|seat| seat.talk.as_ref());
-    let spec = api.habits.spec(last, talk, body.0.with)?;
+    let harness_session = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
+    let spec = api.defaults.spec(last, harness_session, body.0.with)?;
     tell(&api, agent, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await
 }
 
@@ -296,8 +296,8 @@ pub async fn stop(State(api): State<Api>, reference: Path<String>) -> Result<Acc
     responses((status = 200, description = "What it led to", body = super::AcceptedBody)))]
 pub async fn call(State(api): State<Api>, reference: Path<String>, body: Body<TakeCall>) -> Result<Response, ApiError> {
     let agent = find(&api, &reference.0)?;
-    let of = Fence { agent, run: body.0.run, attempt: body.0.attempt };
-    let folder = RunFolder::of(&api.habits.project, of);
+    let of = AttemptId { agent, run: body.0.run, attempt: body.0.attempt };
+    let folder = RunFolder::of(&api.defaults.project, of);
     match calls::answer(&api.handle, &folder, of, body.0.number).await {
         Ok(Answer::Done(records)) => Ok(Accepted::new(agent.to_string(), &records).into_response()),
         Ok(Answer::Refused(Refused { code, message, hint })) => {
@@ -330,7 +330,7 @@ pub async fn usage(State(api): State<Api>) -> Json<UsageView> {
     const DAY_MS: i64 = 24 * 3_600 * 1_000;
     let world = api.handle.view();
     let used = |(agent, _): (AgentId, &Run)| {
-        let spent = world.seat(agent)?.spent;
+        let spent = world.conversation(agent)?.spent;
         Some(AgentUsage { agent, name: world.agent(agent).and_then(|it| it.name.clone()), spent })
     };
     let days: Vec<DayUsage> =

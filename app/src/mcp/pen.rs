@@ -9,7 +9,7 @@ use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use crate::run_folder::{self, RunFolder};
 use hatchery_core::AgentId;
-use hatchery_core::run::Fence;
+use hatchery_core::run::AttemptId;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub struct Pen {
     project: Project,
     folder: RunFolder,
-    of: Fence,
+    of: AttemptId,
     token: String,
 }
 

@@ -1,7 +1,7 @@
 //! What the tools say to a model: short, and with the next step in the tools' own terms.
 
 use crate::client::Failure;
-use crate::http::{AgentView, ErrandView, MailList, Waited};
+use crate::http::{AgentView, AssignmentView, MailList, Waited};
 use crate::postbox::Mail;
 use crate::quest_document::QuestDocument;
 use hatchery_core::AgentId;
@@ -64,7 +64,7 @@ pub fn agents(agents: &[AgentView], you: AgentId) -> String {
     told.collect()
 }
 
-pub fn quest(quest: &QuestDocument, yours: &ErrandView) -> String {
+pub fn quest(quest: &QuestDocument, yours: &AssignmentView) -> String {
     let (complete, all) = quest.progress();
     let mut text = format!("{}\n{complete} of {all} steps are complete\n", quest.request);
     for step in &quest.steps {

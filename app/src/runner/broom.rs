@@ -1,12 +1,12 @@
 //! Clears away the folders of attempts that have long been over, and those of wards whose quests are. All that counts of them is in the log
 //! by then, and nobody looks into them again. What the log does not know of is left alone.
 
-use super::Workshop;
+use super::RunnerContext;
 use crate::run_folder;
 use crate::ward::Ward;
 use hatchery_core::World;
 use hatchery_core::quest::Quest;
-use hatchery_core::run::Fence;
+use hatchery_core::run::AttemptId;
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
@@ -17,9 +17,9 @@ use std::time::{Duration, SystemTime};
 const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 
 /// Looks at once, and again and again.
-pub async fn sweep(workshop: Arc<Workshop>) -> Infallible {
+pub async fn sweep(context: Arc<RunnerContext>) -> Infallible {
     loop {
-        let here = Arc::clone(&workshop);
+        let here = Arc::clone(&context);
         match tokio::task::spawn_blocking(move || clear(&here)).await.map_err(io::Error::other).flatten() {
             Ok(0) => {}
             Ok(cleared) => tracing::info!(cleared, "folders of runs that are long over are gone"),
@@ -30,18 +30,18 @@ pub async fn sweep(workshop: Arc<Workshop>) -> Infallible {
 }
 
 /// Gives how many there were.
-fn clear(workshop: &Workshop) -> io::Result<usize> {
-    let Some(keep) = workshop.keep_runs else { return Ok(0) };
-    let world = workshop.handle.view();
+fn clear(context: &RunnerContext) -> io::Result<usize> {
+    let Some(keep) = context.keep_runs else { return Ok(0) };
+    let world = context.handle.view();
     let mut cleared = 0;
-    for (of, folder) in run_folder::all(&workshop.project)? {
+    for (of, folder) in run_folder::all(&context.project)? {
         match is_over(&world, of).then(|| clear_if_old(folder.path(), folder.is_held()?, keep)).transpose() {
             Ok(done) => cleared += usize::from(done == Some(true)),
             // It does not keep the others from it. A person may have been faster.
             Err(error) => tracing::warn!(%error, folder = %folder.path().display(), "cannot be cleared away"),
         }
     }
-    for (quest, _, _, ward) in Ward::all(&workshop.program, &workshop.project)? {
+    for (quest, _, _, ward) in Ward::all(&context.program, &context.project)? {
         let is_over = world.quest(quest).is_some_and(Quest::is_over);
         match is_over.then(|| clear_if_old(ward.path(), ward.is_held()?, keep)).transpose() {
             Ok(done) => cleared += usize::from(done == Some(true)),
@@ -60,7 +60,7 @@ fn clear_if_old(folder: &Path, is_held: bool, keep: Duration) -> io::Result<bool
 }
 
 /// Attempts only ever follow each other, so what is over stays so.
-fn is_over(world: &World, of: Fence) -> bool {
+fn is_over(world: &World, of: AttemptId) -> bool {
     world.run(of.agent).is_some_and(|run| {
         let open = run.is_open().then_some((run.number, run.attempt));
         open.map_or(of.run <= run.number, |open| (of.run, of.attempt) < open)

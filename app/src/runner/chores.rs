@@ -2,11 +2,11 @@
 //! may be done again: a ward goes on under its launcher and is found by its number, and merging twice is merging once.
 
 use super::watch::Watch;
-use super::{RETRY_PAUSE, Workshop};
+use super::{RETRY_PAUSE, RunnerContext};
 use crate::engine::SubmitError;
 use crate::ward::{self, Order, Ward};
 use crate::worktree::{Join, Place, Repository, WorktreeError};
-use hatchery_core::quest::{Charter, Chore, ChoreKind, Isolation, Merge, Quest, StepId, Verdict};
+use hatchery_core::quest::{Chore, ChoreKind, Isolation, Merge, Quest, QuestSpec, StepId, Verdict};
 use hatchery_core::roles::Phase;
 use hatchery_core::run::Run;
 use hatchery_core::{Command, Plan, QuestId, World};
@@ -27,7 +27,7 @@ type Key = (QuestId, StepId);
 
 /// Who does which chore.
 pub struct Chores {
-    workshop: Arc<Workshop>,
+    context: Arc<RunnerContext>,
     watch: Option<Watch>,
     doing: BTreeMap<Key, Doing>,
     /// Quests that may have worktrees. Those that are over are tidied up.
@@ -54,40 +54,41 @@ pub enum Finished {
 }
 
 impl Chores {
-    pub fn new(workshop: Arc<Workshop>, watch: Option<Watch>) -> Self {
-        let folders = std::fs::read_dir(workshop.project.data().join("worktrees")).into_iter().flatten().flatten();
+    pub fn new(context: Arc<RunnerContext>, watch: Option<Watch>) -> Self {
+        let folders = std::fs::read_dir(context.project.data().join("worktrees")).into_iter().flatten().flatten();
         // A folder, or a lock that was left when there was none any more.
         let quest = |name: &str| name.strip_suffix(".lock").unwrap_or(name).parse().ok();
         let untidy = folders.filter_map(|entry| quest(entry.file_name().to_str()?)).collect();
         let (doing, later) = (BTreeMap::new(), BTreeMap::new());
-        Self { workshop, watch, doing, untidy, later, looked: false, tasks: JoinSet::new() }
+        Self { context, watch, doing, untidy, later, looked: false, tasks: JoinSet::new() }
     }
 
     /// Sees to it that every wanted chore is being done, and none that is not.
     pub fn arrange(&mut self, plan: &Plan) {
         if !std::mem::replace(&mut self.looked, true) {
-            let workshop = Arc::clone(&self.workshop);
+            let context = Arc::clone(&self.context);
             self.tasks.spawn(async move {
-                end_unwanted(&workshop, None).await;
+                end_unwanted(&context, None).await;
                 Finished::Looked
             });
         }
-        let unwanted =
+        let runs_to_stop =
             |key: &Key, chore: &Chore| plan.chores.get(key).is_none_or(|wanted| wanted.number != chore.number);
-        for (key, doing) in self.doing.iter_mut().filter(|(key, doing)| !doing.told && unwanted(key, &doing.chore)) {
+        for (key, doing) in self.doing.iter_mut().filter(|(key, doing)| !doing.told && runs_to_stop(key, &doing.chore))
+        {
             doing.told = true;
-            stop_ward(&self.workshop, key, &doing.chore);
+            stop_ward(&self.context, key, &doing.chore);
         }
-        for (key, chore) in plan.chores.iter().filter(|(_, chore)| chore.host == self.workshop.host) {
+        for (key, chore) in plan.chores.iter().filter(|(_, chore)| chore.host == self.context.host) {
             if self.doing.contains_key(key) {
                 continue;
             }
             self.untidy.insert(key.0);
-            let (workshop, watch, key, chore) =
-                (Arc::clone(&self.workshop), self.watch.clone(), key.clone(), chore.clone());
+            let (context, watch, key, chore) =
+                (Arc::clone(&self.context), self.watch.clone(), key.clone(), chore.clone());
             self.doing.insert(key.clone(), Doing { chore: chore.clone(), told: false });
             self.tasks.spawn(async move {
-                see_to(&workshop, watch, &key, &chore).await;
+                see_to(&context, watch, &key, &chore).await;
                 Finished::Chore(key)
             });
         }
@@ -121,10 +122,12 @@ impl Chores {
 
     /// The worktrees of quests that are over go, once nobody works in them. What is not in the trunk is rescued first.
     fn tidy(&mut self, plan: &Plan) {
-        let world = self.workshop.handle.view();
+        let world = self.context.handle.view();
         // Whoever works for a quest has a worktree.
-        self.untidy.extend(plan.runs.keys().filter_map(|agent| world.errand(*agent)).map(|errand| errand.quest));
-        let here = |id: &QuestId| world.charter(*id).is_some_and(|charter| charter.spec.host == self.workshop.host);
+        self.untidy
+            .extend(plan.runs.keys().filter_map(|agent| world.assignment(*agent)).map(|assignment| assignment.quest));
+        let here =
+            |id: &QuestId| world.quest_spec(*id).is_some_and(|quest_spec| quest_spec.spec.host == self.context.host);
         let quiet = |quest: &Quest| quest.is_over() && !quest.steps.values().any(|step| is_at_work(&world, step));
         // A ward that was told to stop may still write, and a merge may still take its own worktree away.
         let busy = |id: &QuestId| self.doing.keys().any(|(quest, _)| quest == id);
@@ -139,10 +142,10 @@ impl Chores {
             if let Some((at, pause)) = self.later.get_mut(&quest) {
                 *at = now + *pause + LONGEST_TIDY_PAUSE;
             }
-            let workshop = Arc::clone(&self.workshop);
+            let context = Arc::clone(&self.context);
             self.tasks.spawn(async move {
-                end_unwanted(&workshop, Some(quest)).await;
-                let tidied = aside(move || tidy(&workshop, quest)).await;
+                end_unwanted(&context, Some(quest)).await;
+                let tidied = aside(move || tidy(&context, quest)).await;
                 if let Err(error) = &tidied {
                     tracing::warn!(%quest, %error, "the worktrees of a quest could not be removed; trying again later");
                 }
@@ -153,15 +156,15 @@ impl Chores {
 }
 
 /// Ends the wards that run and that nobody waits for, of all quests or of one. A daemon that was killed could not tell them to stop.
-async fn end_unwanted(workshop: &Workshop, only: Option<QuestId>) {
-    let all = match Ward::all(&workshop.program, &workshop.project) {
+async fn end_unwanted(context: &RunnerContext, only: Option<QuestId>) {
+    let all = match Ward::all(&context.program, &context.project) {
         Ok(all) => all,
         Err(error) => return tracing::warn!(%error, "it cannot be seen which wards there are"),
     };
     for (quest, step, number, ward) in all.into_iter().filter(|(quest, ..)| only.is_none_or(|only| only == *quest)) {
         // Only what the log knows, and what is wanted at this moment: another one may have begun since.
-        let world = workshop.handle.view();
-        let here = world.charter(quest).is_some_and(|charter| charter.spec.host == workshop.host);
+        let world = context.handle.view();
+        let here = world.quest_spec(quest).is_some_and(|quest_spec| quest_spec.spec.host == context.host);
         let wanted = world.chores().get(&(quest, step.clone())).is_some_and(|chore| chore.number == number);
         if !here || wanted || !ward.is_held().unwrap_or(false) {
             continue;
@@ -173,11 +176,11 @@ async fn end_unwanted(workshop: &Workshop, only: Option<QuestId>) {
 }
 
 /// A ward that nobody waits for any more would run on under its launcher. When it has ended, so does its task.
-fn stop_ward(workshop: &Workshop, (quest, step): &Key, chore: &Chore) {
+fn stop_ward(context: &RunnerContext, (quest, step): &Key, chore: &Chore) {
     if chore.what != ChoreKind::Ward {
         return;
     }
-    let ward = Ward::of(workshop.program.clone(), &workshop.project, &quest.to_string(), step.as_str(), chore.number);
+    let ward = Ward::of(context.program.clone(), &context.project, &quest.to_string(), step.as_str(), chore.number);
     let stopped = ward.map_err(io::Error::other).and_then(|ward| ward.stop());
     if let Err(error) = stopped {
         tracing::warn!(%quest, %step, %error, "a ward could not be stopped");
@@ -185,29 +188,29 @@ fn stop_ward(workshop: &Workshop, (quest, step): &Key, chore: &Chore) {
 }
 
 fn is_at_work(world: &World, step: &hatchery_core::quest::Step) -> bool {
-    step.hands.iter().any(|hand| world.run(hand.agent).is_some_and(Run::is_open))
+    step.agents.iter().any(|hand| world.run(hand.agent).is_some_and(Run::is_open))
 }
 
 /// Does a chore and reports it, as often as it takes.
-async fn see_to(workshop: &Arc<Workshop>, watch: Option<Watch>, (quest, step): &Key, chore: &Chore) {
+async fn see_to(context: &Arc<RunnerContext>, watch: Option<Watch>, (quest, step): &Key, chore: &Chore) {
     loop {
         let (quest, step, number) = (*quest, step.clone(), chore.number);
         let mut merged = false;
         let command = match chore.what {
             ChoreKind::Ward => {
-                let (verdict, artifact) = guard(workshop, watch.clone(), quest, &step, number).await;
+                let (verdict, artifact) = guard(context, watch.clone(), quest, &step, number).await;
                 Command::ReportWard { quest, step: step.clone(), number, verdict, artifact }
             }
             ChoreKind::Merge => {
-                let merge = join(workshop, quest, &step).await;
+                let merge = join(context, quest, &step).await;
                 merged = merge == Merge::Merged;
                 Command::ReportMerge { quest, step: step.clone(), number, merge }
             }
         };
-        match workshop.handle.submit(command).await {
+        match context.handle.submit(command).await {
             Ok(_) => {
                 if merged {
-                    clear(workshop, quest, step).await;
+                    clear(context, quest, step).await;
                 }
                 return;
             }
@@ -226,23 +229,23 @@ async fn see_to(workshop: &Arc<Workshop>, watch: Option<Watch>, (quest, step): &
 
 /// Runs the ward of a step, on top of what the others have done meanwhile. Gives the file with its output; none when it was not run.
 async fn guard(
-    workshop: &Arc<Workshop>,
+    context: &Arc<RunnerContext>,
     watch: Option<Watch>,
     quest: QuestId,
     step: &StepId,
     number: u32,
 ) -> (Verdict, String) {
     let broken = |why: String| (Verdict::Broken { why }, String::new());
-    let ward = Ward::of(workshop.program.clone(), &workshop.project, &quest.to_string(), step.as_str(), number);
+    let ward = Ward::of(context.program.clone(), &context.project, &quest.to_string(), step.as_str(), number);
     let ward = match ward {
         Ok(ward) => ward,
         Err(error) => return broken(format!("{error}.")),
     };
-    if let Err(error) = end_earlier(workshop, quest, step, number).await {
+    if let Err(error) = end_earlier(context, quest, step, number).await {
         return broken(format!("one before it could not be ended: {error}."));
     }
-    let artifact = shown(workshop, quest, ward.output_file());
-    let (shop, of, known) = (Arc::clone(workshop), step.clone(), ward.clone());
+    let artifact = shown(context, quest, ward.output_file());
+    let (shop, of, known) = (Arc::clone(context), step.clone(), ward.clone());
     let order = aside(move || {
         // One that a daemon before us has begun looks at the folder at this moment, or has looked.
         let begins = known.look().map_err(|error| error.to_string())? == ward::State::NotBegun;
@@ -272,8 +275,8 @@ async fn guard(
 }
 
 /// A ward that was replaced while it ran may run on when the daemon was killed before it could stop it. Two would look at one folder.
-async fn end_earlier(workshop: &Workshop, quest: QuestId, step: &StepId, number: u32) -> io::Result<()> {
-    let of = |number| Ward::of(workshop.program.clone(), &workshop.project, &quest.to_string(), step.as_str(), number);
+async fn end_earlier(context: &RunnerContext, quest: QuestId, step: &StepId, number: u32) -> io::Result<()> {
+    let of = |number| Ward::of(context.program.clone(), &context.project, &quest.to_string(), step.as_str(), number);
     for earlier in (1..number).filter_map(|number| of(number).ok()).filter(|ward| ward.path().exists()) {
         if earlier.look()? == ward::State::Running {
             earlier.end().await?;
@@ -285,30 +288,30 @@ async fn end_earlier(workshop: &Workshop, quest: QuestId, step: &StepId, number:
 /// What to run and where. In a worktree everything is committed before it `begins`, and what others did is brought in; files that conflict are
 /// given instead.
 fn order(
-    workshop: &Workshop,
+    context: &RunnerContext,
     quest: QuestId,
     step: &StepId,
     begins: bool,
 ) -> Result<Result<Order, Vec<String>>, String> {
-    let world = workshop.handle.view();
+    let world = context.handle.view();
     let gone = || "the quest is gone".to_owned();
-    let (charter, state) = world.charter(quest).zip(world.quest(quest)).ok_or_else(gone)?;
+    let (quest_spec, state) = world.quest_spec(quest).zip(world.quest(quest)).ok_or_else(gone)?;
     let (ward, at) = state.ward.as_ref().zip(state.step(step)).ok_or_else(gone)?;
-    let folder = match charter.isolation {
-        Isolation::None => place(workshop, charter.spec.folder.as_deref()),
+    let folder = match quest_spec.isolation {
+        Isolation::None => place(context, quest_spec.spec.folder.as_deref()),
         Isolation::Worktree { .. } => {
-            let repository = workshop.repository()?;
+            let repository = context.repository()?;
             let name = quest.to_string();
             if begins && let Join::Conflict { files } = gather(&repository, &name, step, at.phase)? {
                 return Ok(Err(files));
             }
-            place(workshop, charter.folder(step, at.phase).as_deref())
+            place(context, quest_spec.folder(step, at.phase).as_deref())
         }
     };
     Ok(Ok(Order {
         command: ward.command.clone(),
         folder,
-        env: ward::environment(std::env::vars(), &workshop.pass_env),
+        env: ward::environment(std::env::vars(), &context.pass_env),
         limit: Duration::from_millis(ward.limit_ms),
     }))
 }
@@ -329,10 +332,10 @@ fn settle_trunk(repository: &Repository, quest: &str, step: &StepId) -> Result<(
 }
 
 /// Takes what a step did into the trunk, and its worktree away.
-async fn join(workshop: &Arc<Workshop>, quest: QuestId, step: &StepId) -> Merge {
-    let (workshop, step) = (Arc::clone(workshop), step.clone());
+async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> Merge {
+    let (context, step) = (Arc::clone(context), step.clone());
     let joined = aside(move || {
-        let repository = workshop.repository()?;
+        let repository = context.repository()?;
         let (name, step) = (quest.to_string(), step.as_str());
         // Without a ward nobody has committed what the agents did.
         let brought = repository.bring(&name, step).map_err(|error| error.to_string())?;
@@ -349,10 +352,10 @@ async fn join(workshop: &Arc<Workshop>, quest: QuestId, step: &StepId) -> Merge 
 }
 
 /// The worktree of a step that is merged goes. One that is left over goes with its quest.
-async fn clear(workshop: &Arc<Workshop>, quest: QuestId, step: StepId) {
-    let workshop = Arc::clone(workshop);
+async fn clear(context: &Arc<RunnerContext>, quest: QuestId, step: StepId) {
+    let context = Arc::clone(context);
     let cleared = aside(move || {
-        let repository = workshop.repository()?;
+        let repository = context.repository()?;
         let place = Place::step(&quest.to_string(), step.as_str()).map_err(|error| error.to_string())?;
         repository.remove(&repository.at(place)).map(drop).map_err(|error| error.to_string())
     });
@@ -362,20 +365,20 @@ async fn clear(workshop: &Arc<Workshop>, quest: QuestId, step: StepId) {
 }
 
 /// Removes the worktrees of a quest, and the lock that kept them apart. Its own branch stays, if there is work on it.
-fn tidy(workshop: &Workshop, quest: QuestId) -> Result<(), String> {
+fn tidy(context: &RunnerContext, quest: QuestId) -> Result<(), String> {
     let name = quest.to_string();
-    let worktrees = workshop.project.data().join("worktrees");
+    let worktrees = context.project.data().join("worktrees");
     let base = worktrees.join(&name);
     if !base.exists() && !worktrees.join(format!("{name}.lock")).exists() {
         return Ok(());
     }
-    let repository = workshop.repository()?;
+    let repository = context.repository()?;
     let steps = std::fs::read_dir(base.join("steps")).into_iter().flatten().flatten();
     for step in steps.filter_map(|entry| entry.file_name().into_string().ok()) {
         let place = Place::step(&name, &step).map_err(|error| error.to_string())?;
         repository.remove(&repository.at(place)).map_err(|error| error.to_string())?;
     }
-    let complete = workshop.handle.view().quest(quest).is_some_and(Quest::is_complete);
+    let complete = context.handle.view().quest(quest).is_some_and(Quest::is_complete);
     let trunk = repository.at(Place::trunk(&name).map_err(|error| error.to_string())?);
     if complete && trunk.top().exists() {
         settle_trunk(&repository, &name, &StepId::review())?;
@@ -391,17 +394,18 @@ fn tidy(workshop: &Workshop, quest: QuestId) -> Result<(), String> {
 }
 
 /// A folder of the project, as a quest names it.
-fn place(workshop: &Workshop, folder: Option<&str>) -> PathBuf {
-    let root = workshop.project.root();
+fn place(context: &RunnerContext, folder: Option<&str>) -> PathBuf {
+    let root = context.project.root();
     folder.map_or_else(|| root.to_owned(), |folder| root.join(folder))
 }
 
 /// A file as those who work for a quest would name it: from the project's root, if that is where they are.
-fn shown(workshop: &Workshop, quest: QuestId, file: PathBuf) -> String {
-    let world = workshop.handle.view();
-    let at_root = |charter: &Charter| charter.isolation == Isolation::None && charter.spec.folder.is_none();
-    let root = workshop.project.root();
-    let from = if world.charter(quest).is_some_and(at_root) { file.strip_prefix(root).unwrap_or(&file) } else { &file };
+fn shown(context: &RunnerContext, quest: QuestId, file: PathBuf) -> String {
+    let world = context.handle.view();
+    let at_root = |quest_spec: &QuestSpec| quest_spec.isolation == Isolation::None && quest_spec.spec.folder.is_none();
+    let root = context.project.root();
+    let from =
+        if world.quest_spec(quest).is_some_and(at_root) { file.strip_prefix(root).unwrap_or(&file) } else { &file };
     from.display().to_string()
 }
 

@@ -1,32 +1,32 @@
 //! Makes a run folder ready and starts a launcher on it. Doing it twice is harmless: the second launcher finds the first, or
 //! what it left.
 
-use super::Workshop;
+use super::RunnerContext;
 use crate::clock;
 use crate::harness::{self, Opening, Start};
 use crate::launcher;
 use crate::project;
-use crate::run_folder::{Ended, Errand, Launch, MARK, RunFolder};
+use crate::run_folder::{Ended, Launch, LaunchKind, MARK, RunFolder};
 use hatchery_core::outcome::Exit;
 use hatchery_core::quest::Isolation;
 use hatchery_core::roles::Phase;
-use hatchery_core::run::{self, Fence, RunSpec, Talk};
+use hatchery_core::run::{self, AttemptId, HarnessSession, RunSpec};
 use hatchery_core::{AgentId, World};
 use std::io;
 use std::sync::Arc;
 
 /// Sees to it that there is a folder to work in for an agent whose quest gives each step a worktree.
-pub async fn make_room(workshop: &Arc<Workshop>, world: &World, agent: AgentId) -> Result<(), String> {
-    let Some(errand) = world.errand(agent) else { return Ok(()) };
-    let isolated = world.charter(errand.quest).is_some_and(|charter| charter.isolation != Isolation::None);
+pub async fn make_room(context: &Arc<RunnerContext>, world: &World, agent: AgentId) -> Result<(), String> {
+    let Some(assignment) = world.assignment(agent) else { return Ok(()) };
+    let isolated = world.quest_spec(assignment.quest).is_some_and(|quest_spec| quest_spec.isolation != Isolation::None);
     if !isolated {
         return Ok(());
     }
-    let step = world.quest(errand.quest).and_then(|quest| quest.step(&errand.step));
+    let step = world.quest(assignment.quest).and_then(|quest| quest.step(&assignment.step));
     let own = step.is_some_and(|step| step.phase == Phase::Work);
-    let (workshop, quest, step) = (Arc::clone(workshop), errand.quest.to_string(), errand.step.clone());
+    let (context, quest, step) = (Arc::clone(context), assignment.quest.to_string(), assignment.step.clone());
     let made = tokio::task::spawn_blocking(move || {
-        let repository = workshop.repository()?;
+        let repository = context.repository()?;
         let made = if own { repository.isolate(&quest, step.as_str()) } else { repository.trunk(&quest) };
         made.map(drop).map_err(|error| error.to_string())
     });
@@ -35,9 +35,9 @@ pub async fn make_room(workshop: &Arc<Workshop>, world: &World, agent: AgentId) 
 
 /// Starts the launcher of an attempt, unless it was started before. With a `problem` it is recorded as one that could not be started.
 pub fn launch(
-    workshop: &Workshop,
+    context: &RunnerContext,
     world: &World,
-    of: Fence,
+    of: AttemptId,
     folder: &RunFolder,
     problem: Option<String>,
 ) -> io::Result<()> {
@@ -55,40 +55,40 @@ pub fn launch(
     }
     if folder.launch()?.is_none() {
         let opening = opening(world, of.agent, &run.spec);
-        match describe(workshop, of, &run.spec, folder, &opening, part(world, of.agent))? {
+        match describe(context, of, &run.spec, folder, &opening, part(world, of.agent))? {
             Ok(launch) => folder.write_launch(&launch)?,
             Err(problem) => return folder.write_ended(&Ended::before_it_began(Exit::NotStarted, problem)),
         }
     }
-    launcher::send(&workshop.program, folder)
+    launcher::send(&context.program, folder)
 }
 
 fn describe(
-    workshop: &Workshop,
-    of: Fence,
+    context: &RunnerContext,
+    of: AttemptId,
     spec: &RunSpec,
     folder: &RunFolder,
     opening: &Opening,
     part: Option<String>,
 ) -> io::Result<Result<Launch, String>> {
-    let Some(harness) = workshop.harnesses.named(&spec.harness) else {
-        let known = workshop.harnesses.names().join(", ");
+    let Some(harness) = context.harnesses.named(&spec.harness) else {
+        let known = context.harnesses.names().join(", ");
         return Ok(Err(format!("there is no harness `{}`; there are {known}", spec.harness)));
     };
-    let root = workshop.project.root();
+    let root = context.project.root();
     let place = spec.folder.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
     if !place.is_dir() {
         return Ok(Err(format!("there is no folder {} to work in", place.display())));
     }
     // Our own processes keep each other out by a lock, which a program that was started by hand knows nothing of.
     if let Opening::Resumed { session } = opening
-        && let Some(pid) = workshop.transcripts.running().get(session)
+        && let Some(pid) = context.transcripts.running().get(session)
     {
         return Ok(Err(format!(
             "process {pid} is at the conversation {session}: end it, then say something to the agent"
         )));
     }
-    let tools = harness::mcp_config(&workshop.program, root, folder, &of.agent.to_string(), spec.signals);
+    let tools = harness::mcp_config(&context.program, root, folder, &of.agent.to_string(), spec.signals);
     project::write_for_now(&folder.mcp_config(), tools.as_bytes(), 0o600)?;
     let invocation = harness.command(&Start { spec, folder, opening, part });
     let mut env = invocation.env;
@@ -97,29 +97,34 @@ fn describe(
         Opening::Forked { from, .. } => Some(from.clone()),
         Opening::New { .. } | Opening::Resumed { .. } => None,
     };
-    let errand = Errand::Talk { of, session: opening.session().to_owned(), copy_of };
-    Ok(Ok(Launch { errand, program: invocation.program, args: invocation.args, env, folder: place }))
+    let kind = LaunchKind::Agent { of, session: opening.session().to_owned(), copy_of };
+    Ok(Ok(Launch { kind, program: invocation.program, args: invocation.args, env, folder: place }))
 }
 
 /// What the agent is in a quest.
 fn part(world: &World, agent: AgentId) -> Option<String> {
-    let errand = world.errand(agent)?;
-    let step = world.quest(errand.quest)?.step(&errand.step)?;
+    let assignment = world.assignment(agent)?;
+    let step = world.quest(assignment.quest)?.step(&assignment.step)?;
     let number =
-        step.hands.iter().filter(|hand| hand.role == errand.role).take_while(|hand| hand.agent != agent).count() + 1;
-    Some(format!("{}/{}/{}/{number}", errand.quest, errand.step, errand.role))
+        step.agents.iter().filter(|hand| hand.role == assignment.role).take_while(|hand| hand.agent != agent).count()
+            + 1;
+    Some(format!("{}/{}/{}/{number}", assignment.quest, assignment.step, assignment.role))
 }
 
 /// How the conversation is entered: the agent's own is resumed, that of the agent it was forked from is copied when it holds
 /// exactly what was inherited, and otherwise a new one is begun.
 fn opening(world: &World, agent: AgentId, spec: &RunSpec) -> Opening {
-    let here = |talk: &&Talk| talk.harness == spec.harness && talk.host == spec.host;
-    if let Some(talk) = world.seat(agent).and_then(|seat| seat.talk.as_ref()).filter(here) {
-        return Opening::Resumed { session: talk.session.clone() };
+    let here = |harness_session: &&HarnessSession| {
+        harness_session.harness == spec.harness && harness_session.host == spec.host
+    };
+    if let Some(harness_session) =
+        world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref()).filter(here)
+    {
+        return Opening::Resumed { session: harness_session.session.clone() };
     }
     let session = clock::new_uuid();
-    match run::inherited_talk(world, agent).filter(here) {
-        Some(talk) => Opening::Forked { from: talk.session.clone(), session },
+    match run::inherited_session(world, agent).filter(here) {
+        Some(harness_session) => Opening::Forked { from: harness_session.session.clone(), session },
         None => Opening::New { session },
     }
 }

@@ -3,16 +3,16 @@
 
 use super::briefing::{self, BriefingError};
 use super::watch::{Watch, Watched};
-use super::{RETRY_PAUSE, Workshop, launch};
+use super::{RETRY_PAUSE, RunnerContext, launch};
 use crate::calls::{self, CallError};
 use crate::engine::SubmitError;
 use crate::harness::Harness;
 use crate::processes::{self, Pulse};
-use crate::run_folder::{Ended, Errand, MARK, Order, RunFolder, Started};
+use crate::run_folder::{Ended, LaunchKind, MARK, Order, RunFolder, Started};
 use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
-use hatchery_core::run::{Act, DeliveryKind, Fence, RunState, Wanted, wire_name};
+use hatchery_core::run::{AttemptId, DeliveryKind, DesiredRun, DesiredState, RunState, wire_name};
 use hatchery_core::{Command, Refusal};
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -54,23 +54,14 @@ impl From<CallError> for Trouble {
 
 /// Sees an attempt through to its end. Whatever goes wrong on the way is tried again.
 pub async fn supervise(
-    workshop: Arc<Workshop>,
+    context: Arc<RunnerContext>,
     watch: Option<Watch>,
-    of: Fence,
-    mut wanted: channel::Receiver<Wanted>,
+    of: AttemptId,
+    mut wanted: channel::Receiver<DesiredRun>,
 ) {
-    let folder = RunFolder::of(&workshop.project, of);
-    let mut supervisor = Supervisor {
-        workshop,
-        of,
-        folder,
-        spool: None,
-        released: 0,
-        asked: 0,
-        pulse: None,
-        launched: None,
-        told: None,
-    };
+    let folder = RunFolder::of(&context.project, of);
+    let mut supervisor =
+        Supervisor { context, of, folder, spool: None, released: 0, asked: 0, pulse: None, launched: None, told: None };
     loop {
         match supervisor.see_through(watch.clone(), &mut wanted).await {
             Ok(()) => return,
@@ -90,8 +81,8 @@ pub async fn supervise(
 }
 
 struct Supervisor {
-    workshop: Arc<Workshop>,
-    of: Fence,
+    context: Arc<RunnerContext>,
+    of: AttemptId,
     folder: RunFolder,
     /// Where the output is read; opened again after any trouble, at the place that the world knows.
     spool: Option<Tail>,
@@ -132,13 +123,13 @@ impl Supervisor {
     async fn see_through(
         &mut self,
         watch: Option<Watch>,
-        wanted: &mut channel::Receiver<Wanted>,
+        wanted: &mut channel::Receiver<DesiredRun>,
     ) -> Result<(), Trouble> {
         self.folder.prepare()?;
         let watched = Watched::new(watch, self.folder.path());
         let mut looks = tokio::time::interval(if watched.is_watched() { LOOK_AGAIN } else { LOOK_SOON });
         loop {
-            let act = wanted.borrow_and_update().act.clone();
+            let act = wanted.borrow_and_update().state.clone();
             if self.look(&act).await? {
                 return Ok(());
             }
@@ -177,7 +168,7 @@ impl Supervisor {
     }
 
     /// Looks at everything once. True when the attempt is over.
-    async fn look(&mut self, act: &Act) -> Result<bool, Trouble> {
+    async fn look(&mut self, desired: &DesiredState) -> Result<bool, Trouble> {
         // In this order: a launcher takes hold before it starts anything, and says how it ended before it lets go. And before
         // the output: whoever has ended has said everything.
         let mut started = self.folder.started()?;
@@ -191,15 +182,15 @@ impl Supervisor {
             let exit = if ended.problem.is_some() { Exit::NotStarted } else { ended.exit };
             return self.report_exit(exit, ended.problem.clone()).await;
         }
-        let Some(started) = started else { return self.see_to_start(act).await };
+        let Some(started) = started else { return self.see_to_start(desired).await };
         if self.pulse.is_none() && held {
             self.pulse = Pulse::of(&started.launcher);
         }
         self.report_spawn(&started).await?;
-        self.tell(act).await?;
+        self.tell(desired).await?;
         let gone = ended.is_some() || !held;
         if std::fs::metadata(self.folder.calls())?.len() != self.asked {
-            self.asked = calls::take_all(&self.workshop.handle, &self.folder, self.of).await?;
+            self.asked = calls::take_all(&self.context.handle, &self.folder, self.of).await?;
         }
         self.take_output(gone).await?;
         match ended {
@@ -220,9 +211,9 @@ impl Supervisor {
     }
 
     /// Nothing is there yet: it is launched, unless it is no longer wanted.
-    async fn see_to_start(&mut self, act: &Act) -> Result<bool, Trouble> {
+    async fn see_to_start(&mut self, desired: &DesiredState) -> Result<bool, Trouble> {
         let is_coming = self.launched.is_some_and(|at| at.elapsed() < LAUNCH_PATIENCE);
-        if is_coming && matches!(act, Act::Go { .. }) {
+        if is_coming && matches!(desired, DesiredState::Running { .. }) {
             return Ok(false);
         }
         // Nobody launches it while we hold the lock, and nobody will once its end is recorded.
@@ -230,28 +221,28 @@ impl Supervisor {
         if self.folder.started()?.is_some() || self.folder.ended()?.is_some() {
             return Ok(false);
         }
-        let had_process = self.workshop.handle.view().run(self.of.agent).is_some_and(|run| run.process().is_some());
+        let had_process = self.context.handle.view().run(self.of.agent).is_some_and(|run| run.process().is_some());
         // A launcher that was killed between starting the process and saying so left it behind.
         if had_process || self.folder.launch()?.is_some() {
             self.sweep().await;
         }
-        match act {
+        match desired {
             // Somebody has emptied the folder. To begin again in it would be a second process of one attempt.
             _ if had_process => {
                 tracing::warn!(agent = %self.of.agent, folder = %self.folder.path().display(), "what was there is gone");
                 self.report_exit(Exit::Unknown, None).await
             }
-            Act::Stop => {
+            DesiredState::Stopped => {
                 // A launcher that is still on its way looks for the end before it starts anything, so it is written before it is reported.
                 let why = "it was stopped before it began".to_owned();
                 self.folder.write_ended(&Ended::before_it_began(Exit::NotStarted, why))?;
                 self.report_exit(Exit::NotStarted, None).await
             }
-            Act::Go { .. } => {
+            DesiredState::Running { .. } => {
                 drop(lock);
-                let world = self.workshop.handle.view();
-                let problem = launch::make_room(&self.workshop, &world, self.of.agent).await.err();
-                launch::launch(&self.workshop, &world, self.of, &self.folder, problem)?;
+                let world = self.context.handle.view();
+                let problem = launch::make_room(&self.context, &world, self.of.agent).await.err();
+                launch::launch(&self.context, &world, self.of, &self.folder, problem)?;
                 self.launched = Some(Instant::now());
                 Ok(false)
             }
@@ -265,23 +256,23 @@ impl Supervisor {
     }
 
     async fn report_spawn(&self, started: &Started) -> Result<(), Trouble> {
-        let unknown = self.workshop.handle.view().run(self.of.agent).is_some_and(|run| {
-            run.fence(self.of.agent) == self.of
+        let unknown = self.context.handle.view().run(self.of.agent).is_some_and(|run| {
+            run.attempt_id(self.of.agent) == self.of
                 && matches!(run.state, RunState::Starting | RunState::Stopping { process: None, .. })
         });
         if unknown
             && let Some(launch) = self.folder.launch()?
-            && let Errand::Talk { session, copy_of, .. } = launch.errand
+            && let LaunchKind::Agent { session, copy_of, .. } = launch.kind
         {
             let process = started.process.clone();
             let spawned = Command::ReportSpawn { of: self.of, process, session, copy_of };
-            self.workshop.handle.submit(spawned).await?;
+            self.context.handle.submit(spawned).await?;
         }
         Ok(())
     }
 
     /// Tells the launcher what it was not told yet.
-    async fn tell(&mut self, act: &Act) -> Result<(), Trouble> {
+    async fn tell(&mut self, desired: &DesiredState) -> Result<(), Trouble> {
         let mut told = match self.told.take() {
             Some(told) => told,
             None => {
@@ -292,16 +283,16 @@ impl Supervisor {
                 told
             }
         };
-        let orders = match act {
-            Act::Stop if told.stopped => Vec::new(),
-            Act::Stop => {
-                let grace_ms = u64::try_from(self.workshop.stop_grace.as_millis()).unwrap_or(u64::MAX);
+        let orders = match desired {
+            DesiredState::Stopped if told.stopped => Vec::new(),
+            DesiredState::Stopped => {
+                let grace_ms = u64::try_from(self.context.stop_grace.as_millis()).unwrap_or(u64::MAX);
                 vec![Order::Stop { grace_ms }]
             }
-            Act::Go { last: true, .. } if told.ended => Vec::new(),
-            Act::Go { last: true, .. } => vec![Order::End],
-            Act::Go { upto: None, .. } => Vec::new(),
-            Act::Go { .. } => self.untold(&mut told).await?,
+            DesiredState::Running { last: true, .. } if told.ended => Vec::new(),
+            DesiredState::Running { last: true, .. } => vec![Order::End],
+            DesiredState::Running { upto: None, .. } => Vec::new(),
+            DesiredState::Running { .. } => self.untold(&mut told).await?,
         };
         if !orders.is_empty() {
             self.folder.tell(&orders)?;
@@ -313,9 +304,10 @@ impl Supervisor {
 
     /// What waits to be said and is not in the inbox.
     async fn untold(&self, told: &mut Told) -> Result<Vec<Order>, Trouble> {
-        let handle = &self.workshop.handle;
+        let handle = &self.context.handle;
         let agent = self.of.agent;
-        let unheard = handle.view().seat(agent).map(|seat| seat.unheard.clone()).unwrap_or_default();
+        let unheard =
+            handle.view().conversation(agent).map(|conversation| conversation.unheard.clone()).unwrap_or_default();
         let waiting: BTreeSet<String> = unheard.iter().map(|delivery| wire_name(delivery.id)).collect();
         // What was heard is not asked for again.
         told.said.retain(|name| waiting.contains(name));
@@ -328,8 +320,8 @@ impl Supervisor {
             let line = match delivery.what {
                 DeliveryKind::Interrupt => self.harness()?.interrupt(&id),
                 DeliveryKind::Briefing | DeliveryKind::Message | DeliveryKind::Nudge => {
-                    let errand = self.folder.launch()?.map(|launch| launch.errand);
-                    let copy = matches!(errand, Some(Errand::Talk { copy_of: Some(_), .. }));
+                    let kind = self.folder.launch()?.map(|launch| launch.kind);
+                    let copy = matches!(kind, Some(LaunchKind::Agent { copy_of: Some(_), .. }));
                     self.harness()?.say(&id, &briefing::words(handle, agent, delivery, copy).await?)
                 }
             };
@@ -340,7 +332,7 @@ impl Supervisor {
 
     /// Takes in what the process has written since the last time, up to the end when nothing more will come.
     async fn take_output(&mut self, to_the_end: bool) -> Result<(), Trouble> {
-        let handle = self.workshop.handle.clone();
+        let handle = self.context.handle.clone();
         let mut spool = match self.spool.take() {
             Some(spool) => spool,
             None => {
@@ -367,7 +359,7 @@ impl Supervisor {
     }
 
     async fn report_exit(&self, exit: Exit, evidence: Option<String>) -> Result<bool, Trouble> {
-        self.workshop.handle.submit(Command::ReportExit { of: self.of, exit, evidence }).await?;
+        self.context.handle.submit(Command::ReportExit { of: self.of, exit, evidence }).await?;
         Ok(true)
     }
 
@@ -383,10 +375,10 @@ impl Supervisor {
     }
 
     fn harness(&self) -> io::Result<&dyn Harness> {
-        let world = self.workshop.handle.view();
+        let world = self.context.handle.view();
         let name = world.run(self.of.agent).map(|run| run.spec.harness.as_str()).unwrap_or_default();
         let unknown = || io::Error::other(format!("there is no harness `{name}`"));
-        self.workshop.harnesses.named(name).ok_or_else(unknown)
+        self.context.harnesses.named(name).ok_or_else(unknown)
     }
 }
 

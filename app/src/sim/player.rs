@@ -38,7 +38,7 @@ struct Turn {
 }
 
 /// What a step leads to.
-enum Next {
+enum Action {
     Step,
     EndOfTurn,
     Interrupted { by: Interrupt, in_a_tool: bool },
@@ -77,59 +77,59 @@ impl Player {
         };
         let bill = Bill { turn: turn.used, session: self.memory.total(), rounds: 1 + turn.tools };
         match next {
-            Next::Step | Next::EndOfTurn => {
+            Action::Step | Action::EndOfTurn => {
                 self.voice.end_turn(&Ending::Well { text: &turn.text }, &bill);
                 Ok(None)
             }
-            Next::Interrupted { by, in_a_tool } => {
+            Action::Interrupted { by, in_a_tool } => {
                 self.memory.skip_turn()?;
                 let code = self.take_note(by);
                 self.voice.broken_off(in_a_tool);
                 self.voice.end_turn(&Ending::Interrupted { in_a_tool }, &bill);
                 Ok(code)
             }
-            Next::Failed { api, resets_at_s } => {
+            Action::Failed { api, resets_at_s } => {
                 let failure = Failure::of(api);
                 self.voice.fail(&failure, resets_at_s);
                 self.voice.end_turn(&Ending::Failed(&failure), &bill);
                 Ok(Some(1))
             }
-            Next::Exit(code) => Ok(Some(code)),
+            Action::Exit(code) => Ok(Some(code)),
         }
     }
 
     /// Plays steps until one of them says that the turn is over, or there are no more.
-    fn steps(&mut self, turn: &mut Turn) -> Result<Next, MemoryError> {
+    fn steps(&mut self, turn: &mut Turn) -> Result<Action, MemoryError> {
         loop {
             if let Some(by) = self.interrupt() {
-                return Ok(Next::Interrupted { by, in_a_tool: false });
+                return Ok(Action::Interrupted { by, in_a_tool: false });
             }
-            let Some(step) = self.memory.step()? else { return Ok(Next::EndOfTurn) };
+            let Some(step) = self.memory.step()? else { return Ok(Action::EndOfTurn) };
             match self.play(step, turn) {
-                Next::Step => {}
-                over @ (Next::EndOfTurn | Next::Interrupted { .. } | Next::Failed { .. } | Next::Exit(_)) => {
+                Action::Step => {}
+                over @ (Action::EndOfTurn | Action::Interrupted { .. } | Action::Failed { .. } | Action::Exit(_)) => {
                     return Ok(over);
                 }
             }
         }
     }
 
-    fn play(&mut self, step: Step, turn: &mut Turn) -> Next {
+    fn play(&mut self, step: Step, turn: &mut Turn) -> Action {
         match step {
             Step::Text(text) => self.say(turn, text),
             Step::LongLine(bytes) => self.say(turn, "x".repeat(bytes)),
             Step::Think(text) => {
                 self.voice.think(&text);
-                Next::Step
+                Action::Step
             }
             Step::Tool { name, input, result, is_error } => self.tool(turn, &name, &input, json!(result), is_error),
             Step::Mcp { server, tool, arguments } => self.mcp(turn, server, &tool, arguments),
-            Step::Minion { prompt, text } => {
+            Step::Subagent { prompt, text } => {
                 let tool_use = self.voice.tool_use("Agent", &json!({ "prompt": prompt }));
-                self.voice.minion(&tool_use, &prompt, &text);
+                self.voice.subagent(&tool_use, &prompt, &text);
                 self.voice.tool_result(&tool_use, json!(text), false);
                 turn.tools += 1;
-                Next::Step
+                Action::Step
             }
             Step::SleepMs(ms) => self.sleep(Duration::from_millis(ms)),
             Step::Flood { lines, bytes } => self.flood(turn, lines, bytes),
@@ -137,21 +137,21 @@ impl Player {
             Step::Child { sleep_s } => self.child(turn, sleep_s),
             Step::Cost(price) => {
                 turn.used += price.usage();
-                Next::Step
+                Action::Step
             }
             Step::Compact => {
                 self.voice.compacted();
-                Next::Step
+                Action::Step
             }
-            Step::Turn | Step::Again => Next::EndOfTurn,
+            Step::Turn | Step::Again => Action::EndOfTurn,
             Step::Error { api, resets_in_s } => {
                 let now_s = SystemClock.now().0 / 1_000;
-                Next::Failed { api, resets_at_s: resets_in_s.map(|seconds| now_s + i64::from(seconds)) }
+                Action::Failed { api, resets_at_s: resets_in_s.map(|seconds| now_s + i64::from(seconds)) }
             }
-            Step::Exit(code) => Next::Exit(code),
+            Step::Exit(code) => Action::Exit(code),
             Step::LastWords(text) => {
                 self.voice.text(&text);
-                Next::Exit(0)
+                Action::Exit(0)
             }
             Step::Crash(signal) => crash(signal),
             Step::Hang { ignore_sigterm } => {
@@ -164,17 +164,17 @@ impl Player {
         }
     }
 
-    fn say(&mut self, turn: &mut Turn, text: String) -> Next {
+    fn say(&mut self, turn: &mut Turn, text: String) -> Action {
         self.voice.text(&text);
         turn.text = text;
-        Next::Step
+        Action::Step
     }
 
-    fn tool(&mut self, turn: &mut Turn, name: &str, input: &Value, result: Value, is_error: bool) -> Next {
+    fn tool(&mut self, turn: &mut Turn, name: &str, input: &Value, result: Value, is_error: bool) -> Action {
         let id = self.voice.tool_use(name, input);
         self.voice.tool_result(&id, result, is_error);
         turn.tools += 1;
-        Next::Step
+        Action::Step
     }
 
     fn mcp(
@@ -183,50 +183,50 @@ impl Player {
         server: Option<String>,
         tool: &str,
         arguments: serde_json::Map<String, Value>,
-    ) -> Next {
+    ) -> Action {
         let server = server.or_else(|| self.servers.first().map(str::to_owned)).unwrap_or_else(|| "none".to_owned());
         let id = self.voice.tool_use(&format!("mcp__{server}__{tool}"), &Value::Object(arguments.clone()));
         turn.tools += 1;
         match self.servers.call(&server, tool, arguments, &self.inbox) {
             Called::Answered { content, is_error } => {
                 self.voice.tool_result(&id, content, is_error);
-                Next::Step
+                Action::Step
             }
             Called::Interrupted => {
                 self.voice.tool_result(&id, json!("[Request interrupted by user for tool use]"), true);
                 match self.interrupt() {
-                    Some(by) => Next::Interrupted { by, in_a_tool: true },
-                    None => Next::Step,
+                    Some(by) => Action::Interrupted { by, in_a_tool: true },
+                    None => Action::Step,
                 }
             }
         }
     }
 
-    fn sleep(&mut self, time: Duration) -> Next {
+    fn sleep(&mut self, time: Duration) -> Action {
         let until = Instant::now() + time;
         while let Some(call) = self.inbox.call_before(until) {
             if let Some(by) = self.attend(call) {
-                return Next::Interrupted { by, in_a_tool: false };
+                return Action::Interrupted { by, in_a_tool: false };
             }
         }
-        Next::Step
+        Action::Step
     }
 
-    fn flood(&mut self, turn: &mut Turn, lines: u64, bytes: usize) -> Next {
+    fn flood(&mut self, turn: &mut Turn, lines: u64, bytes: usize) -> Action {
         let mut text = String::new();
         for number in 1..=lines {
             if let Some(by) = self.interrupt() {
-                return Next::Interrupted { by, in_a_tool: false };
+                return Action::Interrupted { by, in_a_tool: false };
             }
             text = format!("flood {number} ");
             text.extend(std::iter::repeat_n('x', bytes.saturating_sub(text.len())));
             self.voice.text(&text);
         }
         turn.text = text;
-        Next::Step
+        Action::Step
     }
 
-    fn write_file(&mut self, turn: &mut Turn, path: &Path, content: &str) -> Next {
+    fn write_file(&mut self, turn: &mut Turn, path: &Path, content: &str) -> Action {
         let written = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder),
             Some(_) | None => Ok(()),
@@ -240,7 +240,7 @@ impl Player {
     }
 
     /// Starts a process that no signal to our group or session reaches.
-    fn child(&mut self, turn: &mut Turn, sleep_s: u64) -> Next {
+    fn child(&mut self, turn: &mut Turn, sleep_s: u64) -> Action {
         let us = std::env::current_exe().unwrap_or_else(|_| "hatchery".into());
         let mut command = Command::new(us);
         command.args(["agent-sim", "--sleep-apart"]).arg(sleep_s.to_string());
@@ -286,7 +286,7 @@ impl Player {
     }
 }
 
-fn crash(signal: CrashSignal) -> Next {
+fn crash(signal: CrashSignal) -> Action {
     let signal = match signal {
         CrashSignal::Abrt => Signal::ABORT,
         CrashSignal::Hup => Signal::HUP,
@@ -298,5 +298,5 @@ fn crash(signal: CrashSignal) -> Next {
     while kill_process(getpid(), signal).is_ok() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    Next::Exit(1)
+    Action::Exit(1)
 }

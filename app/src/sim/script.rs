@@ -35,7 +35,7 @@ pub enum Step {
         arguments: serde_json::Map<String, Value>,
     },
     /// What a sub-agent says.
-    Minion {
+    Subagent {
         #[serde(default)]
         prompt: String,
         text: String,

@@ -85,7 +85,7 @@ impl Voice {
         self.user(block, None);
     }
 
-    pub fn minion(&mut self, tool_use: &str, prompt: &str, text: &str) {
+    pub fn subagent(&mut self, tool_use: &str, prompt: &str, text: &str) {
         self.user(json!({ "type": "text", "text": prompt }), Some(tool_use));
         self.assistant(&json!({ "type": "text", "text": text }).to_string(), Some(tool_use));
     }

@@ -19,7 +19,7 @@ macro_rules! migrations {
     };
 }
 
-pub const MIGRATIONS: &[Migration] = migrations!["0001_log", "0002_runs"];
+pub const MIGRATIONS: &[Migration] = migrations!["0001_log", "0002_message_ranges"];
 
 /// What is still to be done, given the names of what was done. Refuses a store that has more than this program knows.
 pub fn pending(applied: &[String]) -> Result<&'static [Migration], StoreError> {

@@ -15,7 +15,9 @@ mod line;
 mod listener;
 
 use super::migration::{self, Migration};
-use super::{Batch, Hint, Look, Row, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl, Visit};
+use super::{
+    Batch, Hint, IdRange, Look, MessageRanges, Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl, Visit,
+};
 use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction};
 use futures_util::{StreamExt as _, future};
 use hatchery_core::EventId;
@@ -77,13 +79,13 @@ const FOLLOWS: &str = "
 const READ_PARTS: &str = "
     SELECT events.id, events.body
     FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS part (agent, after, upto)
-    JOIN runs ON runs.agent = part.agent AND runs.first <= part.upto AND runs.last > part.after
-    CROSS JOIN LATERAL unnest(runs.los, runs.his) AS run (first, last)
-    JOIN events ON events.id BETWEEN greatest(run.first, part.after + 1) AND least(run.last, part.upto)
+    JOIN message_ranges ON message_ranges.agent = part.agent AND message_ranges.first <= part.upto AND message_ranges.last > part.after
+    CROSS JOIN LATERAL unnest(message_ranges.los, message_ranges.his) AS range (first, last)
+    JOIN events ON events.id BETWEEN greatest(range.first, part.after + 1) AND least(range.last, part.upto)
     UNION ALL
     SELECT events.id, events.body
-    FROM unnest($4::bigint[], $5::bigint[]) AS run (first, last)
-    JOIN events ON events.id BETWEEN run.first AND run.last";
+    FROM unnest($4::bigint[], $5::bigint[]) AS range (first, last)
+    JOIN events ON events.id BETWEEN range.first AND range.last";
 const READ_AFTER: &str = "SELECT id, body FROM events WHERE id > $1 ORDER BY id LIMIT $2";
 /// Silent on a standby: it may lag, and then it knows nothing of our transaction yet.
 const STATUS: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_xact_status($1::text::xid8) END";
@@ -184,11 +186,11 @@ impl Postgres {
     /// Runs on a connection of its own, so that appends go on meanwhile.
     fn beside<T>(
         &self,
-        run: impl AsyncFnOnce(&mut Client) -> Result<T, tokio_postgres::Error>,
+        range: impl AsyncFnOnce(&mut Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, StoreError> {
         self.runtime.block_on(async {
             let mut connection = self.connection(&self.side).await?;
-            run(&mut connection).await.map_err(|error| explain::error(&self.name, &error))
+            range(&mut connection).await.map_err(|error| explain::error(&self.name, &error))
         })
     }
 
@@ -373,7 +375,7 @@ impl Store for Postgres {
     }
 
     /// A commit without an answer counts as failed: all of this is derived, and keeping it twice does no harm.
-    fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError> {
+    fn checkpoint(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<EventId, StoreError> {
         self.beside(async |connection| {
             let transaction = connection.transaction().await?;
             add_snapshot(&transaction, snapshot).await?;
@@ -384,9 +386,9 @@ impl Store for Postgres {
                 )
                 .await?;
             let mut upto = locked_index(&transaction).await?;
-            if upto == runs.after {
-                add_runs(&transaction, runs).await?;
-                upto = runs.upto;
+            if upto == ranges.after {
+                add_ranges(&transaction, ranges).await?;
+                upto = ranges.upto;
             }
             transaction.commit().await?;
             Ok(upto)
@@ -397,7 +399,7 @@ impl Store for Postgres {
         self.beside(async |reader| Ok(event_id(reader.query_one("SELECT upto FROM indexed", &[]).await?.try_get(0)?)))
     }
 
-    fn read_parts(&self, parts: &[Range], recent: &[Run], visit: Visit<'_>) -> Result<(), StoreError> {
+    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: Visit<'_>) -> Result<(), StoreError> {
         let agents: Vec<String> = parts.iter().map(|part| part.agent.to_string()).collect();
         let afters: Vec<i64> = parts.iter().map(|part| place(part.after)).collect();
         let uptos: Vec<i64> = parts.iter().map(|part| place(part.upto)).collect();
@@ -415,15 +417,15 @@ impl Store for Postgres {
         Ok(())
     }
 
-    fn rebuild(&self, snapshot: &Snapshot, runs: &Runs) -> Result<bool, StoreError> {
+    fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError> {
         self.beside(async |connection| {
             let transaction = connection.transaction().await?;
-            if locked_index(&transaction).await? > runs.upto {
+            if locked_index(&transaction).await? > ranges.upto {
                 return Ok(false);
             }
-            transaction.batch_execute("DELETE FROM snapshots; DELETE FROM runs").await?;
+            transaction.batch_execute("DELETE FROM snapshots; DELETE FROM message_ranges").await?;
             add_snapshot(&transaction, snapshot).await?;
-            add_runs(&transaction, runs).await?;
+            add_ranges(&transaction, ranges).await?;
             transaction.commit().await?;
             Ok(true)
         })
@@ -443,7 +445,7 @@ impl Store for Postgres {
             let invalid = reader
                 .query(
                     "SELECT indexrelid::regclass::text FROM pg_index
-                     WHERE indrelid IN ('log'::regclass, 'events'::regclass, 'snapshots'::regclass, 'runs'::regclass) AND NOT indisvalid",
+                     WHERE indrelid IN ('log'::regclass, 'events'::regclass, 'snapshots'::regclass, 'message_ranges'::regclass) AND NOT indisvalid",
                     &[],
                 )
                 .await?;
@@ -492,28 +494,28 @@ async fn locked_index(transaction: &Transaction<'_>) -> Result<EventId, tokio_po
     Ok(event_id(upto.try_get(0)?))
 }
 
-/// Adds to the index, which then goes as far as the runs do: one statement, however many agents there are.
-async fn add_runs(transaction: &Transaction<'_>, runs: &Runs) -> Result<(), tokio_postgres::Error> {
-    let each = || runs.of.iter().flat_map(|(agent, of)| of.iter().map(move |run| (agent, run)));
+/// Adds to the index, which then goes as far as the ranges do: one statement, however many agents there are.
+async fn add_ranges(transaction: &Transaction<'_>, ranges: &MessageRanges) -> Result<(), tokio_postgres::Error> {
+    let each = || ranges.of.iter().flat_map(|(agent, of)| of.iter().map(move |range| (agent, range)));
     let agents: Vec<String> = each().map(|(agent, _)| agent.to_string()).collect();
-    let los: Vec<i64> = each().map(|(_, run)| place(run.first)).collect();
-    let his: Vec<i64> = each().map(|(_, run)| place(run.last)).collect();
+    let los: Vec<i64> = each().map(|(_, range)| place(range.first)).collect();
+    let his: Vec<i64> = each().map(|(_, range)| place(range.last)).collect();
     transaction
         .execute(
-            "INSERT INTO runs (agent, first, last, los, his)
+            "INSERT INTO message_ranges (agent, first, last, los, his)
              SELECT agent, min(first), max(last), array_agg(first ORDER BY first), array_agg(last ORDER BY first)
-             FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS run (agent, first, last)
+             FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS range (agent, first, last)
              GROUP BY agent",
             &[&agents, &los, &his],
         )
         .await?;
-    transaction.execute("UPDATE indexed SET upto = $1", &[&place(runs.upto)]).await?;
+    transaction.execute("UPDATE indexed SET upto = $1", &[&place(ranges.upto)]).await?;
     Ok(())
 }
 
-/// The two ends of each run, in two arrays.
-fn bounds(runs: &[Run]) -> (Vec<i64>, Vec<i64>) {
-    runs.iter().map(|run| (place(run.first), place(run.last))).unzip()
+/// The two ends of each range, in two arrays.
+fn bounds(ranges: &[IdRange]) -> (Vec<i64>, Vec<i64>) {
+    ranges.iter().map(|range| (place(range.first), place(range.last))).unzip()
 }
 
 /// Never the configuration, which knows the password.
@@ -538,7 +540,7 @@ fn configure(config: &mut Config) {
         config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 3).keepalives_retries(3);
     }
     // Last wins, and what a client asks for wins over the defaults of server, database and role. A commit that is
-    // acknowledged before it is on disk would be a lie; compiling a statement takes longer than any of ours runs.
+    // acknowledged before it is on disk would be a lie; compiling a statement takes longer than any of ours ranges.
     let options = format!(
         "{} -c synchronous_commit=on -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c jit=off",
         config.get_options().unwrap_or_default(),

@@ -2,7 +2,7 @@
 //! writes, and the engine groups what it appends; reads have connections of their own and never wait for a commit.
 
 use super::migration::{self, Migration};
-use super::{Batch, Hint, Look, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, Visit};
+use super::{Batch, Hint, IdRange, Look, MessageRanges, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, Visit};
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
@@ -144,7 +144,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError> {
+    fn checkpoint(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<EventId, StoreError> {
         self.writing(|transaction, _| {
             add_snapshot(transaction, snapshot)?;
             transaction.execute(
@@ -152,11 +152,11 @@ impl Store for Sqlite {
                 [SNAPSHOTS_KEPT],
             )?;
             let indexed = indexed_of(transaction)?;
-            if indexed != runs.after {
+            if indexed != ranges.after {
                 return Ok(indexed);
             }
-            add_runs(transaction, runs)?;
-            Ok(runs.upto)
+            add_ranges(transaction, ranges)?;
+            Ok(ranges.upto)
         })
     }
 
@@ -164,19 +164,19 @@ impl Store for Sqlite {
         self.reading(indexed_of)
     }
 
-    fn read_parts(&self, parts: &[Range], recent: &[Run], visit: Visit<'_>) -> Result<(), StoreError> {
-        // The joins are crossed, which fixes their order: parts, then their runs, then the rows of each run.
+    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: Visit<'_>) -> Result<(), StoreError> {
+        // The joins are crossed, which fixes their order: parts, then their ranges, then the rows of each range.
         const READ_PARTS: &str = "
             WITH part AS (SELECT value ->> 0 AS agent, value ->> 1 AS after, value ->> 2 AS upto FROM json_each(?1)),
-            run AS (
+            range AS (
                 SELECT max(part.after + 1, pair.value ->> 0) AS first, min(part.upto, pair.value ->> 1) AS last
                 FROM part
-                CROSS JOIN runs ON runs.agent = part.agent AND runs.first <= part.upto AND runs.last > part.after
-                CROSS JOIN json_each(runs.ids) AS pair
+                CROSS JOIN message_ranges ON message_ranges.agent = part.agent AND message_ranges.first <= part.upto AND message_ranges.last > part.after
+                CROSS JOIN json_each(message_ranges.ids) AS pair
                 UNION ALL
                 SELECT value ->> 0, value ->> 1 FROM json_each(?2)
             )
-            SELECT events.id, events.body FROM run CROSS JOIN events ON events.id BETWEEN run.first AND run.last";
+            SELECT events.id, events.body FROM range CROSS JOIN events ON events.id BETWEEN range.first AND range.last";
         let parts: Vec<_> = parts.iter().map(|part| (part.agent, part.after.0, sql_id(part.upto))).collect();
         let parts = serde_json::to_string(&parts).expect("parts are plain data");
         self.reading(|connection| {
@@ -191,14 +191,14 @@ impl Store for Sqlite {
         })
     }
 
-    fn rebuild(&self, snapshot: &Snapshot, runs: &Runs) -> Result<bool, StoreError> {
+    fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError> {
         self.writing(|transaction, _| {
-            if indexed_of(transaction)? > runs.upto {
+            if indexed_of(transaction)? > ranges.upto {
                 return Ok(false);
             }
-            transaction.execute_batch("DELETE FROM snapshots; DELETE FROM runs")?;
+            transaction.execute_batch("DELETE FROM snapshots; DELETE FROM message_ranges")?;
             add_snapshot(transaction, snapshot)?;
-            add_runs(transaction, runs)?;
+            add_ranges(transaction, ranges)?;
             Ok(true)
         })
     }
@@ -351,15 +351,16 @@ fn add_snapshot(connection: &Connection, snapshot: &Snapshot) -> rusqlite::Resul
     Ok(())
 }
 
-/// Adds to the index, which then goes as far as the runs do.
-fn add_runs(connection: &Connection, runs: &Runs) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached("INSERT INTO runs (agent, first, last, ids) VALUES (?1, ?2, ?3, ?4)")?;
-    for (agent, of) in &runs.of {
+/// Adds to the index, which then goes as far as the ranges do.
+fn add_ranges(connection: &Connection, ranges: &MessageRanges) -> rusqlite::Result<()> {
+    let mut insert =
+        connection.prepare_cached("INSERT INTO message_ranges (agent, first, last, ids) VALUES (?1, ?2, ?3, ?4)")?;
+    for (agent, of) in &ranges.of {
         if let (Some(first), Some(last)) = (of.first(), of.last()) {
             insert.execute(params![agent.to_string(), first.first.0, last.last.0, pairs(of)])?;
         }
     }
-    connection.execute("UPDATE indexed SET upto = ?1", [runs.upto.0])?;
+    connection.execute("UPDATE indexed SET upto = ?1", [ranges.upto.0])?;
     Ok(())
 }
 
@@ -367,9 +368,9 @@ fn indexed_of(connection: &Connection) -> rusqlite::Result<EventId> {
     connection.query_row("SELECT upto FROM indexed", [], |row| row.get(0)).map(EventId)
 }
 
-/// Runs as JSON pairs, the form in which a statement can take them apart.
-fn pairs(runs: &[Run]) -> String {
-    let pairs: Vec<_> = runs.iter().map(|run| (run.first.0, run.last.0)).collect();
+/// MessageRanges as JSON pairs, the form in which a statement can take them apart.
+fn pairs(ranges: &[IdRange]) -> String {
+    let pairs: Vec<_> = ranges.iter().map(|range| (range.first.0, range.last.0)).collect();
     serde_json::to_string(&pairs).expect("pairs are plain data")
 }
 

@@ -1,10 +1,10 @@
-//! What every store does. Each test runs over both back ends, through the trait alone.
+//! What every store does. Each test ranges over both back ends, through the trait alone.
 
 use crate::support::place::Place;
 use crate::support::rows::{append, read, row, rows};
 use crate::support::runtime;
 use hatchery::store::migration::MIGRATIONS;
-use hatchery::store::{self, Batch, Look, Row, Run, Runs, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
+use hatchery::store::{self, Batch, IdRange, Look, MessageRanges, Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
 use hatchery_core::history::Range;
 use hatchery_core::{AgentId, EventId};
 use std::ops::ControlFlow;
@@ -251,7 +251,7 @@ fn snapshots_are_kept_replaced_and_dropped(place: &Place) {
     let store = place.open();
     let snapshot =
         |at, format, body: &[u8]| Snapshot { at: EventId(at), format, checksum: u32::MAX, body: body.into() };
-    let save = |snapshot: &Snapshot| store.checkpoint(snapshot, &Runs::default()).unwrap();
+    let save = |snapshot: &Snapshot| store.checkpoint(snapshot, &MessageRanges::default()).unwrap();
     assert!(store.snapshots().unwrap().is_empty());
     let bodies: [&[u8]; 4] = [b"", b"\0\xff", b"third", b"fourth"];
     for (at, body) in (10..).zip(bodies) {
@@ -265,7 +265,7 @@ fn snapshots_are_kept_replaced_and_dropped(place: &Place) {
     assert_eq!(store.snapshots().unwrap(), [snapshot(13, u32::MAX, b"fourth"), snapshot(12, 7, b"again")]);
     assert_eq!(place.open().snapshots().unwrap().len(), 2);
     for _ in 0..2 {
-        assert!(store.rebuild(&snapshot(5, 1, b"anew"), &Runs::default()).unwrap());
+        assert!(store.rebuild(&snapshot(5, 1, b"anew"), &MessageRanges::default()).unwrap());
         assert_eq!(store.snapshots().unwrap(), [snapshot(5, 1, b"anew")]);
     }
 }
@@ -276,44 +276,48 @@ const BEN: AgentId = AgentId::from_bytes([2; 16]);
 fn parts_of_a_history_are_found_by_the_index_and_by_what_the_caller_knows(place: &Place) {
     let store = place.open();
     append(&*store, 0, &[], &rows("a", 20)).unwrap();
-    let of = vec![(ANN, vec![run(1, 3), run(5, 5), run(8, 10)]), (BEN, vec![run(4, 4), run(6, 7)])];
-    let checkpoint = store.checkpoint(&at(10), &Runs { after: EventId(0), upto: EventId(10), of });
+    let of = vec![(ANN, vec![range(1, 3), range(5, 5), range(8, 10)]), (BEN, vec![range(4, 4), range(6, 7)])];
+    let checkpoint = store.checkpoint(&at(10), &MessageRanges { after: EventId(0), upto: EventId(10), of });
     assert_eq!(checkpoint.unwrap(), EventId(10));
-    let of = vec![(ANN, vec![run(12, 13)])];
-    store.checkpoint(&at(14), &Runs { after: EventId(10), upto: EventId(14), of }).unwrap();
+    let of = vec![(ANN, vec![range(12, 13)])];
+    store.checkpoint(&at(14), &MessageRanges { after: EventId(10), upto: EventId(14), of }).unwrap();
     // Opened again: the index is kept, what the caller knows is not.
     let store = place.open();
     let whole = [part(ANN, 0, 20)];
     assert_eq!(ids_of_parts(&*store, &whole, &[]), [1, 2, 3, 5, 8, 9, 10, 12, 13]);
-    assert_eq!(ids_of_parts(&*store, &whole, &[run(16, 17)]), [1, 2, 3, 5, 8, 9, 10, 12, 13, 16, 17]);
+    assert_eq!(ids_of_parts(&*store, &whole, &[range(16, 17)]), [1, 2, 3, 5, 8, 9, 10, 12, 13, 16, 17]);
     assert_eq!(ids_of_parts(&*store, &[part(ANN, 2, 9), part(BEN, 4, 6)], &[]), [3, 5, 6, 8, 9]);
     assert_eq!(ids_of_parts(&*store, &[part(ANN, 3, 4), part(BEN, 20, 30)], &[]), [0; 0]);
     assert_eq!(ids_of_parts(&*store, &[], &[]), [0; 0]);
     // Not by one who knows less than the index does.
-    let anew = |upto| Runs { after: EventId(0), upto: EventId(upto), of: vec![(BEN, vec![run(2, 2), run(15, 15)])] };
+    let anew = |upto| MessageRanges {
+        after: EventId(0),
+        upto: EventId(upto),
+        of: vec![(BEN, vec![range(2, 2), range(15, 15)])],
+    };
     assert!(!store.rebuild(&at(13), &anew(13)).unwrap());
     assert_eq!(store.indexed().unwrap(), EventId(14));
     assert!(store.rebuild(&at(16), &anew(16)).unwrap());
     assert_eq!(store.indexed().unwrap(), EventId(16));
-    assert_eq!(ids_of_parts(&*store, &whole, &[run(17, 17)]), [17]);
+    assert_eq!(ids_of_parts(&*store, &whole, &[range(17, 17)]), [17]);
     assert_eq!(ids_of_parts(&*store, &[part(BEN, 0, 20)], &[]), [2, 15]);
 }
 
 fn only_runs_that_go_on_from_the_index_are_added_to_it(place: &Place) {
     let store = place.open();
     append(&*store, 0, &[], &rows("a", 9)).unwrap();
-    let runs = |after, upto, first, last| Runs {
+    let ranges = |after, upto, first, last| MessageRanges {
         after: EventId(after),
         upto: EventId(upto),
-        of: vec![(ANN, vec![run(first, last)])],
+        of: vec![(ANN, vec![range(first, last)])],
     };
-    assert_eq!(store.checkpoint(&at(4), &runs(0, 4, 1, 2)).unwrap(), EventId(4));
+    assert_eq!(store.checkpoint(&at(4), &ranges(0, 4, 1, 2)).unwrap(), EventId(4));
     // Somebody else has kept these already, or has not yet kept what comes before.
-    for late in [runs(0, 6, 5, 6), runs(6, 8, 7, 8)] {
+    for late in [ranges(0, 6, 5, 6), ranges(6, 8, 7, 8)] {
         assert_eq!(store.checkpoint(&at(6), &late).unwrap(), EventId(4));
     }
     assert_eq!(ids_of_parts(&*store, &[part(ANN, 0, 9)], &[]), [1, 2]);
-    assert_eq!(store.checkpoint(&at(8), &runs(4, 8, 7, 8)).unwrap(), EventId(8));
+    assert_eq!(store.checkpoint(&at(8), &ranges(4, 8, 7, 8)).unwrap(), EventId(8));
     assert_eq!(ids_of_parts(&*store, &[part(ANN, 0, 9)], &[]), [1, 2, 7, 8]);
     assert_eq!(store.indexed().unwrap(), EventId(8));
 }
@@ -322,8 +326,8 @@ fn at(id: u64) -> Snapshot {
     Snapshot { at: EventId(id), format: 1, checksum: 0, body: Vec::new() }
 }
 
-fn run(first: u64, last: u64) -> Run {
-    Run { first: EventId(first), last: EventId(last) }
+fn range(first: u64, last: u64) -> IdRange {
+    IdRange { first: EventId(first), last: EventId(last) }
 }
 
 fn part(agent: AgentId, after: u64, upto: u64) -> Range {
@@ -331,7 +335,7 @@ fn part(agent: AgentId, after: u64, upto: u64) -> Range {
 }
 
 /// In order, and once: the store promises neither.
-fn ids_of_parts(store: &dyn Store, parts: &[Range], recent: &[Run]) -> Vec<u64> {
+fn ids_of_parts(store: &dyn Store, parts: &[Range], recent: &[IdRange]) -> Vec<u64> {
     let mut ids = Vec::new();
     store
         .read_parts(parts, recent, &mut |id, body| {

@@ -1,9 +1,9 @@
-//! The same random work for both back ends: whatever one answers, the other answers, too. `HATCHERY_SEED` repeats a run.
+//! The same random work for both back ends: whatever one answers, the other answers, too. `HATCHERY_SEED` repeats a range.
 
 use crate::support::place::Place;
 use crate::support::postgres::Server;
 use crate::support::random::Random;
-use hatchery::store::{Batch, Row, Run, Runs, Snapshot, Store, StoreError};
+use hatchery::store::{Batch, IdRange, MessageRanges, Row, Snapshot, Store, StoreError};
 use hatchery_core::history::Range;
 use hatchery_core::{AgentId, EventId};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::{env, panic};
 
-/// Seeds that are always run, and how many new ones are tried beside them each time.
+/// Seeds that are always range, and how many new ones are tried beside them each time.
 const KNOWN_SEEDS: [u64; 3] = [1, 2, 3];
 const NEW_SEEDS: usize = 3;
 const STEPS: usize = 150;
@@ -35,11 +35,11 @@ enum Step {
         limit: usize,
     },
     Head,
-    /// The runs go on from where the index ends, or from somewhere else, as a writer's do that comes too late.
-    Checkpoint(Snapshot, Vec<(AgentId, Vec<Run>)>, bool),
+    /// The ranges go on from where the index ends, or from somewhere else, as a writer's do that comes too late.
+    Checkpoint(Snapshot, Vec<(AgentId, Vec<IdRange>)>, bool),
     Snapshots,
-    ReadParts(Vec<Range>, Vec<Run>),
-    Rebuild(Snapshot, Vec<(AgentId, Vec<Run>)>, EventId),
+    ReadParts(Vec<Range>, Vec<IdRange>),
+    Rebuild(Snapshot, Vec<(AgentId, Vec<IdRange>)>, EventId),
     Check,
     Migrate,
     Reopen,
@@ -91,15 +91,15 @@ fn invent(random: &mut Random, head: EventId) -> Step {
             let body = (0..random.below(40)).map(|_| random.next().to_le_bytes()[0]).collect();
             let at = near(random, head);
             let [format, checksum] = [random.next(), random.next()].map(|number| number as u32);
-            let runs = AGENTS.map(|agent| (agent, runs_up_to(random, head))).to_vec();
-            Step::Checkpoint(Snapshot { at, format, checksum, body }, runs, random.below(4) == 0)
+            let ranges = AGENTS.map(|agent| (agent, ranges_up_to(random, head))).to_vec();
+            Step::Checkpoint(Snapshot { at, format, checksum, body }, ranges, random.below(4) == 0)
         }
         16 => Step::Snapshots,
         17 => match random.below(3) {
             0 => {
-                let runs = AGENTS.map(|agent| (agent, runs_up_to(random, head))).to_vec();
+                let ranges = AGENTS.map(|agent| (agent, ranges_up_to(random, head))).to_vec();
                 let snapshot = Snapshot { at: head, format: 1, checksum: 2, body: vec![3] };
-                Step::Rebuild(snapshot, runs, near(random, head))
+                Step::Rebuild(snapshot, ranges, near(random, head))
             }
             1 => Step::Check,
             _ => Step::Migrate,
@@ -110,7 +110,7 @@ fn invent(random: &mut Random, head: EventId) -> Step {
                 let (one, other) = (near(random, head), near(random, head));
                 Range { agent: *random.one_of(&AGENTS), after: one.min(other), upto: one.max(other) }
             };
-            Step::ReadParts((0..random.below(4)).map(|_| part(random)).collect(), runs_up_to(random, head))
+            Step::ReadParts((0..random.below(4)).map(|_| part(random)).collect(), ranges_up_to(random, head))
         }
         _ => Step::Read { after: EventId::START, limit: usize::MAX },
     }
@@ -122,17 +122,17 @@ fn near(random: &mut Random, head: EventId) -> EventId {
     EventId((head.0 + 2).saturating_sub(back))
 }
 
-/// A few runs near the end of the log, in order.
-fn runs_up_to(random: &mut Random, head: EventId) -> Vec<Run> {
+/// A few ranges near the end of the log, in order.
+fn ranges_up_to(random: &mut Random, head: EventId) -> Vec<IdRange> {
     let mut places: Vec<EventId> = (0..2 * random.below(3)).map(|_| near(random, head)).collect();
     places.sort();
     places.dedup();
-    places.chunks_exact(2).map(|pair| Run { first: pair[0], last: pair[1] }).collect()
+    places.chunks_exact(2).map(|pair| IdRange { first: pair[0], last: pair[1] }).collect()
 }
 
-fn since(after: EventId, runs: &[Run]) -> Vec<Run> {
-    let later = runs.iter().filter(|run| run.last > after);
-    later.map(|run| Run { first: run.first.max(after.next()), ..*run }).collect()
+fn since(after: EventId, ranges: &[IdRange]) -> Vec<IdRange> {
+    let later = ranges.iter().filter(|range| range.last > after);
+    later.map(|range| IdRange { first: range.first.max(after.next()), ..*range }).collect()
 }
 
 fn invent_row(random: &mut Random) -> Row {
@@ -156,9 +156,9 @@ fn take(step: &Step, place: &Place, store: &mut Arc<dyn Store>) -> String {
         Step::Head => answer(store.head()),
         Step::Checkpoint(snapshot, of, late) => answer(store.indexed().and_then(|indexed| {
             let after = if *late { EventId(indexed.0 + 1) } else { indexed };
-            let of = of.iter().map(|(agent, runs)| (*agent, since(after, runs))).collect();
-            let runs = Runs { after, upto: snapshot.at.max(after), of };
-            Ok((store.checkpoint(snapshot, &runs)?, store.indexed()?))
+            let of = of.iter().map(|(agent, ranges)| (*agent, since(after, ranges))).collect();
+            let ranges = MessageRanges { after, upto: snapshot.at.max(after), of };
+            Ok((store.checkpoint(snapshot, &ranges)?, store.indexed()?))
         })),
         Step::Snapshots => answer(store.snapshots()),
         Step::ReadParts(parts, recent) => {
@@ -171,7 +171,7 @@ fn take(step: &Step, place: &Place, store: &mut Arc<dyn Store>) -> String {
         }
         Step::Rebuild(snapshot, of, upto) => {
             let of = of.clone();
-            answer(store.rebuild(snapshot, &Runs { after: EventId::START, upto: *upto, of }))
+            answer(store.rebuild(snapshot, &MessageRanges { after: EventId::START, upto: *upto, of }))
         }
         Step::Check => answer(store.check()),
         Step::Migrate => answer(store.migrate()),

@@ -1,6 +1,6 @@
 //! A ward has a verdict, or a merge is done: what becomes of the step.
 
-use super::{At, Brief, Course, MAX_MENDINGS, Merge, Next, StepId, StepState, Verdict, Work};
+use super::{Brief, MAX_MENDINGS, Merge, NextAction, StepContext, StepId, StepProgress, StepState, Verdict, Work};
 use crate::ask::StepTrouble;
 use crate::roles::WARD;
 use crate::{AgentId, Event, QuestId, Refusal, World};
@@ -20,20 +20,20 @@ pub(crate) fn warded(
     artifact: &str,
 ) -> Result<Vec<Event>, Refusal> {
     let (at, last) = at_chore(world, id, step_id, &Work::Ward(number))?;
-    let (course, artifact) = (at.course(), cut(artifact));
+    let (progress, artifact) = (at.progress(), cut(artifact));
     let verdict = match verdict {
         Verdict::Green => Verdict::Green,
         Verdict::Red { findings } => Verdict::Red { findings: few(findings) },
         Verdict::Broken { why } => Verdict::Broken { why: cut(why) },
     };
-    let mend = |findings: &[String]| Next::Begin {
-        role: at.charter.table.mender.clone(),
+    let mend = |findings: &[String]| NextAction::Begin {
+        role: at.quest_spec.table.mender.clone(),
         brief: Brief::Mend { findings: findings.to_vec(), artifact: artifact.clone() },
     };
     let then = match &verdict {
-        Verdict::Green => at.arrive(Course { station: course.station + 1, mendings: 0, ..course }),
-        Verdict::Red { findings } if course.mendings < MAX_MENDINGS => {
-            vec![at.queued(Course { mendings: course.mendings + 1, ..course }, mend(findings))]
+        Verdict::Green => at.arrive(StepProgress { station: progress.station + 1, mendings: 0, ..progress }),
+        Verdict::Red { findings } if progress.mendings < MAX_MENDINGS => {
+            vec![at.queued(StepProgress { mendings: progress.mendings + 1, ..progress }, mend(findings))]
         }
         Verdict::Red { findings } => {
             let first = findings.first().map(|line| format!(": {line}")).unwrap_or_default();
@@ -45,7 +45,7 @@ pub(crate) fn warded(
             let text = format!(
                 "The ward of step `{step_id}` could not be run: {why}{output} Answer `retry`, or `ward: COMMAND` for another ward."
             );
-            at.asks(course, Next::Ward, last, StepTrouble::Ward, text)
+            at.asks(progress, NextAction::Ward, last, StepTrouble::Ward, text)
         }
     };
     let ended = Event::WardEnded { quest: id, step: step_id.clone(), number, verdict, artifact };
@@ -61,21 +61,21 @@ pub(crate) fn merged(
     merge: &Merge,
 ) -> Result<Vec<Event>, Refusal> {
     let (at, last) = at_chore(world, id, step_id, &Work::Merge(number))?;
-    let course = at.course();
+    let progress = at.progress();
     let merge = match merge {
         Merge::Merged => Merge::Merged,
         Merge::Conflict { files } => Merge::Conflict { files: few(files) },
         Merge::Broken { why } => Merge::Broken { why: cut(why) },
     };
-    let mend = |files: &[String]| Next::Begin {
-        role: at.charter.table.mender.clone(),
+    let mend = |files: &[String]| NextAction::Begin {
+        role: at.quest_spec.table.mender.clone(),
         brief: Brief::Reconcile { files: files.to_vec() },
     };
     let then = match &merge {
         Merge::Merged => vec![at.completed()],
-        Merge::Conflict { files } if course.conflicts < MAX_MENDINGS => {
-            let course = Course { conflicts: course.conflicts + 1, ..course };
-            vec![at.queued(reconciling(&at, course), mend(files))]
+        Merge::Conflict { files } if progress.conflicts < MAX_MENDINGS => {
+            let progress = StepProgress { conflicts: progress.conflicts + 1, ..progress };
+            vec![at.queued(reconciling(&at, progress), mend(files))]
         }
         Merge::Conflict { files } => {
             let files_named = files.join(", ");
@@ -84,18 +84,18 @@ pub(crate) fn merged(
         }
         Merge::Broken { why } => {
             let text = format!("Step `{step_id}` could not be merged: {why} Answer `retry` when that is mended.");
-            at.asks(course, Next::Merge, last, StepTrouble::Merge, text)
+            at.asks(progress, NextAction::Merge, last, StepTrouble::Merge, text)
         }
     };
     let ended = Event::MergeEnded { quest: id, step: step_id.clone(), number, merge };
     Ok([ended].into_iter().chain(then).collect())
 }
 
-/// The course of a step while its conflicts are mended: what was reconciled has to pass the last ward again.
-pub(super) fn reconciling(at: &At<'_>, course: Course) -> Course {
+/// The progress of a step while its conflicts are mended: what was reconciled has to pass the last ward again.
+pub(super) fn reconciling(at: &StepContext<'_>, progress: StepProgress) -> StepProgress {
     let path = at.path();
     let ward = path.iter().rposition(|station| station == WARD).unwrap_or(path.len());
-    Course { station: u32::try_from(ward).unwrap_or(u32::MAX), mendings: 1, ..course }
+    StepProgress { station: u32::try_from(ward).unwrap_or(u32::MAX), mendings: 1, ..progress }
 }
 
 /// The step, if it is at this very chore, and who worked on it last.
@@ -104,8 +104,8 @@ fn at_chore<'a>(
     id: QuestId,
     step_id: &'a StepId,
     chore: &Work,
-) -> Result<(At<'a>, AgentId), Refusal> {
-    let at = At::going(world, id, step_id)?;
+) -> Result<(StepContext<'a>, AgentId), Refusal> {
+    let at = StepContext::going(world, id, step_id)?;
     let is_at_it = matches!(&at.step.state, StepState::Running(now) if now == chore);
     match at.last_hand().filter(|_| is_at_it) {
         Some((last, _)) => Ok((at, last)),

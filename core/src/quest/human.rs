@@ -1,7 +1,7 @@
 //! A person has a say: an answer about a step, another try, more money. And the time of what waits without one.
 
 use super::chore::reconciling;
-use super::{At, Brief, Course, Next, Quest, StepId, StepState, ward, words};
+use super::{Brief, NextAction, Quest, StepContext, StepId, StepProgress, StepState, ward, words};
 use crate::ask::StepTrouble;
 use crate::run::{self, Run, StopWhy};
 use crate::{AgentId, Event, MessageKind, QuestId, Refusal, World, agent, history};
@@ -14,19 +14,19 @@ pub(crate) fn answered(
     trouble: StepTrouble,
     answer: &str,
 ) -> Result<Vec<Event>, Option<Refusal>> {
-    let errand = world.errand(agent).ok_or(Some(Refusal::NoErrand(agent)))?;
-    let at = At::going(world, id, &errand.step).map_err(Some)?;
+    let assignment = world.assignment(agent).ok_or(Some(Refusal::NoAssignment(agent)))?;
+    let at = StepContext::going(world, id, &assignment.step).map_err(Some)?;
     let StepState::Asking(next) = &at.step.state else { return Err(None) };
-    let course = Course { follow_ups: 0, ..at.course() };
+    let progress = StepProgress { follow_ups: 0, ..at.progress() };
     match (trouble, answer.trim()) {
         (StepTrouble::Approval, consent) if consent.eq_ignore_ascii_case("yes") => Ok(vec![at.completed()]),
         (StepTrouble::Ended | StepTrouble::Ward | StepTrouble::Merge, "retry") => {
-            Ok(vec![at.queued(course, next.clone())])
+            Ok(vec![at.queued(progress, next.clone())])
         }
         (StepTrouble::Input | StepTrouble::Circle | StepTrouble::Ended | StepTrouble::Approval, _) => {
             let text = words::answer(answer);
             history::check_content(MessageKind::User, &text).map_err(Some)?;
-            Ok(told(&at, course, next, text))
+            Ok(told(&at, progress, next, text))
         }
         (StepTrouble::Ward, other) => {
             let command = other.strip_prefix("ward:").map(str::trim).ok_or(None)?;
@@ -37,34 +37,36 @@ pub(crate) fn answered(
 }
 
 /// An agent is told something, and goes on. If it is dead, whoever takes its place is told.
-pub(super) fn told(at: &At<'_>, course: Course, next: &Next, text: String) -> Vec<Event> {
+pub(super) fn told(at: &StepContext<'_>, progress: StepProgress, next: &NextAction, text: String) -> Vec<Event> {
     match next {
-        Next::Resume { agent, .. } if agent::living(at.world, *agent).is_ok() => {
-            vec![history::said(*agent, MessageKind::User, text), at.queued(course, next.clone())]
+        NextAction::Resume { agent, .. } if agent::living(at.world, *agent).is_ok() => {
+            vec![history::said(*agent, MessageKind::User, text), at.queued(progress, next.clone())]
         }
-        Next::Resume { role, .. } => {
-            let next = Next::Begin { role: role.clone(), brief: words::lost_hand(Some(&text)) };
-            vec![at.queued(course, next)]
+        NextAction::Resume { role, .. } => {
+            let next = NextAction::Begin { role: role.clone(), brief: words::lost_hand(Some(&text)) };
+            vec![at.queued(progress, next)]
         }
-        Next::Begin { .. } | Next::Ward | Next::Merge => vec![at.queued(course, next.clone())],
+        NextAction::Begin { .. } | NextAction::Ward | NextAction::Merge => vec![at.queued(progress, next.clone())],
     }
 }
 
 /// A failed step is tried again.
 pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId) -> Result<Vec<Event>, Refusal> {
-    let at = At::going(world, id, step_id)?;
+    let at = StepContext::going(world, id, step_id)?;
     let StepState::Failed { then, .. } = &at.step.state else {
         return Err(Refusal::StepNotFailed { step: step_id.clone(), status: at.step.status().word() });
     };
     // As many mendings as before, the one that it begins with among them.
-    let course = Course { mendings: u32::from(at.step.course.mendings > 0), ..at.course() };
-    let course = match then {
-        Next::Begin { brief: Brief::Reconcile { .. }, .. } => reconciling(&at, Course { conflicts: 1, ..course }),
+    let progress = StepProgress { mendings: u32::from(at.step.progress.mendings > 0), ..at.progress() };
+    let progress = match then {
+        NextAction::Begin { brief: Brief::Reconcile { .. }, .. } => {
+            reconciling(&at, StepProgress { conflicts: 1, ..progress })
+        }
         // The ward is another one since, and perhaps there is none.
-        Next::Ward => return Ok(at.arrive(Course { mendings: 0, ..course })),
-        Next::Begin { .. } | Next::Resume { .. } | Next::Merge => course,
+        NextAction::Ward => return Ok(at.arrive(StepProgress { mendings: 0, ..progress })),
+        NextAction::Begin { .. } | NextAction::Resume { .. } | NextAction::Merge => progress,
     };
-    Ok(vec![at.queued(course, then.clone())])
+    Ok(vec![at.queued(progress, then.clone())])
 }
 
 /// Its time has come: a parked agent can go on, or one that has signalled has not left.
@@ -77,15 +79,15 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
 
 /// The event by which a parked agent of a quest waits for a slot, instead of going on at once.
 pub(crate) fn queue_parked(world: &World, agent: AgentId) -> Option<Event> {
-    let errand = world.errand(agent)?;
-    let at = At::find(world, errand.quest, &errand.step)?;
-    parked(&at).filter(|(parked, _)| *parked == agent).map(|(_, next)| at.queued(at.course(), next))
+    let assignment = world.assignment(agent)?;
+    let at = StepContext::find(world, assignment.quest, &assignment.step)?;
+    parked(&at).filter(|(parked, _)| *parked == agent).map(|(_, next)| at.queued(at.progress(), next))
 }
 
 /// The step of an agent that gets no more money has failed. Another try asks for it again.
 pub(crate) fn out_of_money(world: &World, agent: AgentId) -> Option<Event> {
-    let errand = world.errand(agent)?;
-    let at = At::find(world, errand.quest, &errand.step)?;
+    let assignment = world.assignment(agent)?;
+    let at = StepContext::find(world, assignment.quest, &assignment.step)?;
     let (_, then) = parked(&at).filter(|(parked, _)| *parked == agent)?;
     let why = format!("the budget of its agent ({agent}) is used up, and a person gave no more");
     Some(Event::StepFailed { quest: at.id, step: at.step_id.clone(), why, then })
@@ -102,16 +104,16 @@ pub(super) fn queue_unasked(world: &World, id: QuestId, quest: &Quest) -> Vec<Ev
 }
 
 fn queue_those(world: &World, id: QuestId, quest: &Quest, is_meant: impl Fn(&Run) -> bool) -> Vec<Event> {
-    let places = quest.steps.keys().filter_map(|step| At::find(world, id, step));
-    let waiting = places.filter_map(|at| {
+    let positions = quest.steps.keys().filter_map(|step| StepContext::find(world, id, step));
+    let waiting = positions.filter_map(|at| {
         let (_, next) = parked(&at).filter(|(agent, _)| world.run(*agent).is_some_and(&is_meant))?;
-        Some(at.queued(at.course(), next))
+        Some(at.queued(at.progress(), next))
     });
     waiting.collect()
 }
 
 /// The agent of a step that is parked, and what it does next.
-fn parked(at: &At<'_>) -> Option<(AgentId, Next)> {
+fn parked(at: &StepContext<'_>) -> Option<(AgentId, NextAction)> {
     let StepState::Parked { agent, role, .. } = &at.step.state else { return None };
-    Some((*agent, Next::Resume { agent: *agent, role: role.clone() }))
+    Some((*agent, NextAction::Resume { agent: *agent, role: role.clone() }))
 }

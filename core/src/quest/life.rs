@@ -1,6 +1,6 @@
 //! The life of a quest as a person decides it: begun, paused, resumed, abandoned, given more to spend.
 
-use super::{Charter, GIVEN, Next, Quest, QuestState, Start, Step, StepId, StepState, human, plan};
+use super::{GIVEN, NextAction, Quest, QuestSpec, QuestState, Start, Step, StepId, StepState, human, plan};
 use crate::run::{self, Run, StopWhy};
 use crate::usage::Money;
 use crate::{AgentId, Event, QuestId, Refusal, World};
@@ -10,19 +10,19 @@ use std::collections::BTreeMap;
 pub(crate) fn create(
     world: &World,
     quest: QuestId,
-    charter: &Charter,
+    quest_spec: &QuestSpec,
     budget: Option<Money>,
     start: &Start,
 ) -> Result<Vec<Event>, Refusal> {
     if world.quest(quest).is_some() {
         return Err(Refusal::QuestExists(quest));
     }
-    charter.check()?;
+    quest_spec.check()?;
     if world.root().is_none() {
         return Err(Refusal::NoRoot);
     }
     let Start { hold, requirements, steps, complete } = start;
-    if steps.is_empty() && charter.table.paths.plan.is_empty() {
+    if steps.is_empty() && quest_spec.table.paths.plan.is_empty() {
         return Err(Refusal::NoPlan(quest));
     }
     requirements.as_ref().map_or(Ok(()), plan::check_requirements)?;
@@ -33,14 +33,14 @@ pub(crate) fn create(
         return Err(Refusal::UnknownStep { quest, step: step.clone() });
     }
     let completed = |step: StepId, summary: String| Event::StepCompleted { quest, step, summary };
-    let mut events = vec![Event::QuestCreated { quest, charter: Box::new(charter.clone()), budget }];
+    let mut events = vec![Event::QuestCreated { quest, quest_spec: Box::new(quest_spec.clone()), budget }];
     events.extend(hold.then_some(Event::QuestPaused { quest }));
     events.extend(requirements.iter().map(|given| Event::RequirementsSet { quest, requirements: given.clone() }));
     // Whoever knows what is wanted or by which steps need not be asked.
     let is_clear = requirements.is_some() || !steps.is_empty();
     // Named twice, it was done once.
     let done: BTreeMap<&StepId, &String> = complete.iter().map(|(step, summary)| (step, summary)).collect();
-    if is_clear && !charter.table.paths.requirements.is_empty() {
+    if is_clear && !quest_spec.table.paths.requirements.is_empty() {
         let summary = done.get(&StepId::requirements()).map_or_else(|| GIVEN.to_owned(), |summary| (*summary).clone());
         events.push(completed(StepId::requirements(), summary));
     }
@@ -52,7 +52,7 @@ pub(crate) fn create(
     events.extend(steps.iter().filter_map(|plan| said(&plan.id)));
     // A review is worth as much as what it has seen.
     let all_done = !steps.is_empty() && steps.iter().all(|plan| done.contains_key(&plan.id));
-    if all_done && !charter.table.paths.review.is_empty() {
+    if all_done && !quest_spec.table.paths.review.is_empty() {
         events.extend(said(&StepId::review()));
     }
     Ok(events)
@@ -117,6 +117,6 @@ fn stopped<'a>(world: &'a World, quest: &'a Quest, why: &'a StopWhy) -> impl Ite
 
 /// The agent of a step whose run is not over: it works, it is parked, or it was parked and waits for a slot.
 fn hand(world: &World, step: &Step) -> Option<AgentId> {
-    let StepState::Queued(Next::Resume { agent, .. }) = &step.state else { return step.agent() };
+    let StepState::Queued(NextAction::Resume { agent, .. }) = &step.state else { return step.agent() };
     Some(*agent).filter(|agent| world.run(*agent).is_some_and(Run::is_parked))
 }

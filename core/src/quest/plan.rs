@@ -250,19 +250,20 @@ pub(crate) fn check_graph(steps: &[&StepPlan]) -> Result<(), Refusal> {
 
 /// The quest and the step of an agent that is at work in a certain role.
 fn by(world: &World, agent: AgentId, role: impl Fn(&roles::Table) -> &String) -> Result<(QuestId, StepId), Refusal> {
-    let errand = world.errand(agent).ok_or(Refusal::NoErrand(agent))?;
-    let quest = going(world, errand.quest)?;
-    let charter = world.charter(errand.quest).ok_or(Refusal::UnknownQuest(errand.quest))?;
-    let wanted = role(&charter.table);
-    if errand.role != *wanted {
-        return Err(Refusal::WrongRole { role: errand.role.clone(), wanted: wanted.clone() });
+    let assignment = world.assignment(agent).ok_or(Refusal::NoAssignment(agent))?;
+    let quest = going(world, assignment.quest)?;
+    let quest_spec = world.quest_spec(assignment.quest).ok_or(Refusal::UnknownQuest(assignment.quest))?;
+    let wanted = role(&quest_spec.table);
+    if assignment.role != *wanted {
+        return Err(Refusal::WrongRole { role: assignment.role.clone(), wanted: wanted.clone() });
     }
-    let step =
-        quest.step(&errand.step).ok_or(Refusal::UnknownStep { quest: errand.quest, step: errand.step.clone() })?;
+    let step = quest
+        .step(&assignment.step)
+        .ok_or(Refusal::UnknownStep { quest: assignment.quest, step: assignment.step.clone() })?;
     let works = matches!(&step.state, StepState::Running(Work::Agent { agent: now, .. }) if *now == agent);
     match works {
-        true => Ok((errand.quest, errand.step.clone())),
-        false => Err(Refusal::NotAtWork { agent, step: errand.step.clone() }),
+        true => Ok((assignment.quest, assignment.step.clone())),
+        false => Err(Refusal::NotAtWork { agent, step: assignment.step.clone() }),
     }
 }
 

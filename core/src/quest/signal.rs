@@ -1,8 +1,8 @@
 //! What an agent says about its step: four signals, checked against who it is, what it may say and what it is at.
 
-use super::{Errand, StepId, StepState, Work, going};
+use super::{Assignment, StepId, StepState, Work, going};
 use crate::roles::SignalKind;
-use crate::run::{Fence, OUR_SERVER};
+use crate::run::{AttemptId, OUR_SERVER};
 use crate::{AgentId, Event, Refusal, World};
 use serde::{Deserialize, Serialize};
 
@@ -95,14 +95,14 @@ impl Signal {
 
 /// An agent signals. The same signal twice is one; a second, different one is refused.
 pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal) -> Result<Vec<Event>, Refusal> {
-    let errand = world.errand(agent).ok_or(Refusal::NoErrand(agent))?;
-    let Errand { quest: id, role, .. } = errand;
+    let assignment = world.assignment(agent).ok_or(Refusal::NoAssignment(agent))?;
+    let Assignment { quest: id, role, .. } = assignment;
     let quest = going(world, *id)?;
     if quest.step(step).is_none() {
         return Err(Refusal::UnknownStep { quest: *id, step: step.clone() });
     }
-    if errand.step != *step {
-        return Err(Refusal::OtherStep { own: errand.step.clone(), step: step.clone() });
+    if assignment.step != *step {
+        return Err(Refusal::OtherStep { own: assignment.step.clone(), step: step.clone() });
     }
     let state = quest.step(step).map(|step| &step.state);
     let Some(StepState::Running(Work::Agent { agent: now, signal: given, .. })) = state else {
@@ -116,14 +116,14 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
         Some(given) => return Err(Refusal::Signalled { step: step.clone(), kind: given.kind() }),
         None => {}
     }
-    let charter = world.charter(*id).ok_or(Refusal::UnknownQuest(*id))?;
-    let may = charter.table.role(role).map(|role| role.may.as_slice()).unwrap_or_default();
+    let quest_spec = world.quest_spec(*id).ok_or(Refusal::UnknownQuest(*id))?;
+    let may = quest_spec.table.role(role).map(|role| role.may.as_slice()).unwrap_or_default();
     if !may.contains(&signal.kind()) {
         let may = may.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(Refusal::MayNotSignal { role: role.clone(), kind: signal.kind(), may });
     }
     if let Signal::NeedsRoleFollowup { target_role, .. } = signal {
-        let calls = charter.table.role(role).map(|role| role.calls.as_slice()).unwrap_or_default();
+        let calls = quest_spec.table.role(role).map(|role| role.calls.as_slice()).unwrap_or_default();
         if !calls.contains(target_role) {
             let target = target_role.chars().take(64).collect();
             return Err(Refusal::MayNotCall { role: role.clone(), target, may: calls.join(", ") });
@@ -135,19 +135,19 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
     }
     // Whoever was to hand something in has not done its work without.
     let done = signal.kind() == SignalKind::Complete;
-    if done && *step == StepId::requirements() && *role == charter.table.requirer && quest.requirements.is_none() {
+    if done && *step == StepId::requirements() && *role == quest_spec.table.requirer && quest.requirements.is_none() {
         return Err(Refusal::NothingHandedIn { tool: "set-requirements" });
     }
-    if done && *step == StepId::plan() && *role == charter.table.planner && quest.plans.is_empty() {
+    if done && *step == StepId::plan() && *role == quest_spec.table.planner && quest.plans.is_empty() {
         return Err(Refusal::NothingHandedIn { tool: "plan-steps" });
     }
     let run = world.run(agent).ok_or(Refusal::NoRun(agent))?;
-    Ok(vec![Event::SignalGiven { quest: *id, step: step.clone(), of: run.fence(agent), signal: signal.clone() }])
+    Ok(vec![Event::SignalGiven { quest: *id, step: step.clone(), of: run.attempt_id(agent), signal: signal.clone() }])
 }
 
 /// The signal that an agent gave in its own stream, but that never reached us: its tools were killed before they could write it
 /// down. Counts if it would have.
-pub(crate) fn from_stream(world: &World, of: Fence, heard: Option<&str>) -> Vec<Event> {
+pub(crate) fn from_stream(world: &World, of: AttemptId, heard: Option<&str>) -> Vec<Event> {
     let json = heard.and_then(|input| serde_json::from_str(input).ok());
     let signal = json.and_then(|json| Signal::read(&json).ok());
     signal.and_then(|(step, signal)| give(world, of.agent, &step, &signal).ok()).unwrap_or_default()

@@ -1,30 +1,30 @@
 //! A slot is free: the next in the queue takes it, with a fresh agent, with one that goes on, with a ward or with a merge.
 
-use super::{At, Brief, CRASH_RETRIES, Next, StepState, agent_id, words};
+use super::{Brief, CRASH_RETRIES, NextAction, StepContext, StepState, agent_id, words};
 use crate::agent::{self, Birth, Origin};
 use crate::run::{self, RunSpec, RunState};
 use crate::{AgentId, Event, QuestId, Timestamp, World};
 
 /// Something of a quest follows by itself: a slot can be filled, or all is done.
 pub(crate) fn serve(world: &World, id: QuestId, now: Timestamp) -> Vec<Event> {
-    let Some((quest, charter)) = world.quest(id).zip(world.charter(id)) else { return Vec::new() };
+    let Some((quest, quest_spec)) = world.quest(id).zip(world.quest_spec(id)) else { return Vec::new() };
     if quest.is_done() {
         return vec![Event::QuestCompleted { quest: id }];
     }
-    let first = quest.queue.get_min().filter(|_| quest.can_begin(charter));
-    let at = first.and_then(|place| At::find(world, id, &place.step));
+    let first = quest.queue.get_min().filter(|_| quest.can_begin(quest_spec));
+    let at = first.and_then(|place| StepContext::find(world, id, &place.step));
     at.map(|at| begin(&at, now)).unwrap_or_default()
 }
 
 /// The next in the queue takes a slot.
-fn begin(at: &At<'_>, now: Timestamp) -> Vec<Event> {
+fn begin(at: &StepContext<'_>, now: Timestamp) -> Vec<Event> {
     let StepState::Queued(next) = &at.step.state else { return Vec::new() };
     let (quest, step, number) = (at.id, at.step_id.clone(), at.step.chores + 1);
     match next {
-        Next::Ward => vec![Event::WardBegun { quest, step, number }],
-        Next::Merge => vec![Event::MergeBegun { quest, step, number }],
-        Next::Begin { role, brief } => hire(at, role, brief, now),
-        Next::Resume { agent, role } => match recall(at, *agent) {
+        NextAction::Ward => vec![Event::WardBegun { quest, step, number }],
+        NextAction::Merge => vec![Event::MergeBegun { quest, step, number }],
+        NextAction::Begin { role, brief } => hire(at, role, brief, now),
+        NextAction::Resume { agent, role } => match recall(at, *agent) {
             Some(events) => {
                 let begun = Event::StepBegun { quest, step, agent: *agent, role: role.clone() };
                 [begun].into_iter().chain(events).collect()
@@ -36,8 +36,8 @@ fn begin(at: &At<'_>, now: Timestamp) -> Vec<Event> {
 }
 
 /// A fresh agent for a step.
-fn hire(at: &At<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<Event> {
-    let Some((root, line)) = at.world.root().zip(at.charter.table.role(role)) else { return Vec::new() };
+fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<Event> {
+    let Some((root, line)) = at.world.root().zip(at.quest_spec.table.role(role)) else { return Vec::new() };
     let mut ids = (at.quest.agents..).map(|number| agent_id(at.id, number));
     // Whoever brought the quest's own id may have chosen it so that they meet others.
     let Some(agent) = ids.find(|agent| !at.world.is_taken(*agent)) else { return Vec::new() };
@@ -53,17 +53,17 @@ fn hire(at: &At<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<Event> {
     let origin = Origin { agent: root, upto: None };
     let begun = Event::StepBegun { quest: at.id, step: at.step_id.clone(), agent, role: role.to_owned() };
     let mut events = agent::born(root, origin, &birth, now);
-    // After the birth, so that the errand speaks of somebody who exists; before the run, so that the run is known for what it is.
+    // After the birth, so that the assignment speaks of somebody who exists; before the run, so that the run is known for what it is.
     events.insert(1, begun);
     events
 }
 
 /// An agent goes on: a parked run is taken up again, one that a person began is gone along with, otherwise there is a new one.
 /// Nothing when it is dead.
-fn recall(at: &At<'_>, agent: AgentId) -> Option<Vec<Event>> {
+fn recall(at: &StepContext<'_>, agent: AgentId) -> Option<Vec<Event>> {
     let run = at.world.run(agent)?;
     match &run.state {
-        RunState::Parked { .. } => Some(vec![Event::RunResumed { of: run.fence(agent).next() }]),
+        RunState::Parked { .. } => Some(vec![Event::RunResumed { of: run.attempt_id(agent).next() }]),
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } | RunState::Stopping { .. } => {
             Some(Vec::new())
         }
@@ -72,12 +72,12 @@ fn recall(at: &At<'_>, agent: AgentId) -> Option<Vec<Event>> {
 }
 
 /// How the agents of a step are run.
-fn spec(at: &At<'_>) -> RunSpec {
+fn spec(at: &StepContext<'_>) -> RunSpec {
     RunSpec {
-        folder: at.charter.folder(at.step_id, at.step.phase),
+        folder: at.quest_spec.folder(at.step_id, at.step.phase),
         signals: true,
         stays: false,
         retries: CRASH_RETRIES,
-        ..at.charter.spec.clone()
+        ..at.quest_spec.spec.clone()
     }
 }

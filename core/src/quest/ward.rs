@@ -1,7 +1,9 @@
 //! A person names another ward, or none, while the quest goes on. What is complete stays so, and so does whoever is at work. What is at the
 //! ward, waits for it, or waits because of what it found looks anew: nothing that the old one says counts for the new one.
 
-use super::{At, Brief, Course, MAX_WARD_MS, MIN_WARD_MS, Next, Quest, StepId, StepState, WardSpec, Work};
+use super::{
+    Brief, MAX_WARD_MS, MIN_WARD_MS, NextAction, Quest, StepContext, StepId, StepProgress, StepState, WardSpec, Work,
+};
 use super::{check_ward, going};
 use crate::{AgentId, Event, EventId, QuestId, Refusal, World};
 
@@ -50,14 +52,14 @@ pub(super) fn changed(
 
 /// What becomes of the steps, now that the ward of their quest is another.
 fn anew(world: &World, id: QuestId, after: &Quest, answered: Option<&StepId>) -> Vec<Event> {
-    let steps = after.steps.keys().filter_map(|step| At::find(world, id, step));
+    let steps = after.steps.keys().filter_map(|step| StepContext::find(world, id, step));
     let concerned = steps.filter(|at| is_concerned(&at.step.state));
     let follows = concerned.flat_map(|at| {
         let open = at.step.question.filter(|_| answered != Some(at.step_id));
         let withdrawn = open.and_then(|question| withdrawn(world, question));
         // A person has had a say, and what the old one found is nothing to the new one.
-        let course = Course { mendings: 0, follow_ups: 0, ..at.course() };
-        withdrawn.into_iter().chain(At { quest: after, ..at }.arrive(course)).collect::<Vec<_>>()
+        let progress = StepProgress { mendings: 0, follow_ups: 0, ..at.progress() };
+        withdrawn.into_iter().chain(StepContext { quest: after, ..at }.arrive(progress)).collect::<Vec<_>>()
     });
     follows.collect()
 }
@@ -65,7 +67,9 @@ fn anew(world: &World, id: QuestId, after: &Quest, answered: Option<&StepId>) ->
 /// Whether a step is at the ward, waits for it, or waits to be mended because of it.
 fn is_concerned(state: &StepState) -> bool {
     match state {
-        StepState::Running(Work::Ward(_)) | StepState::Queued(Next::Ward) | StepState::Asking(Next::Ward) => true,
+        StepState::Running(Work::Ward(_))
+        | StepState::Queued(NextAction::Ward)
+        | StepState::Asking(NextAction::Ward) => true,
         StepState::Queued(next) => mends(next),
         StepState::Pending
         | StepState::Running(Work::Agent { .. } | Work::Merge(_))
@@ -78,8 +82,8 @@ fn is_concerned(state: &StepState) -> bool {
 }
 
 /// Whether it is about what a ward found.
-pub(crate) fn mends(next: &Next) -> bool {
-    matches!(next, Next::Begin { brief: Brief::Mend { .. }, .. })
+pub(crate) fn mends(next: &NextAction) -> bool {
+    matches!(next, NextAction::Begin { brief: Brief::Mend { .. }, .. })
 }
 
 fn withdrawn(world: &World, question: EventId) -> Option<Event> {

@@ -1,7 +1,7 @@
 //! What the agents of a quest are told. Everything that others wrote stands between marks that it cannot contain, so that no step's text
 //! reads like an instruction of ours.
 
-use super::{At, Brief, MAX_REQUEST_BYTES, Quest, Requirements, StepPlan};
+use super::{Brief, MAX_REQUEST_BYTES, Quest, Requirements, StepContext, StepPlan};
 use crate::AgentId;
 use crate::roles::{Phase, Role, SignalKind};
 
@@ -13,12 +13,12 @@ const MAX_PART_BYTES: usize = 96 << 10;
 const MAX_SECTION_BYTES: usize = MAX_REQUEST_BYTES;
 
 /// The first message of an agent.
-pub(super) fn prompt(at: &At<'_>, role: &Role, brief: &Brief) -> String {
+pub(super) fn prompt(at: &StepContext<'_>, role: &Role, brief: &Brief) -> String {
     let mut text = String::new();
     if !role.prompt.trim().is_empty() {
         text.push_str(&format!("{}\n\n", role.prompt.trim()));
     }
-    section(&mut text, "request", &at.charter.request);
+    section(&mut text, "request", &at.quest_spec.request);
     if let Some(requirements) = &at.quest.requirements {
         part(&mut text, "requirements", &written(requirements));
     }
@@ -26,7 +26,7 @@ pub(super) fn prompt(at: &At<'_>, role: &Role, brief: &Brief) -> String {
         part(&mut text, "step", &planned(plan));
     }
     // Whoever plans or reviews has to see all of it.
-    let sees_all = matches!(at.step.phase, Phase::Plan | Phase::Review) || role.name == at.charter.table.planner;
+    let sees_all = matches!(at.step.phase, Phase::Plan | Phase::Review) || role.name == at.quest_spec.table.planner;
     if sees_all && !at.quest.plans.is_empty() {
         part(&mut text, "plan", &overview(at.quest));
     }

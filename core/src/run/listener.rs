@@ -1,8 +1,8 @@
 //! Listening to a process: what it says becomes events, each thing once. Words go into the agent's history, results are metered,
 //! and the rest is noted.
 
-use super::{Fence, OUR_SERVER, Run, RunState, Seat, StopWhy, cut, delivery_of, fenced};
-use crate::agent::{Life, living};
+use super::{AttemptId, Conversation, OUR_SERVER, Run, RunState, StopWhy, at_attempt, cut, delivery_of};
+use crate::agent::{Lifecycle, living};
 use crate::history::said;
 use crate::output::{Denial, McpServer, Output, ServerStatus, TurnEnd};
 use crate::usage::{Meter, Usage};
@@ -14,41 +14,41 @@ const MAX_COMPLAINTS: usize = 20;
 /// Takes in what a process said, from one place in its output to another: exactly once, because the place is part of it.
 pub(crate) fn take_output(
     world: &World,
-    fence: Fence,
+    of: AttemptId,
     from: u64,
     upto: u64,
     outputs: &[Output],
     now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let run = fenced(world, fence)?;
+    let run = at_attempt(world, of)?;
     if run.process().is_none() {
-        return Err(Refusal::StaleAttempt(fence));
+        return Err(Refusal::StaleAttempt(of));
     }
     if run.spooled != from || upto <= from {
-        return Err(Refusal::OutputTaken { agent: fence.agent, at: run.spooled });
+        return Err(Refusal::OutputTaken { agent: of.agent, at: run.spooled });
     }
-    let agent = fence.agent;
-    let mut listener = Listener::new(fence, run, world.seat(agent));
+    let agent = of.agent;
+    let mut listener = Listener::new(of, run, world.conversation(agent));
     let mut events: Vec<Event> = outputs.iter().flat_map(|output| listener.hear(output)).collect();
-    match living(world, agent).map(|it| it.life) {
-        Ok(Life::Hatching { .. }) if events.iter().any(speaks) => events.insert(0, Event::AgentHatched { agent }),
+    match living(world, agent).map(|it| it.lifecycle) {
+        Ok(Lifecycle::Hatching { .. }) if events.iter().any(speaks) => events.insert(0, Event::AgentHatched { agent }),
         Ok(_) => {}
         // The dead say nothing, and what they said stays in the spool; but what it cost was spent.
         Err(_) => events.retain(|event| !matches!(event, Event::MessageAdded { .. })),
     }
     let spent = listener.spent;
     if !run.held && spent != Usage::default() && budget::over(world, agent, spent, now).is_some() {
-        events.push(Event::BudgetReached { of: fence });
+        events.push(Event::BudgetReached { of: of });
     }
-    events.push(Event::OutputTaken { of: fence, upto });
+    events.push(Event::OutputTaken { of: of, upto });
     Ok(events)
 }
 
 struct Listener<'a> {
-    of: Fence,
+    of: AttemptId,
     run: &'a Run,
     /// As it is after what was heard so far.
-    seat: Seat,
+    conversation: Conversation,
     /// For a process that has not shown its conversation.
     meter: Meter,
     /// Our tools are known to answer.
@@ -62,11 +62,11 @@ struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    fn new(of: Fence, run: &'a Run, seat: Option<&Seat>) -> Self {
+    fn new(of: AttemptId, run: &'a Run, conversation: Option<&Conversation>) -> Self {
         Self {
             of,
             run,
-            seat: seat.cloned().unwrap_or_default(),
+            conversation: conversation.cloned().unwrap_or_default(),
             meter: run.meter,
             started: run.started,
             stopping: matches!(run.state, RunState::Stopping { .. }),
@@ -96,7 +96,7 @@ impl<'a> Listener<'a> {
             Output::TurnEnded(end) => self.turn_ends(end),
             Output::Thinking { .. }
             | Output::Note { .. }
-            | Output::Minion { .. }
+            | Output::Subagent { .. }
             | Output::Retrying { .. }
             | Output::Limit { .. }
             | Output::Denied { .. }
@@ -115,7 +115,7 @@ impl<'a> Listener<'a> {
             self.started = true;
             self.in_turn = true;
             let session = cut(session);
-            self.seat.enter(&session, &self.run.spec, self.meter);
+            self.conversation.enter(&session, &self.run.spec, self.meter);
             return [Event::RunStarted { of, session }].into_iter().chain(self.heard_begun()).collect();
         }
         if !self.started && !self.stopping {
@@ -133,21 +133,21 @@ impl<'a> Listener<'a> {
     }
 
     fn heard(&mut self, id: EventId) -> Option<Event> {
-        let delivery = self.seat.hear(id)?;
+        let delivery = self.conversation.hear(id)?;
         Some(Event::MessageHeard { of: self.of, message: delivery.id })
     }
 
     fn turn_ends(&mut self, end: &TurnEnd) -> Vec<Event> {
         let of = self.of;
-        let spent = self.seat.take(end, &mut self.meter);
+        let spent = self.conversation.take(end, &mut self.meter);
         self.spent += spent;
         self.in_turn = false;
         if end.forgotten() && !self.started {
-            self.seat.forget(self.run.copied);
+            self.conversation.forget(self.run.copied);
         }
         // The mark takes back everything since the last message. One that waits was not part of the turn, and must not be
         // taken back with it.
-        let marks = end.interrupted() && !self.seat.has_words();
+        let marks = end.interrupted() && !self.conversation.has_words();
         let broken_off = marks.then(|| said(of.agent, MessageKind::Interrupted, String::new()));
         let ended = Event::TurnEnded { of, end: in_short(end), spent };
         broken_off.into_iter().chain([ended]).collect()

@@ -1,7 +1,7 @@
 //! How events change agents and where their histories are.
 
 use super::{Due, Impossible, World};
-use crate::agent::{Agent, Birth, Life, ancestors};
+use crate::agent::{Agent, Birth, Lifecycle, ancestors};
 use crate::history::{Cut, CutHow, MessageKind};
 use crate::{AgentId, Event, EventId, SessionId, Timestamp};
 use imbl::{OrdSet, Vector};
@@ -35,9 +35,9 @@ impl World {
             return Err(Impossible::Agent { at, agent: origin.agent, why: "was never created" });
         }
         self.enter(at, agent, *session)?;
-        let life = match *hatch_by {
-            Some(until) => Life::Hatching { until, session: *session },
-            None => Life::Alive { session: *session },
+        let lifecycle = match *hatch_by {
+            Some(until) => Lifecycle::Hatching { until, session: *session },
+            None => Lifecycle::Alive { session: *session },
         };
         self.deadlines.extend(hatch_by.map(|until| (until, Due::Egg(agent))));
         let created = Agent {
@@ -47,7 +47,7 @@ impl World {
             name: name.clone(),
             provider: provider.clone(),
             model: model.clone(),
-            life,
+            lifecycle,
             born: at,
             created: ts,
             last_active: ts,
@@ -91,13 +91,15 @@ impl World {
 
     pub(super) fn agent_hatched(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
         let mut due = None;
-        self.change_agent(at, agent, |it| match it.life {
-            Life::Hatching { until, session } => {
+        self.change_agent(at, agent, |it| match it.lifecycle {
+            Lifecycle::Hatching { until, session } => {
                 due = Some(until);
-                it.life = Life::Alive { session };
+                it.lifecycle = Lifecycle::Alive { session };
                 Ok(())
             }
-            Life::Alive { .. } | Life::Sleeping | Life::Expired { .. } | Life::Dead { .. } => Err("was no egg"),
+            Lifecycle::Alive { .. } | Lifecycle::Sleeping | Lifecycle::Expired { .. } | Lifecycle::Dead { .. } => {
+                Err("was no egg")
+            }
         })?;
         self.forget_egg(agent, due);
         Ok(())
@@ -106,14 +108,16 @@ impl World {
     pub(super) fn agent_expired(&mut self, at: EventId, ts: Timestamp, agent: AgentId) -> Result<(), Impossible> {
         self.leave(at, agent)?;
         let mut due = None;
-        self.change_agent(at, agent, |it| match it.life {
-            Life::Hatching { until, .. } => {
+        self.change_agent(at, agent, |it| match it.lifecycle {
+            Lifecycle::Hatching { until, .. } => {
                 it.leaves_nothing_behind()?;
                 due = Some(until);
-                it.life = Life::Expired { at: ts };
+                it.lifecycle = Lifecycle::Expired { at: ts };
                 Ok(())
             }
-            Life::Alive { .. } | Life::Sleeping | Life::Expired { .. } | Life::Dead { .. } => Err("was no egg"),
+            Lifecycle::Alive { .. } | Lifecycle::Sleeping | Lifecycle::Expired { .. } | Lifecycle::Dead { .. } => {
+                Err("was no egg")
+            }
         })?;
         self.forget_egg(agent, due);
         self.leave_parent(agent);
@@ -123,18 +127,18 @@ impl World {
 
     pub(super) fn agent_slept(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
         self.leave(at, agent)?;
-        self.change_agent(at, agent, |it| match it.life {
-            Life::Hatching { until, .. } => {
+        self.change_agent(at, agent, |it| match it.lifecycle {
+            Lifecycle::Hatching { until, .. } => {
                 // Eggs stay eggs: they hatch or expire, outside the session.
-                it.life = Life::Hatching { until, session: None };
+                it.lifecycle = Lifecycle::Hatching { until, session: None };
                 Ok(())
             }
-            Life::Alive { .. } => {
-                it.life = Life::Sleeping;
+            Lifecycle::Alive { .. } => {
+                it.lifecycle = Lifecycle::Sleeping;
                 it.open_tools = 0;
                 Ok(())
             }
-            Life::Sleeping | Life::Expired { .. } | Life::Dead { .. } => Err("was not awake"),
+            Lifecycle::Sleeping | Lifecycle::Expired { .. } | Lifecycle::Dead { .. } => Err("was not awake"),
         })?;
         self.note_ready_fork(agent);
         Ok(())
@@ -146,14 +150,15 @@ impl World {
         agent: AgentId,
         session: Option<SessionId>,
     ) -> Result<(), Impossible> {
-        self.change_agent(at, agent, |it| match it.life {
-            Life::Sleeping => {
-                it.life = Life::Alive { session };
+        self.change_agent(at, agent, |it| match it.lifecycle {
+            Lifecycle::Sleeping => {
+                it.lifecycle = Lifecycle::Alive { session };
                 Ok(())
             }
-            Life::Hatching { .. } | Life::Alive { .. } | Life::Expired { .. } | Life::Dead { .. } => {
-                Err("was not asleep")
-            }
+            Lifecycle::Hatching { .. }
+            | Lifecycle::Alive { .. }
+            | Lifecycle::Expired { .. }
+            | Lifecycle::Dead { .. } => Err("was not asleep"),
         })?;
         self.enter(at, agent, session)
     }
@@ -169,10 +174,10 @@ impl World {
                 return Err("was dead");
             }
             it.leaves_nothing_behind()?;
-            if let Life::Hatching { until, .. } = it.life {
+            if let Lifecycle::Hatching { until, .. } = it.lifecycle {
                 due = Some(until);
             }
-            it.life = Life::Dead { at: ts };
+            it.lifecycle = Lifecycle::Dead { at: ts };
             Ok(())
         })?;
         self.forget_egg(agent, due);

@@ -27,7 +27,7 @@ impl World {
         })?;
         // One that was silent before it began may turn out not to be affordable: that is what there is to answer now.
         let before = run.question.replace(at);
-        self.moot.extend(before);
+        self.questions_to_withdraw.extend(before);
         Ok(())
     }
 
@@ -48,7 +48,7 @@ impl World {
     /// It is answered, or nobody needs the answer any more.
     pub(super) fn question_closed(&mut self, at: EventId, question: EventId) -> Result<Question, Impossible> {
         let asked = self.questions.remove(&question).ok_or(Impossible::Question { at, question })?;
-        self.moot.remove(&question);
+        self.questions_to_withdraw.remove(&question);
         if let About::Step { .. } = asked.about {
             self.step_question(asked.agent, None);
         }

@@ -3,13 +3,13 @@
 mod order;
 
 use super::{Due, Impossible, World};
-use crate::quest::{Brief, Merge, Verdict};
 use crate::quest::{
-    Charter, Chore, ChoreKind, Course, Errand, GIVEN, Hand, Next, Quest, QuestState, Requirements, SIGNAL_GRACE_MS,
-    Signal, Step, StepId, StepPlan, StepState, WardSpec, Work, phase,
+    Assignment, Chore, ChoreKind, GIVEN, NextAction, Quest, QuestSpec, QuestState, Requirements, SIGNAL_GRACE_MS,
+    Signal, Step, StepAgent, StepId, StepPlan, StepProgress, StepState, WardSpec, Work, phase,
 };
+use crate::quest::{Brief, Merge, Verdict};
 use crate::roles::Phase;
-use crate::run::{Fence, RunState};
+use crate::run::{AttemptId, RunState};
 use crate::usage::{Money, Usage};
 use crate::{AgentId, EventId, QuestId, Timestamp};
 use imbl::{OrdMap, OrdSet, Vector};
@@ -24,7 +24,7 @@ impl World {
         at: EventId,
         ts: Timestamp,
         id: QuestId,
-        charter: &Charter,
+        quest_spec: &QuestSpec,
         budget: Option<Money>,
     ) -> Result<(), Impossible> {
         if self.quests.contains_key(&id) {
@@ -33,12 +33,12 @@ impl World {
         let mut quest = Quest {
             state: QuestState::Open,
             requirements: None,
-            ward: charter.ward.clone(),
+            ward: quest_spec.ward.clone(),
             plans: OrdMap::new(),
             steps: OrdMap::new(),
             dependents: OrdMap::new(),
             queue: OrdSet::new(),
-            places: OrdMap::new(),
+            positions: OrdMap::new(),
             working: OrdSet::new(),
             open: 0,
             agents: 0,
@@ -52,10 +52,10 @@ impl World {
         for (number, step) in [StepId::requirements(), StepId::plan(), StepId::review()].into_iter().enumerate() {
             quest.steps.insert(step.clone(), Arc::new(new_step(phase(&step), number, ts)));
         }
-        self.charters.insert(id, charter.clone());
+        self.quest_specs.insert(id, quest_spec.clone());
         self.quests.insert(id, Arc::new(quest));
-        self.change_quest(at, ts, id, |quest, charter| {
-            quest.proceed(charter, at, ts);
+        self.change_quest(at, ts, id, |quest, quest_spec| {
+            quest.proceed(quest_spec, at, ts);
             Ok(())
         })
     }
@@ -67,7 +67,7 @@ impl World {
         id: QuestId,
         state: QuestState,
     ) -> Result<(), Impossible> {
-        let (mut moot, mut agents) = (Vec::new(), Vec::new());
+        let (mut questions_to_withdraw, mut agents) = (Vec::new(), Vec::new());
         self.change_quest(at, ts, id, |quest, _| {
             if quest.is_over() {
                 return Err("was over");
@@ -81,12 +81,12 @@ impl World {
                 }
             }
             if quest.is_over() {
-                moot.extend(quest.steps.values().filter_map(|step| step.question));
+                questions_to_withdraw.extend(quest.steps.values().filter_map(|step| step.question));
                 agents.extend(quest.steps.values().filter_map(|step| step.agent()));
             }
             Ok(())
         })?;
-        self.moot.extend(moot);
+        self.questions_to_withdraw.extend(questions_to_withdraw);
         for agent in agents {
             self.let_go(agent);
             self.stir(agent);
@@ -154,8 +154,9 @@ impl World {
         by: Option<AgentId>,
         summary: Option<&str>,
     ) -> Result<(), Impossible> {
-        let own = by.and_then(|by| self.errands.get(&by)).map_or_else(StepId::plan, |errand| errand.step.clone());
-        self.change_quest(at, ts, id, |quest, charter| {
+        let own =
+            by.and_then(|by| self.assignments.get(&by)).map_or_else(StepId::plan, |assignment| assignment.step.clone());
+        self.change_quest(at, ts, id, |quest, quest_spec| {
             let listed = |id: &StepId| steps.iter().any(|plan| plan.id == *id);
             let (mut gone, mut left_out) = (Vec::new(), false);
             for (step, state) in quest.steps.iter().filter(|(_, state)| state.phase == Phase::Work) {
@@ -195,7 +196,7 @@ impl World {
             }
             quest.link(at);
             quest.block_anew(ts);
-            quest.proceed(charter, at, ts);
+            quest.proceed(quest_spec, at, ts);
             Ok(())
         })
     }
@@ -206,8 +207,8 @@ impl World {
         ts: Timestamp,
         id: QuestId,
         step: &StepId,
-        next: &Next,
-        course: &Course,
+        next: &NextAction,
+        progress: &StepProgress,
     ) -> Result<(), Impossible> {
         let mut had_failed = false;
         self.change_step(at, ts, id, step, |it| {
@@ -216,13 +217,13 @@ impl World {
             }
             had_failed = matches!(it.state, StepState::Failed { .. });
             it.state = StepState::Queued(next.clone());
-            it.course = course.clone();
+            it.progress = progress.clone();
             it.note(ts, words(next));
             Ok(())
         })?;
         match had_failed {
-            true => self.change_quest(at, ts, id, |quest, charter| {
-                quest.unblock(charter, at, ts);
+            true => self.change_quest(at, ts, id, |quest, quest_spec| {
+                quest.unblock(quest_spec, at, ts);
                 Ok(())
             }),
             false => Ok(()),
@@ -239,8 +240,8 @@ impl World {
         role: &str,
     ) -> Result<(), Impossible> {
         let fresh = self
-            .errands
-            .insert(agent, Arc::new(Errand { quest: id, step: step.clone(), role: role.to_owned() }))
+            .assignments
+            .insert(agent, Arc::new(Assignment { quest: id, step: step.clone(), role: role.to_owned() }))
             .is_none();
         self.change_step(at, ts, id, step, |it| {
             if !matches!(it.state, StepState::Queued(_)) {
@@ -249,9 +250,9 @@ impl World {
             let role = role.to_owned();
             it.attempts += 1;
             if fresh {
-                it.hands.push_back(Hand { agent, role: role.clone() });
-                if it.hands.len() > KEPT_HANDS {
-                    it.hands.pop_front();
+                it.agents.push_back(StepAgent { agent, role: role.clone() });
+                if it.agents.len() > KEPT_HANDS {
+                    it.agents.pop_front();
                 }
             }
             it.note(ts, format!("{role} {} ({agent})", if fresh { "begins" } else { "goes on" }));
@@ -310,7 +311,7 @@ impl World {
         ts: Timestamp,
         id: QuestId,
         step: &StepId,
-        of: Fence,
+        of: AttemptId,
         given: &Signal,
     ) -> Result<(), Impossible> {
         self.change_step(at, ts, id, step, |it| {
@@ -342,12 +343,12 @@ impl World {
         ts: Timestamp,
         id: QuestId,
         step: &StepId,
-        course: &Course,
-        then: &Next,
+        progress: &StepProgress,
+        then: &NextAction,
     ) -> Result<(), Impossible> {
         self.change_step(at, ts, id, step, |it| {
             it.state = StepState::Asking(then.clone());
-            it.course = course.clone();
+            it.progress = progress.clone();
             it.note(ts, "asks the human".into());
             Ok(())
         })
@@ -383,7 +384,7 @@ impl World {
         id: QuestId,
         step: &StepId,
         why: &str,
-        then: &Next,
+        then: &NextAction,
     ) -> Result<(), Impossible> {
         self.change_step(at, ts, id, step, |it| {
             it.state = StepState::Failed { why: why.to_owned(), then: then.clone() };
@@ -409,21 +410,21 @@ impl World {
                 return Err("was complete");
             }
             it.state = StepState::Complete { summary: summary.to_owned(), at: ts };
-            it.course = Course::default();
+            it.progress = StepProgress::default();
             it.note(ts, "complete".into());
             Ok(())
         })?;
-        self.change_quest(at, ts, id, |quest, charter| {
+        self.change_quest(at, ts, id, |quest, quest_spec| {
             quest.open -= u32::from(phase(step) == Phase::Work);
             for dependent in quest.dependents.get(step).cloned().unwrap_or_default() {
                 if let Some(waiting) = quest.step_mut(&dependent) {
                     waiting.waits_for = waiting.waits_for.saturating_sub(1);
                 }
-                quest.enqueue_if_ready(&dependent, charter, at, ts);
+                quest.enqueue_if_ready(&dependent, quest_spec, at, ts);
                 quest.shelve(&dependent, at);
             }
             if phase(step) != Phase::Work || quest.open == 0 {
-                quest.proceed(charter, at, ts);
+                quest.proceed(quest_spec, at, ts);
             }
             Ok(())
         })
@@ -437,7 +438,7 @@ impl World {
         step: &StepId,
     ) -> Result<(), Impossible> {
         let mut agent = None;
-        self.change_quest(at, ts, id, |quest, charter| {
+        self.change_quest(at, ts, id, |quest, quest_spec| {
             let dropped = quest.step(step).ok_or("had no such step")?;
             agent = dropped.agent();
             let chores = dropped.chores;
@@ -447,7 +448,7 @@ impl World {
             quest.forget(step);
             quest.link(at);
             quest.block_anew(ts);
-            quest.proceed(charter, at, ts);
+            quest.proceed(quest_spec, at, ts);
             Ok(())
         })?;
         // Nothing follows any more from how its run is.
@@ -460,9 +461,9 @@ impl World {
 
     /// A question about a step is open, or not any more.
     pub(super) fn step_question(&mut self, agent: AgentId, question: Option<EventId>) {
-        let Some(errand) = self.errands.get(&agent) else { return };
+        let Some(assignment) = self.assignments.get(&agent) else { return };
         if let Some(step) =
-            self.quests.get_mut(&errand.quest).and_then(|quest| Arc::make_mut(quest).step_mut(&errand.step))
+            self.quests.get_mut(&assignment.quest).and_then(|quest| Arc::make_mut(quest).step_mut(&assignment.step))
         {
             step.question = question;
         }
@@ -470,29 +471,29 @@ impl World {
 
     /// What an agent of a quest has used.
     pub(super) fn quest_spent(&mut self, agent: AgentId, spent: Usage) {
-        let Some(errand) = self.errands.get(&agent) else { return };
-        if let Some(quest) = self.quests.get_mut(&errand.quest) {
+        let Some(assignment) = self.assignments.get(&agent) else { return };
+        if let Some(quest) = self.quests.get_mut(&assignment.quest) {
             Arc::make_mut(quest).spent += spent;
         }
     }
 
     /// Its step has to be looked at then, if nothing happens before.
     fn remind(&mut self, agent: AgentId, at: Timestamp) {
-        self.deadlines.insert((at, Due::Errand(agent)));
+        self.deadlines.insert((at, Due::Assignment(agent)));
         self.grace.insert(agent, at);
     }
 
     pub(super) fn let_go(&mut self, agent: AgentId) {
         if let Some(due) = self.grace.remove(&agent) {
-            self.deadlines.remove(&(due, Due::Errand(agent)));
+            self.deadlines.remove(&(due, Due::Assignment(agent)));
         }
     }
 
     /// Whether something follows for its step from how the run of an agent is now.
     pub(super) fn stir(&mut self, agent: AgentId) {
-        let Some(errand) = self.errands.get(&agent) else { return };
-        let quest = self.quests.get(&errand.quest).filter(|quest| !quest.is_over());
-        let step = quest.and_then(|quest| quest.step(&errand.step));
+        let Some(assignment) = self.assignments.get(&agent) else { return };
+        let quest = self.quests.get(&assignment.quest).filter(|quest| !quest.is_over());
+        let step = quest.and_then(|quest| quest.step(&assignment.step));
         let run = self.run(agent);
         let (ended, parked) = (run.is_some_and(|run| !run.is_open()), run.is_some_and(|run| run.is_parked()));
         let stirs = |step: &Step| {
@@ -500,8 +501,8 @@ impl World {
             step.agent() == Some(agent) && (ended || (parked && works))
         };
         match step.is_some_and(stirs) {
-            true => self.stirred.insert(agent),
-            false => self.stirred.remove(&agent),
+            true => self.unhandled_run_changes.insert(agent),
+            false => self.unhandled_run_changes.remove(&agent),
         };
     }
 
@@ -514,7 +515,7 @@ impl World {
         step_id: &StepId,
         change: impl FnOnce(&mut Step) -> Result<(), &'static str>,
     ) -> Result<(), Impossible> {
-        let host = self.charters.get(&id).map(|charter| charter.spec.host.clone()).unwrap_or_default();
+        let host = self.quest_specs.get(&id).map(|quest_spec| quest_spec.spec.host.clone()).unwrap_or_default();
         let mut agents = [None, None];
         let mut chore = None;
         self.change_quest(at, ts, id, |quest, _| {
@@ -545,22 +546,23 @@ impl World {
         at: EventId,
         ts: Timestamp,
         id: QuestId,
-        change: impl FnOnce(&mut Quest, &Charter) -> Result<(), &'static str>,
+        change: impl FnOnce(&mut Quest, &QuestSpec) -> Result<(), &'static str>,
     ) -> Result<(), Impossible> {
         let impossible = |why| Impossible::Quest { at, quest: id, why };
-        let (Some(quest), Some(charter)) = (self.quests.get_mut(&id).map(Arc::make_mut), self.charters.get(&id)) else {
+        let (Some(quest), Some(quest_spec)) = (self.quests.get_mut(&id).map(Arc::make_mut), self.quest_specs.get(&id))
+        else {
             return Err(impossible("did not exist"));
         };
-        change(quest, charter).map_err(impossible)?;
+        change(quest, quest_spec).map_err(impossible)?;
         quest.changed = quest.changed.max(ts);
         quest.version = at;
-        match quest.is_done() || quest.can_begin(charter) {
-            true => self.restless.insert(id),
-            false => self.restless.remove(&id),
+        match quest.is_done() || quest.can_begin(quest_spec) {
+            true => self.quests_to_schedule.insert(id),
+            false => self.quests_to_schedule.remove(&id),
         };
         match quest.budget.is_some() && !quest.is_over() {
-            true => self.rationed.insert(id),
-            false => self.rationed.remove(&id),
+            true => self.budgeted_quests.insert(id),
+            false => self.budgeted_quests.remove(&id),
         };
         if quest.is_over() {
             let of_it: Vec<_> = quest.working.iter().map(|step| (id, step.clone())).collect();
@@ -577,13 +579,13 @@ fn new_step(phase: Phase, number: usize, ts: Timestamp) -> Step {
         phase,
         number: u32::try_from(number).unwrap_or(u32::MAX),
         state: StepState::Pending,
-        course: Course::default(),
+        progress: StepProgress::default(),
         waits_for: 0,
         dropped: false,
         question: None,
         chores: 0,
         attempts: 0,
-        hands: Vector::new(),
+        agents: Vector::new(),
         summary: String::new(),
         since: ts,
         notes: Vector::new(),
@@ -591,18 +593,18 @@ fn new_step(phase: Phase, number: usize, ts: Timestamp) -> Step {
 }
 
 /// What was decided about a step, in a few words.
-fn words(next: &Next) -> String {
+fn words(next: &NextAction) -> String {
     match next {
-        Next::Begin { role, brief } => match brief {
+        NextAction::Begin { role, brief } => match brief {
             Brief::Begin => format!("{role} is next"),
             Brief::Continue { .. } => format!("a fresh {role} goes on"),
             Brief::Mend { findings, .. } => format!("{role} mends {} findings", findings.len()),
             Brief::Reconcile { files } => format!("{role} reconciles {} files", files.len()),
             Brief::FollowUp { from, .. } => format!("{from} asks for {role}"),
         },
-        Next::Resume { role, .. } => format!("{role} is to go on"),
-        Next::Ward => "the ward is next".into(),
-        Next::Merge => "to be merged".into(),
+        NextAction::Resume { role, .. } => format!("{role} is to go on"),
+        NextAction::Ward => "the ward is next".into(),
+        NextAction::Merge => "to be merged".into(),
     }
 }
 

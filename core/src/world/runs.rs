@@ -4,7 +4,10 @@ use super::{Due, Impossible, World};
 use crate::agent::Agent;
 use crate::outcome::{Cause, Outcome};
 use crate::output::{Output, TurnEnd};
-use crate::run::{DeliveryKind, Fence, ForeignTalk, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk};
+use crate::run::{
+    AttemptId, Conversation, DeliveryKind, ForeignSession, HarnessSession, PastRun, Process, Run, RunSpec, RunState,
+    StopWhy,
+};
 use crate::session::SessionState;
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
@@ -18,19 +21,27 @@ const KEPT_ANSWERS: usize = 64;
 const KEPT_RUNS: u32 = 100;
 
 impl World {
-    pub(super) fn talk_adopted(&mut self, at: EventId, agent: AgentId, talk: &ForeignTalk) -> Result<(), Impossible> {
+    pub(super) fn harness_session_adopted(
+        &mut self,
+        at: EventId,
+        agent: AgentId,
+        harness_session: &ForeignSession,
+    ) -> Result<(), Impossible> {
         self.change_living(at, agent, |_| {})?;
-        if self.seats.contains_key(&agent) {
+        if self.conversations.contains_key(&agent) {
             return Err(Impossible::Agent { at, agent, why: "had been run" });
         }
-        let ForeignTalk { harness, session, host, folder } = talk.clone();
-        if let Some(before) = self.talks.insert(session.as_str().into(), agent) {
+        let ForeignSession { harness, session, host, folder } = harness_session.clone();
+        if let Some(before) = self.harness_sessions.insert(session.as_str().into(), agent) {
             // It is dead; its children must not copy what is said to somebody else from now on.
-            self.change_seat(before, |_, seat| Arc::make_mut(seat).talk = None);
+            self.change_conversation(before, |_, conversation| Arc::make_mut(conversation).harness_session = None);
         }
         // What it cost before is not ours to count.
-        let talk = Talk { harness, session, host, folder, meter: Meter::Inherited };
-        self.seats.insert(agent, Arc::new(Seat { talk: Some(talk), ..Seat::default() }));
+        let harness_session = HarnessSession { harness, session, host, folder, meter: Meter::Inherited };
+        self.conversations.insert(
+            agent,
+            Arc::new(Conversation { harness_session: Some(harness_session), ..Conversation::default() }),
+        );
         Ok(())
     }
 
@@ -78,9 +89,11 @@ impl World {
             spent: Usage::default(),
         };
         self.runs.insert(agent, Arc::new(requested));
-        let seat = Arc::make_mut(self.seats.entry(agent).or_default());
-        seat.talk.take_if(|talk| talk.harness != spec.harness || talk.host != spec.host);
-        seat.prepare(at);
+        let conversation = Arc::make_mut(self.conversations.entry(agent).or_default());
+        conversation
+            .harness_session
+            .take_if(|harness_session| harness_session.harness != spec.harness || harness_session.host != spec.host);
+        conversation.prepare(at);
         self.reschedule(agent, None);
         // Another daemon may have asked for the end of the session at the same moment.
         let session = self.agent(agent).and_then(Agent::session).and_then(|session| self.session(session));
@@ -94,16 +107,19 @@ impl World {
         &mut self,
         at: EventId,
         ts: Timestamp,
-        fence: Fence,
+        of: AttemptId,
         process: &Process,
         copied: bool,
     ) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, seat| {
+        self.change_run(at, of, |run, conversation| {
             run.copied = copied;
             run.meter = Meter::first(copied);
             run.last_output = ts;
-            if seat.talk.is_some() {
-                Arc::make_mut(seat).talk.iter_mut().for_each(|talk| talk.meter.new_process());
+            if conversation.harness_session.is_some() {
+                Arc::make_mut(conversation)
+                    .harness_session
+                    .iter_mut()
+                    .for_each(|harness_session| harness_session.meter.new_process());
             }
             run.state = match &run.state {
                 RunState::Starting => RunState::Spawned { process: process.clone() },
@@ -121,8 +137,8 @@ impl World {
     }
 
     /// One that is being stopped is stopped all the same, but its conversation can be resumed.
-    pub(super) fn run_started(&mut self, at: EventId, fence: Fence, session: &str) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, seat| {
+    pub(super) fn run_started(&mut self, at: EventId, of: AttemptId, session: &str) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, conversation| {
             run.state = match &run.state {
                 RunState::Spawned { process } => RunState::Running { process: process.clone() },
                 stopping @ RunState::Stopping { process: Some(_), .. } => stopping.clone(),
@@ -134,7 +150,7 @@ impl World {
             };
             run.started = true;
             run.begin_turn();
-            Arc::make_mut(seat).enter(session, &run.spec, run.meter);
+            Arc::make_mut(conversation).enter(session, &run.spec, run.meter);
             Ok(())
         })
     }
@@ -143,10 +159,10 @@ impl World {
         &mut self,
         at: EventId,
         ts: Timestamp,
-        fence: Fence,
+        of: AttemptId,
         number: u64,
     ) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, _| match number == run.calls + 1 {
+        self.change_run(at, of, |run, _| match number == run.calls + 1 {
             true => {
                 run.alive(ts);
                 run.calls = number;
@@ -160,8 +176,8 @@ impl World {
         })
     }
 
-    pub(super) fn turn_started(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, _| {
+    pub(super) fn turn_started(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, _| {
             run.begin_turn();
             Ok(())
         })
@@ -171,10 +187,10 @@ impl World {
         &mut self,
         at: EventId,
         ts: Timestamp,
-        fence: Fence,
+        of: AttemptId,
         upto: u64,
     ) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, _| match run.spooled <= upto {
+        self.change_run(at, of, |run, _| match run.spooled <= upto {
             true => {
                 run.alive(ts);
                 run.spooled = upto;
@@ -184,16 +200,16 @@ impl World {
         })
     }
 
-    pub(super) fn output_noted(&mut self, at: EventId, fence: Fence, output: &Output) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, _| {
+    pub(super) fn output_noted(&mut self, at: EventId, of: AttemptId, output: &Output) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, _| {
             run.outcome.take(output);
             Ok(())
         })
     }
 
-    pub(super) fn message_heard(&mut self, at: EventId, fence: Fence, message: EventId) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, seat| {
-            let heard = Arc::make_mut(seat).hear(message).ok_or("had heard it")?;
+    pub(super) fn message_heard(&mut self, at: EventId, of: AttemptId, message: EventId) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, conversation| {
+            let heard = Arc::make_mut(conversation).hear(message).ok_or("had heard it")?;
             run.heard = true;
             if heard.what != DeliveryKind::Interrupt {
                 run.begin_turn();
@@ -206,12 +222,12 @@ impl World {
         &mut self,
         at: EventId,
         ts: Timestamp,
-        fence: Fence,
+        of: AttemptId,
         end: &TurnEnd,
         spent: Usage,
     ) -> Result<(), Impossible> {
-        self.tools_gone(fence.agent);
-        self.change_run(at, fence, |run, seat| {
+        self.tools_gone(of.agent);
+        self.change_run(at, of, |run, conversation| {
             run.outcome.take(&Output::TurnEnded(end.clone()));
             run.spent += spent;
             run.turns += 1;
@@ -223,29 +239,29 @@ impl World {
             if !end.is_error && run.heard && (!run.spec.signals || run.signalled) {
                 run.crashes = 0;
             }
-            let seat = Arc::make_mut(seat);
-            seat.spent += spent;
-            seat.take(end, &mut run.meter);
+            let conversation = Arc::make_mut(conversation);
+            conversation.spent += spent;
+            conversation.take(end, &mut run.meter);
             if end.forgotten() && !run.started {
-                seat.forget(run.copied);
+                conversation.forget(run.copied);
             }
             Ok(())
         })?;
-        self.quest_spent(fence.agent, spent);
+        self.quest_spent(of.agent, spent);
         *self.days.entry(budget::day(ts)).or_default() += spent;
         Ok(())
     }
 
-    pub(super) fn budget_reached(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, _| {
+    pub(super) fn budget_reached(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, _| {
             run.held = true;
             Ok(())
         })
     }
 
     /// It has said what there is to say about its step.
-    pub(super) fn run_signalled(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, _| {
+    pub(super) fn run_signalled(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, _| {
             run.signalled = true;
             Ok(())
         })
@@ -260,7 +276,7 @@ impl World {
         let call: Option<serde_json::Value> = serde_json::from_str(content).ok();
         let heard =
             call.filter(|call| call["name"].as_str().is_some_and(quest::of_tool)).map(|call| call["input"].to_string());
-        self.change_seat(agent, |run, _| {
+        self.change_conversation(agent, |run, _| {
             if let Some((run, heard)) = run.zip(heard) {
                 run.signal_heard = Some(heard);
             }
@@ -268,32 +284,32 @@ impl World {
     }
 
     /// Its silence was asked about, and it may go on being silent.
-    pub(super) fn given_time(&mut self, at: EventId, ts: Timestamp, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, _| {
+    pub(super) fn given_time(&mut self, at: EventId, ts: Timestamp, of: AttemptId) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, _| {
             run.silent = None;
             run.last_output = run.last_output.max(ts);
             Ok(())
         })
     }
 
-    pub(super) fn run_silent(&mut self, at: EventId, ts: Timestamp, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |run, _| {
+    pub(super) fn run_silent(&mut self, at: EventId, ts: Timestamp, of: AttemptId) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, _| {
             run.silent = Some(ts);
             Ok(())
         })
     }
 
-    pub(super) fn run_interrupted(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        self.change_run(at, fence, |_, seat| {
-            Arc::make_mut(seat).add(at, DeliveryKind::Interrupt);
+    pub(super) fn run_interrupted(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+        self.change_run(at, of, |_, conversation| {
+            Arc::make_mut(conversation).add(at, DeliveryKind::Interrupt);
             Ok(())
         })
     }
 
-    pub(super) fn run_stopping(&mut self, at: EventId, fence: Fence, why: &StopWhy) -> Result<(), Impossible> {
-        self.unwanted.remove(&fence.agent);
-        self.let_go(fence.agent);
-        self.change_run(at, fence, |run, _| {
+    pub(super) fn run_stopping(&mut self, at: EventId, of: AttemptId, why: &StopWhy) -> Result<(), Impossible> {
+        self.runs_to_stop.remove(&of.agent);
+        self.let_go(of.agent);
+        self.change_run(at, of, |run, _| {
             let process = match &run.state {
                 RunState::Starting => None,
                 RunState::Spawned { process } | RunState::Running { process } => Some(process.clone()),
@@ -309,35 +325,35 @@ impl World {
     pub(super) fn run_parked(
         &mut self,
         at: EventId,
-        fence: Fence,
+        of: AttemptId,
         cause: Cause,
         until: Option<Timestamp>,
     ) -> Result<(), Impossible> {
-        self.tools_gone(fence.agent);
-        self.change_run(at, fence, |run, seat| {
-            run.process_gone(seat);
+        self.tools_gone(of.agent);
+        self.change_run(at, of, |run, conversation| {
+            run.process_gone(conversation);
             run.parks += u32::from(matches!(cause, Cause::RateLimited | Cause::Overloaded));
             run.state = RunState::Parked { cause, until };
             Ok(())
         })
     }
 
-    pub(super) fn run_crashed(&mut self, at: EventId, fence: Fence) -> Result<(), Impossible> {
-        self.tools_gone(fence.agent);
-        self.change_run(at, fence, |run, seat| {
-            run.process_gone(seat);
+    pub(super) fn run_crashed(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+        self.tools_gone(of.agent);
+        self.change_run(at, of, |run, conversation| {
+            run.process_gone(conversation);
             run.crashes += 1;
             Ok(())
         })
     }
 
     /// The next attempt. It goes on where the last one broke off, if that got so far.
-    pub(super) fn run_resumed(&mut self, at: EventId, ts: Timestamp, next: Fence) -> Result<(), Impossible> {
+    pub(super) fn run_resumed(&mut self, at: EventId, ts: Timestamp, next: AttemptId) -> Result<(), Impossible> {
         let agent = next.agent;
         let before = next.attempt.checked_sub(1).ok_or(Impossible::Agent { at, agent, why: "had made no attempt" })?;
         self.tools_gone(agent);
-        self.change_run(at, Fence { attempt: before, ..next }, |run, seat| {
-            run.process_gone(seat);
+        self.change_run(at, AttemptId { attempt: before, ..next }, |run, conversation| {
+            run.process_gone(conversation);
             run.attempt = next.attempt;
             run.state = RunState::Starting;
             run.last_output = ts;
@@ -351,7 +367,7 @@ impl World {
             run.held = false;
             run.signal_heard = None;
             run.outcome = Outcome::default();
-            Arc::make_mut(seat).prepare(at);
+            Arc::make_mut(conversation).prepare(at);
             Ok(())
         })
     }
@@ -360,15 +376,15 @@ impl World {
         &mut self,
         at: EventId,
         ts: Timestamp,
-        fence: Fence,
+        of: AttemptId,
         cause: Cause,
         detail: &str,
     ) -> Result<(), Impossible> {
-        self.tools_gone(fence.agent);
-        self.unwanted.remove(&fence.agent);
+        self.tools_gone(of.agent);
+        self.runs_to_stop.remove(&of.agent);
         let mut past = None;
-        self.change_run(at, fence, |run, seat| {
-            run.process_gone(seat);
+        self.change_run(at, of, |run, conversation| {
+            run.process_gone(conversation);
             run.silent = None;
             run.state = RunState::Ended { cause, at: ts };
             past = Some(PastRun {
@@ -383,8 +399,8 @@ impl World {
             });
             Ok(())
         })?;
-        self.past_runs.extend(past.map(|past| ((fence.agent, fence.run), past)));
-        self.past_runs.remove(&(fence.agent, fence.run.saturating_sub(KEPT_RUNS)));
+        self.past_runs.extend(past.map(|past| ((of.agent, of.run), past)));
+        self.past_runs.remove(&(of.agent, of.run.saturating_sub(KEPT_RUNS)));
         Ok(())
     }
 
@@ -392,14 +408,14 @@ impl World {
     /// cannot be unheard.
     pub(super) fn note_message(&mut self, at: EventId, ts: Timestamp, agent: AgentId, kind: MessageKind) {
         match kind {
-            MessageKind::User => self.change_seat(agent, |run, seat| {
-                if let Some(run) = run.filter(|_| seat.unheard.is_empty()) {
+            MessageKind::User => self.change_conversation(agent, |run, conversation| {
+                if let Some(run) = run.filter(|_| conversation.unheard.is_empty()) {
                     run.addressed = ts;
                 }
-                Arc::make_mut(seat).add(at, DeliveryKind::Message);
+                Arc::make_mut(conversation).add(at, DeliveryKind::Message);
             }),
             MessageKind::Clear | MessageKind::Rewind => {
-                self.change_seat(agent, |_, seat| Arc::make_mut(seat).begin_anew())
+                self.change_conversation(agent, |_, conversation| Arc::make_mut(conversation).begin_anew())
             }
             MessageKind::System
             | MessageKind::Assistant
@@ -416,14 +432,14 @@ impl World {
 
     /// What comes from elsewhere was never part of the conversation: the next process is told everything.
     pub(super) fn note_import(&mut self, agent: AgentId) {
-        self.change_seat(agent, |_, seat| Arc::make_mut(seat).begin_anew());
+        self.change_conversation(agent, |_, conversation| Arc::make_mut(conversation).begin_anew());
     }
 
     /// Nobody wants this agent's run any more; `settle` says so on the log.
     pub(super) fn note_unwanted(&mut self, agent: AgentId) {
         let runs = |run: &Run| run.is_open() && !matches!(run.state, RunState::Stopping { .. });
         if self.run(agent).is_some_and(runs) {
-            self.unwanted.insert(agent);
+            self.runs_to_stop.insert(agent);
         }
     }
 
@@ -431,17 +447,17 @@ impl World {
     fn change_run(
         &mut self,
         at: EventId,
-        fence: Fence,
-        change: impl FnOnce(&mut Run, &mut Arc<Seat>) -> Result<(), &'static str>,
+        of: AttemptId,
+        change: impl FnOnce(&mut Run, &mut Arc<Conversation>) -> Result<(), &'static str>,
     ) -> Result<(), Impossible> {
-        let agent = fence.agent;
+        let agent = of.agent;
         let impossible = |why| Impossible::Agent { at, agent, why };
         let mut answer = Err("was never run");
-        self.change_seat(agent, |run, seat| {
-            let meant = |run: &&mut Run| run.number == fence.run && run.attempt == fence.attempt && run.is_open();
+        self.change_conversation(agent, |run, conversation| {
+            let meant = |run: &&mut Run| run.number == of.run && run.attempt == of.attempt && run.is_open();
             answer = match run {
                 None => Err("was never run"),
-                Some(run) if meant(&run) => change(run, seat),
+                Some(run) if meant(&run) => change(run, conversation),
                 Some(_) => Err("was at another attempt"),
             };
         });
@@ -449,19 +465,19 @@ impl World {
     }
 
     /// Changes what an agent keeps that is or was run or has a conversation, and its last run, if there was one.
-    fn change_seat(&mut self, agent: AgentId, change: impl FnOnce(Option<&mut Run>, &mut Arc<Seat>)) {
-        match (self.runs.get_mut(&agent).map(Arc::make_mut), self.seats.get_mut(&agent)) {
+    fn change_conversation(&mut self, agent: AgentId, change: impl FnOnce(Option<&mut Run>, &mut Arc<Conversation>)) {
+        match (self.runs.get_mut(&agent).map(Arc::make_mut), self.conversations.get_mut(&agent)) {
             (_, None) => {}
-            (None, Some(seat)) => change(None, seat),
-            (Some(run), Some(seat)) => {
-                let before = run.deadline(seat);
-                change(Some(run), seat);
+            (None, Some(conversation)) => change(None, conversation),
+            (Some(run), Some(conversation)) => {
+                let before = run.deadline(conversation);
+                change(Some(run), conversation);
                 // An answer is needed only as long as it stays as it was when the question was asked.
-                let moot = run.question.filter(|_| run.silent.is_none() && !run.is_broke());
-                if moot.is_some() {
+                let questions_to_withdraw = run.question.filter(|_| run.silent.is_none() && !run.is_broke());
+                if questions_to_withdraw.is_some() {
                     run.question = None;
                 }
-                self.moot.extend(moot);
+                self.questions_to_withdraw.extend(questions_to_withdraw);
                 self.reschedule(agent, before);
             }
         }
@@ -470,9 +486,9 @@ impl World {
     /// Puts a run that has changed into its place among the deadlines and among what is wanted. Touches the maps only when
     /// something is different: whoever holds them compares by identity.
     fn reschedule(&mut self, agent: AgentId, before: Option<Timestamp>) {
-        let (run, seat) = (self.runs.get(&agent), self.seats.get(&agent));
-        let (after, wanted) = match run.zip(seat) {
-            Some((run, seat)) => (run.deadline(seat), run.wanted(seat)),
+        let (run, conversation) = (self.runs.get(&agent), self.conversations.get(&agent));
+        let (after, wanted) = match run.zip(conversation) {
+            Some((run, conversation)) => (run.deadline(conversation), run.desired(conversation)),
             None => (None, None),
         };
         if before != after {
@@ -485,10 +501,10 @@ impl World {
             true => self.starting.insert(agent),
             false => self.starting.remove(&agent),
         };
-        if self.wanted.get(&agent) != wanted.as_ref() {
+        if self.desired_runs.get(&agent) != wanted.as_ref() {
             match wanted {
-                Some(wanted) => self.wanted.insert(agent, wanted),
-                None => self.wanted.remove(&agent),
+                Some(wanted) => self.desired_runs.insert(agent, wanted),
+                None => self.desired_runs.remove(&agent),
             };
         }
     }
@@ -496,10 +512,10 @@ impl World {
 
 impl Run {
     /// Whatever its process had open is closed with it.
-    fn process_gone(&mut self, seat: &mut Arc<Seat>) {
+    fn process_gone(&mut self, conversation: &mut Arc<Conversation>) {
         self.in_turn = false;
-        if seat.is_interrupted() {
-            Arc::make_mut(seat).forget_interrupts();
+        if conversation.is_interrupted() {
+            Arc::make_mut(conversation).forget_interrupts();
         }
     }
 

@@ -1,11 +1,12 @@
 //! Whatever can be said about quests: on the log as JSON, and in the world's snapshot as postcard.
 
-use super::runs::{comes_back, fence, instant, money, spec, usage};
+use super::runs::{attempt, comes_back, instant, money, spec, usage};
 use super::{agent, event_id, text};
 use hatchery_core::ask::StepTrouble;
 use hatchery_core::quest::{
-    Brief, Caller, Charter, Chore, ChoreKind, Context, Course, Errand, Hand, Isolation, Merge, Next, Note, Observable,
-    Place, Quest, QuestState, Requirements, Signal, Step, StepId, StepPlan, StepState, Verdict, WardSpec, Work,
+    Assignment, Brief, Caller, Chore, ChoreKind, Context, Isolation, Merge, NextAction, Note, Observable, Quest,
+    QuestSpec, QuestState, QueuePosition, Requirements, Signal, Step, StepAgent, StepId, StepPlan, StepProgress,
+    StepState, Verdict, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Phase, Role, SignalKind, Table};
 use hatchery_core::{Event, QuestId};
@@ -28,9 +29,9 @@ pub fn happened() -> impl Strategy<Value = Event> {
 
 fn of_quests() -> impl Strategy<Value = Event> {
     prop_oneof![
-        (quest(), charter(), option::of(money())).prop_map(|(quest, charter, budget)| Event::QuestCreated {
+        (quest(), quest_spec(), option::of(money())).prop_map(|(quest, quest_spec, budget)| Event::QuestCreated {
             quest,
-            charter: Box::new(charter),
+            quest_spec: Box::new(quest_spec),
             budget
         }),
         quest().prop_map(|quest| Event::QuestPaused { quest }),
@@ -54,14 +55,14 @@ fn of_steps() -> impl Strategy<Value = Event> {
     let of = || (quest(), step_id());
     let of_chore = || (quest(), step_id(), any::<u32>());
     prop_oneof![
-        (of(), next(), course()).prop_map(|((quest, step), next, course)| Event::StepQueued {
+        (of(), next(), progress()).prop_map(|((quest, step), next, progress)| Event::StepQueued {
             quest,
             step,
             next,
-            course
+            progress
         }),
         (of(), agent(), text()).prop_map(|((quest, step), agent, role)| Event::StepBegun { quest, step, agent, role }),
-        (of(), fence(), signal()).prop_map(|((quest, step), of, signal)| Event::SignalGiven {
+        (of(), attempt(), signal()).prop_map(|((quest, step), of, signal)| Event::SignalGiven {
             quest,
             step,
             of,
@@ -82,10 +83,10 @@ fn of_steps() -> impl Strategy<Value = Event> {
             number,
             merge
         }),
-        (of(), course(), next()).prop_map(|((quest, step), course, then)| Event::StepWaits {
+        (of(), progress(), next()).prop_map(|((quest, step), progress, then)| Event::StepWaits {
             quest,
             step,
-            course,
+            progress,
             then
         }),
         (of(), option::of(instant())).prop_map(|((quest, step), until)| Event::StepParked { quest, step, until }),
@@ -157,13 +158,13 @@ fn table() -> impl Strategy<Value = Table> {
     })
 }
 
-fn charter() -> impl Strategy<Value = Charter> {
+fn quest_spec() -> impl Strategy<Value = QuestSpec> {
     let isolation = prop_oneof![
         Just(Isolation::None),
         (text(), option::of(text())).prop_map(|(base, within)| Isolation::Worktree { base, within })
     ];
     (text(), any::<u32>(), spec(), option::of(ward()), isolation, any::<bool>(), table()).prop_map(
-        |(request, slots, spec, ward, isolation, approve_plan, table)| Charter {
+        |(request, slots, spec, ward, isolation, approve_plan, table)| QuestSpec {
             request,
             slots,
             spec,
@@ -197,19 +198,19 @@ fn brief() -> impl Strategy<Value = Brief> {
     ]
 }
 
-fn next() -> impl Strategy<Value = Next> {
+fn next() -> impl Strategy<Value = NextAction> {
     prop_oneof![
-        (text(), brief()).prop_map(|(role, brief)| Next::Begin { role, brief }),
-        (agent(), text()).prop_map(|(agent, role)| Next::Resume { agent, role }),
-        Just(Next::Ward),
-        Just(Next::Merge),
+        (text(), brief()).prop_map(|(role, brief)| NextAction::Begin { role, brief }),
+        (agent(), text()).prop_map(|(agent, role)| NextAction::Resume { agent, role }),
+        Just(NextAction::Ward),
+        Just(NextAction::Merge),
     ]
 }
 
-fn course() -> impl Strategy<Value = Course> {
+fn progress() -> impl Strategy<Value = StepProgress> {
     let caller = (agent(), text(), any::<bool>()).prop_map(|(agent, role, resume)| Caller { agent, role, resume });
     (any::<[u32; 5]>(), vec(caller, 0..3)).prop_map(
-        |([station, mendings, conflicts, follow_ups, continuations], callers)| Course {
+        |([station, mendings, conflicts, follow_ups, continuations], callers)| StepProgress {
             station,
             callers,
             mendings,
@@ -261,25 +262,25 @@ fn state() -> impl Strategy<Value = StepState> {
 
 fn step() -> impl Strategy<Value = Step> {
     let phase = prop::sample::select(vec![Phase::Requirements, Phase::Plan, Phase::Work, Phase::Review]);
-    let hand = (agent(), text()).prop_map(|(agent, role)| Hand { agent, role });
+    let hand = (agent(), text()).prop_map(|(agent, role)| StepAgent { agent, role });
     let note = (instant(), text()).prop_map(|(at, what)| Note { at, what });
     let past = (vec(hand, 0..3), text(), instant(), vec(note, 0..3));
-    let place = (phase, state(), course());
+    let place = (phase, state(), progress());
     (place, any::<([u32; 4], bool)>(), option::of(event_id()), past).prop_map(
-        |((phase, state, course), (counts, dropped), question, (hands, summary, since, notes))| {
+        |((phase, state, progress), (counts, dropped), question, (hands, summary, since, notes))| {
             let [number, waits_for, chores, attempts] = counts;
             let (hands, notes) = (hands.into_iter().collect(), notes.into_iter().collect());
             Step {
                 phase,
                 number,
                 state,
-                course,
+                progress,
                 waits_for,
                 dropped,
                 question,
                 chores,
                 attempts,
-                hands,
+                agents: hands,
                 summary,
                 since,
                 notes,
@@ -295,12 +296,8 @@ fn whole() -> impl Strategy<Value = Quest> {
         instant().prop_map(|at| QuestState::Complete { at }),
         instant().prop_map(|at| QuestState::Abandoned { at }),
     ];
-    let place = (any::<bool>(), event_id(), any::<u32>(), step_id()).prop_map(|(fresh, since, number, step)| Place {
-        fresh,
-        since,
-        number,
-        step,
-    });
+    let place = (any::<bool>(), event_id(), any::<u32>(), step_id())
+        .prop_map(|(fresh, since, number, step)| QueuePosition { fresh, since, number, step });
     let made_of =
         (option::of(requirements()), option::of(ward()), vec(planned(), 0..3), vec((step_id(), step()), 0..3));
     let order = (vec((step_id(), vec(step_id(), 0..3)), 0..3), vec(place, 0..3), vec(step_id(), 0..3));
@@ -310,7 +307,7 @@ fn whole() -> impl Strategy<Value = Quest> {
         |(
             state,
             (requirements, ward, plans, steps),
-            (dependents, places, working),
+            (dependents, positions, working),
             ([open, agents], past, budget, spent, [created, changed], version),
         )| Quest {
             state,
@@ -322,8 +319,8 @@ fn whole() -> impl Strategy<Value = Quest> {
                 .into_iter()
                 .map(|(id, on)| (id, on.into_iter().collect::<imbl::OrdSet<_>>()))
                 .collect(),
-            queue: places.iter().cloned().collect(),
-            places: places.into_iter().map(|place| (place.step.clone(), place)).collect(),
+            queue: positions.iter().cloned().collect(),
+            positions: positions.into_iter().map(|place| (place.step.clone(), place)).collect(),
             working: working.into_iter().collect(),
             open,
             agents,
@@ -340,11 +337,11 @@ fn whole() -> impl Strategy<Value = Quest> {
 proptest! {
     #[test]
     fn what_the_world_keeps_of_quests_comes_back_unchanged(
-        quest in whole(), charter in charter(), of in (quest(), step_id(), text()), number in any::<u32>()
+        quest in whole(), quest_spec in quest_spec(), of in (quest(), step_id(), text()), number in any::<u32>()
     ) {
         comes_back(&quest)?;
-        comes_back(&charter)?;
-        comes_back(&Errand { quest: of.0, step: of.1, role: of.2.clone() })?;
+        comes_back(&quest_spec)?;
+        comes_back(&Assignment { quest: of.0, step: of.1, role: of.2.clone() })?;
         for what in [ChoreKind::Ward, ChoreKind::Merge] {
             comes_back(&Chore { number, host: of.2.as_str().into(), what })?;
         }

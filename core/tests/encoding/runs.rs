@@ -6,8 +6,8 @@ use hatchery_core::event::Refused;
 use hatchery_core::outcome::{Cause, Exit, Outcome};
 use hatchery_core::output::{ApiError, ApiErrorKind, Denial, McpServer, Output, ServerStatus, TurnEnd};
 use hatchery_core::run::{
-    Act, Delivery, DeliveryKind, Fence, ForeignTalk, PastRun, Process, Run, RunSpec, RunState, Seat, StopWhy, Talk,
-    Wanted,
+    AttemptId, Conversation, Delivery, DeliveryKind, DesiredRun, DesiredState, ForeignSession, HarnessSession, PastRun,
+    Process, Run, RunSpec, RunState, StopWhy,
 };
 use hatchery_core::usage::{Meter, Money, Usage};
 use hatchery_core::{Event, Timestamp};
@@ -19,9 +19,9 @@ use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
 pub fn spec() -> impl Strategy<Value = RunSpec> {
-    let places = (text(), text(), option::of(text()), option::of(text()), option::of(text()));
-    let habits = (any::<bool>(), any::<u64>(), any::<bool>(), any::<u32>(), any::<bool>(), any::<bool>());
-    (places, habits).prop_map(
+    let positions = (text(), text(), option::of(text()), option::of(text()), option::of(text()));
+    let defaults = (any::<bool>(), any::<u64>(), any::<bool>(), any::<u32>(), any::<bool>(), any::<bool>());
+    (positions, defaults).prop_map(
         |((harness, host, folder, model, script), (stays, stall_ms, kill_stuck, retries, parks, signals))| RunSpec {
             harness,
             host: host.into(),
@@ -41,29 +41,30 @@ pub fn spec() -> impl Strategy<Value = RunSpec> {
 pub fn happened() -> impl Strategy<Value = Event> {
     prop_oneof![
         (agent(), any::<u32>(), spec()).prop_map(|(agent, run, spec)| Event::RunRequested { agent, run, spec }),
-        (fence(), process(), text(), option::of(text()))
+        (attempt(), process(), text(), option::of(text()))
             .prop_map(|(of, process, session, copy_of)| Event::RunSpawned { of, process, session, copy_of }),
-        (fence(), text()).prop_map(|(of, session)| Event::RunStarted { of, session }),
-        (fence(), event_id()).prop_map(|(of, message)| Event::MessageHeard { of, message }),
-        (fence(), output()).prop_map(|(of, output)| Event::OutputNoted { of, output }),
-        (fence(), any::<u64>()).prop_map(|(of, upto)| Event::OutputTaken { of, upto }),
-        (fence(), any::<u64>(), any::<u64>(), option::of(refused()))
+        (attempt(), text()).prop_map(|(of, session)| Event::RunStarted { of, session }),
+        (attempt(), event_id()).prop_map(|(of, message)| Event::MessageHeard { of, message }),
+        (attempt(), output()).prop_map(|(of, output)| Event::OutputNoted { of, output }),
+        (attempt(), any::<u64>()).prop_map(|(of, upto)| Event::OutputTaken { of, upto }),
+        (attempt(), any::<u64>(), any::<u64>(), option::of(refused()))
             .prop_map(|(of, number, led_to, refused)| Event::CallTaken { of, number, led_to, refused }),
-        fence().prop_map(|of| Event::TurnStarted { of }),
-        (fence(), turn_end(), usage()).prop_map(|(of, end, spent)| Event::TurnEnded { of, end, spent }),
-        (fence(), instant()).prop_map(|(of, since)| Event::RunSilent { of, since }),
-        fence().prop_map(|of| Event::RunInterrupted { of }),
-        (fence(), why()).prop_map(|(of, why)| Event::RunStopping { of, why }),
-        (fence(), cause(), option::of(instant()), text()).prop_map(|(of, cause, until, detail)| Event::RunParked {
+        attempt().prop_map(|of| Event::TurnStarted { of }),
+        (attempt(), turn_end(), usage()).prop_map(|(of, end, spent)| Event::TurnEnded { of, end, spent }),
+        (attempt(), instant()).prop_map(|(of, since)| Event::RunSilent { of, since }),
+        attempt().prop_map(|of| Event::RunInterrupted { of }),
+        (attempt(), why()).prop_map(|(of, why)| Event::RunStopping { of, why }),
+        (attempt(), cause(), option::of(instant()), text()).prop_map(|(of, cause, until, detail)| Event::RunParked {
             of,
             cause,
             until,
             detail
         }),
-        (fence(), cause(), text(), exit(), any::<bool>())
+        (attempt(), cause(), text(), exit(), any::<bool>())
             .prop_map(|(of, cause, detail, exit, forgotten)| Event::RunCrashed { of, cause, detail, exit, forgotten }),
-        (agent(), foreign()).prop_map(|(agent, talk)| Event::TalkAdopted { agent, talk }),
-        fence().prop_map(|of| Event::BudgetReached { of }),
+        (agent(), foreign())
+            .prop_map(|(agent, harness_session)| Event::HarnessSessionAdopted { agent, harness_session }),
+        attempt().prop_map(|of| Event::BudgetReached { of }),
         (option::of(agent()), option::of(money())).prop_map(|(agent, limit)| Event::BudgetSet { agent, limit }),
         (agent(), about(), text()).prop_map(|(agent, about, text)| Event::QuestionAsked { agent, about, text }),
         (agent(), event_id(), text()).prop_map(|(agent, question, answer)| Event::QuestionAnswered {
@@ -72,8 +73,8 @@ pub fn happened() -> impl Strategy<Value = Event> {
             answer
         }),
         (agent(), event_id()).prop_map(|(agent, question)| Event::QuestionWithdrawn { agent, question }),
-        fence().prop_map(|of| Event::RunResumed { of }),
-        (fence(), cause(), text(), exit()).prop_map(|(of, cause, detail, exit)| Event::RunEnded {
+        attempt().prop_map(|of| Event::RunResumed { of }),
+        (attempt(), cause(), text(), exit()).prop_map(|(of, cause, detail, exit)| Event::RunEnded {
             of,
             cause,
             detail,
@@ -82,12 +83,12 @@ pub fn happened() -> impl Strategy<Value = Event> {
     ]
 }
 
-pub fn fence() -> impl Strategy<Value = Fence> {
-    (agent(), any::<u32>(), any::<u32>()).prop_map(|(agent, run, attempt)| Fence { agent, run, attempt })
+pub fn attempt() -> impl Strategy<Value = AttemptId> {
+    (agent(), any::<u32>(), any::<u32>()).prop_map(|(agent, run, attempt)| AttemptId { agent, run, attempt })
 }
 
-fn foreign() -> impl Strategy<Value = ForeignTalk> {
-    (text(), text(), text(), option::of(text())).prop_map(|(harness, session, host, folder)| ForeignTalk {
+fn foreign() -> impl Strategy<Value = ForeignSession> {
+    (text(), text(), text(), option::of(text())).prop_map(|(harness, session, host, folder)| ForeignSession {
         harness,
         session,
         host: host.into(),
@@ -101,7 +102,7 @@ pub fn money() -> impl Strategy<Value = Money> {
 
 fn about() -> impl Strategy<Value = About> {
     prop_oneof![
-        fence().prop_map(About::Silence),
+        attempt().prop_map(About::Silence),
         option::of(agent()).prop_map(|of| About::Budget { of }),
         quests::quest().prop_map(|quest| About::QuestBudget { quest }),
         (quests::quest(), quests::trouble()).prop_map(|(quest, trouble)| About::Step { quest, trouble }),
@@ -170,7 +171,7 @@ fn exit() -> impl Strategy<Value = Exit> {
 fn output() -> impl Strategy<Value = Output> {
     let plain = prop_oneof![words(), troubles()];
     plain.prop_recursive(3, 6, 1, |inner| {
-        (text(), inner).prop_map(|(tool_use, output)| Output::Minion { tool_use, output: Box::new(output) })
+        (text(), inner).prop_map(|(tool_use, output)| Output::Subagent { tool_use, output: Box::new(output) })
     })
 }
 
@@ -350,20 +351,22 @@ fn meter() -> impl Strategy<Value = Meter> {
     ]
 }
 
-fn seat() -> impl Strategy<Value = Seat> {
+fn conversation() -> impl Strategy<Value = Conversation> {
     use DeliveryKind::*;
-    let talk =
+    let harness_session =
         (text(), text(), text(), option::of(text()), meter()).prop_map(|(harness, session, host, folder, meter)| {
-            Talk { folder, harness, session, host: host.into(), meter }
+            HarnessSession { folder, harness, session, host: host.into(), meter }
         });
     let what = prop::sample::select(vec![Briefing, Message, Nudge, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
-    (option::of(talk), any::<bool>(), vec(delivery, 0..4), usage()).prop_map(|(talk, orphaned, unheard, spent)| Seat {
-        talk,
-        orphaned,
-        unheard: unheard.into_iter().collect(),
-        spent,
-    })
+    (option::of(harness_session), any::<bool>(), vec(delivery, 0..4), usage()).prop_map(
+        |(harness_session, orphaned, unheard, spent)| Conversation {
+            harness_session,
+            orphaned,
+            unheard: unheard.into_iter().collect(),
+            spent,
+        },
+    )
 }
 
 fn past_run() -> impl Strategy<Value = PastRun> {
@@ -381,16 +384,16 @@ fn past_run() -> impl Strategy<Value = PastRun> {
     )
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
+fn wanted() -> impl Strategy<Value = DesiredRun> {
     let act = prop_oneof![
-        (option::of(event_id()), any::<bool>()).prop_map(|(upto, last)| Act::Go { upto, last }),
-        Just(Act::Stop)
+        (option::of(event_id()), any::<bool>()).prop_map(|(upto, last)| DesiredState::Running { upto, last }),
+        Just(DesiredState::Stopped)
     ];
-    (any::<[u32; 2]>(), text(), act).prop_map(|([run, attempt], host, act)| Wanted {
+    (any::<[u32; 2]>(), text(), act).prop_map(|([run, attempt], host, act)| DesiredRun {
         run,
         attempt,
         host: host.into(),
-        act,
+        state: act,
     })
 }
 
@@ -406,10 +409,10 @@ pub fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(it: &T) -
 proptest! {
     #[test]
     fn what_the_world_keeps_of_runs_comes_back_unchanged(
-        run in run(), seat in seat(), past in past_run(), wanted in wanted()
+        run in run(), conversation in conversation(), past in past_run(), wanted in wanted()
     ) {
         comes_back(&run)?;
-        comes_back(&seat)?;
+        comes_back(&conversation)?;
         comes_back(&past)?;
         comes_back(&wanted)?;
     }

@@ -1,7 +1,7 @@
 //! Agents: agent 0, renamed, asleep, woken; and what they say.
 
 use crate::given::*;
-use hatchery_core::agent::{Life, MAX_NAME_BYTES};
+use hatchery_core::agent::{Lifecycle, MAX_NAME_BYTES};
 use hatchery_core::history::MAX_MESSAGE_BYTES;
 use hatchery_core::mail::Address;
 use hatchery_core::session::EndReason::User;
@@ -12,7 +12,7 @@ fn agent_0_is_founded_once() {
     let it = nothing().at(3).when(found(R)).then([founded(R)]);
     assert_eq!((it.world.root(), it.world.agent_count()), (Some(R), 1));
     let root = it.world.agent(R).unwrap();
-    assert_eq!((root.life, root.parent, root.created), (Life::Alive { session: None }, None, Timestamp(3)));
+    assert_eq!((root.lifecycle, root.parent, root.created), (Lifecycle::Alive { session: None }, None, Timestamp(3)));
     let it = it.when(found(R)).refused(Refusal::RootExists(R));
     it.when(found(A)).refused(Refusal::RootExists(R));
 
@@ -23,11 +23,11 @@ fn agent_0_is_founded_once() {
 #[test]
 fn an_agent_is_alive_from_the_start_in_its_session_or_in_none() {
     let it = given([started(S)]).when(create(A, Some(S))).then([created(A, Some(S))]);
-    assert_eq!(it.world.agent(A).unwrap().life, Life::Alive { session: Some(S) });
+    assert_eq!(it.world.agent(A).unwrap().lifecycle, Lifecycle::Alive { session: Some(S) });
     assert!(it.world.session(S).unwrap().awake.contains(&A));
 
     let it = given([]).when(create(A, None)).then([created(A, None)]);
-    assert_eq!(it.world.agent(A).unwrap().life, Life::Alive { session: None });
+    assert_eq!(it.world.agent(A).unwrap().lifecycle, Lifecycle::Alive { session: None });
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_sleeper_wakes_in_another_session_or_in_none() {
     assert_eq!(it.world.session(S).unwrap().awake.len(), 0);
 
     let it = asleep.when(wake(A, None)).then([woken(A, None)]);
-    assert_eq!(it.world.agent(A).unwrap().life, Life::Alive { session: None });
+    assert_eq!(it.world.agent(A).unwrap().lifecycle, Lifecycle::Alive { session: None });
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_sleeper_may_be_killed_renamed_spoken_to_forked_and_written_to() {
 fn each_state_has_its_word() {
     let it = given([started(S), created(A, Some(S)), laid(B, 9), laid(C, 9), created(D, None), slept(A)]);
     let it = it.and(expired(C)).and(dead(D));
-    let word = |agent| it.world.agent(agent).unwrap().life.word();
+    let word = |agent| it.world.agent(agent).unwrap().lifecycle.word();
     assert_eq!([R, A, B, C, D].map(word), ["alive", "sleeping", "hatching", "expired", "dead"]);
     let living = |agent| it.world.agent(agent).unwrap().is_living();
     assert_eq!([R, A, B, C, D].map(living), [true, true, true, false, false]);

@@ -5,7 +5,7 @@ use crate::run::words::*;
 use hatchery_core::ask::About;
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::TurnEnd;
-use hatchery_core::run::{Act, StopWhy};
+use hatchery_core::run::{DesiredState, StopWhy};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, EventId, Refusal, Timestamp};
 
@@ -115,7 +115,7 @@ fn what_is_reached_is_noted_and_the_turn_is_finished() {
     let reached = Event::BudgetReached { of: first() };
     let it = hears(it, [result(more.clone())]).then([turn_ended(first(), more, spent(1)), reached, taken(first(), 12)]);
     // It is let go without a blow.
-    assert_eq!(it.world.wanted().get(&A).unwrap().act, Act::Go { upto: None, last: true });
+    assert_eq!(it.world.desired_runs().get(&A).unwrap().state, DesiredState::Running { upto: None, last: true });
     let detail = "Its budget of $5.00 is used up: $5.00 so far.";
     let parked = Event::RunParked { of: first(), cause: Cause::OverBudget, until: None, detail: detail.into() };
     let question =
@@ -153,7 +153,7 @@ fn broke() -> Given {
         "Its last turn ended well.",
     )]);
     let again = Event::RunRequested { agent: A, run: 2, spec: spec() };
-    let of = hatchery_core::run::Fence { run: 2, ..first() };
+    let of = hatchery_core::run::AttemptId { run: 2, ..first() };
     let detail = "Its budget of $5.00 is used up: $5.00 so far.";
     let parked = Event::RunParked { of, cause: Cause::OverBudget, until: None, detail: detail.into() };
     let text = format!("{detail} Answer with a new ceiling in dollars, or `stop`.");
@@ -167,9 +167,9 @@ fn broke() -> Given {
 
 #[test]
 fn whoever_cannot_afford_it_is_parked_and_a_higher_ceiling_lets_it_go_on() {
-    let of = hatchery_core::run::Fence { run: 2, attempt: 2, agent: A };
+    let of = hatchery_core::run::AttemptId { run: 2, attempt: 2, agent: A };
     let it = broke().restarted();
-    assert_eq!(it.world.wanted().get(&A), None);
+    assert_eq!(it.world.desired_runs().get(&A), None);
     let question = it.world.questions().next().unwrap().0.0;
     let it = it
         .when(answer(question, "much"))
@@ -187,7 +187,7 @@ fn it_text(it: &Given) -> String {
 fn a_parked_run_can_be_given_up() {
     let it = broke();
     let question = it.world.questions().next().unwrap().0.0;
-    let of = hatchery_core::run::Fence { run: 2, ..first() };
+    let of = hatchery_core::run::AttemptId { run: 2, ..first() };
     let ended = over(of, Cause::UserEnded, Exit::Unknown, "stopped by a person");
     it.when(answer(question, "stop")).then([answered(question, "stop"), ended]);
 }
@@ -203,7 +203,7 @@ fn the_budget_of_a_day_is_over_with_the_day() {
         "Its last turn ended well.",
     )]);
     let again = Event::RunRequested { agent: A, run: 2, spec: spec() };
-    let of = hatchery_core::run::Fence { run: 2, ..first() };
+    let of = hatchery_core::run::AttemptId { run: 2, ..first() };
     let detail = "Today's budget of $5.00 is used up: $6.00 so far.";
     let parked =
         Event::RunParked { of, cause: Cause::OverBudget, until: Some(Timestamp(DAY_MS)), detail: detail.into() };

@@ -1,7 +1,7 @@
 //! Eggs: agents that have not spoken yet. They hatch with their first word, or they expire.
 
 use crate::given::*;
-use hatchery_core::agent::{Birth, Life, MAX_HATCH_MS};
+use hatchery_core::agent::{Birth, Lifecycle, MAX_HATCH_MS};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::{Command, MessageKind, Refusal, Timestamp, plan};
 
@@ -13,9 +13,12 @@ fn lay(hatch_ms: u64) -> Command {
 fn an_egg_hatches_with_its_first_word() {
     for kind in [MessageKind::Assistant, MessageKind::ToolCall] {
         let it = given([]).when(lay(1_000)).then([laid(A, 1_000)]);
-        assert_eq!(it.world.agent(A).unwrap().life, Life::Hatching { until: Timestamp(1_000), session: None });
+        assert_eq!(
+            it.world.agent(A).unwrap().lifecycle,
+            Lifecycle::Hatching { until: Timestamp(1_000), session: None }
+        );
         let it = it.at(999).when(add(A, kind, "peep")).then([hatched(A), added(A, kind, "peep")]);
-        assert_eq!(it.world.agent(A).unwrap().life, Life::Alive { session: None });
+        assert_eq!(it.world.agent(A).unwrap().lifecycle, Lifecycle::Alive { session: None });
         assert_eq!(plan(&it.world).wake_at, None, "what has hatched does not expire");
         let it = it.when(add(A, kind, "peep")).then([added(A, kind, "peep")]);
         it.at(1_000).when(Command::Tick).then([]);
@@ -40,7 +43,7 @@ fn an_egg_expires_at_its_time_and_not_before() {
     assert_eq!(plan(&it.world).wake_at, Some(Timestamp(1_000)));
     let it = it.at(999).when(Command::Tick).then([]);
     let it = it.at(1_000).when(Command::Tick).then([expired(A)]);
-    assert_eq!(it.world.agent(A).unwrap().life, Life::Expired { at: Timestamp(1_000) });
+    assert_eq!(it.world.agent(A).unwrap().lifecycle, Lifecycle::Expired { at: Timestamp(1_000) });
     assert!(it.world.agent(R).unwrap().children.is_empty());
     assert_eq!(plan(&it.world).wake_at, None);
     it.restarted().when(Command::Tick).then([]);
@@ -58,7 +61,7 @@ fn an_egg_is_awake_already_and_stays_an_egg_when_its_session_ends() {
     let it = given([started(S), born(R, R, None, birth), ending(S, User)]);
     let it = it.when(wake(A, None)).refused(Refusal::AgentAwake(A));
     let it = it.when(close(S)).then([slept(A), ended(S, User)]);
-    assert_eq!(it.world.agent(A).unwrap().life, Life::Hatching { until: Timestamp(1_000), session: None });
+    assert_eq!(it.world.agent(A).unwrap().lifecycle, Lifecycle::Hatching { until: Timestamp(1_000), session: None });
     it.at(1_000).when(Command::Tick).then([expired(A)]);
 }
 

@@ -1,7 +1,7 @@
 //! Fork: the only way to make an agent. The child inherits by reference, up to now or up to an earlier message.
 
 use crate::given::*;
-use hatchery_core::agent::{Birth, Life};
+use hatchery_core::agent::{Birth, Lifecycle};
 use hatchery_core::history::{MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal};
@@ -59,7 +59,7 @@ fn a_child_is_born_with_its_name_provider_model_and_session() {
     let child = it.world.agent(A).unwrap();
     assert_eq!(child.name.as_deref(), Some("Cael"));
     assert_eq!((child.provider.as_deref(), child.model.as_deref()), (Some("scripted"), Some("small")));
-    assert_eq!(child.life, Life::Alive { session: Some(S) });
+    assert_eq!(child.lifecycle, Lifecycle::Alive { session: Some(S) });
 
     let bad = || Some(" ".to_owned());
     for birth in [
@@ -204,7 +204,7 @@ fn a_child_whose_session_ends_before_it_is_born_is_born_asleep() {
     let [child, prompt, sleeps] = born_asleep(7);
     let answer = add(A, MessageKind::ToolResult, "ok");
     let early = it.clone().when(answer).then([answered(A), child, prompt, sleeps]);
-    assert_eq!(early.world.agent(B).unwrap().life, Life::Sleeping);
+    assert_eq!(early.world.agent(B).unwrap().lifecycle, Lifecycle::Sleeping);
     early.when(close(S)).then([slept(A), ended(S, User)]);
 
     let [child, prompt, sleeps] = born_asleep(4);

@@ -1,7 +1,7 @@
 //! Kill: one step for any number of victims; whoever is left behind moves up.
 
 use crate::given::*;
-use hatchery_core::agent::{Life, MAX_REMARK_BYTES, ancestors, below};
+use hatchery_core::agent::{Lifecycle, MAX_REMARK_BYTES, ancestors, below};
 use hatchery_core::mail::Address;
 use hatchery_core::{Command, Event, Refusal, Timestamp};
 
@@ -14,7 +14,7 @@ fn family() -> Given {
 #[test]
 fn the_dead_stay_dead() {
     let it = given([started(S), created(A, Some(S))]).at(5).when(kill(A)).then([dead(A)]);
-    assert_eq!(it.world.agent(A).unwrap().life, Life::Dead { at: Timestamp(5) });
+    assert_eq!(it.world.agent(A).unwrap().lifecycle, Lifecycle::Dead { at: Timestamp(5) });
     assert_eq!(it.world.session(S).unwrap().awake.len(), 0);
     assert!(it.world.agent(R).unwrap().children.is_empty());
     let (human, late) = (Address::Human, Address::Agent(A));

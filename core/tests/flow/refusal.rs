@@ -9,7 +9,7 @@ use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::mail::MAX_MAIL_BYTES;
 use hatchery_core::outcome::Exit;
 use hatchery_core::refusal::Sort::{self, Invalid, Missing, Untimely};
-use hatchery_core::run::{Fence, ForeignTalk, RunSpec, StopWhy};
+use hatchery_core::run::{AttemptId, ForeignSession, RunSpec, StopWhy};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::session::MAX_LABEL_BYTES;
 use hatchery_core::{Address, Command, EventId, MessageKind, Refusal};
@@ -33,10 +33,10 @@ variants! {
     UnknownSession SessionExists SessionOver SessionEnding SessionNotEnding
     UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
-    NoQuestion BadAnswer HasTalk TalkTaken
+    NoQuestion BadAnswer HasHarnessSession HarnessSessionTaken
     RunOpen NoRun NoTurn RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     UnknownQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
-    BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong PlanClosed UnknownStep NoErrand OtherStep
+    BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong PlanClosed UnknownStep NoAssignment OtherStep
     NotAtWork Signalled MayNotSignal MayNotCall WrongRole NothingHandedIn StepNotFailed StaleChore
     LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange
 }
@@ -99,8 +99,8 @@ fn cases() -> Vec<(Command, Refusal, Sort, &'static str)> {
 
 /// A is run for the first time and in the middle of a turn; ten bytes of its output and no call are taken in.
 fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
-    let talk_taken = Refusal::TalkTaken { session: TALK.into(), agent: A, name: None };
-    let later = Fence { attempt: 2, ..first() };
+    let harness_session_taken = Refusal::HarnessSessionTaken { session: TALK.into(), agent: A, name: None };
+    let later = AttemptId { attempt: 2, ..first() };
     let early = Command::TakeCall { of: first(), number: 2, ask: Ok(Box::new(Command::Tick)) };
     let bad = |change: fn(&mut RunSpec)| {
         let mut bad = spec();
@@ -110,8 +110,8 @@ fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
     vec![
         (run(A, spec()), Refusal::RunOpen { agent: A, run: 1 }, Untimely, "run_open"),
         (stop(R), Refusal::NoRun(R), Missing, "no_run"),
-        (adopt(A, "other"), Refusal::HasTalk(A), Untimely, "has_talk"),
-        (adopt(R, TALK), talk_taken, Untimely, "talk_taken"),
+        (adopt(A, "other"), Refusal::HasHarnessSession(A), Untimely, "has_harness_session"),
+        (adopt(R, TALK), harness_session_taken, Untimely, "harness_session_taken"),
         (answer(1), Refusal::NoQuestion(EventId(1)), Missing, "no_question"),
         (exit(later, Exit::Unknown), Refusal::StaleAttempt(later), Untimely, "stale_attempt"),
         (output(first(), 0, 10, []), Refusal::OutputTaken { agent: A, at: 10 }, Untimely, "output_taken"),
@@ -123,8 +123,9 @@ fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
 }
 
 fn adopt(agent: hatchery_core::AgentId, session: &str) -> Command {
-    let talk = ForeignTalk { harness: "claude".into(), session: session.into(), host: "mill".into(), folder: None };
-    Command::AdoptTalk { agent, talk, name: None }
+    let harness_session =
+        ForeignSession { harness: "claude".into(), session: session.into(), host: "mill".into(), folder: None };
+    Command::AdoptHarnessSession { agent, harness_session, name: None }
 }
 
 fn answer(question: u64) -> Command {

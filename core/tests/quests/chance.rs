@@ -2,7 +2,7 @@
 
 pub use crate::dice::Chance;
 
-use hatchery_core::quest::{Charter, Isolation, StepId, StepPlan, WardSpec};
+use hatchery_core::quest::{Isolation, QuestSpec, StepId, StepPlan, WardSpec};
 use hatchery_core::roles::{Paths, Role, SignalKind, Table, WARD};
 use hatchery_core::run::RunSpec;
 
@@ -11,13 +11,13 @@ impl Chance {
         (!from.is_empty()).then(|| from[self.index(from.len())].clone())
     }
 
-    pub fn charter(&mut self) -> Charter {
+    pub fn quest_spec(&mut self) -> QuestSpec {
         let ward = WardSpec { command: "make check".into(), limit_ms: 60_000, guessed_from: None };
         let isolation = match self.one_in(2) {
             true => Isolation::None,
             false => Isolation::Worktree { base: "trees".into(), within: None },
         };
-        Charter {
+        QuestSpec {
             request: "a bridge".into(),
             slots: 1 + u32::try_from(self.below(4)).expect("below 4"),
             spec: RunSpec { kill_stuck: self.one_in(4), ..spec() },

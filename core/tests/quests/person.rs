@@ -5,7 +5,7 @@ use crate::process::cents;
 use crate::shell::Shell;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::outcome::Cause;
-use hatchery_core::quest::{Brief, MAX_MENDINGS, Merge, Next, QuestState, Signal, Status, Verdict};
+use hatchery_core::quest::{Brief, MAX_MENDINGS, Merge, NextAction, QuestState, Signal, Status, Verdict};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{AgentId, Command, Event, QuestId};
 
@@ -65,7 +65,7 @@ impl Shell {
     fn some_agent(&mut self, quest: QuestId) -> Option<AgentId> {
         let steps = &self.world.quest(quest)?.steps;
         let hands: Vec<AgentId> = match self.chance.one_in(3) {
-            true => steps.values().flat_map(|step| step.hands.iter().map(|hand| hand.agent)).collect(),
+            true => steps.values().flat_map(|step| step.agents.iter().map(|hand| hand.agent)).collect(),
             false => steps.values().filter_map(|step| step.agent()).collect(),
         };
         self.chance.pick(&hands)
@@ -101,7 +101,7 @@ impl Shell {
         let open: Vec<_> = self.world.questions().map(|(id, question)| (id, question.about)).collect();
         for (question, about) in open {
             let answer = self.submit(&Command::AnswerQuestion { question, answer: fit(about).into() });
-            // One answer may have made another question moot, and what is silent may be about to stop.
+            // One answer may have made another question questions_to_withdraw, and what is silent may be about to stop.
             let codes = ["no_question", "run_stopping"];
             assert!(answer.as_ref().err().is_none_or(|it| codes.contains(&it.code())), "{about:?}: {answer:?}");
         }
@@ -129,14 +129,14 @@ impl Shell {
             Event::WardChanged { limit_ms: None, .. } => "another ward",
             Event::WardChanged { limit_ms: Some(_), .. } => "a first ward",
             Event::WardRemoved { .. } => "no ward any more",
-            Event::StepsPlanned { by: Some(by), .. } => match self.world.errand(*by).map(|it| it.step.as_str()) {
+            Event::StepsPlanned { by: Some(by), .. } => match self.world.assignment(*by).map(|it| it.step.as_str()) {
                 Some("plan") => "planned",
                 _ => "replanned",
             },
             Event::StepDropped { .. } => "dropped",
-            Event::StepFailed { then: Next::Resume { .. }, .. } => "failed by crashes",
-            Event::StepFailed { then: Next::Begin { brief: Brief::Mend { .. }, .. }, .. } => "failed by its ward",
-            Event::StepFailed { then: Next::Begin { .. }, .. } => "failed by conflicts",
+            Event::StepFailed { then: NextAction::Resume { .. }, .. } => "failed by crashes",
+            Event::StepFailed { then: NextAction::Begin { brief: Brief::Mend { .. }, .. }, .. } => "failed by its ward",
+            Event::StepFailed { then: NextAction::Begin { .. }, .. } => "failed by conflicts",
             Event::StepParked { until: Some(_), .. } => "parked",
             Event::StepParked { until: None, .. } => "parked for money",
             Event::WardEnded { verdict: Verdict::Red { findings }, .. } if findings.is_empty() => "red, nothing found",
@@ -146,8 +146,8 @@ impl Shell {
             Event::MergeEnded { merge: Merge::Conflict { .. }, .. } => "conflict",
             Event::MergeEnded { merge: Merge::Broken { .. }, .. } => "merge broken",
             Event::MergeEnded { .. } => "merged",
-            Event::StepQueued { course, .. } if course.mendings == MAX_MENDINGS => "mended as often as may be",
-            Event::StepQueued { next: Next::Begin { brief, .. }, .. } => match brief {
+            Event::StepQueued { progress, .. } if progress.mendings == MAX_MENDINGS => "mended as often as may be",
+            Event::StepQueued { next: NextAction::Begin { brief, .. }, .. } => match brief {
                 Brief::Begin => "next station",
                 Brief::Continue { progress, .. } if progress.starts_with("unknown") => "a place taken",
                 Brief::Continue { .. } => "continued",
@@ -181,7 +181,7 @@ impl Shell {
     }
 
     /// Whether a run has signalled although no call of its process did.
-    fn was_overheard(&self, of: hatchery_core::run::Fence) -> bool {
+    fn was_overheard(&self, of: hatchery_core::run::AttemptId) -> bool {
         let process = self.processes.get(&(of.agent, of.run, of.attempt));
         let called = |command: &Command| matches!(command, Command::GiveSignal { .. });
         self.witness.has_signalled(of) && process.is_some_and(|it| !it.calls.iter().any(called))

@@ -3,7 +3,7 @@
 use crate::chance::planned;
 use crate::shell::Shell;
 use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
-use hatchery_core::quest::{Context, Errand, Observable, Quest, Requirements, Signal, StepId, StepPlan};
+use hatchery_core::quest::{Assignment, Context, Observable, Quest, Requirements, Signal, StepId, StepPlan};
 use hatchery_core::roles::{Role, SignalKind};
 use hatchery_core::run::{OUR_SERVER, wire_name};
 use hatchery_core::usage::{Money, Usage};
@@ -63,7 +63,7 @@ impl Shell {
     }
 
     fn hears(&self, agent: AgentId, process: &mut Process) {
-        let unheard = self.world.seat(agent).into_iter().flat_map(|seat| seat.unheard.iter());
+        let unheard = self.world.conversation(agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
         process.spool.extend(unheard.map(|delivery| Output::Heard { uuid: wire_name(delivery.id) }));
     }
 
@@ -91,7 +91,7 @@ impl Shell {
             }
             9 => {
                 let line = Output::TurnEnded(TurnEnd { subtype: "success".into(), ..TurnEnd::default() });
-                process.spool.push(Output::Minion { tool_use: "t".into(), output: Box::new(line) });
+                process.spool.push(Output::Subagent { tool_use: "t".into(), output: Box::new(line) });
             }
             10..=14 => process.spool.push(Output::Text { text: "hm".into() }),
             _ => self.speaks(agent, process),
@@ -120,26 +120,26 @@ impl Shell {
     /// Hands in what it has to, signals, and is done. Or does it wrong.
     fn speaks(&mut self, agent: AgentId, process: &mut Process) {
         process.stage = Stage::Done;
-        let Some(errand) = self.world.errand(agent).cloned() else { return };
-        let (quest, charter) =
-            self.world.quest(errand.quest).zip(self.world.charter(errand.quest)).expect("it is there");
-        let role = charter.table.role(&errand.role).expect("it is in the table").clone();
-        let plans = errand.role == charter.table.planner && (quest.plans.is_empty() || !self.calm);
-        let requires = errand.role == charter.table.requirer && (quest.requirements.is_none() || !self.calm);
+        let Some(assignment) = self.world.assignment(agent).cloned() else { return };
+        let (quest, quest_spec) =
+            self.world.quest(assignment.quest).zip(self.world.quest_spec(assignment.quest)).expect("it is there");
+        let role = quest_spec.table.role(&assignment.role).expect("it is in the table").clone();
+        let plans = assignment.role == quest_spec.table.planner && (quest.plans.is_empty() || !self.calm);
+        let requires = assignment.role == quest_spec.table.requirer && (quest.requirements.is_none() || !self.calm);
         let quest = quest.clone();
         if requires {
             process.calls.push(Command::SetRequirements { agent, requirements: self.requirements() });
         }
-        if plans && (errand.step == StepId::plan() || (!self.calm && self.chance.one_in(2))) {
-            let steps = self.plan(&quest, &errand);
+        if plans && (assignment.step == StepId::plan() || (!self.calm && self.chance.one_in(2))) {
+            let steps = self.plan(&quest, &assignment);
             process.calls.push(Command::PlanSteps { agent, steps });
         }
         if !self.calm && self.chance.one_in(15) {
             return;
         }
         let (step, signal) = match self.calm {
-            true => (errand.step.clone(), Signal::Complete { summary: "done".into() }),
-            false => self.signal(&quest, &errand, &role),
+            true => (assignment.step.clone(), Signal::Complete { summary: "done".into() }),
+            false => self.signal(&quest, &assignment, &role),
         };
         let (passes, speaks) = match self.chance.below(6) {
             // The tool was killed before it could pass the signal on.
@@ -157,7 +157,7 @@ impl Shell {
             process.calls.push(give);
         }
         if !self.calm && self.chance.one_in(12) {
-            let (step, signal) = self.signal(&quest, &errand, &role);
+            let (step, signal) = self.signal(&quest, &assignment, &role);
             process.calls.push(Command::GiveSignal { agent, step, signal });
         }
     }
@@ -172,11 +172,11 @@ impl Shell {
     }
 
     /// A signal that it may give, or not, about its step, or another.
-    fn signal(&mut self, quest: &Quest, errand: &Errand, role: &Role) -> (StepId, Signal) {
+    fn signal(&mut self, quest: &Quest, assignment: &Assignment, role: &Role) -> (StepId, Signal) {
         let step = match self.chance.below(30) {
             0 => "nowhere".parse().expect("a name"),
             1 => self.chance.pick(&quest.steps.keys().cloned().collect::<Vec<_>>()).expect("it has steps"),
-            _ => errand.step.clone(),
+            _ => assignment.step.clone(),
         };
         let kind = match self.chance.below(20) {
             0..=10 => SignalKind::Complete,
@@ -186,7 +186,7 @@ impl Shell {
             _ => self.chance.pick(&role.may).expect("it may signal complete"),
         };
         let signal = match kind {
-            SignalKind::Complete => Signal::Complete { summary: format!("done by {}", errand.role) },
+            SignalKind::Complete => Signal::Complete { summary: format!("done by {}", assignment.role) },
             SignalKind::PartiallyComplete => {
                 Signal::PartiallyComplete { progress: "half".into(), continuation_point: "there".into() }
             }
@@ -202,15 +202,15 @@ impl Shell {
     }
 
     /// A plan, or another one: what is there may stay, go or change, and sometimes it makes no sense.
-    fn plan(&mut self, quest: &Quest, errand: &Errand) -> Vec<StepPlan> {
+    fn plan(&mut self, quest: &Quest, assignment: &Assignment) -> Vec<StepPlan> {
         if quest.plans.len() > 24 {
             return quest.plans.values().cloned().collect();
         }
         let first = quest.plans.is_empty();
         let most = if self.chance.one_in(4) { 12 } else { 5 };
         let mut steps = self.steps(if first { most } else { 3 });
-        let own = quest.plans.get(&errand.step).filter(|_| errand.step != StepId::plan());
-        let others = quest.plans.values().filter(|plan| plan.id != errand.step);
+        let own = quest.plans.get(&assignment.step).filter(|_| assignment.step != StepId::plan());
+        let others = quest.plans.values().filter(|plan| plan.id != assignment.step);
         let keeps_all = self.chance.one_in(2);
         let kept: Vec<StepPlan> = others.filter(|_| keeps_all || self.chance.one_in(3)).cloned().collect();
         if let Some(own) = own.filter(|_| self.chance.one_in(2)) {

@@ -5,7 +5,7 @@ use crate::chance::Chance;
 use crate::process::Process;
 use crate::witness::Witness;
 use hatchery_core::quest::{ChoreKind, Merge, Quest, QuestState, Start, Status, Step, StepState, Verdict, Work};
-use hatchery_core::run::{Act, RunState};
+use hatchery_core::run::{DesiredState, RunState};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, QuestId, Record, Refusal, Timestamp, World};
 use hatchery_core::{decide, plan, settle, step};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,13 +58,13 @@ impl Shell {
     }
 
     fn create(&mut self, number: u8) {
-        let charter = Box::new(self.chance.charter());
+        let quest_spec = Box::new(self.chance.quest_spec());
         let budget = self.chance.one_in(4).then(|| crate::process::cents(30));
-        let given = charter.table.paths.plan.is_empty() || self.chance.one_in(4);
+        let given = quest_spec.table.paths.plan.is_empty() || self.chance.one_in(4);
         let most = if self.chance.one_in(4) { 12 } else { 5 };
         let steps = if given { self.steps(most) } else { Vec::new() };
         let quest = QuestId::from_bytes([number + 2; 16]);
-        self.must(Command::CreateQuest { quest, charter, budget, start: Start { steps, ..Start::default() } });
+        self.must(Command::CreateQuest { quest, quest_spec, budget, start: Start { steps, ..Start::default() } });
     }
 
     pub fn steps(&mut self, most: u64) -> Vec<hatchery_core::quest::StepPlan> {
@@ -141,10 +141,10 @@ impl Shell {
     fn look(&mut self, agent: AgentId) {
         let Some(wanted) = plan(&self.world).runs.get(&agent).cloned() else { return };
         let run = self.world.run(agent).expect("it is wanted");
-        let (of, calls) = (run.fence(agent), run.calls);
+        let (of, calls) = (run.attempt_id(agent), run.calls);
         let key = (agent, of.run, of.attempt);
         let starting = matches!(run.state, RunState::Starting | RunState::Stopping { process: None, .. });
-        let stop = wanted.act == Act::Stop;
+        let stop = wanted.state == DesiredState::Stopped;
         if !self.processes.contains_key(&key) {
             if stop || (!self.calm && self.chance.one_in(40)) {
                 self.met.insert("not started");
@@ -309,10 +309,10 @@ impl Shell {
 
     /// Whether an agent that works for a quest has a slot of it. In one that is over, it has only to stop.
     fn holds_a_slot(&self, agent: AgentId) -> bool {
-        let errand = self.world.errand(agent).expect("it works for a quest");
-        let quest = self.world.quest(errand.quest).expect("it is there");
+        let assignment = self.world.assignment(agent).expect("it works for a quest");
+        let quest = self.world.quest(assignment.quest).expect("it is there");
         let works = |step: &Step| matches!(step.state, StepState::Running(_)) && step.agent() == Some(agent);
-        quest.is_over() || quest.step(&errand.step).is_some_and(works)
+        quest.is_over() || quest.step(&assignment.step).is_some_and(works)
     }
 
     /// Whether something happens in a quest, or somebody is asked, or has to try again.

@@ -2,9 +2,9 @@
 //! follow those before it; [`Witness::agrees_with`] asserts that the core tells the same story.
 
 use hatchery_core::outcome::Cause;
-use hatchery_core::quest::{Charter, Isolation, Merge, Status, StepId, StepPlan, StepState, Verdict, WardSpec, Work};
+use hatchery_core::quest::{Isolation, Merge, QuestSpec, Status, StepId, StepPlan, StepState, Verdict, WardSpec, Work};
 use hatchery_core::roles::{Phase, WARD};
-use hatchery_core::run::{Fence, StopWhy};
+use hatchery_core::run::{AttemptId, StopWhy};
 use hatchery_core::{AgentId, Event, EventId, QuestId, Record, World};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub struct Witness {
 
 #[derive(Clone)]
 pub struct Tale {
-    charter: Charter,
+    quest_spec: QuestSpec,
     open: bool,
     over: bool,
     pub steps: BTreeMap<StepId, Part>,
@@ -58,11 +58,11 @@ enum Holder {
 impl Witness {
     pub fn fold(&mut self, record: &Record) {
         match &record.event {
-            Event::QuestCreated { quest, charter, .. } => {
+            Event::QuestCreated { quest, quest_spec, .. } => {
                 let names = [StepId::requirements(), StepId::plan(), StepId::review()];
                 let steps = names.into_iter().map(|step| (step, Part::default())).collect();
-                let charter = (**charter).clone();
-                let tale = Tale { charter, open: true, over: false, steps, plans: BTreeMap::new() };
+                let quest_spec = (**quest_spec).clone();
+                let tale = Tale { quest_spec, open: true, over: false, steps, plans: BTreeMap::new() };
                 assert!(self.quests.insert(*quest, tale).is_none(), "{quest} begins once");
             }
             Event::QuestPaused { quest } => assert!(std::mem::take(&mut self.going(*quest).open), "it was open"),
@@ -72,7 +72,7 @@ impl Witness {
             Event::WardChanged { quest, command, limit_ms } => self.going(*quest).ward(command, *limit_ms),
             Event::WardRemoved { quest } => {
                 let tale = self.going(*quest);
-                assert!(tale.charter.ward.take().is_some(), "it has one");
+                assert!(tale.quest_spec.ward.take().is_some(), "it has one");
                 tale.outdate();
             }
             Event::StepsPlanned { quest, steps, by, .. } => self.going(*quest).plan(steps, by.as_ref()),
@@ -88,7 +88,7 @@ impl Witness {
             }
             Event::WardBegun { quest, step, number } => {
                 let tale = self.going(*quest);
-                assert!(tale.charter.ward.is_some(), "there is a ward");
+                assert!(tale.quest_spec.ward.is_some(), "there is a ward");
                 tale.begin(step, Holder::Ward(*number));
             }
             Event::MergeBegun { quest, step, number } => self.going(*quest).begin(step, Holder::Merge(*number)),
@@ -156,7 +156,7 @@ impl Witness {
         part.failed = true;
     }
 
-    pub fn has_signalled(&self, of: Fence) -> bool {
+    pub fn has_signalled(&self, of: AttemptId) -> bool {
         self.signalled.contains(&(of.agent, of.run))
     }
 
@@ -184,7 +184,8 @@ impl Witness {
             for (name, step) in &quest.steps {
                 let (part, status) = (&tale.steps[name], step.status());
                 // One that has no station is complete without a word.
-                let silent = tale.charter.table.path(step.phase).is_empty() || (*name == StepId::plan() && !part.begun);
+                let silent =
+                    tale.quest_spec.table.path(step.phase).is_empty() || (*name == StepId::plan() && !part.begun);
                 assert!(part.complete == (status == Status::Complete) || silent, "{name}: {part:?} is {status:?}");
                 assert_eq!(part.failed, status == Status::Failed, "{name}");
                 assert_eq!(blocked.contains(name), status == Status::Blocked, "{name}: {part:?}");
@@ -198,7 +199,7 @@ impl Witness {
             }
             let working = tale.steps.iter().filter(|(_, part)| part.holder.is_some()).map(|(name, _)| name);
             assert!(quest.working.iter().eq(working), "who holds a slot");
-            assert!(quest.queue.len() == quest.places.len());
+            assert!(quest.queue.len() == quest.positions.len());
         }
     }
 }
@@ -215,7 +216,7 @@ impl Tale {
 
     /// Whether a step of every quest is done, or there is nothing to do for it.
     fn is_past(&self, step: &StepId) -> bool {
-        self.steps[step].complete || self.charter.table.path(Self::phase(step)).is_empty()
+        self.steps[step].complete || self.quest_spec.table.path(Self::phase(step)).is_empty()
     }
 
     fn begin(&mut self, step: &StepId, holder: Holder) {
@@ -236,7 +237,7 @@ impl Tale {
         assert!(!part.complete && !part.failed && part.holder.is_none(), "{step} may begin: {part:?}");
         part.holder = Some(holder);
         let held = self.steps.values().filter(|part| part.holder.is_some()).count();
-        assert!(held <= self.charter.slots as usize, "{held} of {} slots are held", self.charter.slots);
+        assert!(held <= self.quest_spec.slots as usize, "{held} of {} slots are held", self.quest_spec.slots);
     }
 
     fn complete(&mut self, step: &StepId) {
@@ -249,17 +250,17 @@ impl Tale {
         let needs = self.plans.get(step).map(|plan| plan.depends_on.clone()).unwrap_or_default();
         let done = |need: &StepId| self.steps.get(need).is_some_and(|part| part.complete);
         assert!(needs.iter().all(done), "{step} is complete before {needs:?}");
-        let path = self.charter.table.path(phase);
-        let warded = self.charter.ward.is_some() && path.contains(&WARD.to_owned());
+        let path = self.quest_spec.table.path(phase);
+        let warded = self.quest_spec.ward.is_some() && path.contains(&WARD.to_owned());
         let last = path.last().is_some_and(|station| station == WARD);
         let part = self.steps.get_mut(step).expect("it is there");
         assert!(!part.complete && !part.failed, "{step} completes once");
         let warded = warded && !part.excused;
         assert!(!warded || part.warded == Some(true), "{step} is green: {part:?}");
         assert!(!(warded && last && part.worked_since), "{step} was touched after its ward: {part:?}");
-        assert!(!part.outdated || self.charter.ward.is_none(), "{step} was at a ward of before");
+        assert!(!part.outdated || self.quest_spec.ward.is_none(), "{step} was at a ward of before");
         part.outdated = false;
-        let merged = phase == Phase::Work && self.charter.isolation != Isolation::None;
+        let merged = phase == Phase::Work && self.quest_spec.isolation != Isolation::None;
         assert!(!merged || part.merged, "{step} is merged");
         assert!(path.is_empty() || part.begun, "somebody has worked on {step}");
         (part.complete, part.holder) = (true, None);
@@ -267,11 +268,11 @@ impl Tale {
 
     /// Another ward. What was begun without one may have passed by it.
     fn ward(&mut self, command: &str, limit_ms: Option<u64>) {
-        let before = self.charter.ward.take();
+        let before = self.quest_spec.ward.take();
         let is_first = before.is_none();
         assert_eq!(limit_ms.is_some(), is_first, "a limit is given with the first ward");
         let limit_ms = limit_ms.or(before.map(|ward| ward.limit_ms)).expect("one of them");
-        self.charter.ward = Some(WardSpec { command: command.to_owned(), limit_ms, guessed_from: None });
+        self.quest_spec.ward = Some(WardSpec { command: command.to_owned(), limit_ms, guessed_from: None });
         for part in self.steps.values_mut().filter(|_| is_first) {
             part.excused |= part.begun;
         }

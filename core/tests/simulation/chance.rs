@@ -5,7 +5,7 @@ pub use crate::dice::Chance;
 use hatchery_core::agent::{Birth, MAX_NAME_BYTES, MAX_REMARK_BYTES};
 use hatchery_core::history::{Imported, RewindTo, SourceId};
 use hatchery_core::output::{McpServer, ServerStatus, TurnEnd};
-use hatchery_core::run::{Fence, MAX_RETRIES, MIN_STALL_MS, OUR_SERVER, Process, Run, RunSpec, wire_name};
+use hatchery_core::run::{AttemptId, MAX_RETRIES, MIN_STALL_MS, OUR_SERVER, Process, Run, RunSpec, wire_name};
 use hatchery_core::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
 use hatchery_core::{Address, AgentId, Command, EventId, Exit, MessageKind, Output, SessionId};
 
@@ -104,7 +104,7 @@ impl Chance {
     }
 
     /// What a shell may find of an attempt that is wanted. In the calm it finds that nothing can be done.
-    pub fn reports(&mut self, of: Fence, run: &Run, calm: bool) -> Vec<Command> {
+    pub fn reports(&mut self, of: AttemptId, run: &Run, calm: bool) -> Vec<Command> {
         if calm {
             return vec![Command::ReportExit { of, exit: Exit::NotStarted, evidence: None }];
         }
@@ -127,7 +127,7 @@ impl Chance {
 
     /// From a process that may be long gone, or may never have been.
     fn stray_report(&mut self, agent: AgentId) -> Command {
-        let of = Fence { agent, run: 1, attempt: 1 + u32::from(self.one_in(3)) };
+        let of = AttemptId { agent, run: 1, attempt: 1 + u32::from(self.one_in(3)) };
         match self.below(4) {
             0 => self.spawn(of),
             1 => Command::ReportExit { of, exit: self.exit(), evidence: None },
@@ -136,7 +136,7 @@ impl Chance {
         }
     }
 
-    fn spawn(&mut self, of: Fence) -> Command {
+    fn spawn(&mut self, of: AttemptId) -> Command {
         let process = Process { pid: 1, began: self.below(100) };
         Command::ReportSpawn { of, process, session: "c".into(), copy_of: None }
     }

@@ -3,7 +3,7 @@
 
 use crate::chance::Chance;
 use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
-use hatchery_core::run::{DeliveryKind, Fence, OUR_SERVER, Process, wire_name};
+use hatchery_core::run::{AttemptId, DeliveryKind, OUR_SERVER, Process, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{EventId, Exit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A harness and the conversations that it keeps.
 #[derive(Default)]
 pub struct Harness {
-    pub talks: BTreeMap<String, Conversation>,
+    pub harness_sessions: BTreeMap<String, Knowledge>,
     /// Old versions count from nothing in each process; new ones go on counting, and say what is new.
     old: bool,
     names: u64,
@@ -19,7 +19,7 @@ pub struct Harness {
 }
 
 #[derive(Clone, Default)]
-pub struct Conversation {
+pub struct Knowledge {
     /// The messages that it contains.
     pub knows: BTreeSet<EventId>,
     /// It has been told something of its own, besides what it was copied with.
@@ -48,7 +48,7 @@ pub enum Order {
 
 /// A run folder and the process that works in it.
 pub struct Child {
-    pub of: Fence,
+    pub of: AttemptId,
     pub process: Process,
     pub session: String,
     pub copy_of: Option<String>,
@@ -69,7 +69,7 @@ pub struct Child {
     /// What it says of our tools.
     tools: Option<ServerStatus>,
     /// Its conversation, once it has one.
-    talk: Option<Conversation>,
+    harness_session: Option<Knowledge>,
     obeyed: usize,
     in_turn: bool,
     failed: bool,
@@ -83,7 +83,7 @@ impl Harness {
         Self { old, ..Self::default() }
     }
 
-    pub fn launch(&mut self, of: Fence, opening: Opening, chance: &mut Chance, calm: bool) -> Child {
+    pub fn launch(&mut self, of: AttemptId, opening: Opening, chance: &mut Chance, calm: bool) -> Child {
         self.names += 1;
         self.pids += 1;
         let session = match &opening {
@@ -111,7 +111,7 @@ impl Harness {
             hung: false,
             opening,
             tools,
-            talk: None,
+            harness_session: None,
             obeyed: 0,
             in_turn: false,
             failed: false,
@@ -151,29 +151,33 @@ impl Child {
                 let ends = [Exit::Signal(9), Exit::Unknown, Exit::LostWithMachine, Exit::Code(0)];
                 // What was said last may not be on disk.
                 if chance.one_in(3) {
-                    self.talk = None;
-                    harness.talks.remove(&self.session);
+                    self.harness_session = None;
+                    harness.harness_sessions.remove(&self.session);
                 }
                 self.leave(harness, ends[chance.index(ends.len())]);
             }
             _ if self.in_turn => self.work(chance, calm, harness.old),
-            3 if !calm && self.talk.as_ref().is_some_and(|talk| talk.told) => self.begin_turn(),
+            3 if !calm && self.harness_session.as_ref().is_some_and(|harness_session| harness_session.told) => {
+                self.begin_turn()
+            }
             _ => self.listen(harness),
         }
-        if let Some(talk) = &self.talk {
-            harness.talks.insert(self.session.clone(), talk.clone());
+        if let Some(harness_session) = &self.harness_session {
+            harness.harness_sessions.insert(self.session.clone(), harness_session.clone());
         }
     }
 
     fn open(&mut self, harness: &Harness) {
-        self.talk = match &self.opening {
-            Opening::New => Some(Conversation::default()),
-            Opening::Resumed(session) => harness.talks.get(session).cloned(),
-            Opening::Forked(from) => {
-                harness.talks.get(from).map(|talk| Conversation { told: false, copied: true, ..talk.clone() })
-            }
+        self.harness_session = match &self.opening {
+            Opening::New => Some(Knowledge::default()),
+            Opening::Resumed(session) => harness.harness_sessions.get(session).cloned(),
+            Opening::Forked(from) => harness.harness_sessions.get(from).map(|harness_session| Knowledge {
+                told: false,
+                copied: true,
+                ..harness_session.clone()
+            }),
         };
-        if self.talk.is_none() {
+        if self.harness_session.is_none() {
             let errors = vec![format!("No conversation found with session ID: {}", self.session)];
             let end = TurnEnd { is_error: true, errors, ..TurnEnd::default() };
             self.spool.push(Output::TurnEnded(end));
@@ -240,11 +244,11 @@ impl Child {
             .iter()
             .position(|order| matches!(order, Order::Say { id: it, .. } if *it == id))
             .map_or(self.obeyed, |at| at + 1);
-        let talk = self.talk.as_mut().expect("one that hears has a conversation");
-        let twice: Vec<_> = talk.knows.intersection(&words).collect();
+        let harness_session = self.harness_session.as_mut().expect("one that hears has a conversation");
+        let twice: Vec<_> = harness_session.knows.intersection(&words).collect();
         assert!(twice.is_empty(), "{:?} hears {twice:?} twice", self.of);
-        talk.knows.extend(words);
-        talk.told = true;
+        harness_session.knows.extend(words);
+        harness_session.told = true;
         self.spool.push(Output::Heard { uuid: wire_name(id) });
     }
 
@@ -255,25 +259,25 @@ impl Child {
         let cost = chance.below(5);
         self.total += cost;
         self.since_last += cost;
-        self.talk.iter_mut().for_each(|talk| talk.total += cost);
+        self.harness_session.iter_mut().for_each(|harness_session| harness_session.total += cost);
     }
 
     fn end_turn(&mut self, old: bool, end: TurnEnd) {
         self.in_turn = false;
         self.failed = end.is_error;
-        let talk = self.talk.as_mut().expect("one that works has a conversation");
+        let harness_session = self.harness_session.as_mut().expect("one that works has a conversation");
         let (total, since_last) = match old {
             true => (self.total, None),
-            false => (talk.total, Some(usage(self.since_last))),
+            false => (harness_session.total, Some(usage(self.since_last))),
         };
-        self.owes += match (old, talk.copied) {
+        self.owes += match (old, harness_session.copied) {
             (true, _) => self.total - self.reported,
             // What it used before its first result, in a process that died, cannot be told from what its parent used.
             (false, true) => self.since_last,
-            (false, false) => talk.total - talk.reported,
+            (false, false) => harness_session.total - harness_session.reported,
         };
-        talk.copied = false;
-        talk.reported = talk.total;
+        harness_session.copied = false;
+        harness_session.reported = harness_session.total;
         self.reported = self.total;
         self.since_last = 0;
         self.spool.push(Output::TurnEnded(TurnEnd { total: usage(total), since_last, ..end }));
@@ -281,8 +285,8 @@ impl Child {
 
     fn leave(&mut self, harness: &mut Harness, exit: Exit) {
         self.exit = Some(exit);
-        if let Some(talk) = self.talk.take() {
-            harness.talks.insert(self.session.clone(), talk);
+        if let Some(harness_session) = self.harness_session.take() {
+            harness.harness_sessions.insert(self.session.clone(), harness_session);
         }
     }
 }

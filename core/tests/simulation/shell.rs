@@ -5,8 +5,8 @@ use crate::chance::Chance;
 use crate::follower::Follower;
 use crate::log::{Conflict, Log};
 use crate::witness::Witness;
-use hatchery_core::agent::Life;
-use hatchery_core::run::{Fence, StopWhy};
+use hatchery_core::agent::Lifecycle;
+use hatchery_core::run::{AttemptId, StopWhy};
 use hatchery_core::session::EndReason;
 use hatchery_core::{AgentId, Command, Event, EventId, Record, Timestamp, World, plan, rests_on, settle, step};
 use std::collections::{BTreeSet, VecDeque};
@@ -106,10 +106,10 @@ impl Shell {
 
     fn sleeper(&self, who: usize) -> Option<AgentId> {
         let world = &self.writers[who].world;
-        world.agents().find(|(_, it)| it.life == Life::Sleeping).map(|(id, _)| id)
+        world.agents().find(|(_, it)| it.lifecycle == Lifecycle::Sleeping).map(|(id, _)| id)
     }
 
-    /// No more crashes and no more wishes: what was asked for comes about, and then nothing is left to do.
+    /// No more crashes and no more options: what was asked for comes about, and then nothing is left to do.
     pub fn run_to_quiet(&mut self) {
         self.calm = true;
         // Each round ends at least one session, egg or run for good, if any is left to end.
@@ -219,9 +219,9 @@ impl Shell {
                 continue;
             }
             self.reach(Boundary::Acted)?;
-            let of = Fence { agent: *agent, run: wanted.run, attempt: wanted.attempt };
+            let of = AttemptId { agent: *agent, run: wanted.run, attempt: wanted.attempt };
             let run = self.writers[who].world.run(*agent).cloned();
-            let at_attempt = run.filter(|run| run.fence(*agent) == of && run.is_open());
+            let at_attempt = run.filter(|run| run.attempt_id(*agent) == of && run.is_open());
             let reports = at_attempt.map(|run| self.chance.reports(of, &run, self.calm)).unwrap_or_default();
             for report in reports {
                 self.submit(who, &report)?;
@@ -355,7 +355,7 @@ impl Shell {
             | Event::TurnEnded { .. }
             | Event::RunInterrupted { .. }
             | Event::RunStopping { .. }
-            | Event::TalkAdopted { .. }
+            | Event::HarnessSessionAdopted { .. }
             | Event::BudgetReached { .. }
             | Event::BudgetSet { .. }
             | Event::QuestionAsked { .. }

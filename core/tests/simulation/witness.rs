@@ -3,7 +3,7 @@
 
 mod jobs;
 
-use hatchery_core::agent::Life;
+use hatchery_core::agent::Lifecycle;
 use hatchery_core::mail::LetterState;
 use hatchery_core::session::{EndReason, SessionState};
 use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Stream, Timestamp, World, plan};
@@ -216,7 +216,7 @@ impl Witness {
                 }
             }
             // Nobody has a budget or a conversation from elsewhere here, and nobody answers questions.
-            Event::TalkAdopted { .. }
+            Event::HarnessSessionAdopted { .. }
             | Event::BudgetReached { .. }
             | Event::BudgetSet { .. }
             | Event::QuestionAsked { .. }
@@ -247,7 +247,7 @@ impl Witness {
             | Event::AgentReparented { agent, .. }
             | Event::MessageAdded { agent, .. }
             | Event::RunRequested { agent, .. }
-            | Event::TalkAdopted { agent, .. }
+            | Event::HarnessSessionAdopted { agent, .. }
             | Event::QuestionAsked { agent, .. }
             | Event::QuestionAnswered { agent, .. }
             | Event::QuestionWithdrawn { agent, .. }
@@ -335,12 +335,12 @@ impl Witness {
         }
         for (id, agent) in world.agents() {
             let being = &self.agents[&id];
-            let place = match agent.life {
-                Life::Hatching { until, session } => Place::Egg { until: until.0, session },
-                Life::Alive { session } => Place::Awake(session),
-                Life::Sleeping => Place::Asleep,
-                Life::Expired { .. } => Place::Expired,
-                Life::Dead { .. } => Place::Dead,
+            let place = match agent.lifecycle {
+                Lifecycle::Hatching { until, session } => Place::Egg { until: until.0, session },
+                Lifecycle::Alive { session } => Place::Awake(session),
+                Lifecycle::Sleeping => Place::Asleep,
+                Lifecycle::Expired { .. } => Place::Expired,
+                Lifecycle::Dead { .. } => Place::Dead,
             };
             assert_eq!(place, being.place, "{id}");
             assert_eq!((&agent.name, agent.messages), (&being.name, being.messages), "{id}");

@@ -9,7 +9,7 @@ use crate::child::{Child, Harness};
 use crate::log::Log;
 use books::Tally;
 use hatchery_core::agent::Birth;
-use hatchery_core::run::{Fence, RunSpec, RunState};
+use hatchery_core::run::{AttemptId, RunSpec, RunState};
 use hatchery_core::session::EndReason;
 use hatchery_core::{
     AgentId, Cause, Command, EventId, MessageKind, Record, Refusal, SessionId, Timestamp, World, plan, rests_on,
@@ -173,7 +173,9 @@ impl Work {
     /// A person stops what is reported as silent, and what only waits.
     fn person_sees_to(&mut self, agent: AgentId) {
         let Some(run) = self.world.run(agent) else { return };
-        let idle = run.spec.stays && !run.in_turn && self.world.seat(agent).is_some_and(|seat| seat.unheard.is_empty());
+        let idle = run.spec.stays
+            && !run.in_turn
+            && self.world.conversation(agent).is_some_and(|conversation| conversation.unheard.is_empty());
         let running = matches!(run.state, RunState::Spawned { .. } | RunState::Running { .. });
         if running && (run.silent.is_some() || idle) {
             self.must(Command::StopRun { agent });
@@ -340,7 +342,7 @@ fn honest() -> RunSpec {
     }
 }
 
-fn key(of: Fence) -> (AgentId, u32, u32) {
+fn key(of: AttemptId) -> (AgentId, u32, u32) {
     (of.agent, of.run, of.attempt)
 }
 

@@ -198,9 +198,9 @@ fn a_failure_of_an_earlier_turn_does_not_taint_a_later_one() {
 
 #[test]
 fn what_a_sub_agent_says_is_never_the_parents_end() {
-    let of_a_minion = r#"{"type":"result","is_error":true,"api_error_status":529,"parent_tool_use_id":"toolu_1"}"#;
+    let of_a_subagent = r#"{"type":"result","is_error":true,"api_error_status":529,"parent_tool_use_id":"toolu_1"}"#;
     let mut outcome = outcome("plain");
-    parse(of_a_minion).unwrap().iter().for_each(|output| outcome.take(output));
+    parse(of_a_subagent).unwrap().iter().for_each(|output| outcome.take(output));
     assert_eq!(outcome.cause(Exit::Code(0)).0, Completed);
 }
 

@@ -63,10 +63,10 @@ fn an_interrupt_is_answered_and_marked() {
 #[test]
 fn a_sub_agents_words_are_wrapped() {
     let outputs = outputs("agents_task");
-    let minion =
-        |output| Output::Minion { tool_use: "toolu_6f56b6a3414c43b7ae87d0b9".to_owned(), output: Box::new(output) };
-    assert!(outputs.contains(&minion(Output::Note { text: "SUBTASK please".to_owned() })));
-    assert!(outputs.contains(&minion(Output::Text { text: "subagent says hi".to_owned() })));
+    let subagent =
+        |output| Output::Subagent { tool_use: "toolu_6f56b6a3414c43b7ae87d0b9".to_owned(), output: Box::new(output) };
+    assert!(outputs.contains(&subagent(Output::Note { text: "SUBTASK please".to_owned() })));
+    assert!(outputs.contains(&subagent(Output::Text { text: "subagent says hi".to_owned() })));
     assert!(!outputs.contains(&Output::Text { text: "subagent says hi".to_owned() }));
 }
 

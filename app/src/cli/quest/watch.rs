@@ -85,7 +85,7 @@ pub async fn watch(
 struct View {
     id: QuestId,
     /// Who works or worked for it: what is asked about them is asked about it.
-    hands: BTreeSet<AgentId>,
+    agents: BTreeSet<AgentId>,
     /// What was asked before and not answered.
     asked: BTreeSet<EventId>,
     /// A step has failed, so it may be that nothing is left that moves.
@@ -96,10 +96,10 @@ struct View {
 
 impl View {
     fn new(quest: &QuestDocument) -> Self {
-        let hands = quest.steps.iter().flat_map(|step| &step.agents).map(|hand| hand.agent).collect();
+        let agents = quest.steps.iter().flat_map(|step| &step.agents).map(|hand| hand.agent).collect();
         let failed = quest.steps.iter().any(|step| step.status == Status::Failed);
         let asked = quest.steps.iter().filter_map(|step| step.question).collect();
-        Self { id: quest.id, hands, asked, failed, stuck_at: None }
+        Self { id: quest.id, agents, asked, failed, stuck_at: None }
     }
 
     /// Whether it is a question that was there before, and was shown then.
@@ -112,10 +112,10 @@ impl View {
             Event::QuestionAsked { about: About::Step { quest, .. } | About::QuestBudget { quest }, .. } => {
                 *quest == self.id
             }
-            Event::QuestionAsked { agent, .. } => self.hands.contains(agent),
+            Event::QuestionAsked { agent, .. } => self.agents.contains(agent),
             _ if event.stream() != Stream::Quest(self.id) => false,
             Event::StepBegun { agent, .. } => {
-                self.hands.insert(*agent);
+                self.agents.insert(*agent);
                 true
             }
             Event::StepFailed { .. } => {

@@ -7,9 +7,9 @@ use crate::support::{runtime, transcripts};
 use hatchery::clock::SystemClock;
 use hatchery::config::{Auth, Config};
 use hatchery::engine::{Engine, Handle, Options};
-use hatchery::http::{Api, Guard, Habits, Limits, router, serve};
+use hatchery::http::{Api, Guard, Limits, RunDefaults, router, serve};
 use hatchery::project::Project;
-use hatchery::runner::{self, Workshop};
+use hatchery::runner::{self, RunnerContext};
 use hatchery::store::{self, StoreUrl};
 use hatchery::transcripts::Transcripts;
 use hatchery::{clock, fsck};
@@ -29,7 +29,7 @@ pub const TOKEN: &str = "a-token-that-nobody-guesses";
 pub struct House {
     pub address: SocketAddr,
     pub handle: Handle,
-    pub habits: Arc<Habits>,
+    pub defaults: Arc<RunDefaults>,
     /// What a client that may come in sends along.
     pub host: String,
     pub bearer: String,
@@ -84,15 +84,15 @@ impl House {
         let project = Project::find(folder.path()).unwrap();
         let config = Config::defaults(&project).unwrap();
         let settings = config.runs;
-        let mut workshop = Workshop::new(&project, &settings, handle.clone(), Path::new(PROGRAM)).unwrap();
+        let mut workshop = RunnerContext::new(&project, &settings, handle.clone(), Path::new(PROGRAM)).unwrap();
         // Nobody's home is looked into, except one that is here.
         let home = [("HOME".to_owned(), folder.path().display().to_string())];
         workshop.transcripts = Transcripts::new(project.root(), &home.into());
         let workshop = Arc::new(workshop);
-        let habits = Arc::new(Habits::of(&workshop, settings, config.quests));
+        let defaults = Arc::new(RunDefaults::of(&workshop, settings, config.quests));
         let api = Api {
             handle: handle.clone(),
-            habits: Arc::clone(&habits),
+            defaults: Arc::clone(&defaults),
             guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
             project: "/project".into(),
             store: url.to_string(),
@@ -108,7 +108,7 @@ impl House {
         Self {
             address,
             handle,
-            habits,
+            defaults,
             host: address.to_string(),
             bearer: format!("Bearer {TOKEN}"),
             closing,

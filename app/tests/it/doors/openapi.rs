@@ -10,7 +10,7 @@ use hatchery::run_folder::RunFolder;
 use hatchery_core::Command;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::{McpServer, Output, ServerStatus};
-use hatchery_core::run::{Fence, Process};
+use hatchery_core::run::{AttemptId, Process};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -127,7 +127,7 @@ fn is_explained(document: &Value, about: &Value) -> bool {
 fn routed(house: &House) -> BTreeSet<String> {
     let api = Api {
         handle: house.handle.clone(),
-        habits: Arc::clone(&house.habits),
+        defaults: Arc::clone(&house.defaults),
         guard: Arc::new(Guard::new(hatchery::config::Auth::None, String::new(), house.address, Vec::new())),
         project: String::new(),
         store: String::new(),
@@ -203,7 +203,7 @@ fn every_operation_answers_as_described() {
     let question = house.get("/api/questions").json()["questions"][0]["id"].clone();
     let answers = format!("/api/questions/{question}/answer");
     let call = |number: u64| Some(json!({ "run": 1, "attempt": 1, "number": number }));
-    let full_wishes = json!({
+    let full_options = json!({
         "harness": "scripted", "model": "m", "folder": "f", "script": "s", "stays": true, "stall_ms": 1_000, "kill_stuck": true,
         "retries": 100, "park": false,
     });
@@ -302,7 +302,7 @@ fn every_operation_answers_as_described() {
         tried("kill_agent", format!("/api/agents/{child}/kill"), Some(json!({})), 409),
         tried("kill_agent", mine("kill"), Some(json!({ "cascade": true })), 200),
         tried("kill_agent", mine("kill"), Some(json!({ "cascade": "yes" })), 400),
-        tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": full_wishes })), 201),
+        tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": full_options })), 201),
         tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "parent": "root", "name": "Ida" })), 201),
         tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": { "harness": "none" } })), 400),
         tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": { "stall_ms": 1 } })), 422),
@@ -430,8 +430,8 @@ fn sleeper(house: &House) -> String {
 fn at_work(house: &House) -> String {
     let ask = json!({ "prompt": "x", "with": { "harness": "scripted" } });
     let agent = house.make("/api/runs", &ask);
-    let of = Fence { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
-    let folder = RunFolder::of(&house.habits.project, of);
+    let of = AttemptId { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
+    let folder = RunFolder::of(&house.defaults.project, of);
     folder.prepare().unwrap();
     calls::write(&folder, &Call::Send { to: "human".into(), body: "hello".into() }).unwrap();
     calls::write(&folder, &Call::Send { to: "no one".into(), body: "hello".into() }).unwrap();
@@ -455,7 +455,7 @@ fn failed_quest(house: &House) -> String {
     );
     let shown = house.get(&format!("/api/quests/{quest}")).json();
     let agent = shown["steps"].as_array().unwrap().iter().find_map(|step| step["agent"].as_str()).unwrap();
-    let of = Fence { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
+    let of = AttemptId { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
     let gone = Command::ReportExit { of, exit: Exit::NotStarted, evidence: None };
     runtime().block_on(house.handle.submit(gone)).unwrap();
     quest

@@ -79,8 +79,8 @@ fn the_real_cli_asks_goes_on_and_completes() {
     let home = Home::new(cli, &model);
     let settings = SHORT.replace("harness = 'scripted'", &format!("claude_path = '{}'", cli.program().display()));
     let shop = Workshop::with(&settings.replace("= 300", "= 3000"), environment(&home));
-    let wishes = json!({ "steps": [step("arch", &[]), step("deck", &["arch"])], "with": {} });
-    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let options = json!({ "steps": [step("arch", &[]), step("deck", &["arch"])], "with": {} });
+    let quest = shop.new_quest(&shop.playbook(), options);
     let (question, words) = shop.asked(&quest, 1);
     assert_eq!(words, "How wide?");
     shop.expect_nothing_left();

@@ -104,8 +104,8 @@ fn an_exported_quest_goes_on_elsewhere() {
     let shop = Workshop::open();
     let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
     let book = shop.playbook().play("left.codeweaver", &[ask]);
-    let wishes = json!({ "ward": "true", "slots": 2, "budget": "12.5", "approve_plan": true });
-    let quest = shop.new_quest(&book, wishes);
+    let options = json!({ "ward": "true", "slots": 2, "budget": "12.5", "approve_plan": true });
+    let quest = shop.new_quest(&book, options);
     let (question, words) = shop.asked(&quest, 1);
     assert!(words.contains("The plan has 3 steps"), "{words}");
     shop.answer(question, "yes");

@@ -127,8 +127,8 @@ fn again_and_again() {
     fs::write(shop.grounds.path().join(".git/info/exclude"), "/home/\n/plays/\n/said*\n/.hatchery/\n").unwrap();
     let ward = format!("echo run >> '{}'", wards.display());
     let steps: Vec<Value> = (0..3).map(|at| step(&format!("s{at}"), &[])).collect();
-    let wishes = json!({ "steps": steps, "ward": ward, "isolation": "worktree" });
-    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let options = json!({ "steps": steps, "ward": ward, "isolation": "worktree" });
+    let quest = shop.new_quest(&shop.playbook(), options);
     let mut next = 10;
     loop {
         let seen =

@@ -67,16 +67,16 @@ fn a_signal_that_does_not_fit_is_an_error_and_nothing_else() {
 }
 
 #[test]
-fn a_minion_speaks_under_its_parent_and_ends_nothing() {
+fn a_subagent_speaks_under_its_parent_and_ends_nothing() {
     let shop = Workshop::with(SHORT, Vec::new());
-    let minion = json!({ "minion": { "prompt": "look around", "text": "I am done, and so are you" } });
-    let book = shop.playbook().play("a.codeweaver", &[minion.clone(), text("not yet"), minion, done("now")]);
+    let subagent = json!({ "subagent": { "prompt": "look around", "text": "I am done, and so are you" } });
+    let book = shop.playbook().play("a.codeweaver", &[subagent.clone(), text("not yet"), subagent, done("now")]);
     let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
     shop.complete(&quest);
     let agent = shop.hired(&quest, "a", "codeweaver");
-    assert_eq!(shop.said(&agent), ["not yet"], "a minion's words are not its parent's");
+    assert_eq!(shop.said(&agent), ["not yet"], "a subagent's words are not its parent's");
     assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_ended").count(), 1);
-    let notes: Vec<_> = shop.of(&agent).into_iter().filter(|event| event["output"]["type"] == "minion").collect();
+    let notes: Vec<_> = shop.of(&agent).into_iter().filter(|event| event["output"]["type"] == "subagent").collect();
     assert!(notes.iter().any(|note| note["output"]["output"]["text"] == "I am done, and so are you"), "{notes:#?}");
 }
 

@@ -23,7 +23,7 @@ fn each_step_is_done_once_by_two_daemons_that_race() {
     let [one, other] = [0, 1].map(|number| engines[number].handle.clone());
     let quest = runtime().block_on(async {
         one.submit(Command::FoundRegistry { agent: new_agent_id(), name: None }).await.unwrap();
-        let quest = hands::begin(&one, hands::charter(SLOTS), hands::random(STEPS)).await;
+        let quest = hands::begin(&one, hands::quest_spec(SLOTS), hands::random(STEPS)).await;
         work_off(&[one.clone(), other.clone()], quest).await;
         other.heads().wait_for(|head| *head >= one.head()).await.unwrap();
         quest

@@ -60,8 +60,8 @@ fn a_ward_that_stays_red_fails_the_step_and_never_completes_it() {
 #[test]
 fn a_ward_that_cannot_run_says_nothing_about_the_work() {
     let shop = Workshop::with(WARDED, Vec::new());
-    let wishes = json!({ "steps": [step("a", &[])], "ward": "no-such-command-anywhere --check" });
-    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let options = json!({ "steps": [step("a", &[])], "ward": "no-such-command-anywhere --check" });
+    let quest = shop.new_quest(&shop.playbook(), options);
     let (question, words) = shop.asked(&quest, 1);
     assert!(words.contains("could not be run") && words.contains("`ward: COMMAND`"), "{words}");
     assert_eq!(shop.status(&quest, "a"), "waiting_for_human");
@@ -119,8 +119,8 @@ fn a_ward_that_outlives_the_daemon_is_left_alone_in_its_worktree() {
     let seen = shop.grounds.path().join("gates/seen");
     let look = format!("git rev-parse HEAD >> '{}'", seen.display());
     let ward = format!("{look}; echo by the ward > found.txt; {}; {look}", gate.command());
-    let wishes = json!({ "steps": [step("a", &[])], "ward": ward, "isolation": "worktree" });
-    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let options = json!({ "steps": [step("a", &[])], "ward": ward, "isolation": "worktree" });
+    let quest = shop.new_quest(&shop.playbook(), options);
     let found = shop.grounds.data().join(format!("worktrees/{quest}/steps/a/found.txt"));
     super::wait_until("the ward runs", || found.exists());
     shop.kill_daemon();
@@ -171,8 +171,8 @@ fn a_ward_goes_on_in_a_pause_and_what_follows_does_not() {
 fn a_ward_that_takes_too_long_says_nothing_about_the_work() {
     let shop = Workshop::with(WARDED, Vec::new());
     let ward = "test -e again || { touch again; sleep 4242; }";
-    let wishes = json!({ "steps": [step("a", &[])], "ward": ward, "ward_limit_ms": 1_000 });
-    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let options = json!({ "steps": [step("a", &[])], "ward": ward, "ward_limit_ms": 1_000 });
+    let quest = shop.new_quest(&shop.playbook(), options);
     let (question, words) = shop.asked(&quest, 1);
     assert!(words.contains("could not be run"), "{words}");
     shop.expect_nothing_left();
@@ -246,8 +246,8 @@ fn a_ward_of_a_quest_that_was_abandoned_is_stopped_by_the_next_daemon() {
 #[test]
 fn what_wards_have_said_goes_long_after_their_quest_is_over() {
     let mut shop = Workshop::with(&format!("keep_runs_days = 2\n{WARDED}"), Vec::new());
-    let wishes = json!({ "steps": [step("a", &[])], "ward": "echo looked" });
-    let (over, new) = (shop.new_quest(&shop.playbook(), wishes.clone()), shop.new_quest(&shop.playbook(), wishes));
+    let options = json!({ "steps": [step("a", &[])], "ward": "echo looked" });
+    let (over, new) = (shop.new_quest(&shop.playbook(), options.clone()), shop.new_quest(&shop.playbook(), options));
     let ask = crate::support::quest::signal("needs-user-input", json!({ "question": "How wide?" }));
     let book = shop.playbook().play("b.codeweaver", &[ask]);
     let steps = json!([step("a", &[]), step("b", &["a"])]);

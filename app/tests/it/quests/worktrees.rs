@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Two steps change the same line, the left one first, and what the right one makes of it is mended. Gives the quest when it is complete.
-fn two_change_one_file(shop: &Workshop, mut wishes: Value) -> String {
+fn two_change_one_file(shop: &Workshop, mut options: Value) -> String {
     let gates = [shop.gate(), shop.gate()];
     let mut book = shop.playbook();
     for (side, gate) in ["left", "right"].iter().zip(&gates) {
@@ -17,8 +17,8 @@ fn two_change_one_file(shop: &Workshop, mut wishes: Value) -> String {
         book = book.play(&part, &[change, own, text("ready"), gate.pass(), done("changed")]);
     }
     let book = book.play("right.spiritmender", &[write("a.txt", "one\nleft and right\nthree\n"), done("both")]);
-    wishes["isolation"] = json!("worktree");
-    let quest = shop.new_quest(&book, wishes);
+    options["isolation"] = json!("worktree");
+    let quest = shop.new_quest(&book, options);
     for side in ["left", "right"] {
         let agent = shop.hired(&quest, side, "codeweaver");
         shop.wait_said(&agent, "ready");
@@ -71,8 +71,8 @@ fn what_an_abandoned_quest_had_not_merged_comes_back() {
         json!({ "sleep_ms": 600_000 }),
     ];
     let book = shop.playbook().play("half.codeweaver", &script);
-    let wishes = json!({ "steps": [step("whole", &[]), step("half", &[])], "isolation": "worktree" });
-    let quest = shop.new_quest(&book, wishes);
+    let options = json!({ "steps": [step("whole", &[]), step("half", &[])], "isolation": "worktree" });
+    let quest = shop.new_quest(&book, options);
     shop.wait_step(&quest, "whole", "step_completed");
     let agent = shop.hired(&quest, "half", "codeweaver");
     shop.wait_said(&agent, "written");
@@ -100,8 +100,8 @@ fn what_an_abandoned_quest_had_not_merged_comes_back() {
 fn a_conflict_that_is_there_before_the_ward_is_mended_before_it_runs() {
     let shop = Workshop::with(WARDED, Vec::new());
     shop.repository();
-    let wishes = json!({ "steps": [step("left", &[]), step("right", &[])], "ward": "! grep -q '<<<<' a.txt" });
-    let quest = two_change_one_file(&shop, wishes);
+    let options = json!({ "steps": [step("left", &[]), step("right", &[])], "ward": "! grep -q '<<<<' a.txt" });
+    let quest = two_change_one_file(&shop, options);
     assert_eq!(
         shop.story(&quest, "right").join(", "),
         "codeweaver, complete, ward red, spiritmender, complete, ward green, merge merged, completed"
@@ -136,8 +136,8 @@ fn a_worktree_goes_when_its_ward_has_gone() {
     let flag = flag.join("begun");
     // It will not be stopped kindly, and fills its folder until the end.
     let ward = format!("trap '' TERM INT; touch '{}'; while :; do n=$((n+1)); echo $n > file-$n; done", flag.display());
-    let wishes = json!({ "steps": [step("a", &[])], "isolation": "worktree", "ward": ward });
-    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let options = json!({ "steps": [step("a", &[])], "isolation": "worktree", "ward": ward });
+    let quest = shop.new_quest(&shop.playbook(), options);
     super::wait_until("the ward runs", || flag.exists());
     shop.tell(&quest, "abandon");
     super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
@@ -150,8 +150,8 @@ fn a_worktree_goes_when_its_ward_has_gone() {
 fn what_a_killed_daemon_left_of_a_quest_that_is_over_goes() {
     let mut shop = Workshop::with(SHORT, Vec::new());
     shop.repository();
-    let wishes = json!({ "steps": [step("a", &[]), step("b", &[])], "isolation": "worktree" });
-    let quest = shop.new_quest(&shop.playbook(), wishes);
+    let options = json!({ "steps": [step("a", &[]), step("b", &[])], "isolation": "worktree" });
+    let quest = shop.new_quest(&shop.playbook(), options);
     shop.wait_quest(&quest, "quest_completed");
     shop.kill_daemon();
     shop.restart();
@@ -171,8 +171,8 @@ fn two_quests_do_not_get_in_each_others_way() {
     let books = ["first", "second"].map(|name| {
         shop.playbook().play("codeweaver", &[write("a.txt", &format!("of the {name}\n")), done("changed")])
     });
-    let wishes = json!({ "steps": [step("a", &[]), step("b", &["a"])], "isolation": "worktree" });
-    let quests = books.each_ref().map(|book| shop.new_quest(book, wishes.clone()));
+    let options = json!({ "steps": [step("a", &[]), step("b", &["a"])], "isolation": "worktree" });
+    let quests = books.each_ref().map(|book| shop.new_quest(book, options.clone()));
     for (quest, name) in quests.iter().zip(["first", "second"]) {
         shop.wait_quest(quest, "quest_completed");
         assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:a.txt")]), format!("of the {name}"));
@@ -184,10 +184,10 @@ fn two_quests_do_not_get_in_each_others_way() {
 fn a_quest_that_is_abandoned_while_it_begins_leaves_nothing() {
     let shop = Workshop::with(SHORT, Vec::new());
     shop.repository();
-    let wishes = json!({ "steps": [step("a", &[]), step("b", &[]), step("c", &[])], "isolation": "worktree" });
+    let options = json!({ "steps": [step("a", &[]), step("b", &[]), step("c", &[])], "isolation": "worktree" });
     let moments = ["step_begun", "run_spawned", "run_started", "signal_given", "merge_begun", "merge_ended"];
     let quests = moments.map(|moment| {
-        let quest = shop.new_quest(&shop.playbook(), wishes.clone());
+        let quest = shop.new_quest(&shop.playbook(), options.clone());
         let agent = shop.hired(&quest, "a", "codeweaver");
         shop.wait(moment, |event| {
             event["type"] == moment && (event["quest"] == quest.as_str() || event["agent"] == agent.as_str())

@@ -21,13 +21,13 @@ fn a_turn_with_everything_in_it() {
         json!({ "think": "hm" }),
         json!({ "text": "one" }),
         json!({ "tool": { "name": "Bash", "input": { "command": "ls" }, "result": "a b", "is_error": true } }),
-        json!({ "minion": { "prompt": "please", "text": "done" } }),
+        json!({ "subagent": { "prompt": "please", "text": "done" } }),
         json!("compact"),
         json!({ "cost": { "usd": 0.25, "input_tokens": 10, "output_tokens": 5 } }),
         json!({ "sleep_ms": 1 }),
         json!({ "text": "two" }),
     ]);
-    let expected = "session_started thinking text tool_use tool_result tool_use minion minion tool_result compacted text turn_ended";
+    let expected = "session_started thinking text tool_use tool_result tool_use subagent subagent tool_result compacted text turn_ended";
     assert_eq!(played.kinds(), expected, "{played:?}");
     assert_eq!((played.exit, played.cause(), played.stderr.as_str()), (Exit::Code(0), Cause::Completed, ""));
     let Output::ToolUse { id, name, input } = &played.outputs[3] else { panic!("{played:?}") };

@@ -99,11 +99,11 @@ impl Workshop {
     }
 
     /// Makes a quest, in the project itself and without a ward unless it says otherwise, and gives its id.
-    pub fn new_quest(&self, book: &Playbook, wishes: Value) -> String {
+    pub fn new_quest(&self, book: &Playbook, options: Value) -> String {
         let mut body = json!({
             "request": "a bridge", "isolation": "none", "ward": "", "with": { "script": book.folder },
         });
-        for (name, value) in wishes.as_object().unwrap() {
+        for (name, value) in options.as_object().unwrap() {
             body[name] = value.clone();
         }
         let answer = self.door().post("/api/quests", &body);

@@ -1,4 +1,4 @@
-//! A daemon's life: one for each project, however the last one ended; and what it must finish after it died in between.
+//! A daemon's lifecycle: one for each project, however the last one ended; and what it must finish after it died in between.
 
 use crate::support::daemon::{Daemon, Grounds, PATIENCE, wait_for_end};
 use crate::support::follower::Follower;

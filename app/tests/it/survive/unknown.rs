@@ -5,7 +5,7 @@ use crate::support::rows::read;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, Options, SubmitError};
-use hatchery::store::{Batch, Hint, Run, Runs, Snapshot, Store, StoreError, Visit};
+use hatchery::store::{Batch, Hint, IdRange, MessageRanges, Snapshot, Store, StoreError, Visit};
 use hatchery_core::MessageKind;
 use hatchery_core::history::Range;
 use hatchery_core::{Command, EventId};
@@ -73,7 +73,7 @@ impl Store for Flaky {
         self.inner.snapshots()
     }
 
-    fn checkpoint(&self, snapshot: &Snapshot, runs: &Runs) -> Result<EventId, StoreError> {
+    fn checkpoint(&self, snapshot: &Snapshot, runs: &MessageRanges) -> Result<EventId, StoreError> {
         self.inner.checkpoint(snapshot, runs)
     }
 
@@ -81,11 +81,11 @@ impl Store for Flaky {
         self.inner.indexed()
     }
 
-    fn read_parts(&self, parts: &[Range], recent: &[Run], visit: Visit<'_>) -> Result<(), StoreError> {
+    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: Visit<'_>) -> Result<(), StoreError> {
         self.inner.read_parts(parts, recent, visit)
     }
 
-    fn rebuild(&self, snapshot: &Snapshot, runs: &Runs) -> Result<bool, StoreError> {
+    fn rebuild(&self, snapshot: &Snapshot, runs: &MessageRanges) -> Result<bool, StoreError> {
         self.inner.rebuild(snapshot, runs)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::EventId;
 use crate::Timestamp;
-use crate::quest::{Brief, Charter, Next, Place, Quest, Step, StepId, StepState, mends, phase};
+use crate::quest::{Brief, NextAction, Quest, QuestSpec, QueuePosition, Step, StepId, StepState, mends, phase};
 use crate::roles::Phase;
 use imbl::{OrdMap, OrdSet};
 
@@ -16,14 +16,14 @@ impl Quest {
         };
         // A new plan may have put something before one that was begun.
         let queued = matches!(step.state, StepState::Queued(_)) && step.waits_for == 0;
-        let place = Place { fresh: step.attempts == 0, since: at, number: step.number, step: id.clone() };
-        match (queued, self.places.get(id)) {
+        let place = QueuePosition { fresh: step.attempts == 0, since: at, number: step.number, step: id.clone() };
+        match (queued, self.positions.get(id)) {
             (true, None) => {
-                self.places.insert(id.clone(), place.clone());
+                self.positions.insert(id.clone(), place.clone());
                 self.queue.insert(place);
             }
             (false, Some(_)) => {
-                let place = self.places.remove(id);
+                let place = self.positions.remove(id);
                 place.and_then(|place| self.queue.remove(&place));
             }
             (true, Some(_)) | (false, None) => {}
@@ -31,28 +31,28 @@ impl Quest {
     }
 
     /// The phases follow each other: whatever may begin now and was not begun is queued.
-    pub(super) fn proceed(&mut self, charter: &Charter, at: EventId, ts: Timestamp) {
+    pub(super) fn proceed(&mut self, quest_spec: &QuestSpec, at: EventId, ts: Timestamp) {
         let complete = |quest: &Self, id: &StepId| {
             quest.steps.get(id).is_some_and(|step| matches!(step.state, StepState::Complete { .. }))
         };
         let (requirements, plan, review) = (StepId::requirements(), StepId::plan(), StepId::review());
-        self.enqueue_if_ready(&requirements, charter, at, ts);
+        self.enqueue_if_ready(&requirements, quest_spec, at, ts);
         if complete(self, &requirements) {
-            self.enqueue_if_ready(&plan, charter, at, ts);
+            self.enqueue_if_ready(&plan, quest_spec, at, ts);
         }
         if complete(self, &requirements) && complete(self, &plan) {
             for step in self.plans.keys().cloned().collect::<Vec<_>>() {
-                self.enqueue_if_ready(&step, charter, at, ts);
+                self.enqueue_if_ready(&step, quest_spec, at, ts);
             }
             // Before there is a plan, nothing is open either.
             if self.open == 0 && !self.plans.is_empty() {
-                self.enqueue_if_ready(&review, charter, at, ts);
+                self.enqueue_if_ready(&review, quest_spec, at, ts);
             }
         }
     }
 
     /// Queues a step that nobody has begun and that waits for nothing. One whose path is empty is complete.
-    pub(super) fn enqueue_if_ready(&mut self, id: &StepId, charter: &Charter, at: EventId, ts: Timestamp) {
+    pub(super) fn enqueue_if_ready(&mut self, id: &StepId, quest_spec: &QuestSpec, at: EventId, ts: Timestamp) {
         let planned = |quest: &Self| {
             let plan = quest.steps.get(&StepId::plan());
             plan.is_some_and(|plan| matches!(plan.state, StepState::Complete { .. }))
@@ -62,16 +62,16 @@ impl Quest {
         if step.state != StepState::Pending {
             return;
         }
-        match charter.table.path(step.phase).first() {
+        match quest_spec.table.path(step.phase).first() {
             Some(role) => {
-                step.state = StepState::Queued(Next::Begin { role: role.clone(), brief: Brief::Begin });
+                step.state = StepState::Queued(NextAction::Begin { role: role.clone(), brief: Brief::Begin });
                 step.since = ts;
                 self.shelve(id, at);
             }
             None => step.state = StepState::Complete { summary: String::new(), at: ts },
         }
         if matches!(self.steps.get(id).map(|step| &step.state), Some(StepState::Complete { .. })) {
-            self.proceed(charter, at, ts);
+            self.proceed(quest_spec, at, ts);
         }
     }
 
@@ -92,9 +92,9 @@ impl Quest {
     }
 
     /// A step that had failed is tried again: what was blocked only by it waits again.
-    pub(super) fn unblock(&mut self, charter: &Charter, at: EventId, ts: Timestamp) {
+    pub(super) fn unblock(&mut self, quest_spec: &QuestSpec, at: EventId, ts: Timestamp) {
         self.block_anew(ts);
-        self.proceed(charter, at, ts);
+        self.proceed(quest_spec, at, ts);
     }
 
     /// Who is blocked is found anew, after a plan or a failed step has changed.
@@ -118,7 +118,7 @@ impl Quest {
         let failed = self.steps.iter().filter(|(_, step)| by_ward(step)).map(|(id, _)| id.clone());
         for id in failed.collect::<Vec<_>>() {
             if let Some(StepState::Failed { then, .. }) = self.step_mut(&id).map(|step| &mut step.state) {
-                *then = Next::Ward;
+                *then = NextAction::Ward;
             }
         }
     }
@@ -149,7 +149,7 @@ impl Quest {
     pub(super) fn forget(&mut self, id: &StepId) {
         self.plans.remove(id);
         self.working.remove(id);
-        let place = self.places.remove(id);
+        let place = self.positions.remove(id);
         place.and_then(|place| self.queue.remove(&place));
         if self.steps.remove(id).is_some() {
             self.open -= 1;

@@ -13,7 +13,7 @@ fn a_crash_resumes_the_conversation_in_the_same_slot() {
     let events = it.exits(agent, Exit::Code(1));
     assert!(matches!(events[..], [Event::RunCrashed { .. }, Event::RunResumed { .. }]));
     assert_eq!((it.running(), it.agent("a")), (vec!["a".to_owned()], agent));
-    assert!(it.world.seat(agent).is_some_and(|seat| seat.talk.is_some()));
+    assert!(it.world.conversation(agent).is_some_and(|conversation| conversation.harness_session.is_some()));
     it.plays("a", complete());
     assert_eq!(it.status("a"), Status::Complete);
 }
@@ -38,7 +38,7 @@ fn one_that_crashes_again_waits_before_it_is_resumed() {
 
 #[test]
 fn turns_that_end_well_give_no_retries_back_as_long_as_nothing_is_signalled() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     for crashes in 1..=3 {
         it.forgets("a");
         assert_eq!(it.run(it.agent("a")).crashes, crashes);
@@ -49,7 +49,7 @@ fn turns_that_end_well_give_no_retries_back_as_long_as_nothing_is_signalled() {
 
 #[test]
 fn a_failed_step_goes_on_where_it_was_when_it_is_tried_again() {
-    let mut it = smithy(charter(), &[("a", &[]), ("b", &["a"])]);
+    let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &["a"])]);
     let agent = it.agent("a");
     (0..4).for_each(|_| drop(it.forgets("a")));
     it.must(Command::RetryStep { quest: Q, step: id("a") });
@@ -58,7 +58,7 @@ fn a_failed_step_goes_on_where_it_was_when_it_is_tried_again() {
 
 #[test]
 fn a_limit_that_says_when_it_ends_is_waited_out_until_then() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.start("a");
     let resets_at = it.now.plus_ms(3_600_000);
     it.says(agent, vec![Output::Limit { rejected: true, resets_at: Some(resets_at), window: None }, refused(429)]);
@@ -93,7 +93,7 @@ fn whoever_waits_for_a_slot_after_a_limit_ends_with_its_quest() {
 
 #[test]
 fn one_that_has_run_out_of_room_is_followed_by_a_fresh_one() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.agent("a");
     let terminal_reason = Some("prompt_too_long".into());
     it.leaves("a", Output::TurnEnded(TurnEnd { is_error: true, terminal_reason, ..TurnEnd::default() }));
@@ -104,7 +104,7 @@ fn one_that_has_run_out_of_room_is_followed_by_a_fresh_one() {
 #[test]
 fn whoever_is_stopped_or_killed_has_not_failed_and_a_person_says_how_to_go_on() {
     for kill in [false, true] {
-        let mut it = smithy(charter(), &[("a", &[])]);
+        let mut it = smithy(quest_spec(), &[("a", &[])]);
         let agent = it.start("a");
         match kill {
             true => it.must(Command::Kill { agent, cascade: false, by: None, remark: None }),
@@ -124,7 +124,7 @@ fn whoever_is_stopped_or_killed_has_not_failed_and_a_person_says_how_to_go_on() 
 
 #[test]
 fn a_person_who_ends_what_is_parked_is_asked_how_to_go_on() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.agent("a");
     it.leaves("a", refused(529));
     it.must(Command::StopRun { agent });
@@ -135,7 +135,7 @@ fn a_person_who_ends_what_is_parked_is_asked_how_to_go_on() {
 
 #[test]
 fn a_word_with_an_agent_is_not_about_its_step() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.agent("a");
     it.plays("a", asks("which?"));
     it.must(Command::Say { agent, text: "how is it?".into(), spec: Some(spec()) });
@@ -178,7 +178,7 @@ fn money_is_asked_for_and_nothing_is_spent_on_waiting_for_it() {
 fn one_asks_for_money_and_the_others_wait() {
     let names: Vec<String> = (0..20).map(|number| format!("s{number:02}")).collect();
     let steps: Vec<_> = names.iter().map(|name| planned(name, &[])).collect();
-    let mut it = begun(alone(charter()), &steps);
+    let mut it = begun(alone(quest_spec()), &steps);
     it.must(Command::SetQuestBudget { quest: Q, limit: Some(dollars(5)) });
     for agent in ["s00", "s01", "s02"].map(|step| it.start(step)) {
         it.says(agent, vec![well(6)]);
@@ -223,7 +223,7 @@ fn more_money_that_comes_in_the_pause_is_not_asked_for() {
 
 #[test]
 fn a_step_whose_agent_gets_no_more_money_has_failed_and_can_be_tried_again() {
-    let mut it = smithy(charter(), &[("a", &[]), ("b", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &[])]);
     let agent = it.start("a");
     it.must(Command::SetBudget { agent: Some(agent), limit: Some(dollars(5)) });
     it.says(agent, vec![well(6)]);
@@ -239,7 +239,7 @@ fn a_step_whose_agent_gets_no_more_money_has_failed_and_can_be_tried_again() {
 
 #[test]
 fn a_day_without_money_is_asked_about_once_for_all_steps_of_a_quest() {
-    let mut it = smithy(charter(), &[("a", &[]), ("b", &[]), ("c", &[]), ("d", &[]), ("e", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &[]), ("c", &[]), ("d", &[]), ("e", &[])]);
     it.must(Command::SetBudget { agent: None, limit: Some(dollars(5)) });
     for agent in ["a", "b", "c"].map(|step| it.start(step)) {
         it.says(agent, vec![well(6)]);
@@ -259,7 +259,7 @@ fn a_day_without_money_is_asked_about_once_for_all_steps_of_a_quest() {
 
 #[test]
 fn why_an_agent_ended_is_a_sentence_of_its_own() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.start("a");
     it.must(Command::StopRun { agent });
     it.exits(agent, Exit::Signal(15));
@@ -291,7 +291,7 @@ fn whoever_is_over_two_ceilings_asks_about_each() {
 
 #[test]
 fn a_day_that_is_over_frees_what_waited_for_it() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     it.must(Command::SetBudget { agent: None, limit: Some(dollars(5)) });
     let agent = it.start("a");
     it.says(agent, vec![well(6)]);
@@ -304,8 +304,8 @@ fn a_day_that_is_over_frees_what_waited_for_it() {
 
 #[test]
 fn what_could_not_be_started_fails_at_once_and_says_why() {
-    let mut it = smithy(charter(), &[("a", &[])]);
-    let of = it.fence(it.agent("a"));
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
+    let of = it.attempt_id(it.agent("a"));
     let events = it.must(Command::ReportExit { of, exit: Exit::NotStarted, evidence: Some("no harness".into()) });
     assert!(matches!(&events[0], Event::RunEnded { cause: Cause::Crashed, .. }));
     assert!(matches!(&events[1], Event::StepFailed { why, .. } if why.contains("no harness")), "{events:?}");

@@ -30,7 +30,7 @@ fn the_queue_is_first_come_first_served_and_each_says_who_waits() {
 
 #[test]
 fn an_answer_is_given_once_and_to_what_is_open() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     it.plays("a", asks("which?"));
     let question = it.question();
     let answer = |question, answer: &str| Command::AnswerQuestion { question, answer: answer.into() };
@@ -42,7 +42,7 @@ fn an_answer_is_given_once_and_to_what_is_open() {
 
 #[test]
 fn the_silence_of_a_quests_agent_is_asked_about_too() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     it.start("a");
     it.later(600_000);
     let asked = it.world.question(it.question()).expect("it is open").about;
@@ -57,7 +57,7 @@ fn the_silence_of_a_quests_agent_is_asked_about_too() {
 /// Silent before it began, and then out of money: one question is open, and it can be answered.
 #[test]
 fn a_run_waits_for_one_answer_at_a_time() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     it.later(600_000);
     it.must(Command::SetQuestBudget { quest: Q, limit: Some(dollars(0)) });
     let asked = it.world.question(it.question()).expect("it is open").about;

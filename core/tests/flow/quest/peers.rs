@@ -8,7 +8,7 @@ use hatchery_core::{Command, Event, Exit, QuestId, Stream};
 /// One result was handled three times, two were lost.
 #[test]
 fn peers_01_three_that_finish_in_the_order_2_1_0_are_each_handled_once() {
-    let mut it = smithy(charter(), &[("s0", &[]), ("s1", &[]), ("s2", &[])]);
+    let mut it = smithy(quest_spec(), &[("s0", &[]), ("s1", &[]), ("s2", &[])]);
     for step in ["s2", "s1", "s0"] {
         assert!(it.plays(step, complete()).iter().any(|event| matches!(event, Event::StepCompleted { .. })));
         assert_eq!(it.status(step), Status::Complete);
@@ -20,10 +20,10 @@ fn peers_01_three_that_finish_in_the_order_2_1_0_are_each_handled_once() {
 /// Three slots, one agent at a time.
 #[test]
 fn peers_02_three_slots_are_three_agents_at_once_and_a_freed_one_is_filled_at_once() {
-    let mut it = smithy(charter(), &[("a", &[]), ("b", &[]), ("c", &[]), ("d", &[]), ("e", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &[]), ("c", &[]), ("d", &[]), ("e", &[])]);
     assert_eq!(it.running(), ["a", "b", "c"]);
     let agents = ["a", "b", "c"].map(|step| it.agent(step));
-    assert!(agents.iter().all(|agent| it.world.wanted().contains_key(agent)));
+    assert!(agents.iter().all(|agent| it.world.desired_runs().contains_key(agent)));
     it.plays("b", complete());
     assert_eq!(it.running(), ["a", "c", "d"]);
 }
@@ -31,7 +31,7 @@ fn peers_02_three_slots_are_three_agents_at_once_and_a_freed_one_is_filled_at_on
 /// Exit 0 without a signal counted as complete; pending work behind a failed step counted as a finished quest.
 #[test]
 fn peers_03_exit_0_without_a_signal_is_a_crash_and_what_is_behind_a_failed_step_is_not_done() {
-    let mut it = smithy(charter(), &[("a", &[]), ("b", &["a"]), ("c", &["b"])]);
+    let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &["a"]), ("c", &["b"])]);
     for crashes in 1..=3 {
         let events = it.forgets("a");
         assert!(matches!(&events[0], Event::RunCrashed { detail, .. } if detail.contains("without `signal-back`")));
@@ -49,14 +49,14 @@ fn peers_03_exit_0_without_a_signal_is_a_crash_and_what_is_behind_a_failed_step_
 
 #[test]
 fn peers_04_resume_true_resumes_the_caller_with_the_outcome_and_false_does_not() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let caller = it.agent("a");
     it.plays("a", calls("tinker", true));
     assert_eq!((it.role("a").as_str(), it.status("a")), ("tinker", Status::WaitingForRole));
     it.plays("a", complete());
     assert_eq!((it.agent("a"), it.status("a")), (caller, Status::Running));
     assert!(it.told(caller).contains("<outcome>\ndone\n</outcome>"));
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     it.plays("a", calls("tinker", false));
     it.plays("a", complete());
     assert_eq!(it.status("a"), Status::Complete);
@@ -83,7 +83,7 @@ fn peers_05_a_ward_that_is_red_or_broken_is_never_a_success() {
 /// Endless respawn after a crash; a crash with no free slot lost the step.
 #[test]
 fn peers_06_crashes_are_resumed_three_times_and_no_step_is_lost_for_want_of_a_slot() {
-    let mut it = smithy(charter(), &[("a", &[]), ("b", &[]), ("c", &[]), ("d", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &[]), ("c", &[]), ("d", &[])]);
     let agent = it.agent("a");
     it.start("a");
     it.exits(agent, Exit::Signal(9));
@@ -106,12 +106,12 @@ fn peers_06_crashes_are_resumed_three_times_and_no_step_is_lost_for_want_of_a_sl
 /// The recovery sweep overwrote a step that had just completed.
 #[test]
 fn peers_07_a_restart_changes_nothing_and_what_is_complete_stays_so() {
-    let mut it = smithy(charter(), &[("a", &[]), ("b", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &[])]);
     it.plays("a", complete());
     it.restarted();
     assert_eq!(it.must(Command::Tick), []);
     assert_eq!((it.status("a"), it.status("b")), (Status::Complete, Status::Running));
-    let late = Command::ReportExit { of: it.fence(it.agent("b")), exit: Exit::Code(0), evidence: None };
+    let late = Command::ReportExit { of: it.attempt_id(it.agent("b")), exit: Exit::Code(0), evidence: None };
     it.plays("b", complete());
     assert_eq!(it.when(late).unwrap_err().code(), "stale_attempt");
 }
@@ -145,13 +145,13 @@ fn word(event: &Event) -> &'static str {
 /// One bad quest file silenced all dispatch.
 #[test]
 fn peers_09_a_quest_that_fails_or_plans_nonsense_does_not_stop_another() {
-    let mut it = begun(charter(), &[]);
+    let mut it = begun(quest_spec(), &[]);
     for _ in 0..4 {
         it.forgets("requirements");
     }
     assert_eq!(it.status("requirements"), Status::Failed);
     it.quest = QuestId::from_bytes([8; 16]);
-    it.create(alone(charter()), None, &[planned("a", &[])]);
+    it.create(alone(quest_spec()), None, &[planned("a", &[])]);
     it.plays("a", complete());
     assert_eq!(it.state(), "complete");
     it.quest = Q;
@@ -161,7 +161,7 @@ fn peers_09_a_quest_that_fails_or_plans_nonsense_does_not_stop_another() {
 /// A signal for an unknown step was answered with success.
 #[test]
 fn peers_10_a_signal_for_an_unknown_step_is_refused_and_writes_nothing() {
-    let mut it = smithy(charter(), &[("a", &[]), ("b", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &[])]);
     let agent = it.start("a");
     assert_eq!(it.signals(agent, "nowhere", complete()), Err("unknown_step".into()));
     assert_eq!(it.signals(agent, "b", complete()), Err("other_step".into()));
@@ -190,7 +190,7 @@ fn peers_11_an_overload_is_waited_out_for_hours_and_spends_nothing() {
 /// Output written just before the exit was lost.
 #[test]
 fn peers_12_what_is_said_just_before_the_exit_counts() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.start("a");
     it.says(agent, vec![spoken("a")]);
     it.exits(agent, Exit::Signal(9));
@@ -199,19 +199,19 @@ fn peers_12_what_is_said_just_before_the_exit_counts() {
 
 /// A sub-agent's line ended the parent. Cycles inverted the order.
 #[test]
-fn peers_13_a_minions_line_ends_nobody_and_no_plan_has_a_cycle_or_a_hole() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+fn peers_13_a_subagents_line_ends_nobody_and_no_plan_has_a_cycle_or_a_hole() {
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.start("a");
-    it.says(agent, vec![Output::Minion { tool_use: "t".into(), output: Box::new(well(0)) }]);
-    it.says(agent, vec![Output::Minion { tool_use: "t".into(), output: Box::new(spoken("a")) }]);
+    it.says(agent, vec![Output::Subagent { tool_use: "t".into(), output: Box::new(well(0)) }]);
+    it.says(agent, vec![Output::Subagent { tool_use: "t".into(), output: Box::new(spoken("a")) }]);
     assert!(it.run(agent).in_turn && it.run(agent).signal_heard.is_none());
     let why = |steps: &[hatchery_core::quest::StepPlan]| {
         let quest = QuestId::from_bytes([8; 16]);
-        let charter = Box::new(alone(charter()));
+        let quest_spec = Box::new(alone(quest_spec()));
         it.clone()
             .when(Command::CreateQuest {
                 quest,
-                charter,
+                quest_spec,
                 budget: None,
                 start: Start { steps: steps.to_vec(), ..Start::default() },
             })

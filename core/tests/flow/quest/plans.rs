@@ -6,7 +6,7 @@ use hatchery_core::{AgentId, Command, Event, Exit};
 
 /// A smith has asked for a planner, who is at work on the smith's step.
 fn replanning(steps: &[(&str, &[&str])], step: &str, resume: bool) -> (Play, AgentId) {
-    let mut it = smithy(charter(), steps);
+    let mut it = smithy(quest_spec(), steps);
     it.plays(step, calls("planner", resume));
     let agent = it.start(step);
     (it, agent)
@@ -116,7 +116,7 @@ fn a_bad_plan_is_refused_with_the_reason_and_the_old_one_stays() {
 
 #[test]
 fn a_plan_promises_only_what_is_required() {
-    let mut it = begun(charter(), &[]);
+    let mut it = begun(quest_spec(), &[]);
     let agent = it.start("requirements");
     it.calls(agent, Command::SetRequirements { agent, requirements: wanted() }).expect("it may");
     is_done(&mut it, agent, "requirements");
@@ -129,7 +129,7 @@ fn a_plan_promises_only_what_is_required() {
 /// Whoever is asked once more what is wanted may add to it, but not take away what steps are there for.
 #[test]
 fn requirements_that_a_step_is_there_for_stay() {
-    let mut it = begun(charter(), &[]);
+    let mut it = begun(quest_spec(), &[]);
     let agent = it.start("requirements");
     it.calls(agent, Command::SetRequirements { agent, requirements: wanted() }).expect("it may");
     is_done(&mut it, agent, "requirements");
@@ -162,7 +162,7 @@ fn a_plan_is_read_in_both_spellings() {
 
 #[test]
 fn a_role_that_plans_and_works_comes_to_an_end() {
-    let mut alone = alone(charter());
+    let mut alone = alone(quest_spec());
     alone.table.planner = "smith".into();
     let mut it = begun(alone, &[planned("a", &[])]);
     it.plays("a", complete());
@@ -172,7 +172,7 @@ fn a_role_that_plans_and_works_comes_to_an_end() {
 /// It finds out that something else comes first, plans that, and says that it is done: with the planning.
 #[test]
 fn nothing_is_complete_before_what_it_depends_on() {
-    let mut alone = alone(charter());
+    let mut alone = alone(quest_spec());
     alone.table.planner = "smith".into();
     let mut it = begun(alone, &[planned("a", &[])]);
     let agent = it.start("a");

@@ -2,7 +2,7 @@
 
 use super::words::*;
 use hatchery_core::quest::{
-    Charter, MAX_REQUEST_BYTES, MAX_SLOTS, Requirements, Signal, Start, StepId, StepPlan, Verdict, WardSpec,
+    MAX_REQUEST_BYTES, MAX_SLOTS, QuestSpec, Requirements, Signal, Start, StepId, StepPlan, Verdict, WardSpec,
 };
 use hatchery_core::refusal::Sort::{self, Invalid, Missing, Untimely};
 use hatchery_core::roles::{SignalKind, Table};
@@ -20,31 +20,32 @@ fn meets(play: &Play, command: Command) -> Refusal {
     play.clone().when(command).expect_err("it is refused")
 }
 
-fn create(charter: Charter, steps: &[StepPlan]) -> Command {
+fn create(quest_spec: QuestSpec, steps: &[StepPlan]) -> Command {
     Command::CreateQuest {
         quest: OTHER,
-        charter: Box::new(charter),
+        quest_spec: Box::new(quest_spec),
         budget: None,
         start: Start { steps: steps.to_vec(), ..Start::default() },
     }
 }
 
 fn of_charters() -> Vec<(Refusal, Sort, &'static str)> {
-    let play = begun(charter(), &[]);
-    let no = |change: fn(&mut Charter)| {
-        let mut charter = warded();
-        change(&mut charter);
-        meets(&play, create(charter, &[]))
+    let play = begun(quest_spec(), &[]);
+    let no = |change: fn(&mut QuestSpec)| {
+        let mut quest_spec = warded();
+        change(&mut quest_spec);
+        meets(&play, create(quest_spec, &[]))
     };
-    let again = Command::CreateQuest { quest: Q, charter: Box::new(charter()), budget: None, start: Start::default() };
-    let no_root = step(&mut World::default(), &create(charter(), &[]), Timestamp(0)).expect_err("it is refused");
+    let again =
+        Command::CreateQuest { quest: Q, quest_spec: Box::new(quest_spec()), budget: None, start: Start::default() };
+    let no_root = step(&mut World::default(), &create(quest_spec(), &[]), Timestamp(0)).expect_err("it is refused");
     assert_eq!(no(|it| it.request = "x".repeat(MAX_REQUEST_BYTES + 1)).code(), "bad_request");
     assert_eq!(no(|it| it.slots = MAX_SLOTS + 1).code(), "slots_out_of_range");
     assert_eq!(no(|it| it.spec.host = "".into()).code(), "bad_spec");
     vec![
         (meets(&play, again), Untimely, "quest_exists"),
         (no_root, Untimely, "no_root"),
-        (meets(&play, create(alone(charter()), &[])), Invalid, "no_plan"),
+        (meets(&play, create(alone(quest_spec()), &[])), Invalid, "no_plan"),
         (no(|it| it.request = " ".into()), Invalid, "bad_request"),
         (no(|it| it.slots = 0), Invalid, "slots_out_of_range"),
         (
@@ -97,10 +98,10 @@ fn of_quests() -> Vec<(Refusal, Sort, &'static str)> {
         (meets(&play, retry("zzz")), Missing, "unknown_step"),
         (meets(&play, retry("a")), Untimely, "step_not_failed"),
         (meets(&play, stale), Untimely, "stale_chore"),
-        (meets(&smithy(charter(), &[("a", &[])]), no_ward.clone()), Untimely, "no_ward"),
+        (meets(&smithy(quest_spec(), &[("a", &[])]), no_ward.clone()), Untimely, "no_ward"),
     ];
     for (command, limit_ms, code) in [(" ", 60_000, "bad_ward"), ("make", 1, "ward_out_of_range")] {
-        let play = smithy(charter(), &[("a", &[])]);
+        let play = smithy(quest_spec(), &[("a", &[])]);
         assert_eq!(meets(&play, Command::SetWard { quest, command: Some(command.into()), limit_ms }).code(), code);
     }
     play.must(Command::PauseQuest { quest });
@@ -114,7 +115,7 @@ fn of_quests() -> Vec<(Refusal, Sort, &'static str)> {
 }
 
 fn of_plans() -> Vec<(Refusal, Sort, &'static str)> {
-    let mut play = begun(charter(), &[]);
+    let mut play = begun(quest_spec(), &[]);
     let agent = play.start("requirements");
     let hand_in = |steps: &[StepPlan]| Command::PlanSteps { agent, steps: steps.to_vec() };
     let require = |requirements| Command::SetRequirements { agent, requirements };
@@ -127,7 +128,7 @@ fn of_plans() -> Vec<(Refusal, Sort, &'static str)> {
             Untimely,
             "nothing_handed_in",
         ),
-        (meets(&play, Command::PlanSteps { agent: ROOT, steps: vec![] }), Missing, "no_errand"),
+        (meets(&play, Command::PlanSteps { agent: ROOT, steps: vec![] }), Missing, "no_assignment"),
     ];
     play.calls(agent, require(wanted())).expect("it may");
     play.signals(agent, "requirements", complete()).expect("it may");
@@ -142,7 +143,7 @@ fn of_plans() -> Vec<(Refusal, Sort, &'static str)> {
 
 /// A planner that is called when all is reviewed.
 fn closed() -> (Refusal, Sort, &'static str) {
-    let mut alone = alone(charter());
+    let mut alone = alone(quest_spec());
     alone.table.paths.review = vec!["smith".into()];
     let mut play = begun(alone, &[planned("a", &[])]);
     play.plays("a", complete());
@@ -152,7 +153,7 @@ fn closed() -> (Refusal, Sort, &'static str) {
 }
 
 fn of_signals() -> Vec<(Refusal, Sort, &'static str)> {
-    let mut play = begun(charter(), &[]);
+    let mut play = begun(quest_spec(), &[]);
     let agent = play.start("requirements");
     let give = |step: &str, signal| Command::GiveSignal { agent, step: id(step), signal };
     let long = Signal::NeedsUserInput { question: "x".repeat(1 << 17), context: String::new() };
@@ -166,7 +167,7 @@ fn of_signals() -> Vec<(Refusal, Sort, &'static str)> {
     ];
     play.signals(agent, "requirements", asks("which?")).expect("it may");
     let twice = (meets(&play, give("requirements", asks("what?"))), Untimely, "signalled");
-    let mut smithy = smithy(charter(), &[("a", &[])]);
+    let mut smithy = smithy(quest_spec(), &[("a", &[])]);
     let smith = smithy.start("a");
     let call = Command::GiveSignal { agent: smith, step: id("a"), signal: calls("king", true) };
     let may_not = (meets(&smithy, call), Invalid, "may_not_call");

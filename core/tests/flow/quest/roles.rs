@@ -7,7 +7,7 @@ use hatchery_core::{Command, Event};
 
 #[test]
 fn a_chain_of_callers_goes_back_the_way_it_came() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let smith = it.agent("a");
     it.plays("a", calls("tinker", true));
     let tinker = it.agent("a");
@@ -25,7 +25,7 @@ fn a_chain_of_callers_goes_back_the_way_it_came() {
 
 #[test]
 fn one_that_is_not_to_go_on_is_passed_by_on_the_way_back() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let smith = it.agent("a");
     it.plays("a", calls("tinker", true));
     it.plays("a", calls("planner", false));
@@ -35,7 +35,7 @@ fn one_that_is_not_to_go_on_is_passed_by_on_the_way_back() {
 
 #[test]
 fn a_circle_of_roles_is_cut_by_a_question() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     it.plays("a", calls("tinker", true));
     let tinker = it.agent("a");
     it.plays("a", calls("smith", true));
@@ -49,7 +49,7 @@ fn a_circle_of_roles_is_cut_by_a_question() {
 
 #[test]
 fn so_is_a_ping_pong_that_is_no_circle() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     for _ in 0..MAX_FOLLOW_UPS {
         it.plays("a", calls("tinker", true));
         it.plays("a", complete());
@@ -78,7 +78,7 @@ fn what_another_role_did_passes_the_ward_too() {
 
 #[test]
 fn the_work_of_a_caller_that_was_killed_is_taken_over_and_its_message_too() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let smith = it.agent("a");
     it.plays("a", calls("tinker", true));
     it.must(Command::Kill { agent: smith, cascade: false, by: None, remark: None });
@@ -90,7 +90,7 @@ fn the_work_of_a_caller_that_was_killed_is_taken_over_and_its_message_too() {
 
 #[test]
 fn whoever_has_done_its_work_sleeps() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.agent("a");
     let events = it.plays("a", complete());
     assert!(events.contains(&Event::AgentSlept { agent }));

@@ -19,18 +19,18 @@ fn a_signal_is_heeded_when_its_process_is_gone_and_not_before() {
 
 #[test]
 fn whoever_does_not_leave_after_its_signal_is_stopped() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.start("a");
     it.signals(agent, "a", complete()).expect("it may");
     assert_eq!(it.later(59_999), []);
-    assert_eq!(it.later(1), [Event::RunStopping { of: it.fence(agent), why: StopWhy::Signalled }]);
+    assert_eq!(it.later(1), [Event::RunStopping { of: it.attempt_id(agent), why: StopWhy::Signalled }]);
     it.exits(agent, Exit::Signal(15));
     assert_eq!(it.state(), "complete");
 }
 
 #[test]
 fn the_same_signal_twice_is_one_and_another_is_refused() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.start("a");
     assert_eq!(it.signals(agent, "a", complete()).map(|events| events.len()), Ok(1));
     assert_eq!(it.signals(agent, "a", complete()), Ok(vec![]));
@@ -42,25 +42,25 @@ fn the_same_signal_twice_is_one_and_another_is_refused() {
 
 #[test]
 fn a_signal_of_an_older_attempt_or_agent_writes_nothing() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.start("a");
     let give = |agent| Command::GiveSignal { agent, step: id("a"), signal: complete() };
-    let late = Command::TakeCall { of: it.fence(agent), number: 1, ask: Ok(Box::new(give(agent))) };
+    let late = Command::TakeCall { of: it.attempt_id(agent), number: 1, ask: Ok(Box::new(give(agent))) };
     it.exits(agent, Exit::Signal(9));
     assert_eq!(it.when(late).unwrap_err().code(), "stale_attempt");
     it.plays("a", partial());
     assert!(it.agent("a") != agent);
     assert_eq!(it.when(give(agent)).unwrap_err().code(), "not_at_work");
-    assert_eq!(it.when(give(ROOT)).unwrap_err().code(), "no_errand");
+    assert_eq!(it.when(give(ROOT)).unwrap_err().code(), "no_assignment");
 }
 
 #[test]
 fn each_role_signals_what_it_may_and_calls_whom_it_may() {
-    let mut it = begun(charter(), &[]);
+    let mut it = begun(quest_spec(), &[]);
     let agent = it.start("requirements");
     assert_eq!(it.signals(agent, "requirements", partial()), Err("may_not_signal".into()));
     assert_eq!(it.signals(agent, "requirements", calls("pathseeker", true)), Err("may_not_signal".into()));
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let smith = it.start("a");
     assert_eq!(it.signals(smith, "a", calls("king", true)), Err("may_not_call".into()));
     assert_eq!(it.signals(smith, "a", calls("smith", true)), Err("may_not_call".into()));
@@ -69,7 +69,7 @@ fn each_role_signals_what_it_may_and_calls_whom_it_may() {
 #[test]
 fn a_signal_that_only_the_stream_has_is_taken_from_there_at_the_end() {
     for exit in [Exit::Code(0), Exit::Code(1), Exit::Signal(9), Exit::LostWithMachine] {
-        let mut it = smithy(charter(), &[("a", &[])]);
+        let mut it = smithy(quest_spec(), &[("a", &[])]);
         let agent = it.start("a");
         it.says(agent, vec![spoken("a")]);
         assert_eq!(it.count(|event| matches!(event, Event::SignalGiven { .. })), 0, "its tool may yet pass it on");
@@ -81,7 +81,7 @@ fn a_signal_that_only_the_stream_has_is_taken_from_there_at_the_end() {
 
 #[test]
 fn one_in_the_stream_that_would_have_been_refused_is_none_and_its_end_a_crash() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.start("a");
     it.says(agent, vec![spoken("elsewhere"), well(0)]);
     it.exits(agent, Exit::Code(0));
@@ -101,7 +101,7 @@ fn one_in_the_stream_that_would_have_been_refused_is_none_and_its_end_a_crash() 
 
 #[test]
 fn partially_complete_goes_on_with_a_fresh_agent_that_knows_where() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let first = it.agent("a");
     it.plays("a", partial());
     let second = it.agent("a");
@@ -135,7 +135,10 @@ fn a_question_gives_the_slot_back_and_its_answer_resumes_that_conversation() {
     assert_eq!(it.status("a"), Status::Queued, "there is one slot");
     it.plays("b", complete());
     assert_eq!((it.agent("a"), it.run(agent).number), (agent, 2));
-    assert!(it.world.seat(agent).is_some_and(|seat| seat.talk.is_some()), "its conversation goes on");
+    assert!(
+        it.world.conversation(agent).is_some_and(|conversation| conversation.harness_session.is_some()),
+        "its conversation goes on"
+    );
     assert!(it.told(agent).contains("<answer>\nthe Rhine"));
 }
 
@@ -168,10 +171,10 @@ fn a_signal_is_one_flat_object_and_says_what_is_missing() {
 
 #[test]
 fn signals_of_different_quests_do_not_meet() {
-    let mut it = smithy(charter(), &[("a", &[])]);
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
     let mine = it.start("a");
     it.quest = QuestId::from_bytes([8; 16]);
-    it.create(alone(charter()), None, &[planned("a", &[])]);
+    it.create(alone(quest_spec()), None, &[planned("a", &[])]);
     let other = it.start("a");
     it.signals(mine, "a", complete()).expect("it is its step");
     assert!(

@@ -11,7 +11,7 @@ fn conflict() -> Merge {
 
 #[test]
 fn a_ward_holds_a_slot_and_is_wanted_until_it_is_reported_once() {
-    let mut it = smithy(hatchery_core::quest::Charter { slots: 1, ..warded() }, &[("a", &[]), ("b", &[])]);
+    let mut it = smithy(hatchery_core::quest::QuestSpec { slots: 1, ..warded() }, &[("a", &[]), ("b", &[])]);
     it.plays("a", complete());
     assert_eq!((it.running(), it.status("b")), (vec!["a".to_owned()], Status::Queued));
     let wanted = |it: &Play| it.world.chores().get(&(Q, id("a"))).map(|chore| (chore.number, chore.what));
@@ -92,12 +92,12 @@ fn a_broken_ward_says_nothing_and_a_person_mends_it() {
     it.ward("a", Verdict::Broken { why: "again.".into() });
     it.answers("retry");
     it.ward("a", Verdict::Green);
-    assert_eq!((it.state(), it.step("a").course.mendings), ("complete", 0));
+    assert_eq!((it.state(), it.step("a").progress.mendings), ("complete", 0));
 }
 
 #[test]
 fn without_a_ward_its_stations_are_passed_by() {
-    let mut table = alone(charter());
+    let mut table = alone(quest_spec());
     table.table.paths.work = ["smith", "ward", "tinker", "ward"].map(str::to_owned).to_vec();
     let mut it = begun(table, &[planned("a", &[])]);
     it.plays("a", complete());
@@ -167,7 +167,7 @@ fn names(command: Option<&str>) -> Command {
 
 #[test]
 fn what_a_ward_says_that_was_replaced_while_it_ran_does_not_count() {
-    let mut it = smithy(hatchery_core::quest::Charter { slots: 1, ..warded() }, &[("a", &[]), ("b", &[])]);
+    let mut it = smithy(hatchery_core::quest::QuestSpec { slots: 1, ..warded() }, &[("a", &[]), ("b", &[])]);
     it.plays("a", complete());
     let old = Command::ReportWard {
         quest: Q,
@@ -212,7 +212,8 @@ fn what_failed_by_a_ward_is_tried_again_with_the_one_that_took_its_place() {
 
 #[test]
 fn who_waits_to_be_mended_or_for_an_answer_about_the_ward_goes_on_with_another() {
-    let mut it = smithy(hatchery_core::quest::Charter { slots: 2, ..warded() }, &[("a", &[]), ("b", &[]), ("c", &[])]);
+    let mut it =
+        smithy(hatchery_core::quest::QuestSpec { slots: 2, ..warded() }, &[("a", &[]), ("b", &[]), ("c", &[])]);
     it.plays("a", complete());
     it.plays("b", complete());
     it.ward("b", Verdict::Broken { why: "no make.".into() });
@@ -250,7 +251,7 @@ fn an_answer_that_names_another_ward_is_one_for_all_who_asked() {
 
 #[test]
 fn a_ward_that_is_given_later_is_for_what_is_still_open() {
-    let mut table = alone(charter());
+    let mut table = alone(quest_spec());
     table.table.paths.work = ["smith", "ward"].map(str::to_owned).to_vec();
     let mut it = begun(table, &[planned("a", &[]), planned("b", &[])]);
     it.plays("a", complete());

@@ -3,11 +3,11 @@
 
 use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
 use hatchery_core::quest::{
-    Charter, Context, Isolation, Merge, Observable, Requirements, Signal, Start, Status, Step, StepId, StepPlan,
+    Context, Isolation, Merge, Observable, QuestSpec, Requirements, Signal, Start, Status, Step, StepId, StepPlan,
     StepState, Verdict, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
-use hatchery_core::run::{Fence, OUR_SERVER, Process, Run, RunSpec, wire_name};
+use hatchery_core::run::{AttemptId, OUR_SERVER, Process, Run, RunSpec, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, QuestId, Record, Refusal, Timestamp, World, settle, step};
 
@@ -24,8 +24,8 @@ pub struct Play {
 }
 
 /// Default roles, three slots, no ward, in place.
-pub fn charter() -> Charter {
-    Charter {
+pub fn quest_spec() -> QuestSpec {
+    QuestSpec {
         request: "a bridge".into(),
         slots: 3,
         spec: spec(),
@@ -36,8 +36,8 @@ pub fn charter() -> Charter {
     }
 }
 
-pub fn slots(slots: u32) -> Charter {
-    Charter { slots, ..charter() }
+pub fn slots(slots: u32) -> QuestSpec {
+    QuestSpec { slots, ..quest_spec() }
 }
 
 pub fn spec() -> RunSpec {
@@ -56,17 +56,17 @@ pub fn spec() -> RunSpec {
     }
 }
 
-pub fn warded() -> Charter {
+pub fn warded() -> QuestSpec {
     let ward = WardSpec { command: "make check".into(), limit_ms: 60_000, guessed_from: None };
-    Charter { ward: Some(ward), ..charter() }
+    QuestSpec { ward: Some(ward), ..quest_spec() }
 }
 
-pub fn isolated() -> Charter {
-    Charter { isolation: Isolation::Worktree { base: "trees".into(), within: None }, ..warded() }
+pub fn isolated() -> QuestSpec {
+    QuestSpec { isolation: Isolation::Worktree { base: "trees".into(), within: None }, ..warded() }
 }
 
 /// One role does everything, and nothing is asked before or after.
-pub fn alone(charter: Charter) -> Charter {
+pub fn alone(quest_spec: QuestSpec) -> QuestSpec {
     use SignalKind::{Complete, NeedsRoleFollowup, NeedsUserInput, PartiallyComplete};
     let may = vec![Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup];
     let role = |name: &str, calls: &[&str]| Role {
@@ -75,7 +75,7 @@ pub fn alone(charter: Charter) -> Charter {
         calls: calls.iter().map(|called| (*called).into()).collect(),
         prompt: String::new(),
     };
-    let work = if charter.ward.is_some() { vec!["smith".into(), "ward".into()] } else { vec!["smith".into()] };
+    let work = if quest_spec.ward.is_some() { vec!["smith".into(), "ward".into()] } else { vec!["smith".into()] };
     let table = Table {
         roles: vec![role("smith", &["tinker", "planner"]), role("tinker", &["smith", "planner"]), role("planner", &[])],
         paths: Paths { requirements: vec![], plan: vec![], work, review: vec![] },
@@ -83,7 +83,7 @@ pub fn alone(charter: Charter) -> Charter {
         planner: "planner".into(),
         requirer: "planner".into(),
     };
-    Charter { table, ..charter }
+    QuestSpec { table, ..quest_spec }
 }
 
 pub fn id(step: &str) -> StepId {
@@ -157,9 +157,9 @@ pub fn spoken(step: &str) -> Output {
 }
 
 /// A quest that was just begun, and that has a plan if there are steps.
-pub fn begun(charter: Charter, steps: &[StepPlan]) -> Play {
+pub fn begun(quest_spec: QuestSpec, steps: &[StepPlan]) -> Play {
     let mut play = before();
-    play.create(charter, None, steps);
+    play.create(quest_spec, None, steps);
     play
 }
 
@@ -171,9 +171,9 @@ pub fn before() -> Play {
 }
 
 /// Steps of one role, each with what it depends on.
-pub fn smithy(charter: Charter, steps: &[(&str, &[&str])]) -> Play {
+pub fn smithy(quest_spec: QuestSpec, steps: &[(&str, &[&str])]) -> Play {
     let steps: Vec<StepPlan> = steps.iter().map(|(step, after)| planned(step, after)).collect();
-    begun(alone(charter), &steps)
+    begun(alone(quest_spec), &steps)
 }
 
 impl Play {
@@ -196,11 +196,11 @@ impl Play {
         self.when(command.clone()).unwrap_or_else(|refusal| panic!("{command:?}: {refusal}"))
     }
 
-    pub fn create(&mut self, charter: Charter, budget: Option<Money>, steps: &[StepPlan]) {
-        let charter = Box::new(charter);
+    pub fn create(&mut self, quest_spec: QuestSpec, budget: Option<Money>, steps: &[StepPlan]) {
+        let quest_spec = Box::new(quest_spec);
         self.must(Command::CreateQuest {
             quest: self.quest,
-            charter,
+            quest_spec,
             budget,
             start: Start { steps: steps.to_vec(), ..Start::default() },
         });
@@ -250,7 +250,7 @@ impl Play {
     /// Who worked on a step last.
     #[track_caller]
     pub fn agent_of(&self, step: &str) -> AgentId {
-        self.step(step).hands.last().expect("somebody has worked on it").agent
+        self.step(step).agents.last().expect("somebody has worked on it").agent
     }
 
     /// The role that is at work on a step.
@@ -266,8 +266,8 @@ impl Play {
         self.world.run(agent).expect("it was run")
     }
 
-    pub fn fence(&self, agent: AgentId) -> Fence {
-        self.run(agent).fence(agent)
+    pub fn attempt_id(&self, agent: AgentId) -> AttemptId {
+        self.run(agent).attempt_id(agent)
     }
 
     /// There is a process, and it works.
@@ -276,8 +276,8 @@ impl Play {
         let agent = self.agent(step);
         let process = Process { pid: 42, began: 7 };
         let session = format!("talk-{agent}");
-        self.must(Command::ReportSpawn { of: self.fence(agent), process, session, copy_of: None });
-        let unheard = self.world.seat(agent).into_iter().flat_map(|seat| seat.unheard.iter());
+        self.must(Command::ReportSpawn { of: self.attempt_id(agent), process, session, copy_of: None });
+        let unheard = self.world.conversation(agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
         let heard = unheard.map(|delivery| Output::Heard { uuid: wire_name(delivery.id) }).collect::<Vec<_>>();
         self.says(agent, [connected()].into_iter().chain(heard).collect());
         agent
@@ -286,14 +286,14 @@ impl Play {
     #[track_caller]
     pub fn says(&mut self, agent: AgentId, outputs: Vec<Output>) -> Vec<Event> {
         let from = self.run(agent).spooled;
-        self.must(Command::TakeOutput { of: self.fence(agent), from, upto: from + 10, outputs })
+        self.must(Command::TakeOutput { of: self.attempt_id(agent), from, upto: from + 10, outputs })
     }
 
     /// An agent asks for something by a tool, and whether it was a "no".
     #[track_caller]
     pub fn calls(&mut self, agent: AgentId, ask: Command) -> Result<Vec<Event>, String> {
         let number = self.run(agent).calls + 1;
-        let mut events = self.must(Command::TakeCall { of: self.fence(agent), number, ask: Ok(Box::new(ask)) });
+        let mut events = self.must(Command::TakeCall { of: self.attempt_id(agent), number, ask: Ok(Box::new(ask)) });
         match events.remove(0) {
             Event::CallTaken { refused: Some(refused), .. } => Err(refused.code),
             _ => Ok(events),
@@ -307,7 +307,7 @@ impl Play {
 
     #[track_caller]
     pub fn exits(&mut self, agent: AgentId, exit: Exit) -> Vec<Event> {
-        self.must(Command::ReportExit { of: self.fence(agent), exit, evidence: None })
+        self.must(Command::ReportExit { of: self.attempt_id(agent), exit, evidence: None })
     }
 
     /// The agent that is at work on a step says so much, and leaves in good order.

@@ -2,9 +2,11 @@
 
 use super::words::*;
 use crate::given::*;
-use hatchery_core::agent::{Birth, Life};
+use hatchery_core::agent::{Birth, Lifecycle};
 use hatchery_core::output::ServerStatus;
-use hatchery_core::run::{Act, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS, RunSpec, RunState, StopWhy};
+use hatchery_core::run::{
+    DesiredState, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS, RunSpec, RunState, StopWhy,
+};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::{Command, Event, EventId, MessageKind, Refusal, plan};
 
@@ -13,7 +15,7 @@ fn a_run_is_asked_for_and_then_wanted() {
     let it = given([created(A, None)]).when(run(A, spec())).then([requested(A, spec())]);
     let wanted = plan(&it.world).runs[&A].clone();
     assert_eq!((wanted.run, wanted.attempt, &*wanted.host), (1, 1, "mill"));
-    assert_eq!(wanted.act, Act::Go { upto: Some(EventId(3)), last: false });
+    assert_eq!(wanted.state, DesiredState::Running { upto: Some(EventId(3)), last: false });
     assert_eq!(plan(&it.restarted().world).runs.len(), 1);
 }
 
@@ -46,7 +48,7 @@ fn what_is_said_to_an_agent_at_work_waits_for_its_process() {
     for it in [wanted(spec()), present(spec()), working(spec()), done(staying())] {
         let it = it.when(tell(A, "and more", Some(spec()))).then([said(A, "and more")]);
         assert_eq!(unheard(&it).last().copied(), Some(it.world.head().0));
-        assert_eq!(plan(&it.world).runs[&A].act, Act::Go { upto: Some(it.world.head()), last: false });
+        assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Running { upto: Some(it.world.head()), last: false });
     }
 }
 
@@ -98,7 +100,7 @@ fn a_spec_has_limits() {
 fn a_sleeper_that_is_run_wakes() {
     let it = given([started(S), created(A, Some(S)), ending(S, User), slept(A), ended(S, User)]);
     let it = it.when(run(A, spec())).then([woken(A, None), requested(A, spec())]);
-    assert_eq!(it.world.agent(A).unwrap().life, Life::Alive { session: None });
+    assert_eq!(it.world.agent(A).unwrap().lifecycle, Lifecycle::Alive { session: None });
 }
 
 #[test]
@@ -151,7 +153,7 @@ fn a_run_has_started_when_our_tools_answer() {
     let it = hears(present(spec()), [connected()]).then([begun(first()), taken(first(), 1)]);
     let run = last_run(&it);
     assert_eq!((&run.state, run.in_turn), (&RunState::Running { process: process() }, true));
-    assert_eq!(seat(&it).talk.as_ref().unwrap().session, TALK);
+    assert_eq!(conversation(&it).harness_session.as_ref().unwrap().session, TALK);
 }
 
 #[test]
@@ -167,7 +169,7 @@ fn a_run_whose_tools_do_not_answer_is_stopped_with_the_reason() {
     for (status, word) in cases {
         let why = || StopWhy::Gate { status: word.into() };
         let it = hears(present(spec()), [init(status)]).then([stopping(first(), why()), taken(first(), 1)]);
-        assert_eq!(plan(&it.world).runs[&A].act, Act::Stop);
+        assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Stopped);
         let detail = format!("it did not start: it says that the `hatchery` tools are {word}; see its stderr");
         it.when(exit(first(), Exit::Code(0))).then([over(first(), Cause::Crashed, Exit::Code(0), &detail)]);
     }
@@ -179,7 +181,7 @@ fn tools_that_come_too_late_do_not_start_a_run() {
     let gate = || stopping(first(), StopWhy::Gate { status: "pending".into() });
     let it = hears(present(spec()), [init(Some(ServerStatus::Pending)), connected(), text("hm")]);
     let it = it.then([gate(), begun(first()), spoke(A, "hm"), taken(first(), 3)]);
-    assert_eq!(plan(&it.world).runs[&A].act, Act::Stop);
+    assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Stopped);
     let it = hears(present(spec()), [init(None), init(None)]);
     it.then([stopping(first(), StopWhy::Gate { status: "missing".into() }), turn_started(first()), taken(first(), 2)]);
 }

@@ -3,11 +3,11 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::output::{Output, TurnEnd};
-use hatchery_core::run::{Act, DeliveryKind, delivery_of, wire_name};
+use hatchery_core::run::{DeliveryKind, DesiredState, delivery_of, wire_name};
 use hatchery_core::{Cause, EventId, Exit, MessageKind, Refusal, plan};
 
 fn kinds(it: &Given) -> Vec<DeliveryKind> {
-    seat(it).unheard.iter().map(|delivery| delivery.what).collect()
+    conversation(it).unheard.iter().map(|delivery| delivery.what).collect()
 }
 
 #[test]
@@ -23,7 +23,10 @@ fn a_delivery_leaves_the_queue_when_it_was_heard() {
     let it = hears(it, [connected(), echo(BRIEFING), echo(6)]);
     let it = it.then([begun(first()), heard(first(), BRIEFING), heard(first(), 6), taken(first(), 3)]);
     assert_eq!(unheard(&it), [7]);
-    assert_eq!(plan(&it.restarted().world).runs[&A].act, Act::Go { upto: Some(EventId(7)), last: false });
+    assert_eq!(
+        plan(&it.restarted().world).runs[&A].state,
+        DesiredState::Running { upto: Some(EventId(7)), last: false }
+    );
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn another_harness_or_another_machine_is_briefed_anew() {
     for spec in elsewhere {
         let it = it.clone().when(run(A, spec.clone()));
         let it = it.then([hatchery_core::Event::RunRequested { agent: A, run: 2, spec }]);
-        assert_eq!((kinds(&it), seat(&it).talk.clone()), (vec![DeliveryKind::Briefing], None));
+        assert_eq!((kinds(&it), conversation(&it).harness_session.clone()), (vec![DeliveryKind::Briefing], None));
     }
 }
 
@@ -149,9 +152,9 @@ fn a_message_that_waits_is_not_taken_back_with_the_turn_before_it() {
 
 #[test]
 fn a_process_may_leave_when_it_has_heard_everything_and_ended_its_turn() {
-    let last = |it: &Given| match plan(&it.world).runs[&A].act {
-        Act::Go { last, .. } => last,
-        Act::Stop => panic!("nobody stops it"),
+    let last = |it: &Given| match plan(&it.world).runs[&A].state {
+        DesiredState::Running { last, .. } => last,
+        DesiredState::Stopped => panic!("nobody stops it"),
     };
     assert!(!last(&wanted(spec())) && !last(&present(spec())) && !last(&working(spec())));
     assert!(last(&done(spec())));
@@ -169,7 +172,7 @@ fn a_failed_turn_that_is_followed_by_another_does_not_end_a_run_that_stays() {
     let end = TurnEnd { total: usage(1), ..well() };
     let it = hears(it, [echo(11), result(end.clone())]);
     let it = it.then([heard(first(), 11), turn_ended(first(), end, usage(1)), taken(first(), 22)]);
-    assert_eq!(plan(&it.world).runs[&A].act, Act::Go { upto: None, last: false });
+    assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Running { upto: None, last: false });
 }
 
 #[test]

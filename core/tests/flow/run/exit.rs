@@ -154,7 +154,7 @@ fn one_that_was_to_stay_and_left_between_two_turns_is_not_resumed_for_nothing() 
         let it = it.when(tell(A, "more", Some(staying())));
         let it = it.then([said(A, "more"), Event::RunRequested { agent: A, run: 2, spec: staying() }]);
         assert_eq!(unheard(&it), [12], "the conversation goes on");
-        assert!(seat(&it).talk.is_some());
+        assert!(conversation(&it).harness_session.is_some());
     }
     let it = done(staying()).when(exit(first(), Exit::Code(0)));
     it.then([over(first(), Cause::Completed, Exit::Code(0), WELL)]);
@@ -213,7 +213,7 @@ fn an_exit_is_believed_in_every_state_that_may_have_a_process() {
 fn only_the_latest_runs_are_kept_at_hand() {
     let mut it = given([created(A, None)]);
     for number in 1..=103 {
-        let of = hatchery_core::run::Fence { agent: A, run: number, attempt: 1 };
+        let of = hatchery_core::run::AttemptId { agent: A, run: number, attempt: 1 };
         it = it.and(Event::RunRequested { agent: A, run: number, spec: spec() });
         it = it.and(over(of, Cause::Completed, Exit::Code(0), ""));
     }

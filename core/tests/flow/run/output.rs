@@ -34,7 +34,7 @@ fn whatever_is_not_its_history_is_noted() {
     let noted_only = [
         Output::Thinking { text: "hm".into() },
         Output::Note { text: "a hook objects".into() },
-        Output::Minion { tool_use: "t".into(), output: Box::new(text("not its parent's word")) },
+        Output::Subagent { tool_use: "t".into(), output: Box::new(text("not its parent's word")) },
         Output::Retrying { attempt: 1, max_attempts: None, status: Some(529), delay_ms: None, reason: None },
         Output::Limit { rejected: false, resets_at: None, window: None },
         Output::Denied { tool: "Bash".into(), tool_use: None, reason: "no".into() },
@@ -89,7 +89,7 @@ fn the_dead_say_nothing_but_their_bill_counts() {
     let it = working(spec()).when(kill(A)).then([dead(A), stopping(first(), StopWhy::Killed)]);
     let it = hears(it, [text("I was not done"), result(end.clone())]);
     let it = it.then([turn_ended(first(), end, usage(3)), taken(first(), 12)]);
-    assert_eq!(seat(&it).spent, usage(3));
+    assert_eq!(conversation(&it).spent, usage(3));
 }
 
 #[test]

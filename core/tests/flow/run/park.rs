@@ -42,7 +42,7 @@ fn a_limit_that_names_no_time_or_one_that_is_over_is_waited_out_blindly() {
 
 #[test]
 fn the_waits_grow_up_to_half_an_hour_and_begin_anew_after_a_good_turn() {
-    let overloaded = |it: Given, of: hatchery_core::run::Fence| {
+    let overloaded = |it: Given, of: hatchery_core::run::AttemptId| {
         let it = it.and(spawned(of)).and(begun(of)).and(turn_ended(of, refused(529), usage(0)));
         it.when(exit(of, Exit::Code(1)))
     };

@@ -3,7 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::ask::About;
-use hatchery_core::run::{Act, Fence, RunSpec, StopWhy};
+use hatchery_core::run::{AttemptId, DesiredState, RunSpec, StopWhy};
 use hatchery_core::why::{Activity, why};
 use hatchery_core::{Cause, Command, Event, EventId, Exit, Timestamp, plan};
 
@@ -15,7 +15,7 @@ fn wake_at(it: &Given) -> Option<i64> {
     plan(&it.world).wake_at.map(|at| at.0)
 }
 
-fn asked(of: Fence) -> Event {
+fn asked(of: AttemptId) -> Event {
     Event::QuestionAsked { agent: A, about: About::Silence(of), text: SILENCE.into() }
 }
 
@@ -86,7 +86,7 @@ fn to_stop_what_is_stuck_is_a_policy() {
     assert_eq!(wake_at(&it), Some(STALL + LAST_LOOK));
     let it = it.at(STALL + LAST_LOOK - 1).when(Command::Tick).then([]);
     let it = it.at(STALL + LAST_LOOK).when(Command::Tick).then([stopping(first(), StopWhy::Stuck)]);
-    assert_eq!(plan(&it.world).runs[&A].act, Act::Stop);
+    assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Stopped);
     let ended = over(first(), Cause::Stuck, Exit::Signal(9), "silent for too long");
     it.when(exit(first(), Exit::Signal(9))).then([ended]);
 }

@@ -3,7 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::output::TurnEnd;
-use hatchery_core::run::Fence;
+use hatchery_core::run::AttemptId;
 use hatchery_core::usage::{Meter, Usage};
 use hatchery_core::{Cause, Event, Exit};
 
@@ -21,12 +21,12 @@ fn since(amount: u64, last: u64) -> TurnEnd {
 
 fn spent(it: &Given) -> [Usage; 3] {
     let days = it.world.days().fold(Usage::default(), |sum, (_, day)| sum + *day);
-    [last_run(it).spent, seat(it).spent, days]
+    [last_run(it).spent, conversation(it).spent, days]
 }
 
 /// The next process of the same run, resumed after a crash.
 fn next_process(it: Given) -> Given {
-    let of = last_run(&it).fence(A);
+    let of = last_run(&it).attempt_id(A);
     it.and(crashed(of, Exit::Signal(9), "")).and(resumed(of.next())).and(spawned(of.next()))
 }
 
@@ -53,7 +53,7 @@ fn the_next_run_counts_anew_and_its_agent_goes_on() {
     let it = hears(working(spec()), [result(since(3, 3))]);
     let it = it.then([turn_ended(first(), since(3, 3), usage(3)), taken(first(), 11)]);
     let it = it.and(over(first(), Cause::Completed, Exit::Code(0), ""));
-    let of = Fence { run: 2, ..first() };
+    let of = AttemptId { run: 2, ..first() };
     let it = it.and(Event::RunRequested { agent: A, run: 2, spec: spec() }).and(spawned(of));
     let it = hears(it, [connected(), result(since(7, 4))]);
     let started = Event::RunStarted { of, session: TALK.into() };
@@ -123,7 +123,7 @@ fn one_that_never_started_is_metered_by_its_process() {
 #[test]
 fn a_copy_that_is_resumed_is_still_its_own_conversation() {
     let it = wanted(spec()).and(copied(first())).and(begun(first()));
-    assert_eq!(seat(&it).talk.as_ref().unwrap().meter, Meter::Inherited);
+    assert_eq!(conversation(&it).harness_session.as_ref().unwrap().meter, Meter::Inherited);
     let of = attempt(2);
     let it = hears(next_process(it), [connected(), result(since(105, 5))]);
     it.then([begun(of), turn_ended(of, since(105, 5), usage(5)), taken(of, 2)]);

@@ -2,7 +2,7 @@
 
 use super::words::*;
 use crate::given::*;
-use hatchery_core::run::{Act, StopWhy};
+use hatchery_core::run::{DesiredState, StopWhy};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::{Cause, Exit, Refusal, plan};
 
@@ -10,7 +10,7 @@ use hatchery_core::{Cause, Exit, Refusal, plan};
 fn a_run_is_stopped_in_every_state_that_may_have_a_process() {
     for it in [wanted(spec()), present(spec()), working(spec()), done(staying())] {
         let it = it.when(stop(A)).then([stopping(first(), StopWhy::User)]);
-        assert_eq!(plan(&it.world).runs[&A].act, Act::Stop);
+        assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Stopped);
         assert_eq!(plan(&it.world).wake_at, None, "nothing is expected of it any more");
         let it = it.when(stop(A)).refused(Refusal::RunStopping { agent: A, run: 1 });
         let ended = over(first(), Cause::UserEnded, Exit::Signal(9), "stopped by a person");
@@ -26,7 +26,7 @@ fn a_run_is_stopped_in_every_state_that_may_have_a_process() {
 fn a_process_that_comes_after_the_stop_is_stopped_too() {
     let it = wanted(spec()).and(stopping(first(), StopWhy::User)).when(spawn(first())).then([spawned(first())]);
     let it = it.when(spawn(first())).refused(Refusal::StaleAttempt(first()));
-    assert_eq!(plan(&it.world).runs[&A].act, Act::Stop);
+    assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Stopped);
     hears(it, [connected(), text("hm")]).then([begun(first()), spoke(A, "hm"), taken(first(), 2)]);
 }
 
@@ -67,7 +67,7 @@ fn killing_an_agent_stops_its_run() {
 
 #[test]
 fn a_cascade_stops_the_runs_of_all_that_die() {
-    let of = |agent| hatchery_core::run::Fence { agent, run: 1, attempt: 1 };
+    let of = |agent| hatchery_core::run::AttemptId { agent, run: 1, attempt: 1 };
     let it = given([created(A, None), forked(A, B, None), requested(A, spec()), requested(B, spec())]);
     let killed = |agent| stopping(of(agent), StopWhy::Killed);
     it.when(cascade(A)).then([dead(B), dead(A), killed(A), killed(B)]);

@@ -4,7 +4,7 @@ use crate::given::*;
 use hatchery_core::event::Refused;
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::{ApiError, ApiErrorKind, McpServer, Output, ServerStatus, TurnEnd};
-use hatchery_core::run::{Fence, OUR_SERVER, Process, Run, RunSpec, Seat, StopWhy, wire_name};
+use hatchery_core::run::{AttemptId, Conversation, OUR_SERVER, Process, Run, RunSpec, StopWhy, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Timestamp};
 
@@ -41,12 +41,12 @@ pub fn staying() -> RunSpec {
 }
 
 /// The first run of A.
-pub fn attempt(attempt: u32) -> Fence {
-    Fence { agent: A, run: 1, attempt }
+pub fn attempt(attempt: u32) -> AttemptId {
+    AttemptId { agent: A, run: 1, attempt }
 }
 
 /// The first process of the first run of A.
-pub fn first() -> Fence {
+pub fn first() -> AttemptId {
     attempt(1)
 }
 
@@ -62,19 +62,19 @@ pub fn tell(agent: AgentId, text: &str, spec: Option<RunSpec>) -> Command {
     Command::Say { agent, text: text.into(), spec }
 }
 
-pub fn spawn(of: Fence) -> Command {
+pub fn spawn(of: AttemptId) -> Command {
     Command::ReportSpawn { of, process: process(), session: TALK.into(), copy_of: None }
 }
 
-pub fn copy(of: Fence) -> Command {
+pub fn copy(of: AttemptId) -> Command {
     Command::ReportSpawn { of, process: process(), session: TALK.into(), copy_of: Some("c-0".into()) }
 }
 
-pub fn exit(of: Fence, exit: Exit) -> Command {
+pub fn exit(of: AttemptId, exit: Exit) -> Command {
     Command::ReportExit { of, exit, evidence: None }
 }
 
-pub fn call(of: Fence, number: u64, ask: Command) -> Command {
+pub fn call(of: AttemptId, number: u64, ask: Command) -> Command {
     Command::TakeCall { of, number, ask: Ok(Box::new(ask)) }
 }
 
@@ -86,7 +86,7 @@ pub fn stop(agent: AgentId) -> Command {
     Command::StopRun { agent }
 }
 
-pub fn output<const N: usize>(of: Fence, from: u64, upto: u64, outputs: [Output; N]) -> Command {
+pub fn output<const N: usize>(of: AttemptId, from: u64, upto: u64, outputs: [Output; N]) -> Command {
     Command::TakeOutput { of, from, upto, outputs: outputs.into() }
 }
 
@@ -94,76 +94,76 @@ pub fn requested(agent: AgentId, spec: RunSpec) -> Event {
     Event::RunRequested { agent, run: 1, spec }
 }
 
-pub fn spawned(of: Fence) -> Event {
+pub fn spawned(of: AttemptId) -> Event {
     Event::RunSpawned { of, process: process(), session: TALK.into(), copy_of: None }
 }
 
-pub fn copied(of: Fence) -> Event {
+pub fn copied(of: AttemptId) -> Event {
     Event::RunSpawned { of, process: process(), session: TALK.into(), copy_of: Some("c-0".into()) }
 }
 
-pub fn begun(of: Fence) -> Event {
+pub fn begun(of: AttemptId) -> Event {
     Event::RunStarted { of, session: TALK.into() }
 }
 
-pub fn heard(of: Fence, message: u64) -> Event {
+pub fn heard(of: AttemptId, message: u64) -> Event {
     Event::MessageHeard { of, message: EventId(message) }
 }
 
-pub fn noted(of: Fence, output: Output) -> Event {
+pub fn noted(of: AttemptId, output: Output) -> Event {
     Event::OutputNoted { of, output }
 }
 
-pub fn taken(of: Fence, upto: u64) -> Event {
+pub fn taken(of: AttemptId, upto: u64) -> Event {
     Event::OutputTaken { of, upto }
 }
 
-pub fn call_taken(of: Fence, number: u64, led_to: u64) -> Event {
+pub fn call_taken(of: AttemptId, number: u64, led_to: u64) -> Event {
     Event::CallTaken { of, number, led_to, refused: None }
 }
 
-pub fn call_refused(of: Fence, number: u64, refused: Refused) -> Event {
+pub fn call_refused(of: AttemptId, number: u64, refused: Refused) -> Event {
     Event::CallTaken { of, number, led_to: 0, refused: Some(refused) }
 }
 
-pub fn turn_started(of: Fence) -> Event {
+pub fn turn_started(of: AttemptId) -> Event {
     Event::TurnStarted { of }
 }
 
-pub fn turn_ended(of: Fence, end: TurnEnd, spent: Usage) -> Event {
+pub fn turn_ended(of: AttemptId, end: TurnEnd, spent: Usage) -> Event {
     Event::TurnEnded { of, end, spent }
 }
 
-pub fn silent(of: Fence, since: i64) -> Event {
+pub fn silent(of: AttemptId, since: i64) -> Event {
     Event::RunSilent { of, since: Timestamp(since) }
 }
 
-pub fn interrupted(of: Fence) -> Event {
+pub fn interrupted(of: AttemptId) -> Event {
     Event::RunInterrupted { of }
 }
 
-pub fn stopping(of: Fence, why: StopWhy) -> Event {
+pub fn stopping(of: AttemptId, why: StopWhy) -> Event {
     Event::RunStopping { of, why }
 }
 
-pub fn parked(of: Fence, cause: Cause, until: i64, detail: &str) -> Event {
+pub fn parked(of: AttemptId, cause: Cause, until: i64, detail: &str) -> Event {
     Event::RunParked { of, cause, until: Some(Timestamp(until)), detail: detail.into() }
 }
 
 /// It crashed, and is started again after so many seconds, at this time.
-pub fn again_in(of: Fence, seconds: i64, until: i64) -> Event {
+pub fn again_in(of: AttemptId, seconds: i64, until: i64) -> Event {
     parked(of, Cause::Crashed, until, &format!("It is started again in {seconds} s."))
 }
 
-pub fn crashed(of: Fence, exit: Exit, detail: &str) -> Event {
+pub fn crashed(of: AttemptId, exit: Exit, detail: &str) -> Event {
     Event::RunCrashed { of, cause: Cause::Crashed, detail: detail.into(), exit, forgotten: false }
 }
 
-pub fn resumed(of: Fence) -> Event {
+pub fn resumed(of: AttemptId) -> Event {
     Event::RunResumed { of }
 }
 
-pub fn over(of: Fence, cause: Cause, exit: Exit, detail: &str) -> Event {
+pub fn over(of: AttemptId, cause: Cause, exit: Exit, detail: &str) -> Event {
     Event::RunEnded { of, cause, detail: detail.into(), exit }
 }
 
@@ -276,7 +276,7 @@ pub fn failed(spec: RunSpec, end: TurnEnd) -> Given {
 /// A process of A says something, and it is taken in: so many bytes as things said.
 pub fn hears<const N: usize>(it: Given, outputs: [Output; N]) -> When {
     let run = last_run(&it);
-    let (of, from) = (run.fence(A), run.spooled);
+    let (of, from) = (run.attempt_id(A), run.spooled);
     it.when(output(of, from, from + N as u64, outputs))
 }
 
@@ -285,11 +285,11 @@ pub fn last_run(it: &Given) -> &Run {
     it.world.run(A).expect("A is or was run")
 }
 
-pub fn seat(it: &Given) -> &Seat {
-    it.world.seat(A).expect("A is or was run")
+pub fn conversation(it: &Given) -> &Conversation {
+    it.world.conversation(A).expect("A is or was run")
 }
 
 /// What waits to be said to A, by the ids of what caused it.
 pub fn unheard(it: &Given) -> Vec<u64> {
-    seat(it).unheard.iter().map(|delivery| delivery.id.0).collect()
+    conversation(it).unheard.iter().map(|delivery| delivery.id.0).collect()
 }

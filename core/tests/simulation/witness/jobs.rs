@@ -1,6 +1,6 @@
 //! Runs, as the witness tells them: who is at which attempt, and that nothing is heard, taken in or ended twice.
 
-use hatchery_core::run::{Fence, RunState};
+use hatchery_core::run::{AttemptId, RunState};
 use hatchery_core::{AgentId, Event, EventId, World, plan};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ struct Job {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
-    Wanted,
+    DesiredRun,
     Present,
     Stopping,
     Parked { until: i64 },
@@ -36,14 +36,14 @@ impl Jobs {
                 let before = self.last.get(agent).map_or(0, |job| job.number);
                 assert!(!self.is_open(*agent), "{agent} has one run at a time");
                 assert_eq!(*run, before + 1, "the runs of {agent} are numbered");
-                let job = Job { number: *run, attempt: 1, stage: Stage::Wanted, spooled: 0, calls: 0 };
+                let job = Job { number: *run, attempt: 1, stage: Stage::DesiredRun, spooled: 0, calls: 0 };
                 self.last.insert(*agent, job);
                 false
             }
             Event::RunSpawned { of, .. } => {
                 let job = self.at(*of);
                 match job.stage {
-                    Stage::Wanted => job.stage = Stage::Present,
+                    Stage::DesiredRun => job.stage = Stage::Present,
                     Stage::Stopping => {}
                     Stage::Present | Stage::Parked { .. } | Stage::Over => panic!("{of:?} had a process"),
                 }
@@ -78,7 +78,7 @@ impl Jobs {
             }
             Event::RunStopping { of, .. } => {
                 let before = std::mem::replace(&mut self.at(*of).stage, Stage::Stopping);
-                assert!(matches!(before, Stage::Wanted | Stage::Present), "{of:?} is stopped once");
+                assert!(matches!(before, Stage::DesiredRun | Stage::Present), "{of:?} is stopped once");
                 false
             }
             Event::RunParked { of, until, .. } => {
@@ -87,15 +87,15 @@ impl Jobs {
             }
             Event::RunCrashed { of, .. } => {
                 let stage = self.at(*of).stage;
-                assert!(matches!(stage, Stage::Wanted | Stage::Present), "{of:?} was not being stopped");
+                assert!(matches!(stage, Stage::DesiredRun | Stage::Present), "{of:?} was not being stopped");
                 true
             }
             Event::RunResumed { of } => {
-                let before = Fence { attempt: of.attempt - 1, ..*of };
+                let before = AttemptId { attempt: of.attempt - 1, ..*of };
                 let stage = self.at(before).stage;
                 assert!(stage != Stage::Stopping, "{of:?} was to be stopped");
                 let job = self.at(before);
-                *job = Job { attempt: of.attempt, stage: Stage::Wanted, spooled: 0, calls: 0, ..*job };
+                *job = Job { attempt: of.attempt, stage: Stage::DesiredRun, spooled: 0, calls: 0, ..*job };
                 true
             }
             Event::RunEnded { of, .. } => {
@@ -119,7 +119,7 @@ impl Jobs {
             | Event::MailSent { .. }
             | Event::MailDelivered { .. }
             | Event::MailRead { .. }
-            | Event::TalkAdopted { .. }
+            | Event::HarnessSessionAdopted { .. }
             | Event::BudgetReached { .. }
             | Event::BudgetSet { .. }
             | Event::QuestionAsked { .. }
@@ -142,14 +142,14 @@ impl Jobs {
     pub fn next_deadline(&self) -> Option<i64> {
         let waits = self.last.values().filter_map(|job| match job.stage {
             Stage::Parked { until } => Some(until),
-            Stage::Wanted | Stage::Present | Stage::Stopping | Stage::Over => None,
+            Stage::DesiredRun | Stage::Present | Stage::Stopping | Stage::Over => None,
         });
         waits.min()
     }
 
     /// Whether there is a run whose silence may mean something: when, is not told a second time here.
     pub fn some_at_work(&self) -> bool {
-        self.last.values().any(|job| matches!(job.stage, Stage::Wanted | Stage::Present))
+        self.last.values().any(|job| matches!(job.stage, Stage::DesiredRun | Stage::Present))
     }
 
     pub fn agrees_with(&self, world: &World) {
@@ -158,7 +158,7 @@ impl Jobs {
         for (agent, run) in world.runs() {
             let job = &self.last[&agent];
             let stage = match run.state {
-                RunState::Starting => Stage::Wanted,
+                RunState::Starting => Stage::DesiredRun,
                 RunState::Spawned { .. } | RunState::Running { .. } => Stage::Present,
                 RunState::Stopping { .. } => Stage::Stopping,
                 RunState::Parked { until, .. } => Stage::Parked { until: until.expect("nobody has a budget").0 },
@@ -166,12 +166,12 @@ impl Jobs {
             };
             assert_eq!((run.number, run.attempt, stage), (job.number, job.attempt, job.stage), "{agent}");
             assert_eq!((run.spooled, run.calls), (job.spooled, job.calls), "{agent}");
-            let seen_to = matches!(job.stage, Stage::Wanted | Stage::Present | Stage::Stopping);
+            let seen_to = matches!(job.stage, Stage::DesiredRun | Stage::Present | Stage::Stopping);
             assert_eq!(plan.runs.contains_key(&agent), seen_to, "{agent}");
         }
     }
 
-    fn at(&mut self, of: Fence) -> &mut Job {
+    fn at(&mut self, of: AttemptId) -> &mut Job {
         let job = self.last.get_mut(&of.agent).unwrap_or_else(|| panic!("{of:?} was never asked for"));
         assert_eq!((of.run, of.attempt), (job.number, job.attempt), "{of:?} is the latest");
         assert!(job.stage != Stage::Over, "{of:?} is over");

@@ -51,7 +51,7 @@ impl Work {
             Stream::Session(_) | Stream::Mail(_) | Stream::Quest(_) | Stream::Registry => return,
         };
         let state = self.world.run(agent).map(|run| &run.state);
-        let waits = after.seat(agent).map(|seat| seat.unheard.clone()).unwrap_or_default();
+        let waits = after.conversation(agent).map(|conversation| conversation.unheard.clone()).unwrap_or_default();
         match &record.event {
             Event::RunResumed { .. } if waits.contains(&Delivery { id: record.id, what: DeliveryKind::Nudge }) => {
                 let crashed = matches!(self.history.last(), Some(Record { event: Event::RunCrashed { .. }, .. }));
@@ -71,10 +71,10 @@ impl Work {
 
     /// Its conversation contains every message that counts.
     pub(super) fn assert_heard_everything(&self, agent: AgentId) {
-        let seat = self.world.seat(agent).expect("it was run");
-        assert!(seat.unheard.is_empty(), "{agent} has heard all: {:?}", seat.unheard);
-        let talk = seat.talk.as_ref().expect("it was started");
-        let knows = &self.harness.talks[&talk.session].knows;
+        let conversation = self.world.conversation(agent).expect("it was run");
+        assert!(conversation.unheard.is_empty(), "{agent} has heard all: {:?}", conversation.unheard);
+        let harness_session = conversation.harness_session.as_ref().expect("it was started");
+        let knows = &self.harness.harness_sessions[&harness_session.session].knows;
         let said: BTreeSet<EventId> = self.messages(agent).iter().map(|said| said.id).collect();
         let lost: Vec<_> = said.difference(knows).collect();
         assert!(lost.is_empty(), "{agent} has never heard {lost:?}");
@@ -93,7 +93,11 @@ impl Work {
             }
             let spent = self.tally.spent.get(agent).copied().unwrap_or_default();
             assert_eq!(spent, usage(children().map(|child| child.owes).sum()), "{agent} has spent this");
-            assert_eq!(self.world.seat(*agent).map(|seat| seat.spent).unwrap_or_default(), spent, "{agent}");
+            assert_eq!(
+                self.world.conversation(*agent).map(|conversation| conversation.spent).unwrap_or_default(),
+                spent,
+                "{agent}"
+            );
             let runs = self.world.past_runs(*agent).fold(Usage::default(), |sum, (_, past)| sum + past.spent);
             assert_eq!(runs, spent, "the runs of {agent}");
             days += spent;
@@ -134,8 +138,9 @@ impl Work {
     #[expect(clippy::wildcard_enum_match_arm, reason = "only some of them are of interest")]
     pub(super) fn note(&mut self, record: &Record, after: &World) {
         let what = |agent, id| {
-            let seat = after.seat(agent).into_iter().flat_map(|seat| seat.unheard.iter());
-            seat.copied().find(|delivery: &Delivery| delivery.id == id).map(|delivery| delivery.what)
+            let conversation =
+                after.conversation(agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
+            conversation.copied().find(|delivery: &Delivery| delivery.id == id).map(|delivery| delivery.what)
         };
         let met = match &record.event {
             Event::RunSpawned { copy_of: Some(_), .. } => "copied",

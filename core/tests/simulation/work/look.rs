@@ -2,7 +2,7 @@
 
 use super::{Crash, Work, key};
 use crate::child::{Child, Opening, Order};
-use hatchery_core::run::{Act, Delivery, DeliveryKind, Fence, RunState, Wanted, inherited_talk};
+use hatchery_core::run::{AttemptId, Delivery, DeliveryKind, DesiredRun, DesiredState, RunState, inherited_session};
 use hatchery_core::{Address, AgentId, Command, Exit, Output, plan};
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ impl Work {
         self.look(*agent, wanted)
     }
 
-    pub(super) fn look(&mut self, agent: AgentId, wanted: &Wanted) -> Result<(), Crash> {
-        let of = Fence { agent, run: wanted.run, attempt: wanted.attempt };
+    pub(super) fn look(&mut self, agent: AgentId, wanted: &DesiredRun) -> Result<(), Crash> {
+        let of = AttemptId { agent, run: wanted.run, attempt: wanted.attempt };
         // It may be over since the plan was made.
-        if self.world.run(agent).is_none_or(|run| run.fence(agent) != of || !run.is_open()) {
+        if self.world.run(agent).is_none_or(|run| run.attempt_id(agent) != of || !run.is_open()) {
             return Ok(());
         }
         match self.folders.get(&key(of)) {
@@ -37,16 +37,16 @@ impl Work {
         }
     }
 
-    fn see_to_start(&mut self, of: Fence, wanted: &Wanted) -> Result<(), Crash> {
-        if wanted.act == Act::Stop {
+    fn see_to_start(&mut self, of: AttemptId, wanted: &DesiredRun) -> Result<(), Crash> {
+        if wanted.state == DesiredState::Stopped {
             return self.report(Command::ReportExit { of, exit: Exit::NotStarted, evidence: None });
         }
         let others = self.folders.values().filter(|child| child.of.agent == of.agent && child.exit.is_none());
         assert_eq!(others.count(), 0, "{of:?} would be the second process of its agent");
-        let own = self.world.seat(of.agent).and_then(|seat| seat.talk.as_ref());
-        let opening = match (own, inherited_talk(&self.world, of.agent)) {
-            (Some(talk), _) => Opening::Resumed(talk.session.clone()),
-            (None, Some(talk)) => Opening::Forked(talk.session.clone()),
+        let own = self.world.conversation(of.agent).and_then(|conversation| conversation.harness_session.as_ref());
+        let opening = match (own, inherited_session(&self.world, of.agent)) {
+            (Some(harness_session), _) => Opening::Resumed(harness_session.session.clone()),
+            (None, Some(harness_session)) => Opening::Forked(harness_session.session.clone()),
             (None, None) => Opening::New,
         };
         let child = self.harness.launch(of, opening, &mut self.chance, self.calm);
@@ -56,7 +56,7 @@ impl Work {
         Ok(())
     }
 
-    fn see_to(&mut self, of: Fence, wanted: &Wanted) -> Result<(), Crash> {
+    fn see_to(&mut self, of: AttemptId, wanted: &DesiredRun) -> Result<(), Crash> {
         // Before the output is read: whoever has ended has said everything.
         let ended = self.folder(of).exit;
         let run = self.world.run(of.agent).expect("it is wanted");
@@ -68,10 +68,11 @@ impl Work {
             let (process, session, copy_of) = (child.process.clone(), child.session.clone(), child.copy_of.clone());
             self.report(Command::ReportSpawn { of, process, session, copy_of })?;
         }
-        self.tell(of, &wanted.act);
+        self.tell(of, &wanted.state);
         self.take_calls(of)?;
         loop {
-            let taken = self.world.run(of.agent).filter(|run| run.fence(of.agent) == of).map_or(0, |run| run.spooled);
+            let taken =
+                self.world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of).map_or(0, |run| run.spooled);
             let from = usize::try_from(taken).expect("a short spool");
             let left = self.folder(of).spool.len() - from;
             if left == 0 {
@@ -91,22 +92,24 @@ impl Work {
     }
 
     /// Writes into the inbox what is not in it yet.
-    fn tell(&mut self, of: Fence, act: &Act) {
+    fn tell(&mut self, of: AttemptId, desired: &DesiredState) {
         let told = &self.folder(of).inbox;
-        let orders = match act {
-            Act::Stop => Vec::from_iter((!told.contains(&Order::Stop)).then_some(Order::Stop)),
-            Act::Go { last: true, .. } => Vec::from_iter((!told.contains(&Order::End)).then_some(Order::End)),
-            Act::Go { .. } => {
+        let orders = match desired {
+            DesiredState::Stopped => Vec::from_iter((!told.contains(&Order::Stop)).then_some(Order::Stop)),
+            DesiredState::Running { last: true, .. } => {
+                Vec::from_iter((!told.contains(&Order::End)).then_some(Order::End))
+            }
+            DesiredState::Running { .. } => {
                 let known = |id| told.iter().any(|order| matches!(order, Order::Say { id: it, .. } if *it == id));
-                let seat = self.world.seat(of.agent).expect("it is run");
-                let new = seat.unheard.iter().filter(|delivery| !known(delivery.id));
+                let conversation = self.world.conversation(of.agent).expect("it is run");
+                let new = conversation.unheard.iter().filter(|delivery| !known(delivery.id));
                 new.map(|delivery| self.order(of, *delivery)).collect()
             }
         };
         self.folders.get_mut(&key(of)).expect("it is there").inbox.extend(orders);
     }
 
-    fn order(&self, of: Fence, delivery: Delivery) -> Order {
+    fn order(&self, of: AttemptId, delivery: Delivery) -> Order {
         let words = match delivery.what {
             DeliveryKind::Message => [delivery.id].into(),
             DeliveryKind::Nudge | DeliveryKind::Interrupt => BTreeSet::new(),
@@ -121,9 +124,9 @@ impl Work {
     }
 
     /// The calls that are written down. Every second one is refused.
-    fn take_calls(&mut self, of: Fence) -> Result<(), Crash> {
+    fn take_calls(&mut self, of: AttemptId) -> Result<(), Crash> {
         loop {
-            let run = self.world.run(of.agent).filter(|run| run.fence(of.agent) == of && run.process().is_some());
+            let run = self.world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of && run.process().is_some());
             let Some(number) = run.map(|run| run.calls + 1) else { return Ok(()) };
             if number > self.folder(of).calls {
                 return Ok(());
@@ -137,7 +140,7 @@ impl Work {
         }
     }
 
-    pub(super) fn folder(&self, of: Fence) -> &Child {
+    pub(super) fn folder(&self, of: AttemptId) -> &Child {
         &self.folders[&key(of)]
     }
 }

@@ -30,7 +30,7 @@ pub struct Player {
 
 /// How a run differs from what is usual here.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Wishes {
+pub struct RunOptions {
     #[command(flatten)]
     player: Player,
 
@@ -64,7 +64,7 @@ impl Player {
     }
 }
 
-impl Wishes {
+impl RunOptions {
     /// The same for a whole run.
     pub fn as_json(&self, context: &Context) -> Result<serde_json::Value, Report> {
         if let Some(folder) = self.folder.as_ref().map(|folder| context.project.root().join(folder))
@@ -73,10 +73,10 @@ impl Wishes {
             let there = format!("there is no folder {}", folder.display());
             return Err(Report::new(Code::Usage, there).hint("--folder is relative to the project's root"));
         }
-        let mut wishes = self.player.as_json()?;
-        wishes["folder"] = self.folder.as_deref().into();
-        wishes["stays"] = self.stay.then_some(true).into();
-        wishes["retries"] = self.retries.into();
-        Ok(wishes)
+        let mut options = self.player.as_json()?;
+        options["folder"] = self.folder.as_deref().into();
+        options["stays"] = self.stay.then_some(true).into();
+        options["retries"] = self.retries.into();
+        Ok(options)
     }
 }

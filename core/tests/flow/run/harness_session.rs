@@ -4,7 +4,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::history::{Imported, RewindTo, SourceId};
-use hatchery_core::run::{DeliveryKind, inherited_talk};
+use hatchery_core::run::{DeliveryKind, inherited_session};
 use hatchery_core::{Cause, Command, Event, EventId, Exit, MessageKind, Refusal};
 
 fn at_rest() -> Given {
@@ -24,8 +24,8 @@ fn again(it: Given) -> Given {
 #[test]
 fn it_goes_on_in_the_next_run() {
     let it = again(at_rest());
-    assert_eq!(seat(&it).talk.as_ref().unwrap().session, TALK);
-    assert_eq!(seat(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Nudge]);
+    assert_eq!(conversation(&it).harness_session.as_ref().unwrap().session, TALK);
+    assert_eq!(conversation(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Nudge]);
 }
 
 #[test]
@@ -51,16 +51,16 @@ fn whatever_changes_what_was_said_ends_it() {
     ];
     for (command, event) in changes {
         let it = at_rest().and(said(A, "unheard")).when(command).then([event]);
-        assert_eq!((seat(&it).talk.as_ref(), unheard(&it)), (None, vec![]));
+        assert_eq!((conversation(&it).harness_session.as_ref(), unheard(&it)), (None, vec![]));
         let it = again(it.and(said(A, "more"))).restarted();
-        assert_eq!(seat(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Briefing]);
+        assert_eq!(conversation(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Briefing]);
     }
 }
 
 #[test]
 fn one_that_the_harness_has_lost_begins_anew() {
     let it = again(at_rest().and(said(A, "more")));
-    let of = hatchery_core::run::Fence { agent: A, run: 2, attempt: 1 };
+    let of = hatchery_core::run::AttemptId { agent: A, run: 2, attempt: 1 };
     let it = hears(it.and(spawned(of)), [result(forgotten())]);
     let it = it.then([turn_ended(of, forgotten(), usage(0)), taken(of, 1)]);
     let crash = Event::RunCrashed {
@@ -71,8 +71,8 @@ fn one_that_the_harness_has_lost_begins_anew() {
         forgotten: true,
     };
     let it = it.when(exit(of, Exit::Code(1))).then([crash, resumed(of.next())]);
-    assert_eq!(seat(&it).talk, None);
-    assert_eq!(seat(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Briefing]);
+    assert_eq!(conversation(&it).harness_session, None);
+    assert_eq!(conversation(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Briefing]);
 }
 
 /// Else the agent could never be run again.
@@ -80,12 +80,12 @@ fn one_that_the_harness_has_lost_begins_anew() {
 fn one_that_was_lost_is_not_looked_for_again_when_the_retries_are_spent() {
     let mut strict = spec();
     strict.retries = 0;
-    let of = hatchery_core::run::Fence { agent: A, run: 2, attempt: 1 };
+    let of = hatchery_core::run::AttemptId { agent: A, run: 2, attempt: 1 };
     let it = at_rest().and(Event::RunRequested { agent: A, run: 2, spec: strict }).and(spawned(of));
     let it = it.and(turn_ended(of, forgotten(), usage(0))).when(exit(of, Exit::Code(1)));
     let detail = "It failed: No conversation found with session ID: c-1. Resume it, or begin anew.";
     let it = it.then([over(of, Cause::Crashed, Exit::Code(1), detail)]);
-    assert_eq!(seat(&it).talk, None);
+    assert_eq!(conversation(&it).harness_session, None);
 }
 
 /// A (which has said "hi" and is at rest) and its child B.
@@ -95,7 +95,7 @@ fn family() -> Given {
 }
 
 fn copies(it: &Given) -> bool {
-    inherited_talk(&it.world, B).is_some_and(|talk| talk.session == TALK)
+    inherited_session(&it.world, B).is_some_and(|harness_session| harness_session.session == TALK)
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn a_fork_may_copy_what_it_inherits_as_long_as_nothing_was_added() {
     assert!(!copies(&family().and(said(A, "more"))), "it would hear what came later");
     assert!(!copies(&family().and(cleared(B))), "it has cleared what it inherited");
     let it = family().and(forked(A, C, Some(3)));
-    assert!(inherited_talk(&it.world, C).is_none(), "it was forked from an earlier message");
-    assert!(inherited_talk(&it.world, A).is_none(), "agent 0 was never run");
-    assert!(inherited_talk(&it.world, R).is_none(), "agent 0 inherits nothing");
+    assert!(inherited_session(&it.world, C).is_none(), "it was forked from an earlier message");
+    assert!(inherited_session(&it.world, A).is_none(), "agent 0 was never run");
+    assert!(inherited_session(&it.world, R).is_none(), "agent 0 inherits nothing");
 }
 
 #[test]
@@ -121,10 +121,13 @@ fn a_fork_does_not_copy_what_its_parent_has_not_heard_or_not_ended() {
 
 #[test]
 fn a_copy_that_could_not_be_made_is_not_tried_again() {
-    let of = hatchery_core::run::Fence { agent: B, run: 1, attempt: 1 };
+    let of = hatchery_core::run::AttemptId { agent: B, run: 1, attempt: 1 };
     let it = family().and(Event::RunRequested { agent: B, run: 1, spec: spec() }).and(copied(of));
     assert!(copies(&it));
     let it = it.and(turn_ended(of, forgotten(), usage(0)));
     assert!(!copies(&it));
-    assert!(seat(&it).talk.is_some(), "whether its parent's can be resumed is for its parent to find out");
+    assert!(
+        conversation(&it).harness_session.is_some(),
+        "whether its parent's can be resumed is for its parent to find out"
+    );
 }

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seat {
+pub struct Conversation {
     /// Its conversation in the harness, once that has begun: it can be resumed. A clear or a rewind ends it, because the
     /// harness cannot unhear.
-    pub talk: Option<Talk>,
+    pub harness_session: Option<HarnessSession>,
     /// The conversation of the agent it was forked from could not be copied: the harness no longer has it.
     pub orphaned: bool,
     /// What waits to be said to a process, in order.
@@ -22,7 +22,7 @@ pub struct Seat {
 
 /// A conversation inside a harness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Talk {
+pub struct HarnessSession {
     pub harness: String,
     /// The harness's own name for it.
     pub session: String,
@@ -37,7 +37,7 @@ pub struct Talk {
 /// A conversation inside a harness that was begun without us.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ForeignTalk {
+pub struct ForeignSession {
     pub harness: String,
     /// The harness's own name for it.
     pub session: String,
@@ -68,7 +68,7 @@ pub enum DeliveryKind {
     Interrupt,
 }
 
-impl Seat {
+impl Conversation {
     /// Whether something waits to be said that outlives the process. An interrupt does not: its turn is over with it.
     pub fn has_words(&self) -> bool {
         self.unheard.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
@@ -82,7 +82,7 @@ impl Seat {
     /// A new process has everything to hear that waits. One that has no conversation to resume is told all that was said, and
     /// one that has, but nothing new to hear, is told to go on.
     pub(crate) fn prepare(&mut self, at: EventId) {
-        match (&self.talk, self.unheard.is_empty()) {
+        match (&self.harness_session, self.unheard.is_empty()) {
             (Some(_), false) => {}
             (Some(_), true) => self.add(at, DeliveryKind::Nudge),
             (None, _) => {
@@ -105,18 +105,18 @@ impl Seat {
 
     /// What a turn used, by the counts of the conversation, or by those of a process that has not shown one.
     pub(crate) fn take(&mut self, end: &TurnEnd, fresh: &mut Meter) -> Usage {
-        self.talk.as_mut().map_or(fresh, |talk| &mut talk.meter).take(end)
+        self.harness_session.as_mut().map_or(fresh, |harness_session| &mut harness_session.meter).take(end)
     }
 
     /// The harness does not have the conversation that it was to go on with.
     pub(crate) fn forget(&mut self, copied: bool) {
-        self.talk = None;
+        self.harness_session = None;
         self.orphaned |= copied;
     }
 
     /// The history is no longer what the conversation is about.
     pub(crate) fn begin_anew(&mut self) {
-        self.talk = None;
+        self.harness_session = None;
         self.unheard.clear();
     }
 
@@ -130,13 +130,13 @@ impl Seat {
     /// A process has begun or resumed a conversation. One that is resumed under another name, like one that is copied from
     /// another agent's, may go on with the counts of the one before.
     pub(crate) fn enter(&mut self, session: &str, spec: &RunSpec, fresh: Meter) {
-        let meter = match &self.talk {
-            Some(talk) if talk.session == session => talk.meter,
+        let meter = match &self.harness_session {
+            Some(harness_session) if harness_session.session == session => harness_session.meter,
             Some(_) => Meter::Inherited,
             None => fresh,
         };
         let RunSpec { harness, host, folder, .. } = spec.clone();
-        self.talk = Some(Talk { harness, session: session.to_owned(), host, folder, meter });
+        self.harness_session = Some(HarnessSession { harness, session: session.to_owned(), host, folder, meter });
     }
 }
 

@@ -20,7 +20,7 @@ pub const MAX_WARD_BYTES: usize = 4_096;
 /// What is decided when a quest begins, and stays so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Charter {
+pub struct QuestSpec {
     /// What somebody wants.
     pub request: String,
     /// How many of its agents may be at work at once.
@@ -75,7 +75,7 @@ pub enum Isolation {
     },
 }
 
-impl Charter {
+impl QuestSpec {
     /// The folder that a step is worked on in; the project's root without.
     pub fn folder(&self, step: &StepId, phase: Phase) -> Option<String> {
         match &self.isolation {
