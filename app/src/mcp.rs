@@ -20,6 +20,7 @@ use crate::quest_document::QuestDocument;
 use crate::report::{Context as _, Report};
 use crate::run_folder::RunFolder;
 use arguments::{CheckMail, Fork, GetQuest, Kill, PlanSteps, Ps, ReadMail, Send, SetRequirements, SignalBack, Wait};
+use hatchery_core::quest::StepPlan;
 use hatchery_core::{AgentId, EventId};
 use line::Line;
 use pen::Pen;
@@ -146,20 +147,21 @@ impl Server {
     }
 
     async fn call(&self, tool: &Tool, given: JsonObject) -> Result<Answer, Trouble> {
-        let given = arguments::with_usual_names(tool, given);
-        arguments::check(tool, &given).map_err(Trouble)?;
+        fn read<T: DeserializeOwned>(tool: &Tool, given: JsonObject) -> Result<T, Trouble> {
+            arguments::read(tool, given).map_err(Trouble)
+        }
         match tool.name.as_ref() {
-            Fork::NAME => self.fork(read(given)?).await,
-            Kill::NAME => self.kill(read(given)?).await,
-            Send::NAME => self.send(read(given)?).await,
-            CheckMail::NAME => self.check_mail().await,
-            ReadMail::NAME => self.read_mail(read(given)?).await,
-            Wait::NAME => self.wait(read(given)?).await,
-            Ps::NAME => self.ps(read(given)?).await,
-            SignalBack::NAME => self.signal_back(&read(given)?).await,
-            SetRequirements::NAME => self.set_requirements(read(given)?).await,
-            PlanSteps::NAME => self.plan_steps(read(given)?).await,
-            GetQuest::NAME => self.get_quest().await,
+            Fork::NAME => self.fork(read(tool, given)?).await,
+            Kill::NAME => self.kill(read(tool, given)?).await,
+            Send::NAME => self.send(read(tool, given)?).await,
+            CheckMail::NAME => self.check_mail(read(tool, given)?).await,
+            ReadMail::NAME => self.read_mail(read(tool, given)?).await,
+            Wait::NAME => self.wait(read(tool, given)?).await,
+            Ps::NAME => self.ps(read(tool, given)?).await,
+            SignalBack::NAME => self.signal_back(&read(tool, given)?).await,
+            SetRequirements::NAME => self.set_requirements(read(tool, given)?).await,
+            PlanSteps::NAME => self.plan_steps(read(tool, given)?).await,
+            GetQuest::NAME => self.get_quest(read(tool, given)?).await,
             other => Err(Trouble(format!("{other} does nothing"))),
         }
     }
@@ -211,7 +213,7 @@ impl Server {
         Ok(Answer { text, data: json!({ "mail": id, "to": to }), next: None })
     }
 
-    async fn check_mail(&self) -> Result<Answer, Trouble> {
+    async fn check_mail(&self, CheckMail {}: CheckMail) -> Result<Answer, Trouble> {
         let unread: MailList = self.client().await?.get(&self.mailbox("")).await?;
         let (text, next) = words::unread(&unread);
         Ok(Answer { text, data: json!(unread), next })
@@ -223,7 +225,7 @@ impl Server {
     }
 
     async fn wait(&self, Wait { from, timeout }: Wait) -> Result<Answer, Trouble> {
-        let timeout = timeout.unwrap_or(arguments::USUAL_TIMEOUT_S);
+        let timeout = timeout.map_or(arguments::USUAL_TIMEOUT_S, |it| it.0);
         let of = self.agent.to_string();
         let waited = patience::wait(&self.project, &of, &from, Duration::from_secs(timeout)).await?;
         let (text, next) = words::waited(&waited, timeout);
@@ -254,14 +256,14 @@ impl Server {
     }
 
     async fn plan_steps(&self, given: PlanSteps) -> Result<Answer, Trouble> {
-        let steps = given.read().map_err(Trouble)?;
+        let steps: Vec<StepPlan> = given.steps.into_iter().map(StepPlan::from).collect();
         let count = steps.len();
         self.for_the_quest(&Call::PlanSteps { steps }).await?;
         let next = Some("signal `complete` when the plan is as it should be");
         Ok(Answer { text: format!("a plan of {count} steps is handed in"), data: json!({ "steps": count }), next })
     }
 
-    async fn get_quest(&self) -> Result<Answer, Trouble> {
+    async fn get_quest(&self, GetQuest {}: GetQuest) -> Result<Answer, Trouble> {
         let agent: AgentView = self.client().await?.get(&agent_path(&self.agent.to_string(), "")).await?;
         let assignment = agent.assignment.ok_or_else(|| Trouble("you do not work for a quest".into()))?;
         let quest: QuestDocument = self.client().await?.get(&quest_path(&assignment.quest.to_string(), "")).await?;
@@ -292,11 +294,6 @@ impl Server {
     fn mailbox(&self, rest: &str) -> String {
         mail_path(&self.agent.to_string(), rest)
     }
-}
-
-/// The arguments were checked against the schema that is made of the same type.
-fn read<T: DeserializeOwned>(given: JsonObject) -> Result<T, Trouble> {
-    serde_json::from_value(Value::Object(given)).map_err(|error| Trouble(format!("the arguments are wrong: {error}")))
 }
 
 fn result(answered: Result<Answer, Trouble>) -> CallToolResult {

@@ -1,99 +1,78 @@
-//! The steps of a plan as people write them, in a file or over HTTP. What is wrong is told by the step's name, in words for the one who
-//! wrote it. Whether the steps fit together is for the core to say; what agents hand in is held against the schema of their tool.
+//! The steps of a plan as people and models write them: in a file, over HTTP, and in a tool's arguments. What is wrong is told by the step's
+//! name. Whether the steps fit together is for the core to say.
 
-use crate::nearest::nearest;
-use hatchery_core::Refusal;
+use crate::strict::{self, Given};
 use hatchery_core::quest::{StepId, StepPlan};
-use serde::{Deserialize as _, Deserializer};
-use serde_json::{Map, Value};
+use rmcp::schemars::{self, JsonSchema};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
-/// How a field is written, and what it takes. `depends_on` may stand for `dependsOn`, and so on.
-const FIELDS: [(&str, Takes); 7] = [
-    ("id", Takes::Text),
-    ("name", Takes::Text),
-    ("description", Takes::Text),
-    ("dependsOn", Takes::Texts),
-    ("filesToCreate", Takes::Texts),
-    ("filesToModify", Takes::Texts),
-    ("observables", Takes::Texts),
-];
-/// What a step cannot do without.
-const NEEDED: [&str; 2] = ["id", "name"];
+/// A [`StepPlan`] as it is written. Field names may be in camelCase or snake_case.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub struct PlannedStep {
+    /// Small letters, digits and dashes, at most 64.
+    #[schemars(with = "String")]
+    id: StepId,
+    /// A few words.
+    name: String,
+    /// What is to be done, so that a newcomer can do it.
+    #[serde(default)]
+    description: String,
+    /// The ids of the steps that have to be complete before.
+    #[serde(default, alias = "depends_on")]
+    #[schemars(with = "Vec<String>")]
+    depends_on: Vec<StepId>,
+    /// Files that it creates.
+    #[serde(default, alias = "files_to_create")]
+    files_to_create: Vec<String>,
+    /// Files that it changes.
+    #[serde(default, alias = "files_to_modify")]
+    files_to_modify: Vec<String>,
+    /// The ids of the observables that hold when it is complete.
+    #[serde(default)]
+    observables: Vec<String>,
+}
 
-#[derive(Clone, Copy)]
-enum Takes {
-    Text,
-    Texts,
+impl From<PlannedStep> for StepPlan {
+    fn from(step: PlannedStep) -> Self {
+        let PlannedStep { id, name, description, depends_on, files_to_create, files_to_modify, observables } = step;
+        Self { id, name, description, depends_on, files_to_create, files_to_modify, observables }
+    }
 }
 
 /// A whole plan: a list of steps, or an object whose `steps` it is.
-pub fn read_plan(plan: &Value) -> Result<Vec<StepPlan>, String> {
-    let steps = plan.as_array().or_else(|| plan["steps"].as_array());
-    let steps = steps.ok_or("it is no list of steps: [{\"id\": …, \"name\": …}, …]")?;
-    if let Some(name) = plan.as_object().and_then(|plan| plan.keys().find(|name| *name != "steps")) {
-        return Err(format!("`{name}` is no part of a plan, which has `steps` and nothing else"));
+pub fn read_plan(plan: Value) -> Result<Vec<StepPlan>, String> {
+    /// Only for what else may be in the object: nothing.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Plan {
+        steps: Vec<Value>,
     }
+    let steps = match plan {
+        Value::Array(steps) => steps,
+        object => strict::read::<Plan>(Given::Typed(object)).map_err(|wrong| wrong.to_string())?.steps,
+    };
     match steps.is_empty() {
         true => Err("there is no step in it".into()),
         false => read_steps(steps),
     }
 }
 
-pub fn read_steps(steps: &[Value]) -> Result<Vec<StepPlan>, String> {
-    let read = |(at, step): (usize, &Value)| {
-        // One that has no name yet is known by its place.
-        let name = || step["id"].as_str().map_or_else(|| format!("step {}", at + 1), |id| format!("step `{id}`"));
-        read_step(step).map_err(|why| format!("{}: {why}", name()))
-    };
-    steps.iter().enumerate().map(read).collect()
-}
-
-/// The same, as a part of something that is read.
+/// For `deserialize_with`: the steps as a part of something that is read.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StepPlan>, D::Error> {
-    read_steps(&Vec::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    read_steps(Vec::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
-fn read_step(step: &Value) -> Result<StepPlan, String> {
-    let given = step.as_object().ok_or("it is not an object")?;
-    for (name, value) in given {
-        let Some((field, takes)) = FIELDS.iter().find(|(field, _)| means(name, field)) else {
-            let nearest = nearest(name, FIELDS.map(|(field, _)| field)).unwrap_or_default();
-            return Err(format!("`{name}` is no field of a step; did you mean `{nearest}`?"));
-        };
-        check(field, *takes, value)?;
-    }
-    if let Some(missing) = NEEDED.iter().find(|field| !given.contains_key(**field)) {
-        return Err(format!("`{missing}` is missing"));
-    }
-    check_ids(given)?;
-    serde_json::from_value(step.clone()).map_err(|error| error.to_string())
-}
-
-fn check(field: &str, takes: Takes, value: &Value) -> Result<(), String> {
-    let wanted = match (takes, value) {
-        (Takes::Text, Value::String(_)) => return Ok(()),
-        (Takes::Texts, Value::Array(list)) if list.iter().all(Value::is_string) => return Ok(()),
-        (Takes::Text, _) => "a text",
-        (Takes::Texts, _) => "a list of texts, such as [\"one\", \"two\"]",
+fn read_steps(steps: Vec<Value>) -> Result<Vec<StepPlan>, String> {
+    let read = |(at, step): (usize, Value)| {
+        // A step without an id is known by its place.
+        let name = step["id"].as_str().map_or_else(|| format!("step {}", at + 1), |id| format!("step `{id}`"));
+        let step: Result<PlannedStep, _> = strict::read(Given::Typed(step));
+        step.map(StepPlan::from).map_err(|wrong| format!("{name}: {wrong}"))
     };
-    Err(format!("`{field}` has to be {wanted}"))
-}
-
-fn check_ids(given: &Map<String, Value>) -> Result<(), String> {
-    let after = given.iter().filter(|(name, _)| means(name, "dependsOn")).filter_map(|(_, list)| list.as_array());
-    for id in given.get("id").into_iter().chain(after.flatten()).filter_map(Value::as_str) {
-        id.parse::<StepId>().map_err(|refusal: Refusal| format!("{refusal}; {}", refusal.hint()))?;
-    }
-    Ok(())
-}
-
-/// `dependsOn` may be written `depends_on`.
-fn means(name: &str, field: &str) -> bool {
-    let apart = |letter: char| match letter.is_uppercase() {
-        true => format!("_{}", letter.to_lowercase()),
-        false => letter.to_string(),
-    };
-    name == field || name == field.chars().map(apart).collect::<String>()
+    steps.into_iter().enumerate().map(read).collect()
 }
 
 #[cfg(test)]
@@ -101,8 +80,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[track_caller]
     fn wrong(plan: &Value, expected: &str) {
-        let why = read_plan(plan).unwrap_err();
+        let why = read_plan(plan.clone()).unwrap_err();
         assert!(why.contains(expected), "{plan}: {why}");
     }
 
@@ -113,8 +93,8 @@ mod tests {
             { "id": "rail", "name": "Rail", "description": "Oak.", "depends_on": ["deck"], "filesToCreate": ["rail.txt"],
               "files_to_modify": ["deck.txt"], "observables": ["nobody-falls"] },
         ]);
-        let read = read_plan(&steps).unwrap();
-        assert_eq!(read, read_plan(&json!({ "steps": steps })).unwrap());
+        let read = read_plan(steps.clone()).unwrap();
+        assert_eq!(read, read_plan(json!({ "steps": steps })).unwrap());
         let names: Vec<&str> = read.iter().flat_map(|step| &step.depends_on).map(StepId::as_str).collect();
         assert_eq!((names, read[1].files_to_modify.as_slice()), (vec!["deck"], ["deck.txt".to_owned()].as_slice()));
     }
@@ -122,25 +102,20 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_by_the_step_s_name_and_the_nearest_field() {
         let step = |field: &str, value: Value| json!([{ "id": "deck", "name": "Deck", field: value }]);
-        wrong(
-            &step("dependson", json!([])),
-            "step `deck`: `dependson` is no field of a step; did you mean `dependsOn`?",
-        );
+        wrong(&step("dependson", json!([])), "step `deck`: `dependson` is not known; did you mean `dependsOn`?");
         wrong(&step("depend_on", json!([])), "did you mean `dependsOn`?");
-        wrong(&step("depends_On", json!([])), "did you mean `dependsOn`?");
-        wrong(&step("dependsOn_", json!([])), "did you mean `dependsOn`?");
         wrong(&step("files", json!([])), "did you mean `filesTo");
         wrong(&step("desc", json!("")), "did you mean `description`?");
-        wrong(&step("dependsOn", json!("arch")), "step `deck`: `dependsOn` has to be a list of texts");
-        wrong(&step("depends_on", json!(["Not A Step"])), "Not A Step");
-        wrong(&step("description", json!(3)), "`description` has to be a text");
-        wrong(&step("name", json!(null)), "`name` has to be a text");
+        wrong(&step("dependsOn", json!("arch")), "step `deck`: `dependsOn` must be a list");
+        wrong(&step("depends_on", json!(["Not A Step"])), "`depends_on[0]`: `Not A Step`");
+        wrong(&step("description", json!(3)), "`description` must be a text, not 3");
+        wrong(&step("name", json!(null)), "`name` must be a text, not null");
         wrong(&json!([{ "id": "deck" }]), "step `deck`: `name` is missing");
         wrong(&json!([{ "id": "a", "name": "A" }, { "name": "B" }]), "step 2: `id` is missing");
         wrong(&json!([{ "id": "Deck!", "name": "Deck" }]), "small letters");
-        wrong(&json!(["deck"]), "step 1: it is not an object");
-        wrong(&json!({ "stages": [] }), "it is no list of steps");
+        wrong(&json!(["deck"]), "step 1: it must be a table with: id, name");
+        wrong(&json!({ "stages": [] }), "`stages` is not known; did you mean `steps`?");
         wrong(&json!({ "steps": [] }), "there is no step in it");
-        wrong(&json!({ "steps": [{ "id": "a", "name": "A" }], "titel": 1 }), "`titel` is no part of a plan");
+        wrong(&json!(7), "it must be a table with: steps, not 7");
     }
 }

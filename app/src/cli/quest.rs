@@ -272,7 +272,7 @@ fn read_plan(file: &Path) -> Result<Vec<StepPlan>, Report> {
     };
     let text = std::fs::read_to_string(file).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
     let plan: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("it is not JSON: {error}")))?;
-    step_plan::read_plan(&plan).map_err(wrong)
+    step_plan::read_plan(plan).map_err(wrong)
 }
 
 /// Steps that do not fit together are the fault of the file that they come from.

@@ -1,7 +1,9 @@
 //! The settings of quests: `[quests]` in `hatchery.toml`. The table of roles is the built-in one, changed by what is written there.
 
 use crate::report::{Code, Context as _, Report};
-use hatchery_core::roles::{Paths, Role, Table};
+use crate::strict::Within;
+use hatchery_core::quest::{MAX_SLOTS, MAX_WARD_MS, MIN_WARD_MS};
+use hatchery_core::roles::{Paths, Role, SignalKind, Table};
 use serde::Deserialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -37,23 +39,35 @@ pub enum Isolated {
     None,
 }
 
-/// The settings as people write them, whose ranges are looked at before.
+/// The settings as people write them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
-    slots: Option<u32>,
+    slots: Option<Within<1, { MAX_SLOTS as u64 }>>,
     ward: Option<String>,
-    ward_limit_ms: Option<u64>,
+    ward_limit_ms: Option<Within<MIN_WARD_MS, MAX_WARD_MS>>,
     isolation: Option<Isolated>,
     approve_plan: Option<bool>,
     prompts: Option<PathBuf>,
     /// Roles that are added, or replace those of the same name.
     #[serde(default)]
-    roles: Vec<Role>,
+    roles: Vec<RoleSettings>,
     paths: Option<SomePaths>,
     mender: Option<String>,
     planner: Option<String>,
     requirer: Option<String>,
+}
+
+/// A [`Role`] as people write it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RoleSettings {
+    name: String,
+    may: Vec<SignalKind>,
+    #[serde(default)]
+    calls: Vec<String>,
+    #[serde(default)]
+    prompt: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -70,7 +84,8 @@ impl Settings {
         let usage = |message: String| Report::new(Code::Usage, message);
         let usual = Table::default();
         let mut roles = usual.roles;
-        for role in self.roles {
+        for RoleSettings { name, may, calls, prompt } in self.roles {
+            let role = Role { name, may, calls, prompt };
             match roles.iter_mut().find(|known| known.name == role.name) {
                 Some(known) => *known = role,
                 None => roles.push(role),
@@ -91,9 +106,9 @@ impl Settings {
         };
         table.check().map_err(|bad| usage(format!("[quests] in the configuration is wrong: {bad}")))?;
         Ok(Quests {
-            slots: self.slots.unwrap_or(SLOTS),
+            slots: self.slots.and_then(|it| it.0.try_into().ok()).unwrap_or(SLOTS),
             ward: self.ward.filter(|ward| !ward.trim().is_empty()),
-            ward_limit_ms: self.ward_limit_ms.unwrap_or(WARD_LIMIT_MS),
+            ward_limit_ms: self.ward_limit_ms.map_or(WARD_LIMIT_MS, |it| it.0),
             isolation: self.isolation,
             approve_plan: self.approve_plan.unwrap_or(false),
             prompts: self.prompts.unwrap_or_else(|| PROMPTS.into()),

@@ -2,6 +2,7 @@
 
 use crate::engine::SubmitError;
 use crate::store::StoreError;
+use crate::strict;
 use axum::Json;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request};
@@ -194,7 +195,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         }
         let bytes = bytes::Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|error| unread(&error, "send less; max_body_bytes in hatchery.toml is the limit"))?;
-        match read_object(&bytes) {
+        match strict::read_json(&bytes) {
             Ok(body) => Ok(Self(body)),
             Err(why) => Err(ApiError::bad("bad_json", why, "/api/openapi.json shows the shape of the body")),
         }
@@ -232,21 +233,4 @@ fn unread(error: &BytesRejection, less: &str) -> ApiError {
         _ => ("bad_body", "send the body whole"),
     };
     ApiError::new(error.status(), code, error.body_text(), hint)
-}
-
-/// An object, or where it is wrong. Serde would also take an array for a struct, field by field.
-fn read_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    if bytes.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
-        return Err("the body is not a JSON object".into());
-    }
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let place = error.path().to_string();
-        match place.as_str() {
-            "." => error.into_inner().to_string(),
-            _ => format!("`{place}`: {}", error.into_inner()),
-        }
-    })?;
-    reader.end().map_err(|error| error.to_string())?;
-    Ok(read)
 }

@@ -1,11 +1,12 @@
-//! What each tool takes. The types are the schemas, their comments are what a model reads, and what does not fit is told in
-//! words that a model can act on.
+//! What each tool takes. The types are the schemas, and their comments are what a model reads.
 
-use crate::nearest::nearest;
+use crate::step_plan::PlannedStep;
+use crate::strict::{self, Given, Within};
 use hatchery_core::quest;
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::{JsonObject, Tool};
 use rmcp::schemars::{self, JsonSchema};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::any::Any;
@@ -74,6 +75,7 @@ pub struct Fork {
 #[serde(deny_unknown_fields)]
 pub struct Kill {
     /// An id, the beginning of one, or a name.
+    #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
     pub agent: String,
     /// Kill everybody below it as well. Otherwise its children move up to its parent.
@@ -88,6 +90,7 @@ pub struct Kill {
 #[serde(deny_unknown_fields)]
 pub struct Send {
     /// An agent's id, the beginning of one, a name, or `human`.
+    #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
     pub to: String,
     /// What it says: at most 1 MiB of text.
@@ -113,12 +116,12 @@ pub struct ReadMail {
 #[serde(deny_unknown_fields)]
 pub struct Wait {
     /// Ids, beginnings of ids, or names.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "strict::list::<_, _, 0, 100>")]
     #[schemars(length(max = 100))]
     pub from: Vec<String>,
     /// Give up after so many seconds: 0 looks once, 30 is usual, 600 is the most. Call it again to wait longer.
-    #[schemars(range(max = MAX_TIMEOUT_S))]
-    pub timeout: Option<u64>,
+    #[schemars(with = "Option<u64>", range(max = MAX_TIMEOUT_S))]
+    pub timeout: Option<Within<0, MAX_TIMEOUT_S>>,
 }
 
 /// List the agents: ids, names, parents, states, and who you are.
@@ -137,9 +140,11 @@ pub struct Ps {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SignalBack {
     /// `complete`, `partially-complete`, `needs-user-input` or `needs-role-followup`.
+    #[serde(deserialize_with = "strict::not_empty", alias = "type")]
     #[schemars(length(min = 1))]
     pub signal: String,
     /// The id of your step.
+    #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
     pub step_id: String,
     /// For `complete`: what was accomplished.
@@ -165,10 +170,11 @@ pub struct SignalBack {
 #[serde(deny_unknown_fields)]
 pub struct SetRequirements {
     /// The circumstances in which something is to be observed.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "strict::list::<_, _, 0, 1_000>")]
     #[schemars(length(max = 1_000))]
     pub contexts: Vec<Context>,
     /// What can be seen to be true when the quest is complete.
+    #[serde(deserialize_with = "strict::list::<_, _, 0, 1_000>")]
     #[schemars(length(max = 1_000))]
     pub observables: Vec<Observable>,
 }
@@ -200,33 +206,9 @@ pub struct Observable {
 #[serde(deny_unknown_fields)]
 pub struct PlanSteps {
     /// The steps. Those that do not depend on each other are done at the same time.
+    #[serde(deserialize_with = "strict::list::<_, _, 1, 10_000>")]
     #[schemars(length(min = 1, max = 10_000))]
     pub steps: Vec<PlannedStep>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(inline)]
-pub struct PlannedStep {
-    /// Small letters, digits and dashes, at most 64.
-    pub id: String,
-    /// A few words.
-    pub name: String,
-    /// What is to be done, so that a newcomer can do it.
-    #[serde(default)]
-    pub description: String,
-    /// The ids of the steps that have to be complete before.
-    #[serde(default)]
-    pub depends_on: Vec<String>,
-    /// Files that it creates.
-    #[serde(default)]
-    pub files_to_create: Vec<String>,
-    /// Files that it changes.
-    #[serde(default)]
-    pub files_to_modify: Vec<String>,
-    /// The ids of the observables that hold when it is complete.
-    #[serde(default)]
-    pub observables: Vec<String>,
 }
 
 impl From<SetRequirements> for quest::Requirements {
@@ -238,28 +220,6 @@ impl From<SetRequirements> for quest::Requirements {
             contexts: given.contexts.into_iter().map(context).collect(),
             observables: given.observables.into_iter().map(observable).collect(),
         }
-    }
-}
-
-impl PlanSteps {
-    /// The steps, or which id cannot be one.
-    pub fn read(self) -> Result<Vec<quest::StepPlan>, String> {
-        let id = |text: String| {
-            let refused = |refusal: hatchery_core::Refusal| format!("{refusal}; {}", refusal.hint());
-            text.parse::<quest::StepId>().map_err(refused)
-        };
-        let step = |step: PlannedStep| {
-            Ok(quest::StepPlan {
-                id: id(step.id)?,
-                name: step.name,
-                description: step.description,
-                depends_on: step.depends_on.into_iter().map(id).collect::<Result<_, _>>()?,
-                files_to_create: step.files_to_create,
-                files_to_modify: step.files_to_modify,
-                observables: step.observables,
-            })
-        };
-        self.steps.into_iter().map(step).collect()
     }
 }
 
@@ -299,33 +259,14 @@ fn flatten(property: &mut Value) {
     }
 }
 
-/// The usual name of what has two: a schema has one.
-pub fn with_usual_names(tool: &Tool, mut given: JsonObject) -> JsonObject {
-    if tool.name == SignalBack::NAME && !given.contains_key("signal") {
-        let kind = given.remove("type").map(|kind| ("signal".to_owned(), kind));
-        given.extend(kind);
-    }
-    given
-}
-
-/// What is wrong with the arguments of a call, and what would be right.
-pub fn check(tool: &Tool, given: &JsonObject) -> Result<(), String> {
-    let schema = tool.input_schema.as_ref();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if let Some(missing) = required.iter().filter_map(Value::as_str).find(|name| !given.contains_key(*name)) {
-        return Err(format!("`{missing}` is missing: {}", takes(tool)));
-    }
-    for (name, value) in given {
-        let Some(property) = properties.and_then(|all| all.get(name)) else {
-            return Err(format!("`{name}` is not known: {}", takes(tool)));
-        };
-        let optional = !required.iter().any(|required| required == name);
-        if !(value.is_null() && optional) {
-            fits(property, value).map_err(|wanted| format!("`{name}` must be {wanted}: {}", takes(tool)))?;
-        }
-    }
-    Ok(())
+/// The arguments of a call, or what is wrong with them and what the tool takes.
+pub fn read<T: DeserializeOwned>(tool: &Tool, mut given: JsonObject) -> Result<T, String> {
+    // Models write `null` for what they leave out.
+    given.retain(|_, value| !value.is_null());
+    strict::read(Given::Typed(Value::Object(given))).map_err(|wrong| {
+        let meant = wrong.meant().map(|meant| format!(" (did you mean {meant}?)")).unwrap_or_default();
+        format!("{}{meant}: {}", wrong.message(), takes(tool))
+    })
 }
 
 /// The arguments of a tool in a few words.
@@ -339,64 +280,6 @@ pub fn takes(tool: &Tool) -> String {
     match named.collect::<Vec<_>>().join(", ").as_str() {
         "" => format!("{} takes no arguments", tool.name),
         named => format!("{} takes {named}", tool.name),
-    }
-}
-
-/// What a value would have to be, unless it is.
-fn fits(property: &Value, value: &Value) -> Result<(), String> {
-    let limit = |name: &str| property.get(name).and_then(Value::as_u64);
-    match property["type"].as_str() {
-        Some("string") => match value.as_str() {
-            Some(text) if text.len() as u64 >= limit("minLength").unwrap_or(0) => Ok(()),
-            Some(_) => Err("a text that is not empty".into()),
-            None => Err("a text".into()),
-        },
-        Some("boolean") if !value.is_boolean() => Err("true or false".into()),
-        Some("integer") => {
-            let (least, most) = (limit("minimum").unwrap_or(0), limit("maximum"));
-            match (value.as_u64(), most) {
-                (Some(number), most) if number >= least && most.is_none_or(|most| number <= most) => Ok(()),
-                (_, Some(most)) => Err(format!("a whole number from {least} to {most}")),
-                (_, None) => Err(format!("a whole number of at least {least}")),
-            }
-        }
-        Some("array") => {
-            let (least, most) = (limit("minItems").unwrap_or(0), limit("maxItems").unwrap_or(u64::MAX));
-            let of = &property["items"];
-            let Some(items) = value.as_array() else { return Err(format!("a list of {}", plural(of))) };
-            match items.len() as u64 {
-                count if count > most => Err(format!("a list of at most {most}")),
-                count if count < least => Err(format!("a list of at least {least}")),
-                _ => items.iter().enumerate().try_for_each(|(at, item)| {
-                    fits(of, item).map_err(|wanted| format!("a list of {}: entry {} {wanted}", plural(of), at + 1))
-                }),
-            }
-        }
-        Some("object") => {
-            let Some(given) = value.as_object() else { return Err("must be an object".into()) };
-            let required = property["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-            if let Some(missing) = required.iter().filter_map(Value::as_str).find(|name| !given.contains_key(*name)) {
-                return Err(format!("has no `{missing}`"));
-            }
-            given.iter().try_for_each(|(name, value)| match property["properties"].get(name) {
-                None => {
-                    let known = property["properties"].as_object().into_iter().flat_map(JsonObject::keys);
-                    let meant = nearest(name, known.map(String::as_str)).unwrap_or_default();
-                    Err(format!("has `{name}`, which is not known (did you mean `{meant}`?)"))
-                }
-                Some(_) if value.is_null() && !required.iter().any(|it| it == name) => Ok(()),
-                Some(part) => fits(part, value).map_err(|wanted| format!("has `{name}`, which must be {wanted}")),
-            })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// What a list consists of.
-fn plural(items: &Value) -> &'static str {
-    match items["type"].as_str() {
-        Some("object") => "objects",
-        _ => "texts",
     }
 }
 
@@ -426,55 +309,51 @@ mod tests {
         }
     }
 
-    #[track_caller]
-    fn refused(name: &str, given: Value, expected: &str) {
+    fn call<T: DeserializeOwned>(name: &str, given: Value) -> Result<T, String> {
         let tools = tools(true);
         let tool = tools.iter().find(|tool| tool.name == name).unwrap();
-        assert_eq!(check(tool, given.as_object().unwrap()).unwrap_err(), expected);
+        read(tool, given.as_object().unwrap().clone())
+    }
+
+    #[track_caller]
+    fn refused<T: DeserializeOwned + std::fmt::Debug>(name: &str, given: Value, expected: &str) {
+        assert_eq!(call::<T>(name, given).unwrap_err(), expected);
     }
 
     #[test]
     fn what_does_not_fit_is_told_in_words() {
         let send = "send takes body (string), to (string)";
-        refused("send", json!({ "to": "ann" }), &format!("`body` is missing: {send}"));
-        refused("send", json!({ "to": "", "body": "" }), &format!("`to` must be a text that is not empty: {send}"));
-        refused("send", json!({ "to": "ann", "body": 1 }), &format!("`body` must be a text: {send}"));
-        refused("send", json!({ "to": "ann", "body": "", "from": "ben" }), &format!("`from` is not known: {send}"));
-        refused("check-mail", json!({ "of": "ann" }), "`of` is not known: check-mail takes no arguments");
+        refused::<Send>("send", json!({ "to": "ann" }), &format!("`body` is missing: {send}"));
+        let empty = format!("`to` must be a text that is not empty, not \"\": {send}");
+        refused::<Send>("send", json!({ "to": "", "body": "" }), &empty);
+        refused::<Send>("send", json!({ "to": "ann", "body": 1 }), &format!("`body` must be a text, not 1: {send}"));
+        let from = json!({ "to": "ann", "body": "", "from": "ben" });
+        refused::<Send>("send", from, &format!("`from` is not known (did you mean `to`?): {send}"));
+        refused::<CheckMail>("check-mail", json!({ "of": "ann" }), "`of` is not known: check-mail takes no arguments");
         let wait = "wait takes from (array, optional), timeout (integer, optional)";
         for timeout in [json!(601), json!(-1), json!(1.5), json!("1")] {
-            refused(
-                "wait",
-                json!({ "timeout": timeout }),
-                &format!("`timeout` must be a whole number from 0 to 600: {wait}"),
-            );
+            let expected = format!("`timeout` must be a whole number from 0 to 600, not {timeout}: {wait}");
+            refused::<Wait>("wait", json!({ "timeout": timeout }), &expected);
         }
-        refused("wait", json!({ "from": "ann" }), &format!("`from` must be a list of texts: {wait}"));
-        refused("wait", json!({ "from": [1] }), &format!("`from` must be a list of texts: entry 1 a text: {wait}"));
-        refused("wait", json!({ "from": vec!["a"; 101] }), &format!("`from` must be a list of at most 100: {wait}"));
-        refused("ps", json!({ "all": "yes" }), "`all` must be true or false: ps takes all (boolean, optional)");
+        refused::<Wait>("wait", json!({ "from": [1] }), &format!("`from[0]` must be a text, not 1: {wait}"));
+        let many = format!("`from` must be a list of 0 to 100 entries, not 101: {wait}");
+        refused::<Wait>("wait", json!({ "from": vec!["a"; 101] }), &many);
+        let all = "`all` must be true or false, not \"yes\": ps takes all (boolean, optional)";
+        refused::<Ps>("ps", json!({ "all": "yes" }), all);
     }
 
     #[test]
     fn a_signal_may_be_called_a_type() {
-        let tools = tools(true);
-        let tool = tools.iter().find(|tool| tool.name == SignalBack::NAME).unwrap();
-        let read = |given: Value| {
-            let given = with_usual_names(tool, given.as_object().unwrap().clone());
-            check(tool, &given).map(|()| serde_json::from_value::<SignalBack>(Value::Object(given)).unwrap().signal)
-        };
+        let read = |given: Value| call::<SignalBack>("signal-back", given).map(|read| read.signal);
         assert_eq!(read(json!({ "type": "complete", "stepId": "a", "summary": "done" })).unwrap(), "complete");
-        let both = read(json!({ "type": "complete", "signal": "complete", "stepId": "a" })).unwrap_err();
-        assert!(both.starts_with("`type` is not known"), "{both}");
+        assert!(read(json!({ "type": "complete", "signal": "complete", "stepId": "a" })).is_err());
         assert!(read(json!({ "stepId": "a" })).unwrap_err().starts_with("`signal` is missing"));
     }
 
     #[test]
-    fn what_is_allowed_can_be_read() {
-        let fork = json!({ "prompt": null, "name": "ann", "at": 3 });
-        let tools = tools(false);
-        check(&tools[0], fork.as_object().unwrap()).unwrap();
-        let fork: Fork = serde_json::from_value(fork).unwrap();
+    fn what_is_left_out_may_be_null() {
+        let fork: Fork = call("fork", json!({ "prompt": null, "name": "ann", "at": 3 })).unwrap();
         assert_eq!((fork.prompt, fork.name.as_deref(), fork.at), (None, Some("ann"), Some(3)));
+        assert!(!call::<Ps>("ps", json!({ "all": null })).unwrap().all);
     }
 }

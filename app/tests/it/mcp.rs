@@ -141,7 +141,7 @@ fn each_mistake_is_told_with_what_to_do_next() {
     let mut tools = Tools::start(&grounds, &me);
     let long = "x".repeat((1 << 20) + 1);
     for (tool, arguments, expected) in [
-        ("fork", json!({ "prompt": 1 }), "`prompt` must be a text: fork takes"),
+        ("fork", json!({ "prompt": 1 }), "`prompt` must be a text, not 1: fork takes"),
         ("fork", json!({ "at": 999 }), "leave `at` out"),
         ("fork", json!({ "name": "" }), "a name has 1 to 64 bytes"),
         ("fork", json!({ "parent": dead }), "`parent` is not known"),
@@ -165,7 +165,7 @@ fn each_mistake_is_told_with_what_to_do_next() {
         ("read-mail", json!({ "mail": -1 }), "`mail` must be a whole number"),
         ("wait", json!({ "timeout": 601 }), "a whole number from 0 to 600"),
         ("wait", json!({ "timeout": 0.5 }), "a whole number from 0 to 600"),
-        ("wait", json!({ "from": me }), "`from` must be a list of texts"),
+        ("wait", json!({ "from": me }), "`from` must be a list"),
         ("ps", json!({ "all": 1 }), "`all` must be true or false"),
     ] {
         let said = tools.call(tool, arguments.clone()).bad();

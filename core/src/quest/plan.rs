@@ -66,7 +66,8 @@ impl std::str::FromStr for StepId {
 
 impl<'de> Deserialize<'de> for StepId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(|refusal: Refusal| D::Error::custom(refusal))
+        let refused = |refusal: Refusal| D::Error::custom(format_args!("{refusal}; {}", refusal.hint()));
+        String::deserialize(deserializer)?.parse().map_err(refused)
     }
 }
 

@@ -50,14 +50,14 @@ fn a_setting_that_nobody_knows_names_the_nearest() {
     for arguments in [["up", "--json"].as_slice(), &["events"], &["session", "start"], &["fsck"]] {
         let ran = grounds.run(arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains("`hearbeat_ms` is not a setting"), "{ran:?}");
+        assert!(ran.stderr.contains("`hearbeat_ms` is not known"), "{ran:?}");
         assert!(ran.stderr.contains("did you mean `heartbeat_ms`?"), "{ran:?}");
         assert!(ran.stderr.contains("hatchery.toml"), "{ran:?}");
     }
     let grounds = Grounds::new();
     let ran = Ran::from(grounds.command(&["up", "--json"]).env("HATCHERY_PROT", "1").output().unwrap());
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.stderr.contains("`HATCHERY_PROT` is not a setting") && ran.stderr.contains("`port`"), "{ran:?}");
+    assert!(ran.stderr.contains("HATCHERY_PROT: `prot` is not known") && ran.stderr.contains("`port`"), "{ran:?}");
 }
 
 #[test]
