@@ -9,6 +9,8 @@ mod events;
 mod guard;
 mod history;
 mod mail;
+mod overview;
+mod page;
 mod questions;
 mod quests;
 mod runs;
@@ -35,7 +37,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use hatchery_core::Record;
 use hatchery_core::event::write_wire;
 use std::sync::{Arc, LazyLock};
@@ -122,8 +124,8 @@ pub fn router(api: &Api) -> Router {
     documented()
         .split_for_parts()
         .0
-        .route("/", axum::routing::get(page))
-        .fallback(not_found)
+        .route("/", axum::routing::get(page::document))
+        .fallback(page::elsewhere)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(api.max_body_bytes))
         .layer(middleware::from_fn_with_state(api.clone(), in_time))
@@ -165,6 +167,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(describe))
         .routes(routes!(status::health))
         .routes(routes!(status::status))
+        .routes(routes!(overview::overview))
         .routes(routes!(status::fsck))
         .routes(routes!(events::stream))
         .routes(routes!(events::page))
@@ -230,18 +233,6 @@ async fn in_time(State(api): State<Api>, request: Request, next: Next) -> Respon
 async fn describe() -> Response {
     static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi().to_json().expect("the document is plain data"));
     ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
-}
-
-/// The page. It loads nothing from elsewhere, speaks to nobody else, and cannot be framed by another one.
-async fn page() -> Response {
-    const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
-        base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    let headers = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    (headers, Html(include_str!("http/page.html"))).into_response()
 }
 
 async fn not_found(request: Request) -> ApiError {

@@ -1,7 +1,7 @@
 //! `cargo xtask check`: everything about the code that needs no test to run.
 
 use crate::command::{cargo, succeeds};
-use crate::{Failure, command};
+use crate::{Failure, command, page};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// A part of the chore, with its name.
 pub type Part = (&'static str, fn() -> Result<(), Failure>);
 
-pub const PARTS: [Part; 4] =
-    [("format", format), ("clippy", clippy), ("dependencies", dependencies), ("advisories", advisories)];
+pub const PARTS: [Part; 5] = [
+    ("format", format),
+    ("clippy", clippy),
+    ("page", page::check),
+    ("dependencies", dependencies),
+    ("advisories", advisories),
+];
 
 pub fn run() -> Result<(), Failure> {
     PARTS.iter().try_for_each(|(_, part)| part())

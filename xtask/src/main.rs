@@ -4,8 +4,10 @@
 mod check;
 mod ci;
 mod command;
+mod page;
 mod postgres;
 mod rivals;
+mod root_rights;
 mod test;
 
 use std::process::ExitCode;
@@ -14,7 +16,7 @@ const HELP: &str = "\
 The project's chores.
 
   cargo xtask test [ARGS]  all tests; installs what they need. ARGS go to `cargo test`
-  cargo xtask check        format, clippy, licenses and sources of dependencies, advisories
+  cargo xtask check        format, clippy, the page, licenses and sources of dependencies, advisories
   cargo xtask ci           both, each part with its duration: what .ci/run runs
   cargo xtask rivals [--quick]  durable steps of Restate and DBOS, to hold ours against: docs/performance.md";
 

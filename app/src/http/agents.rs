@@ -171,6 +171,10 @@ pub struct AgentList {
 }
 
 impl AgentView {
+    pub(super) fn of(world: &World, id: AgentId) -> Option<Self> {
+        world.agent(id).map(|agent| Self::new(world, id, agent))
+    }
+
     fn new(world: &World, id: AgentId, agent: &Agent) -> Self {
         Self {
             id,

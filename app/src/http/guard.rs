@@ -3,6 +3,7 @@
 
 use super::Api;
 use super::error::ApiError;
+use super::page;
 use crate::config::Auth;
 use crate::run_folder::{self, RunFolder};
 use axum::extract::{Request, State};
@@ -184,15 +185,23 @@ pub async fn admit(State(api): State<Api>, request: Request, next: Next) -> Resp
         Some(opened) => opened,
         None => match api.guard.check(request.headers(), request.uri(), comes_from_run(&api, &request)) {
             Ok(()) => next.run(request).await,
+            Err(error) if error.code == "no_token" && wants_page(&request) => page::locked(&error),
             Err(error) => error.into_response(),
         },
     };
-    // Nobody but our own page has any use for an answer, now or from a cache.
+    // Nobody but our own page has any use for an answer, now or from a cache; only its fingerprinted files say otherwise.
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
     response
+}
+
+/// Whether a person has typed an address of the page, and sees what comes back.
+fn wants_page(request: &Request) -> bool {
+    let accepts = request.headers().get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok()).unwrap_or_default();
+    let path = request.uri().path();
+    request.method() == Method::GET && (path == "/" || page::is_view(path)) && accepts.contains("text/html")
 }
 
 fn link_token(query: Option<&str>) -> Option<&str> {

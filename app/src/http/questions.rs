@@ -66,7 +66,7 @@ pub struct BudgetView {
 #[utoipa::path(get, path = "/api/questions", operation_id = "list_questions", tag = "questions", responses((status = 200, description = "The oldest first", body = QuestionList)))]
 pub async fn list(State(api): State<Api>) -> Json<QuestionList> {
     let world = api.handle.view();
-    Json(QuestionList { questions: world.questions().map(|(id, question)| view(&world, id, question)).collect() })
+    Json(QuestionList { questions: views(&world) })
 }
 
 /// Answer a question. It can be done once.
@@ -84,13 +84,17 @@ pub async fn answer(State(api): State<Api>, question: Path<u64>, body: Body<Repl
 #[utoipa::path(get, path = "/api/budgets", operation_id = "list_budgets", tag = "questions", responses((status = 200, description = "That of each day first", body = BudgetList)))]
 pub async fn budgets(State(api): State<Api>) -> Json<BudgetList> {
     let world = api.handle.view();
-    let today = budget::day(crate::clock::now());
+    Json(BudgetList { budgets: budget_views(&world, crate::clock::now()) })
+}
+
+pub(super) fn budget_views(world: &World, now: Timestamp) -> Vec<BudgetView> {
+    let today = budget::day(now);
     let view = |(agent, limit): (Option<AgentId>, Money)| {
         let used = |agent| world.conversation(agent).map_or(Usage::default(), |conversation| conversation.spent);
         let spent = agent.map_or_else(|| world.spent_on(today), used).cost;
-        BudgetView { agent, name: agent.and_then(|agent| name(&world, agent)), limit, spent }
+        BudgetView { agent, name: agent.and_then(|agent| name(world, agent)), limit, spent }
     };
-    Json(BudgetList { budgets: world.budgets().map(view).collect() })
+    world.budgets().map(view).collect()
 }
 
 /// Set a ceiling for an agent, or for all agents on each day. The answer's id is the agent's, or that of agent 0.
@@ -105,6 +109,10 @@ pub async fn set_budget(State(api): State<Api>, body: Body<SetBudget>) -> Result
     let records = api.handle.submit(Command::SetBudget { agent, limit }).await?;
     let about = agent.or_else(|| api.handle.view().root()).map(|agent| agent.to_string()).unwrap_or_default();
     Ok(Accepted::new(about, &records))
+}
+
+pub(super) fn views(world: &World) -> Vec<QuestionView> {
+    world.questions().map(|(id, question)| view(world, id, question)).collect()
 }
 
 fn view(world: &World, id: EventId, question: &Question) -> QuestionView {

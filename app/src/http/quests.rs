@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::quest::{Status, StepId, StepPlan};
 use hatchery_core::usage::Money;
-use hatchery_core::{Command, QuestId, Refusal, Timestamp, budget};
+use hatchery_core::{Command, QuestId, Refusal, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -267,6 +267,10 @@ fn playable(api: &Api, quest: QuestId) -> Result<(), ApiError> {
     let spec = world.quest_spec(quest).map(|quest_spec| &quest_spec.spec).filter(|spec| spec.host == defaults.host);
     let player = spec.and_then(|spec| defaults.harnesses.get_key_value(spec.harness.as_str()));
     player.map_or(Ok(()), |(harness, program)| quests::playable(&defaults.project, harness, program)).map_err(unusable)
+}
+
+pub(super) fn line_of(world: &World, id: QuestId) -> Option<QuestLine> {
+    QuestDocument::of(world, id).map(|quest| line(&quest))
 }
 
 fn line(quest: &QuestDocument) -> QuestLine {

@@ -340,7 +340,7 @@ pub async fn usage(State(api): State<Api>) -> Json<UsageView> {
 }
 
 /// The runs of one agent, the past ones first.
-fn views(world: &World, agent: AgentId) -> Vec<RunView> {
+pub(super) fn views(world: &World, agent: AgentId) -> Vec<RunView> {
     let name = world.agent(agent).and_then(|it| it.name.clone());
     let past = world.past_runs(agent).map(|(number, run)| past_view(agent, name.clone(), number, run));
     let open = world.run(agent).filter(|run| run.is_open()).map(|run| view(agent, name.clone(), run));

@@ -232,6 +232,7 @@ fn every_operation_answers_as_described() {
         tried("openapi", "/api/openapi.json", None, 200),
         tried("health", "/api/health", None, 200),
         tried("status", "/api/status", None, 200),
+        tried("overview", "/api/overview", None, 200),
         tried("fsck", "/api/fsck", Some(json!({ "repair": false })), 200),
         tried("fsck", "/api/fsck", Some(json!({ "repair": 1 })), 400),
         tried("start_session", "/api/sessions", Some(json!({})), 201),
@@ -476,4 +477,20 @@ fn assert_described(document: &Value, operation: &Value, reply: &Reply, about: &
     };
     let checked = Schemas(document).check(&content["schema"], &body);
     assert_eq!(checked, Ok(()), "{about} {}", reply.status);
+}
+
+/// The page's types are made of `web/openapi.json`, so that has to be the document as it is.
+#[test]
+fn the_page_is_made_for_this_document() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/openapi.json");
+    let document = serde_json::to_string_pretty(&hatchery::http::openapi()).unwrap() + "\n";
+    if std::env::var_os("HATCHERY_BLESS").is_some() {
+        std::fs::write(&path, &document).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == document,
+        "web/openapi.json is not the API any more; write it anew with \
+         HATCHERY_BLESS=1 cargo test -p hatchery --test it the_page_is_made_for_this_document, then run `npm run check` in web/"
+    );
 }

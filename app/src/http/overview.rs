@@ -1,0 +1,120 @@
+//! What a person wants to see first, in one answer and as of one moment: whoever follows the log from `head` on misses nothing and
+//! counts nothing twice.
+
+use super::Api;
+use super::agents::AgentView;
+use super::questions::{self, BudgetView, QuestionView};
+use super::quests::{self, QuestLine};
+use super::runs::{self, RunView};
+use crate::clock;
+use crate::postbox::{self, Header};
+use axum::Json;
+use axum::extract::State;
+use hatchery_core::usage::Usage;
+use hatchery_core::why::{self, Activity, Evidence};
+use hatchery_core::{Address, AgentId, EventId, Timestamp, World, budget};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// How many agents are shown that neither work nor are asked about: those who were active last.
+const RECENT_AGENTS: usize = 100;
+/// How many quests are shown that are over.
+const RECENT_QUESTS: usize = 50;
+
+/// How everything stands. Long lists are cut: what needs somebody or works is always there, and of the rest the latest.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Overview {
+    /// The last event that this rests on.
+    pub head: EventId,
+    /// When this was asked, by the daemon's clock.
+    pub now: Timestamp,
+    pub project: String,
+    pub version: &'static str,
+    /// What is wrong with the store at the moment.
+    pub trouble: Option<String>,
+    /// The oldest first.
+    pub agents: Vec<Seen>,
+    /// How many agents there are in all.
+    pub agent_count: usize,
+    /// The oldest first.
+    pub quests: Vec<QuestLine>,
+    pub quest_count: usize,
+    /// The oldest first.
+    pub questions: Vec<QuestionView>,
+    pub budgets: Vec<BudgetView>,
+    /// What was used since midnight in UTC.
+    pub today: Usage,
+    /// What waits to be read by the human.
+    pub mail: Vec<Header>,
+}
+
+/// An agent, what it does, and how that is known.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Seen {
+    pub agent: AgentView,
+    pub activity: Activity,
+    pub evidence: Vec<Evidence>,
+    /// Its last run.
+    pub run: Option<RunView>,
+    pub spent: Usage,
+    /// Silence that counts as stuck.
+    pub stall_ms: Option<u64>,
+}
+
+/// Everything that a person wants to see first.
+#[utoipa::path(get, path = "/api/overview", operation_id = "overview", tag = "daemon", responses((status = 200, description = "As of `head`", body = Overview)))]
+pub async fn overview(State(api): State<Api>) -> Json<Overview> {
+    let world = api.handle.view();
+    let now = clock::now();
+    Json(Overview {
+        head: world.head(),
+        now,
+        project: api.project.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        trouble: api.handle.trouble(),
+        agents: shown(&world).into_iter().filter_map(|agent| seen(&world, agent)).collect(),
+        agent_count: world.agent_count(),
+        quests: quest_lines(&world),
+        quest_count: world.quests().count(),
+        questions: questions::views(&world),
+        budgets: questions::budget_views(&world, now),
+        today: world.spent_on(budget::day(now)),
+        mail: postbox::check(&api.handle, Address::Human),
+    })
+}
+
+/// Who is shown, by birth.
+fn shown(world: &World) -> Vec<AgentId> {
+    let asked: BTreeSet<AgentId> = world.questions().map(|(_, question)| question.agent).collect();
+    let works = |agent: AgentId| world.run(agent).is_some_and(hatchery_core::run::Run::is_open);
+    let (mut busy, mut idle): (Vec<_>, Vec<_>) =
+        world.agents().partition(|(id, _)| works(*id) || asked.contains(id) || world.root() == Some(*id));
+    idle.sort_by_key(|(_, agent)| std::cmp::Reverse((agent.last_active, agent.born)));
+    idle.truncate(RECENT_AGENTS);
+    busy.append(&mut idle);
+    busy.sort_by_key(|(_, agent)| agent.born);
+    busy.into_iter().map(|(id, _)| id).collect()
+}
+
+fn seen(world: &World, id: AgentId) -> Option<Seen> {
+    let why = why::why(world, id)?;
+    Some(Seen {
+        agent: AgentView::of(world, id)?,
+        activity: why.state,
+        evidence: why.evidence,
+        run: runs::views(world, id).pop(),
+        spent: world.conversation(id).map(|it| it.spent).unwrap_or_default(),
+        stall_ms: world.run(id).map(|run| run.spec.stall_ms),
+    })
+}
+
+fn quest_lines(world: &World) -> Vec<QuestLine> {
+    let (mut open, mut over): (Vec<_>, Vec<_>) = world.quests().partition(|(_, quest)| !quest.is_over());
+    over.sort_by_key(|(_, quest)| std::cmp::Reverse(quest.version));
+    over.truncate(RECENT_QUESTS);
+    open.append(&mut over);
+    open.sort_by_key(|(id, quest)| (quest.created, *id));
+    open.into_iter().filter_map(|(id, _)| quests::line_of(world, id)).collect()
+}

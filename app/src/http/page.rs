@@ -1,0 +1,131 @@
+//! The page: what `build.rs` made of `web/`, embedded. Its views have addresses of their own, which all answer with the same document.
+
+use super::guard;
+use super::{ApiError, not_found};
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{Html, IntoResponse as _, Response};
+use rust_embed::RustEmbed;
+
+#[derive(RustEmbed)]
+#[folder = "$OUT_DIR/page"]
+struct Built;
+
+/// The document that all views begin with.
+const DOCUMENT: &str = "index.html";
+/// Says why there is no page, where there is none.
+const MISSING: &str = "missing.txt";
+/// Files that carry a fingerprint in their name.
+const FINGERPRINTED: &str = "assets/";
+/// The first part of the address of a view.
+const VIEWS: [&str; 8] = ["quests", "agents", "seats", "build", "mail", "log", "cost", "keys"];
+/// No script and no style but our own files, nothing from elsewhere, nobody else to speak to, in nobody's frame; and no text of an agent can
+/// become markup, since nothing may be made of a string.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
+    connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+const FOREVER: &str = "private, max-age=31536000, immutable";
+
+/// The document itself.
+pub async fn document() -> Response {
+    let body = match Built::get(DOCUMENT) {
+        Some(file) => Html(file.data).into_response(),
+        None => Html(fallback_document()).into_response(),
+    };
+    let headers = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, body).into_response()
+}
+
+/// What is no route of the API: a file of the page, the address of a view, or nothing.
+pub async fn elsewhere(request: Request) -> Result<Response, ApiError> {
+    let path = request.uri().path().trim_start_matches('/');
+    let reads = [Method::GET, Method::HEAD].contains(request.method());
+    match Built::get(path).filter(|_| reads && ![DOCUMENT, MISSING].contains(&path)) {
+        Some(file) => {
+            let kind = HeaderValue::from_static(kind(path));
+            let mut response = ([(header::CONTENT_TYPE, kind)], file.data).into_response();
+            if path.starts_with(FINGERPRINTED) {
+                response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(FOREVER));
+            }
+            Ok(response)
+        }
+        None if reads && is_view(path) => Ok(document().await),
+        None => Err(not_found(request).await),
+    }
+}
+
+/// Whether a browser shows this address to a person.
+pub fn is_view(path: &str) -> bool {
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    VIEWS.contains(&first)
+}
+
+/// A person without the cookie gets a sentence instead of JSON.
+pub fn locked(error: &ApiError) -> Response {
+    let body = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Hatchery</title>\
+         <h1>This page needs the project’s token</h1><p>Open the link that <code>hatchery up</code> or <code>hatchery status</code> prints: it \
+         carries the token, which then becomes a cookie.</p><p>{}</p>",
+        guard::cut(&error.message)
+    );
+    let policy = [(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'")];
+    (StatusCode::UNAUTHORIZED, policy, Html(body)).into_response()
+}
+
+/// The types that a build of the page consists of.
+fn kind(path: &str) -> &'static str {
+    match path.rsplit('.').next() {
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("webmanifest" | "json" | "map") => "application/json",
+        Some("png") => "image/png",
+        Some("woff2") => "font/woff2",
+        _ => "application/octet-stream",
+    }
+}
+
+fn fallback_document() -> String {
+    let why = Built::get(MISSING).map_or_else(String::new, |file| String::from_utf8_lossy(&file.data).into_owned());
+    let why: String = why.chars().flat_map(escaped).collect();
+    format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Hatchery</title>\
+         <h1>This Hatchery was built without its page</h1><p>Everything else works: see <code>hatchery --help</code> and \
+         <a href=\"/api/openapi.json\">the API</a>.</p><p>For the page, install Node.js 20.19 or newer and build again: \
+         <code>touch app/build.rs &amp;&amp; cargo build --release</code></p><p>When it was built:</p><pre>{why}</pre>"
+    )
+}
+
+fn escaped(letter: char) -> Vec<char> {
+    match letter {
+        '<' => "&lt;".chars().collect(),
+        '>' => "&gt;".chars().collect(),
+        '&' => "&amp;".chars().collect(),
+        other => vec![other],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_is_known_by_the_first_part_of_its_address() {
+        for path in ["/quests", "/quests/abc/step", "log", "/agents/x"] {
+            assert!(is_view(path), "{path}");
+        }
+        for path in ["/", "/api/agents", "/questsx", "/assets/x.js", "/etc/passwd"] {
+            assert!(!is_view(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_a_build_said_is_text() {
+        let shown: String = "<b>&".chars().flat_map(escaped).collect();
+        assert_eq!(shown, "&lt;b&gt;&amp;");
+    }
+}

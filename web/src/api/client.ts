@@ -1,0 +1,117 @@
+// All that the page asks of the daemon goes through here.
+import type {
+  AgentView,
+  BudgetView,
+  ErrorDetail,
+  EventObject,
+  EventPage,
+  HistoryView,
+  MailHeader,
+  NewQuest,
+  Overview,
+  QuestDocument,
+  QuestLine,
+  RunView,
+  UsageView,
+  WhyView,
+} from "./types";
+
+/** A refusal, in the daemon's own words, or that nobody answered. */
+export class Problem extends Error {
+  readonly code: string;
+  readonly hint: string;
+  readonly status: number;
+
+  constructor(detail: ErrorDetail, status: number) {
+    super(detail.message);
+    this.code = detail.code;
+    this.hint = detail.hint;
+    this.status = status;
+  }
+
+  /** The daemon was not reached, so nothing is known of what became of it. */
+  get away(): boolean {
+    return this.status === 0;
+  }
+}
+
+/** What a command led to. */
+export interface Accepted {
+  id: string;
+  events: EventObject[];
+  warning?: string;
+}
+
+async function ask<T>(path: string, init?: RequestInit): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...init });
+  } catch {
+    throw new Problem(
+      { code: "away", message: "The daemon is away.", hint: "Nothing was sent. Try again when it is back." },
+      0,
+    );
+  }
+  const text = await response.text();
+  if (response.ok) return JSON.parse(text) as T;
+  let detail: ErrorDetail = { code: "unknown", message: `The daemon answered ${response.status}.`, hint: "" };
+  try {
+    detail = (JSON.parse(text) as { error: ErrorDetail }).error;
+  } catch {
+    // It is no answer of the API; the status has to do.
+  }
+  throw new Problem(detail, response.status);
+}
+
+const get = <T>(path: string) => ask<T>(path);
+const post = <T = Accepted>(path: string, body: unknown = {}) =>
+  ask<T>(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+const part = encodeURIComponent;
+
+export const api = {
+  overview: () => get<Overview>("/api/overview"),
+  agents: () => get<{ agents: AgentView[] }>("/api/agents"),
+  agent: (id: string) => get<AgentView>(`/api/agents/${part(id)}`),
+  runs: () => get<{ runs: RunView[] }>("/api/runs"),
+  why: (id: string) => get<WhyView>(`/api/agents/${part(id)}/why`),
+  history: (id: string) => get<HistoryView>(`/api/agents/${part(id)}/history?full=true`),
+  quests: () => get<{ quests: QuestLine[] }>("/api/quests"),
+  quest: (id: string) => get<QuestDocument>(`/api/quests/${part(id)}`),
+  usage: () => get<UsageView>("/api/usage"),
+  budgets: () => get<{ budgets: BudgetView[] }>("/api/budgets"),
+  events: (after: number, limit: number) => get<EventPage>(`/api/events.json?after=${after}&limit=${limit}`),
+  mail: (address: string) => get<{ mail: MailHeader[] }>(`/api/mail/${part(address)}`),
+
+  answer: (question: number, answer: string) => post(`/api/questions/${question}/answer`, { answer }),
+  say: (agent: string, text: string) => post(`/api/agents/${part(agent)}/say`, { text }),
+  interrupt: (agent: string) => post(`/api/agents/${part(agent)}/interrupt`),
+  stop: (agent: string) => post(`/api/agents/${part(agent)}/stop`),
+  kill: (agent: string, cascade: boolean) => post(`/api/agents/${part(agent)}/kill`, { cascade }),
+  rename: (agent: string, name: string) => post(`/api/agents/${part(agent)}/rename`, { name }),
+  fork: (body: { id: string; parent: string; at?: number; prompt?: string; name?: string }) =>
+    post("/api/agents", body),
+  run: (body: { id: string; prompt: string; name?: string; with?: Record<string, unknown> }) => post("/api/runs", body),
+  newQuest: (body: Partial<NewQuest> & { request: string }) => post("/api/quests", body),
+  pause: (quest: string) => post(`/api/quests/${part(quest)}/pause`),
+  resume: (quest: string) => post(`/api/quests/${part(quest)}/resume`),
+  abandon: (quest: string) => post(`/api/quests/${part(quest)}/abandon`),
+  setWard: (quest: string, command: string | null) => post(`/api/quests/${part(quest)}/ward`, { command }),
+  setQuestBudget: (quest: string, limit: string | null) => post(`/api/quests/${part(quest)}/budget`, { limit }),
+  retry: (quest: string, step: string) => post(`/api/quests/${part(quest)}/steps/${part(step)}/retry`),
+  setBudget: (agent: string | null, limit: string | null) => post("/api/budgets", agent ? { agent, limit } : { limit }),
+  sendMail: (to: string, body: string) => post("/api/mail", { to, body }),
+  readMail: (mail: number) =>
+    post<{ id: number; from: string; to: string; sent: number; body: string }>("/api/mail/human/read", { mail }),
+};
+
+/** An id that is drawn here, so that a request whose answer was lost can simply be repeated. */
+export function drawId(): string {
+  for (;;) {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    const id = btoa(String.fromCharCode(...bytes))
+      .replaceAll("+", "-")
+      .replaceAll("/", "_")
+      .replaceAll("=", "");
+    if (!id.startsWith("-")) return id;
+  }
+}

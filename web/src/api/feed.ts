@@ -1,0 +1,152 @@
+// The one event stream. Ids have no gaps, so what is missing or doubled is seen, counted, and put right from the log.
+import { api } from "./client";
+import type { EventObject } from "./types";
+
+/** How soon the stream is tried again after it broke, in ms; the last one holds from then on. */
+const PATIENCE = [500, 1000, 2000, 4000, 8000];
+/** A stream that is broken for less than this is nobody's business. */
+export const SILENT_MS = 2000;
+/** How many events are asked for at once to fill a gap. */
+const PAGE = 1000;
+
+export interface Counters {
+  /** Events taken in. */
+  taken: number;
+  /** Events that came again and were left out. */
+  doubled: number;
+  /** Events that were missing in the stream and were read from the log. */
+  filled: number;
+  /** How often the stream was opened. */
+  opened: number;
+}
+
+export interface FeedState {
+  live: boolean;
+  /** Since when it is not, by this machine's clock. */
+  brokenSince: number | null;
+  /** When it is tried again. */
+  nextTry: number | null;
+}
+
+interface Source {
+  close(): void;
+}
+
+export type Open = (after: number, on: { open(): void; event(event: EventObject): void; error(): void }) => Source;
+
+/** The browser's own, one for each try: its own way of coming back would begin at the first cursor again. */
+const browserSource: Open = (after, on) => {
+  const source = new EventSource(`/api/events?after=${after}`);
+  source.onopen = () => on.open();
+  source.onmessage = (message) => on.event(JSON.parse(message.data as string) as EventObject);
+  source.onerror = () => on.error();
+  return source;
+};
+
+export class Feed {
+  readonly counters: Counters = { taken: 0, doubled: 0, filled: 0, opened: 0 };
+  state: FeedState = { live: false, brokenSince: null, nextTry: null };
+  head: number;
+  private source: Source | null = null;
+  private failures = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private waiting: EventObject[] = [];
+  private filling = false;
+  private closed = false;
+
+  constructor(
+    head: number,
+    private readonly take: (event: EventObject) => void,
+    private readonly changed: (state: FeedState) => void,
+    private readonly open: Open = browserSource,
+    private readonly read: (after: number, limit: number) => Promise<{ events: EventObject[] }> = api.events,
+  ) {
+    this.head = head;
+  }
+
+  start(): void {
+    if (this.closed) return;
+    clearTimeout(this.timer);
+    this.source?.close();
+    this.counters.opened += 1;
+    const source = this.open(this.head, {
+      open: () => {
+        this.failures = 0;
+        this.tell({ live: true, brokenSince: null, nextTry: null });
+      },
+      event: (event) => this.arrive(event),
+      error: () => {
+        if (this.source === source) this.broken();
+      },
+    });
+    this.source = source;
+  }
+
+  stop(): void {
+    this.closed = true;
+    clearTimeout(this.timer);
+    this.source?.close();
+  }
+
+  /** Takes an event in its order, whatever came before it. */
+  arrive(event: EventObject): void {
+    if (this.filling) {
+      this.waiting.push(event);
+      return;
+    }
+    if (event.id <= this.head) {
+      this.counters.doubled += 1;
+      return;
+    }
+    if (event.id > this.head + 1) {
+      this.waiting.push(event);
+      void this.fill(event.id - 1);
+      return;
+    }
+    this.head = event.id;
+    this.counters.taken += 1;
+    this.take(event);
+  }
+
+  private async fill(upto: number): Promise<void> {
+    this.filling = true;
+    try {
+      while (this.head < upto) {
+        const page = await this.read(this.head, Math.min(PAGE, upto - this.head));
+        const next = page.events.filter((event) => event.id > this.head && event.id <= upto);
+        if (next.length === 0) break;
+        for (const event of next) {
+          this.head = event.id;
+          this.counters.taken += 1;
+          this.counters.filled += 1;
+          this.take(event);
+        }
+      }
+    } catch {
+      this.filling = false;
+      this.waiting = [];
+      this.broken();
+      return;
+    }
+    this.filling = false;
+    const waiting = this.waiting;
+    this.waiting = [];
+    for (const event of waiting) this.arrive(event);
+  }
+
+  private broken(): void {
+    this.source?.close();
+    this.source = null;
+    const pause = PATIENCE[Math.min(this.failures, PATIENCE.length - 1)] ?? 8000;
+    this.failures += 1;
+    const now = Date.now();
+    this.tell({ live: false, brokenSince: this.state.brokenSince ?? now, nextTry: now + pause });
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.start(), pause);
+  }
+
+  private tell(state: FeedState): void {
+    this.state = state;
+    this.changed(state);
+  }
+}

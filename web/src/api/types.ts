@@ -1,0 +1,32 @@
+// The names under which the page knows what the API speaks of. The shapes are generated: `npm run types`.
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type AgentView = Schemas["AgentView"];
+export type Activity = Schemas["Activity"];
+export type Evidence = Schemas["Evidence"];
+export type RunView = Schemas["RunView"];
+export type Usage = Schemas["Usage"];
+export type Money = Schemas["Money"];
+export type Overview = Schemas["Overview"];
+export type Seen = Schemas["Seen"];
+export type QuestLine = Schemas["QuestLine"];
+export type QuestDocument = Schemas["QuestDocument"];
+export type StepDocument = Schemas["StepDocument"];
+export type StepStatus = Schemas["StepStatus"];
+export type QuestionView = Schemas["QuestionView"];
+export type About = Schemas["About"];
+export type BudgetView = Schemas["BudgetView"];
+export type MailHeader = Schemas["Header"];
+export type MessageView = Schemas["MessageView"];
+export type HistoryView = Schemas["HistoryView"];
+export type WhyView = Schemas["WhyView"];
+export type UsageView = Schemas["UsageView"];
+export type EventObject = Schemas["EventObject"];
+export type EventPage = Schemas["EventPage"];
+export type NewQuest = Schemas["NewQuest"];
+export type ErrorDetail = Schemas["ErrorDetail"];
+export type EventType = EventObject["type"];
+/** An event of one type. */
+export type EventOf<T extends EventType> = Extract<EventObject, { type: T }>;

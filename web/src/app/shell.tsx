@@ -1,0 +1,265 @@
+// The frame around every view: where one can go, how it stands, and whether the daemon is there.
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import { SILENT_MS } from "../api/feed";
+import { needs } from "../store/needs";
+import { store, useTopics } from "../store/store";
+import { Glyph, type Standing } from "../ui/glyph";
+import { Egg, Icon, type IconName } from "../ui/icon";
+import { projectName } from "../ui/names";
+import { useClock } from "../ui/time";
+import { clockSeconds, group } from "../ui/words";
+import { remember } from "./drafts";
+import { palette } from "./palette";
+import { to, usePlace } from "./router";
+
+export const VIEWS: { path: string; name: string; icon: IconName; key: string }[] = [
+  { path: "/", name: "Home", icon: "home", key: "H" },
+  { path: "/quests", name: "Quests", icon: "quests", key: "Q" },
+  { path: "/agents", name: "Agents", icon: "agents", key: "A" },
+  { path: "/seats", name: "Seats", icon: "seats", key: "S" },
+  { path: "/build", name: "Build", icon: "build", key: "B" },
+  { path: "/mail", name: "Mail", icon: "mail", key: "M" },
+  { path: "/log", name: "Log", icon: "log", key: "L" },
+  { path: "/cost", name: "Cost", icon: "cost", key: "C" },
+];
+const TABS = ["Home", "Quests", "Agents", "Log"];
+
+function isAt(path: string, view: string): boolean {
+  return view === "/" ? path === "/" : path === view || path.startsWith(`${view}/`);
+}
+
+export function switchTheme(): void {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  remember("theme", root.dataset.theme);
+}
+
+export function Shell({ children }: { children: ComponentChildren }) {
+  const { path } = usePlace();
+  useTopics("questions", "quests", "mail");
+  const waiting = needs(store).length;
+  const project = projectName();
+  useTitle(path, waiting, project);
+  const talks = path.startsWith("/agents/");
+  return (
+    <div class={`shell${talks ? " talks" : ""}`}>
+      <a class="skip" href="#main">
+        Skip to the content
+      </a>
+      <nav class="side" aria-label="Views">
+        <a class="brand" href="/">
+          <Egg />
+          <span class="cut">{project}</span>
+        </a>
+        <button class="find" type="button" aria-haspopup="dialog" onClick={() => palette.set({ text: "" })}>
+          <span>Find or do …</span>
+          <kbd>⌘K</kbd>
+        </button>
+        <ul class="nav">
+          {VIEWS.map((view) => (
+            <li key={view.path}>
+              <a href={view.path} aria-current={isAt(path, view.path) ? "page" : undefined}>
+                <Icon name={view.icon} />
+                {view.name}
+                <Tail name={view.name} waiting={waiting} />
+              </a>
+            </li>
+          ))}
+        </ul>
+        <OpenQuests />
+        <Foot />
+      </nav>
+      <header class="topbar">
+        <Egg />
+        <span class="cut">{project}</span>
+        <LiveWord />
+        <button
+          class="icon-btn"
+          type="button"
+          aria-label="Find or do something"
+          onClick={() => palette.set({ text: "" })}
+        >
+          <Icon name="find" size={18} />
+        </button>
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Banner />
+        {children}
+      </main>
+      <nav class="tabs" aria-label="Views, small screen">
+        {VIEWS.filter((view) => TABS.includes(view.name)).map((view) => (
+          <a key={view.path} href={view.path} aria-current={isAt(path, view.path) ? "page" : undefined}>
+            <Icon name={view.icon} size={20} />
+            {view.name}
+            {view.name === "Home" && waiting > 0 && <span class="badge">{waiting}</span>}
+          </a>
+        ))}
+        <a href="/keys" aria-current={path === "/keys" ? "page" : undefined}>
+          <Icon name="more" size={20} />
+          More
+        </a>
+      </nav>
+      <Announcer waiting={waiting} />
+    </div>
+  );
+}
+
+function Tail({ name, waiting }: { name: string; waiting: number }) {
+  const mail = store.state?.mail.size ?? 0;
+  if (name === "Home" && waiting > 0)
+    return (
+      <span class="badge" role="img" aria-label={`${waiting} need you`}>
+        {waiting}
+      </span>
+    );
+  if (name === "Mail" && mail > 0) return <span class="tail">{mail}</span>;
+  return null;
+}
+
+function OpenQuests() {
+  useTopics("quests");
+  const lines = [...(store.state?.quests.values() ?? [])].filter(
+    (line) => line.state === "open" || line.state === "paused",
+  );
+  if (lines.length === 0) return null;
+  return (
+    <>
+      <h2 class="side-head">Open quests</h2>
+      <ul class="nav">
+        {lines.slice(-8).map((line) => {
+          const standing: Standing =
+            line.questions > 0
+              ? "you"
+              : line.state === "paused"
+                ? "parked"
+                : line.failed > 0 && line.running === 0
+                  ? "failed"
+                  : "working";
+          return (
+            <li key={line.id}>
+              <a href={to.quest(line.id)} title={line.request}>
+                <Glyph as={standing} />
+                <span class="cut">{line.request}</span>
+                <span class="tail">{line.steps > 0 ? `${line.complete}/${line.steps}` : "plan"}</span>
+              </a>
+            </li>
+          );
+        })}
+      </ul>
+    </>
+  );
+}
+
+function useAway(): boolean {
+  useTopics("connection");
+  const broken = store.connection.brokenSince;
+  const away = useClock(
+    (store.connection.live || broken === null ? sayHere : sayAway(broken)) as (now: number) => string,
+  );
+  return away === "away";
+}
+
+const sayHere = () => "here";
+const sayings = new Map<number, () => string>();
+function sayAway(since: number): () => string {
+  let say = sayings.get(since);
+  if (!say) {
+    say = () => (Date.now() - since >= SILENT_MS ? "away" : "here");
+    sayings.clear();
+    sayings.set(since, say);
+  }
+  return say;
+}
+
+function LiveWord() {
+  const away = useAway();
+  return (
+    <span class="status">
+      <span class={`live${away ? " is-off" : ""}`} aria-hidden="true" />
+      {away ? "Away" : "Live"}
+    </span>
+  );
+}
+
+function Foot() {
+  useTopics("log", "connection");
+  const away = useAway();
+  const counters = store.feed?.counters;
+  const lost = counters && counters.filled > 0 && import.meta.env.DEV ? ` · ${counters.filled} filled` : "";
+  return (
+    <div class="side-foot">
+      <span class={`live${away ? " is-off" : ""}`} aria-hidden="true" />
+      <span class="num cut">
+        {away ? "Away" : "Live"}{" "}
+        <span class="faint">
+          · event {group(store.state?.head ?? 0)}
+          {lost}
+        </span>
+      </span>
+      <button class="icon-btn" type="button" aria-label="Switch between light and dark" onClick={switchTheme}>
+        <Icon name="theme" />
+      </button>
+    </div>
+  );
+}
+
+function Banner() {
+  const away = useAway();
+  const next = useClock(sayNext);
+  if (store.state?.trouble && !away) {
+    return (
+      <div class="banner is-parked" role="status">
+        <Glyph as="parked" silent />
+        <span class="text">
+          <b>The store is in trouble.</b> {store.state.trouble} Nothing new is taken on until that is mended; nothing
+          that was acknowledged is lost.
+        </span>
+      </div>
+    );
+  }
+  if (!away) return null;
+  return (
+    <div class="banner" role="status">
+      <span class="live is-off" aria-hidden="true" />
+      <span class="text">
+        <b>The daemon is away.</b> What you see is from {clockSeconds(store.connection.brokenSince ?? Date.now())}.
+        Agents go on without it, and nothing that they say is lost.
+      </span>
+      <span class="end small muted num">{next}</span>
+      <button class="btn line small-btn" type="button" onClick={() => store.feed?.start()}>
+        Try now
+      </button>
+    </div>
+  );
+}
+
+function sayNext(): string {
+  const next = store.connection.nextTry;
+  return next === null ? "" : `again in ${Math.max(1, Math.ceil((next - Date.now()) / 1000))} s`;
+}
+
+function useTitle(path: string, waiting: number, project: string): void {
+  useEffect(() => {
+    const view = VIEWS.find((it) => isAt(path, it.path))?.name ?? "Hatchery";
+    document.title =
+      waiting > 0 ? `${waiting} need${waiting === 1 ? "s" : ""} you · ${project}` : `${project} · ${view}`;
+    const app = navigator as Navigator & {
+      setAppBadge?: (n: number) => Promise<void>;
+      clearAppBadge?: () => Promise<void>;
+    };
+    if (waiting > 0) app.setAppBadge?.(waiting).catch(() => {});
+    else app.clearAppBadge?.().catch(() => {});
+  }, [path, waiting, project]);
+}
+
+/** Says states politely, never ages. */
+function Announcer({ waiting }: { waiting: number }) {
+  const words = waiting === 0 ? "" : waiting === 1 ? "One needs you" : `${waiting} need you`;
+  return (
+    <div class="sr" role="status" aria-live="polite">
+      {words}
+    </div>
+  );
+}

@@ -1,0 +1,20 @@
+import "./style/tokens.css";
+import "./style/page.css";
+import { render } from "preact";
+import { App } from "./app/app";
+import { watchLooks } from "./app/looks";
+import { listen } from "./app/router";
+import { store } from "./store/store";
+
+declare global {
+  interface Window {
+    /** What a test, or a person with the console, looks at: nothing may be missing and nothing doubled. */
+    hatchery: typeof store;
+  }
+}
+
+window.hatchery = store;
+listen();
+watchLooks(() => store.now());
+void store.load();
+render(<App />, document.getElementById("page") as HTMLElement);

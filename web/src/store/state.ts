@@ -1,0 +1,472 @@
+// What the page knows, and how an event changes it. Pure: no clock, no network.
+import type {
+  Activity,
+  AgentView,
+  BudgetView,
+  EventObject,
+  EventOf,
+  Evidence,
+  Overview,
+  QuestionView,
+  QuestLine,
+  RunView,
+  Usage,
+} from "../api/types";
+import { firstLine, plain } from "../ui/words";
+
+/** What an agent said last: a tool with its target, or words. */
+export interface Doing {
+  tool: string | null;
+  text: string;
+  at: number;
+  event: number;
+}
+
+export interface AgentEntry {
+  view: AgentView;
+  activity: Activity;
+  evidence: Evidence[];
+  run: RunView | null;
+  spent: Usage;
+  stallMs: number | null;
+  doing: Doing | null;
+  /** Tools that have not answered: by their id, when they began. */
+  tools: Map<string, { name: string; since: number }>;
+  lastSign: number;
+}
+
+export interface State {
+  head: number;
+  project: string;
+  version: string;
+  trouble: string | null;
+  agents: Map<string, AgentEntry>;
+  agentCount: number;
+  quests: Map<string, QuestLine>;
+  questions: Map<number, QuestionView>;
+  /** Questions that were answered while the page watched. */
+  answered: Map<number, { question: QuestionView; answer: string; event: number; at: number }>;
+  budgets: BudgetView[];
+  today: Usage;
+  day: number;
+  /** Unread mail of the human. */
+  mail: Map<number, string>;
+}
+
+export interface Change {
+  topics: Set<string>;
+  /** Agents that are not known here yet. */
+  strangers: Set<string>;
+  /** Quests whose documents have changed. */
+  quests: Set<string>;
+}
+
+const DAY_MS = 86_400_000;
+const NOTHING: Usage = {
+  cost: { nanodollars: 0 },
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+};
+/** How many answered questions are remembered. */
+const ANSWERED = 20;
+
+export function stateOf(overview: Overview): State {
+  const state: State = {
+    head: overview.head,
+    project: overview.project,
+    version: overview.version,
+    trouble: overview.trouble ?? null,
+    agents: new Map(),
+    agentCount: overview.agentCount,
+    quests: new Map(overview.quests.map((quest) => [quest.id, quest])),
+    questions: new Map(overview.questions.map((question) => [question.id, question])),
+    answered: new Map(),
+    budgets: overview.budgets,
+    today: overview.today,
+    day: Math.floor(overview.now / DAY_MS),
+    mail: new Map(overview.mail.map((head) => [head.id, head.from])),
+  };
+  for (const seen of overview.agents) {
+    state.agents.set(seen.agent.id, {
+      view: seen.agent,
+      activity: seen.activity,
+      evidence: seen.evidence,
+      run: seen.run ?? null,
+      spent: seen.spent,
+      stallMs: seen.stallMs ?? null,
+      doing: null,
+      tools: new Map(),
+      lastSign: seen.run?.lastOutput ?? seen.agent.lastActive,
+    });
+  }
+  return state;
+}
+
+export function entryOf(view: AgentView): AgentEntry {
+  return {
+    view,
+    activity: view.state === "dead" ? "dead" : view.state === "expired" ? "expired" : "resting",
+    evidence: [],
+    run: null,
+    spent: NOTHING,
+    stallMs: null,
+    doing: null,
+    tools: new Map(),
+    lastSign: view.lastActive,
+  };
+}
+
+function add(a: Usage, b: Usage): Usage {
+  return {
+    cost: { nanodollars: a.cost.nanodollars + b.cost.nanodollars },
+    input_tokens: a.input_tokens + b.input_tokens,
+    output_tokens: a.output_tokens + b.output_tokens,
+    cache_read_tokens: a.cache_read_tokens + b.cache_read_tokens,
+    cache_write_tokens: a.cache_write_tokens + b.cache_write_tokens,
+  };
+}
+
+/** Takes one event in. The events come in their order, each once. */
+export function fold(state: State, event: EventObject, change: Change): void {
+  state.head = event.id;
+  change.topics.add("log");
+  if ("quest" in event && typeof event.quest === "string") {
+    change.quests.add(event.quest);
+    change.topics.add("quests");
+  }
+  switch (event.type) {
+    case "agent_created":
+      return created(state, event, change);
+    case "mail_sent":
+      change.topics.add("mail");
+      if (event.to === "human") state.mail.set(event.id, event.from);
+      return;
+    case "mail_read":
+      change.topics.add("mail");
+      if (event.to === "human") state.mail.delete(event.mail);
+      return;
+    case "mail_delivered":
+      change.topics.add("mail");
+      return;
+    case "quest_created":
+      state.quests.set(event.quest, {
+        id: event.quest,
+        request: firstLine(event.quest_spec.request),
+        state: "open",
+        complete: 0,
+        steps: 0,
+        running: 0,
+        questions: 0,
+        failed: 0,
+        spent: { nanodollars: 0 },
+        created: event.ts,
+        changed: event.ts,
+      });
+      return;
+    case "budget_set":
+      budgetSet(state, event);
+      change.topics.add("usage");
+      return;
+    case "question_asked":
+    case "question_answered":
+    case "question_withdrawn":
+      asked(state, event, change);
+      break;
+    default:
+  }
+  if ("agent" in event && typeof event.agent === "string") ofAgent(state, event.agent, event, change);
+}
+
+function created(state: State, event: EventOf<"agent_created">, change: Change): void {
+  change.topics.add("agents");
+  state.agentCount += 1;
+  state.agents.set(
+    event.agent,
+    entryOf({
+      id: event.agent,
+      name: event.name ?? null,
+      parent: event.parent ?? null,
+      state: event.hatch_by ? "hatching" : "alive",
+      provider: event.provider ?? null,
+      model: event.model ?? null,
+      sessionId: event.session ?? null,
+      created: event.ts,
+      lastActive: event.ts,
+      forkedFrom: event.origin?.agent ?? null,
+      forkPoint: event.origin?.upto ?? null,
+      messages: 0,
+      lastMessage: null,
+      unreadMail: 0,
+      assignment: null,
+    } as AgentView),
+  );
+}
+
+function budgetSet(state: State, event: EventOf<"budget_set">): void {
+  const whose = event.agent ?? null;
+  const rest = state.budgets.filter((budget) => (budget.agent ?? null) !== whose);
+  if (event.limit) {
+    const entry = whose ? state.agents.get(whose) : undefined;
+    const spent = whose ? (entry?.spent.cost ?? { nanodollars: 0 }) : state.today.cost;
+    rest.push({ agent: whose, name: entry?.view.name ?? null, limit: event.limit, spent });
+  }
+  state.budgets = rest;
+}
+
+function asked(
+  state: State,
+  event: EventOf<"question_asked"> | EventOf<"question_answered"> | EventOf<"question_withdrawn">,
+  change: Change,
+): void {
+  change.topics.add("questions");
+  if (event.type === "question_asked") {
+    const entry = state.agents.get(event.agent);
+    state.questions.set(event.id, {
+      id: event.id,
+      agent: event.agent,
+      name: entry?.view.name ?? null,
+      quest: entry?.view.assignment?.quest ?? null,
+      about: event.about,
+      text: event.text,
+      asked: event.ts,
+    } as QuestionView);
+    return;
+  }
+  const question = state.questions.get(event.question);
+  state.questions.delete(event.question);
+  if (question && event.type === "question_answered") {
+    state.answered.set(event.question, { question, answer: event.answer, event: event.id, at: event.ts });
+    const first = state.answered.keys().next().value;
+    if (state.answered.size > ANSWERED && first !== undefined) state.answered.delete(first);
+  }
+}
+
+/** A tool's call as it stands in a history. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  input: Record<string, unknown>;
+}
+
+export function toolCall(content: string): ToolCall | null {
+  try {
+    const call = JSON.parse(content) as Partial<ToolCall>;
+    if (typeof call.name !== "string") return null;
+    return { id: call.id ?? "", name: call.name, input: (call.input ?? {}) as Record<string, unknown> };
+  } catch {
+    return null;
+  }
+}
+
+export function toolResult(content: string): { id: string; content: string; isError: boolean } | null {
+  try {
+    const result = JSON.parse(content) as { id?: string; content?: unknown; is_error?: boolean };
+    if (typeof result !== "object" || result === null || !("content" in result)) return null;
+    const text = typeof result.content === "string" ? result.content : JSON.stringify(result.content, null, 2);
+    return { id: result.id ?? "", content: text, isError: result.is_error === true };
+  } catch {
+    return null;
+  }
+}
+
+/** A tool's name without the server that it comes from. */
+export function toolName(name: string): string {
+  return name.startsWith("mcp__") ? (name.split("__").at(-1) ?? name) : name;
+}
+
+/** What a tool is used on: the one argument that a person looks for. */
+export function toolTarget(input: Record<string, unknown>): string {
+  for (const key of [
+    "file_path",
+    "path",
+    "command",
+    "pattern",
+    "query",
+    "url",
+    "summary",
+    "question",
+    "description",
+    "prompt",
+  ]) {
+    const value = input[key];
+    if (typeof value === "string" && value !== "") return plain(firstLine(value));
+  }
+  const first = Object.values(input).find((value) => typeof value === "string" && value !== "");
+  return typeof first === "string" ? plain(firstLine(first)) : "";
+}
+
+function ofAgent(state: State, id: string, event: EventObject, change: Change): void {
+  const entry = state.agents.get(id);
+  if (!entry) {
+    change.strangers.add(id);
+    return;
+  }
+  change.topics.add(`agent:${id}`);
+  const before = entry.activity;
+  change1(state, entry, event, change);
+  if (entry.activity !== before) change.topics.add("agents");
+}
+
+const SIGNS: ReadonlySet<string> = new Set([
+  "run_spawned",
+  "run_started",
+  "message_heard",
+  "output_noted",
+  "output_taken",
+  "turn_started",
+  "turn_ended",
+]);
+
+function change1(state: State, entry: AgentEntry, event: EventObject, change: Change): void {
+  entry.view = { ...entry.view, lastActive: event.ts };
+  if (SIGNS.has(event.type)) entry.lastSign = event.ts;
+  switch (event.type) {
+    case "message_added":
+      return said(entry, event);
+    case "agent_renamed":
+      entry.view = { ...entry.view, name: event.name ?? null };
+      change.topics.add("agents");
+      return;
+    case "agent_reparented":
+      entry.view = { ...entry.view, parent: event.parent };
+      change.topics.add("agents");
+      return;
+    case "agent_hatched":
+    case "agent_woken":
+      entry.view = { ...entry.view, state: "alive" };
+      return;
+    case "agent_slept":
+      entry.view = { ...entry.view, state: "sleeping" };
+      return;
+    case "agent_killed":
+      entry.view = { ...entry.view, state: "dead" };
+      entry.activity = "dead";
+      change.topics.add("agents");
+      return;
+    case "agent_expired":
+      entry.view = { ...entry.view, state: "expired" };
+      entry.activity = "expired";
+      return;
+    case "step_begun":
+      entry.view = { ...entry.view, assignment: { quest: event.quest, step: event.step, role: event.role } };
+      change.topics.add("agents");
+      return;
+    case "run_requested":
+      entry.activity = "starting";
+      entry.stallMs = event.spec.stall_ms;
+      entry.run = {
+        agent: event.agent,
+        name: entry.view.name ?? null,
+        run: event.run,
+        attempts: 1,
+        harness: event.spec.harness,
+        phase: "starting",
+        pid: null,
+        cause: null,
+        detail: null,
+        until: null,
+        requested: event.ts,
+        lastOutput: event.ts,
+        turns: 0,
+        spent: NOTHING,
+      };
+      return;
+    case "run_spawned":
+      entry.activity = "starting";
+      entry.tools.clear();
+      patch(entry, { phase: "starting", pid: event.process.pid, attempts: event.attempt, cause: null, until: null });
+      return;
+    case "run_started":
+    case "turn_started":
+    case "message_heard":
+      entry.activity = "working";
+      patch(entry, { phase: "running" });
+      return;
+    case "output_noted":
+      if (entry.activity === "silent") entry.activity = "working";
+      return;
+    case "turn_ended": {
+      entry.activity = "listening";
+      entry.tools.clear();
+      entry.spent = add(entry.spent, event.spent);
+      if (entry.run) patch(entry, { turns: entry.run.turns + 1, spent: add(entry.run.spent, event.spent) });
+      const day = Math.floor(event.ts / DAY_MS);
+      state.today = day === state.day ? add(state.today, event.spent) : event.spent;
+      state.day = day;
+      state.budgets = state.budgets.map((budget) =>
+        !budget.agent
+          ? { ...budget, spent: state.today.cost }
+          : budget.agent === event.agent
+            ? { ...budget, spent: entry.spent.cost }
+            : budget,
+      );
+      change.topics.add("usage");
+      return;
+    }
+    case "run_silent":
+      entry.activity = "silent";
+      return;
+    case "run_stopping":
+      entry.activity = "stopping";
+      patch(entry, { phase: "stopping" });
+      return;
+    case "run_parked":
+      entry.activity = "parked";
+      patch(entry, {
+        phase: "parked",
+        cause: event.cause,
+        until: event.until ?? null,
+        detail: event.detail,
+        pid: null,
+      });
+      return;
+    case "run_crashed":
+      entry.activity = "starting";
+      patch(entry, { phase: "starting", pid: null });
+      return;
+    case "run_resumed":
+      entry.activity = "starting";
+      patch(entry, { phase: "starting", attempts: event.attempt, cause: null, until: null });
+      return;
+    case "run_ended":
+      entry.activity = "resting";
+      entry.tools.clear();
+      patch(entry, {
+        phase: "ended",
+        pid: null,
+        cause: event.cause,
+        detail: event.detail,
+        lastOutput: event.ts,
+        until: null,
+      });
+      change.topics.add("agents");
+      return;
+    default:
+  }
+}
+
+function patch(entry: AgentEntry, part: Partial<RunView>): void {
+  if (entry.run) entry.run = { ...entry.run, ...part };
+}
+
+function said(entry: AgentEntry, event: EventOf<"message_added">): void {
+  entry.view = { ...entry.view, messages: entry.view.messages + 1, lastMessage: event.id };
+  if (event.kind === "tool_call") {
+    const call = toolCall(event.content);
+    if (!call) return;
+    entry.tools.set(call.id, { name: call.name, since: event.ts });
+    entry.doing = { tool: toolName(call.name), text: toolTarget(call.input), at: event.ts, event: event.id };
+  } else if (event.kind === "tool_result") {
+    const result = toolResult(event.content);
+    if (result) entry.tools.delete(result.id);
+  } else if (event.kind === "assistant") {
+    entry.doing = { tool: null, text: plain(firstLine(event.content)), at: event.ts, event: event.id };
+  } else {
+    return;
+  }
+  entry.lastSign = event.ts;
+  if (entry.activity === "silent" || entry.activity === "starting" || entry.activity === "listening")
+    entry.activity = "working";
+}

@@ -1,0 +1,302 @@
+// What needs the human, with the answer in place.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api, type Problem } from "../api/client";
+import type { About, QuestionView } from "../api/types";
+import { useDraft } from "../app/drafts";
+import { to } from "../app/router";
+import type { Need } from "../store/needs";
+import { store } from "../store/store";
+import { Glyph } from "./glyph";
+import { nameOf, questName } from "./names";
+import { Age, Ago } from "./time";
+import { ceiling, firstLine, money, plain, span } from "./words";
+
+type Choice = { words: string; answer?: string; danger?: boolean; field?: string; href?: string };
+
+function troubleOf(about: About): string {
+  if (typeof about === "object" && "step" in about) return about.step.trouble;
+  if (typeof about === "object" && "silence" in about) return "silence";
+  return "budget";
+}
+
+/** One and a half times as much, in whole dollars where there are some. */
+function raised(nanos: number): number {
+  const dollars = (nanos / 1e9) * 1.5;
+  return dollars >= 2 ? Math.ceil(dollars) : Math.ceil(dollars * 100) / 100;
+}
+
+function budgetOf(question: QuestionView): { spent: number; limit: number } | null {
+  const about = question.about;
+  if (typeof about !== "object") return null;
+  if ("quest_budget" in about) {
+    const quest = store.quest(about.quest_budget.quest);
+    return quest?.budget ? { spent: quest.spent.cost.nanodollars, limit: quest.budget.nanodollars } : null;
+  }
+  if ("budget" in about) {
+    const whose = about.budget.of ?? null;
+    const budget = store.state?.budgets.find((it) => (it.agent ?? null) === whose);
+    return budget ? { spent: budget.spent.nanodollars, limit: budget.limit.nanodollars } : null;
+  }
+  return null;
+}
+
+/** The question in a sentence, what to know beside it, and the answers that it takes. */
+function shape(question: QuestionView): { words: string; context: string; choices: Choice[]; open: boolean } {
+  const [first = "", ...rest] = plain(question.text).split(/\n\n+/);
+  const context = rest.join("\n\n");
+  const conversation: Choice = { words: "Open conversation", href: to.agent(question.agent) };
+  const quest = question.quest ?? null;
+  switch (troubleOf(question.about)) {
+    case "silence": {
+      const entry = store.agent(question.agent);
+      const stall = entry?.stallMs ?? 600_000;
+      return {
+        words: `Nothing was heard of it for ${span(stall)}.`,
+        context: "",
+        open: false,
+        choices: [
+          { words: `Wait ${span(stall)} more`, answer: "wait" },
+          { words: "Stop it", answer: "stop", danger: true },
+          { words: "Say something", field: "Say something to it" },
+        ],
+      };
+    }
+    case "budget": {
+      const budget = budgetOf(question);
+      const next = budget ? raised(Math.max(budget.limit, budget.spent)) : null;
+      const limit = budget ? ceiling({ nanodollars: budget.limit }) : "";
+      const choices: Choice[] = [];
+      if (next) choices.push({ words: `Raise to $${next}`, answer: String(next) });
+      choices.push({ words: "Another amount", field: "An amount in dollars, such as 5 or 0.25" });
+      choices.push({ words: "Give no more", answer: "stop" });
+      const words = budget
+        ? `The ceiling of ${limit} is used up: ${money({ nanodollars: budget.spent })}.`
+        : firstLine(first.replace(/ ?Answer .*$/s, ""));
+      return { words, context: "", open: false, choices };
+    }
+    case "approval":
+      return {
+        words: first,
+        context: "",
+        open: false,
+        choices: [
+          { words: "Approve plan", answer: "yes" },
+          ...(quest ? [{ words: "Read plan", href: to.quest(quest) }] : []),
+          { words: "Ask for a change", field: "What shall be different?" },
+        ],
+      };
+    case "ended":
+    case "merge":
+      return {
+        words: first.replace(/ ?Answer .*$/s, ""),
+        context,
+        open: false,
+        choices: [
+          { words: "Try again", answer: "retry" },
+          { words: "Say something", field: "Say something to it" },
+          conversation,
+        ],
+      };
+    case "ward":
+      return {
+        words: first.replace(/ ?Answer .*$/s, ""),
+        context,
+        open: false,
+        choices: [
+          { words: "Try again", answer: "retry" },
+          { words: "Another ward", field: "ward: COMMAND" },
+        ],
+      };
+    default:
+      return { words: first, context, open: true, choices: [conversation] };
+  }
+}
+
+interface Sent {
+  state: "idle" | "sending" | "refused" | "waiting";
+  problem?: Problem;
+}
+
+export function Ask({ need, first }: { need: Need; first: boolean }) {
+  return need.kind === "question" ? <Question question={need.question} first={first} /> : <FailedStep need={need} />;
+}
+
+function Question({ question, first }: { question: QuestionView; first: boolean }) {
+  const { words, context, choices, open } = shape(question);
+  const [draft, setDraft] = useDraft(`ask:${question.id}`);
+  const [field, setField] = useState<string | null>(open && (first || draft !== "") ? "Your answer" : null);
+  const [sent, setSent] = useState<Sent>({ state: "idle" });
+  const box = useRef<HTMLTextAreaElement>(null);
+  const asked = useRef(false);
+  const entry = store.agent(question.agent);
+  const name = nameOf(question.agent);
+  const id = `ask-${question.id}`;
+
+  useEffect(() => {
+    if (open && first) setField((now) => now ?? "Your answer");
+  }, [open, first]);
+  useEffect(() => {
+    if (field && asked.current) box.current?.focus();
+    asked.current = false;
+  }, [field]);
+
+  const send = async (answer: string) => {
+    if (answer.trim() === "" || sent.state === "sending") return;
+    setSent({ state: "sending" });
+    try {
+      await api.answer(question.id, answer);
+      // It is done when its event is seen: then this is not here any more.
+      setDraft("");
+    } catch (problem) {
+      setSent({ state: "refused", problem: problem as Problem });
+    }
+  };
+  const openField = (label: string) => {
+    asked.current = true;
+    setField(label);
+    if (field) box.current?.focus();
+  };
+  const isOpen = field !== null;
+  const where = [entry?.view.assignment?.step, question.quest ? questName(question.quest) : "on its own"]
+    .filter(Boolean)
+    .join(" · ");
+
+  return (
+    <article class={`ask${isOpen ? " is-open" : ""}`} aria-labelledby={id} data-need={`q${question.id}`}>
+      <Glyph as="you" />
+      <div>
+        <header class="title">
+          <a class="who cut" href={to.agent(question.agent)}>
+            {name}
+          </a>
+          <span class="where cut">{where}</span>
+          <Age at={question.asked} />
+        </header>
+        <p class="question" id={id}>
+          {words}
+        </p>
+        {context && <p class="context">{context}</p>}
+        {entry && troubleOf(question.about) === "silence" && (
+          <p class="evidence-line">
+            {entry.run?.pid ? `Process ${entry.run.pid} lives` : "No process"}
+            {entry.tools.size > 0 && ` · a tool has not answered: ${[...entry.tools.values()][0]?.name}`} ·{" "}
+            <Ago at={entry.lastSign} before="last sign " />
+          </p>
+        )}
+        {isOpen && (
+          <div class="answer">
+            <label class="sr" for={`${id}-field`}>
+              Your answer to {name}
+            </label>
+            <textarea
+              ref={box}
+              class="field"
+              id={`${id}-field`}
+              rows={2}
+              placeholder={field === "Your answer" ? "" : (field ?? "")}
+              value={draft}
+              onInput={(event) => setDraft(event.currentTarget.value)}
+              onKeyDown={(event) => {
+                if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) void send(draft);
+              }}
+            />
+          </div>
+        )}
+        {sent.state === "refused" && sent.problem && (
+          <p class="refused" role="alert">
+            <Glyph as="failed" word="refused" />
+            <span>
+              {sent.problem.message} {sent.problem.hint && <span class="faint">{sent.problem.hint}</span>} Your words
+              are still here.
+            </span>
+          </p>
+        )}
+        <div class="actions">
+          {isOpen && (
+            <button
+              class="btn you"
+              type="button"
+              disabled={sent.state === "sending" || draft.trim() === ""}
+              onClick={() => void send(draft)}
+            >
+              {sent.state === "sending" ? "Sending …" : "Answer"} <kbd>⌘↵</kbd>
+            </button>
+          )}
+          {!isOpen && open && (
+            <button class="btn line" type="button" onClick={() => openField("Your answer")}>
+              Answer
+            </button>
+          )}
+          {choices.map((choice, at) => {
+            const look = `btn ${at === 0 && !isOpen && !open ? "line" : "quiet"}${choice.danger ? " danger" : ""}`;
+            if (choice.href)
+              return (
+                <a class={look} href={choice.href}>
+                  {choice.words}
+                </a>
+              );
+            if (choice.field && isOpen) return null;
+            const act = () => (choice.answer ? void send(choice.answer) : openField(choice.field ?? ""));
+            return (
+              <button class={look} type="button" disabled={sent.state === "sending"} onClick={act}>
+                {choice.words}
+              </button>
+            );
+          })}
+        </div>
+      </div>
+    </article>
+  );
+}
+
+function FailedStep({ need }: { need: Extract<Need, { kind: "failed" }> }) {
+  const [sent, setSent] = useState<Sent>({ state: "idle" });
+  const { step, quest } = need;
+  const retry = async () => {
+    setSent({ state: "sending" });
+    try {
+      await api.retry(quest, step.id);
+    } catch (problem) {
+      setSent({ state: "refused", problem: problem as Problem });
+    }
+  };
+  const blocks =
+    need.blocks === 0
+      ? ""
+      : need.blocks === 1
+        ? " One step is blocked by it."
+        : ` ${need.blocks} steps are blocked by it.`;
+  const why = firstLine(step.doing ?? "It failed");
+  return (
+    <article class="ask" data-need={need.key} aria-label={`${step.id} failed`}>
+      <Glyph as="failed" />
+      <div>
+        <header class="title">
+          <a class="who cut" href={to.quest(quest, step.id)}>
+            {step.id}
+          </a>
+          <span class="where cut">step · {need.request}</span>
+          <Age at={step.since} />
+        </header>
+        <p class="question">
+          {why.charAt(0).toUpperCase() + why.slice(1)}
+          {/[.!?]$/.test(why) ? "" : "."}
+          {blocks}
+        </p>
+        {sent.problem && (
+          <p class="refused" role="alert">
+            {sent.problem.message} <span class="faint">{sent.problem.hint}</span>
+          </p>
+        )}
+        <div class="actions">
+          <button class="btn line" type="button" disabled={sent.state === "sending"} onClick={() => void retry()}>
+            {sent.state === "sending" ? "Sending …" : "Retry step"}
+          </button>
+          <a class="btn quiet" href={to.quest(quest, step.id)}>
+            See what happened
+          </a>
+        </div>
+      </div>
+    </article>
+  );
+}

@@ -1,0 +1,146 @@
+// Numbers, times and counts as the page says them.
+import type { Money, Usage } from "../api/types";
+
+const NUMBERS = [
+  "No",
+  "One",
+  "Two",
+  "Three",
+  "Four",
+  "Five",
+  "Six",
+  "Seven",
+  "Eight",
+  "Nine",
+  "Ten",
+  "Eleven",
+  "Twelve",
+];
+
+/** A count at the beginning of a sentence. */
+export function Count(n: number): string {
+  return NUMBERS[n] ?? group(n);
+}
+
+export function count(n: number): string {
+  return n < NUMBERS.length ? Count(n).toLowerCase() : group(n);
+}
+
+export function group(n: number): string {
+  return n.toLocaleString("en-US");
+}
+
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return n === 1 ? one : many;
+}
+
+/** `$0.41`, `$0`, and as many places as are needed to see something. */
+export function money(amount: Money | undefined | null): string {
+  const nanos = amount?.nanodollars ?? 0;
+  if (nanos === 0) return "$0";
+  const dollars = nanos / 1e9;
+  if (dollars >= 0.01) return `$${dollars.toFixed(2)}`.replace(/\.00$/, "");
+  return `$${dollars.toPrecision(1).includes("e") ? dollars.toFixed(6).replace(/0+$/, "") : dollars.toPrecision(1)}`;
+}
+
+/** A ceiling: whole dollars without cents. */
+export function ceiling(amount: Money): string {
+  const dollars = amount.nanodollars / 1e9;
+  return Number.isInteger(dollars) ? `$${dollars}` : money(amount);
+}
+
+export function tokens(n: number): string {
+  if (n < 1000) return String(n);
+  if (n < 1_000_000) return `${Math.round(n / 1000)}k`;
+  return `${(n / 1_000_000).toFixed(1)}M`;
+}
+
+export function allTokens(usage: Usage): number {
+  return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** `12 s`, `4 min`, `2 h`, then days. */
+export function span(ms: number): string {
+  if (ms < MINUTE) return `${Math.max(0, Math.floor(ms / SECOND))} s`;
+  if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
+  if (ms < 2 * DAY) return `${Math.floor(ms / HOUR)} h`;
+  return `${Math.floor(ms / DAY)} days`;
+}
+
+/** The same in a sentence: `12 minutes`. */
+export function spanInWords(ms: number): string {
+  const say = (n: number, unit: string) => `${n} ${plural(n, unit)}`;
+  if (ms < MINUTE) return say(Math.max(0, Math.floor(ms / SECOND)), "second");
+  if (ms < HOUR) return say(Math.floor(ms / MINUTE), "minute");
+  if (ms < 2 * DAY) return say(Math.floor(ms / HOUR), "hour");
+  return say(Math.floor(ms / DAY), "day");
+}
+
+/** How old something is, or its date when it is long ago. */
+export function age(at: number, now: number): string {
+  const ms = now - at;
+  if (ms < DAY) return span(ms);
+  return new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
+const pad = (n: number) => String(n).padStart(2, "0");
+
+/** `14:02`, local. */
+export function clock(at: number): string {
+  const date = new Date(at);
+  return `${pad(date.getHours())}:${pad(date.getMinutes())}`;
+}
+
+/** `14:02:11`, local. */
+export function clockSeconds(at: number): string {
+  return `${clock(at)}:${pad(new Date(at).getSeconds())}`;
+}
+
+export function clockMillis(at: number): string {
+  return `${clockSeconds(at)}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`;
+}
+
+/** The time of day, with the date when it was not today. */
+export function when(at: number, now: number): string {
+  const same = new Date(at).toDateString() === new Date(now).toDateString();
+  return same
+    ? clock(at)
+    : `${new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock(at)}`;
+}
+
+/** The exact time with its zone, for those who hover. */
+export function exact(at: number): string {
+  return new Date(at).toLocaleString("en-GB", {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    timeZoneName: "short",
+  });
+}
+
+export function firstLine(text: string): string {
+  const line = text.split("\n").find((it) => it.trim() !== "") ?? "";
+  return line.trim();
+}
+
+/** Joins words as a sentence does: `a`, `a and b`, `a, b and c`. */
+export function list(words: string[]): string {
+  if (words.length < 2) return words[0] ?? "";
+  return `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
+}
+
+/** Control characters and terminal colours say nothing here. */
+export function plain(text: string): string {
+  return text.replace(
+    /\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[\u0000-\u0008\u000b-\u001f\u007f]/g,
+    "",
+  );
+}

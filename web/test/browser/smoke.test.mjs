@@ -1,0 +1,52 @@
+// The thin path: the link opens the page, the cookie holds, what happens is seen as it happens.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { counters, launch, open } from "./support/browser.mjs";
+import { emptyProject, hang } from "./support/scene.mjs";
+
+let daemon;
+let browser;
+before(async () => {
+  daemon = await emptyProject();
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+test("without the token there is a sentence, and with the link there is the page", async () => {
+  const stranger = await (await browser.newContext()).newPage();
+  const refused = await stranger.goto(`${daemon.url}/`);
+  assert.equal(refused.status(), 401);
+  assert.match(await stranger.textContent("h1"), /needs the project’s token/);
+
+  const page = await open(browser, daemon);
+  assert.equal(page.url(), `${daemon.url}/`, "the token has left the address line");
+  assert.match(await page.textContent("h1"), /Nothing has begun yet/);
+  const [cookie] = await page.context().cookies();
+  assert.equal(cookie.httpOnly, true);
+  assert.equal(cookie.sameSite, "Strict");
+  const policy = (await page.goto(`${daemon.url}/`)).headers()["content-security-policy"];
+  assert.doesNotMatch(policy, /unsafe/);
+  assert.equal((await page.goto(`${daemon.url}/log`)).status(), 200, "a view has an address of its own");
+  assert.deepEqual(page.troubles, []);
+});
+
+test("an agent appears while it works, and rests under Done", async () => {
+  const page = await open(browser, daemon);
+  const agent = await daemon.run("ida", [{ text: "I look at <b>it</b>." }, hang]);
+  const row = page.locator(`[data-agent="${agent}"]`);
+  await row.waitFor();
+  await page.getByText("I look at <b>it</b>.").waitFor();
+  await daemon.post(`/api/agents/${agent}/stop`);
+  await page
+    .locator("section", { has: page.getByRole("heading", { name: "Done" }) })
+    .getByText("ida")
+    .waitFor();
+  assert.equal(await row.count(), 0);
+  const { doubled, filled, head } = await counters(page);
+  assert.deepEqual({ doubled, filled }, { doubled: 0, filled: 0 });
+  assert.equal(head, (await daemon.get("/api/status")).head);
+  assert.deepEqual(page.troubles, []);
+});

@@ -1,0 +1,70 @@
+// A missing or doubled event is impossible to overlook.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createServer } from "vite";
+
+let server;
+let Feed;
+before(async () => {
+  server = await createServer({
+    configFile: false,
+    server: { middlewareMode: true, hmr: false, ws: false },
+    appType: "custom",
+    logLevel: "error",
+    optimizeDeps: { noDiscovery: true },
+  });
+  ({ Feed } = await server.ssrLoadModule("/src/api/feed.ts"));
+});
+after(() => server?.close());
+
+const event = (id) => ({ id, ts: id, type: "quest_paused", quest: "q" });
+
+/** A feed on a log of our own. */
+function rig(head, log = []) {
+  const seen = [];
+  const opened = [];
+  const states = [];
+  const feed = new Feed(
+    head,
+    (it) => seen.push(it.id),
+    (state) => states.push(state),
+    (after, on) => {
+      opened.push({ after, on });
+      return { close() {} };
+    },
+    async (after, limit) => ({ events: log.filter((it) => it.id > after).slice(0, limit) }),
+  );
+  feed.start();
+  return { feed, seen, opened, states };
+}
+
+test("events come in their order, each once", () => {
+  const { feed, seen } = rig(5);
+  for (const id of [6, 7, 7, 6, 8]) feed.arrive(event(id));
+  assert.deepEqual(seen, [6, 7, 8]);
+  assert.equal(feed.counters.doubled, 2);
+  assert.equal(feed.counters.filled, 0);
+});
+
+test("a gap is read from the log, and what came meanwhile waits", async () => {
+  const { feed, seen } = rig(5, [6, 7, 8, 9, 10].map(event));
+  feed.arrive(event(9));
+  feed.arrive(event(10));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(seen, [6, 7, 8, 9, 10]);
+  assert.deepEqual([feed.counters.filled, feed.counters.doubled], [3, 0]);
+});
+
+test("a broken stream begins again after the last event that was seen", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { feed, opened, states } = rig(5);
+  opened[0].on.open();
+  opened[0].on.event(event(6));
+  opened[0].on.error();
+  assert.equal(states.at(-1).live, false);
+  t.mock.timers.tick(500);
+  assert.equal(opened[1].after, 6);
+  opened[1].on.open();
+  assert.equal(states.at(-1).live, true);
+  assert.equal(feed.head, 6);
+});
