@@ -1,4 +1,4 @@
-//! How a quest begins: what somebody options, the project's settings and the project's files become its quest_spec.
+//! How a quest begins: the caller's options, the project's settings and the project's files become its `QuestSpec`.
 
 use crate::config::{self, Isolated};
 use crate::harness::{find_program, place_of};
@@ -82,7 +82,7 @@ pub struct Imported {
     pub warning: Option<String>,
 }
 
-/// The quest_spec of a quest that was exported, and how far it had come. Asks git, so it may take a moment.
+/// The spec and the progress of an exported quest. Asks git, so it may take a moment.
 pub fn imported(
     project: &Project,
     usual: &config::Quests,

@@ -1,5 +1,5 @@
 //! The store keeps rows and knows nothing of their meaning. Two back ends, [`sqlite`] and [`postgres`], behave alike: one
-//! conformance suite and one differential test range over both. They are the only rooms with SQL.
+//! conformance suite and one differential test run over both. They are the only rooms with SQL.
 //!
 //! The calls block. The engine has a thread of its own for them; everybody else uses [`crate::engine::Handle`].
 

@@ -26,7 +26,7 @@ pub struct Over {
     pub until: Option<Timestamp>,
 }
 
-/// BudgetScope a budget is.
+/// What a budget covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetScope {
     Agent(AgentId),

@@ -454,7 +454,7 @@ impl From<&Refusal> for Refused {
     }
 }
 
-/// BudgetScope history an event belongs to: the unit of "did anybody else change this meanwhile".
+/// The stream that an event belongs to. Conflicts are detected per stream: has another writer added an event to it?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stream {
     Session(SessionId),

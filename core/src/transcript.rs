@@ -45,7 +45,7 @@ pub struct Knot {
     pub said: Vec<(MessageKind, String)>,
 }
 
-/// BudgetScope line it is, as far as the path has to know.
+/// The origin of a line, as far as the path needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     Model,

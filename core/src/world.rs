@@ -1,4 +1,4 @@
-//! Everything that is true now, folded from the log. `apply` and the rooms below it are the only positions where a status is
+//! Everything that is true now, folded from the log. `apply` and the rooms below it are the only places where a status is
 //! written.
 //!
 //! The maps are persistent: a clone costs a few counters, so a tentative world can be thrown away when an append fails, and
@@ -45,7 +45,7 @@ pub struct World {
     runs: OrdMap<AgentId, Arc<Run>>,
     /// What such agents keep between their runs.
     conversations: OrdMap<AgentId, Arc<Conversation>>,
-    /// BudgetScope each conversation in a harness is or was, so that none is adopted that has an agent.
+    /// The agent that each harness session belongs or belonged to, so that no session gets a second agent.
     harness_sessions: OrdMap<Arc<str>, AgentId>,
     /// The latest runs that are over, by agent and number.
     past_runs: OrdMap<(AgentId, u32), PastRun>,
@@ -186,7 +186,7 @@ impl World {
         self.conversations.get(&agent).map(Arc::as_ref)
     }
 
-    /// BudgetScope conversation in a harness this is or was.
+    /// The agent that a harness session belongs or belonged to.
     pub fn harness_session_owner(&self, session: &str) -> Option<AgentId> {
         self.harness_sessions.get(session).copied()
     }

@@ -73,7 +73,7 @@ pub struct MessageView {
     pub id: EventId,
     /// When it was said, in milliseconds since 1970.
     pub ts: Timestamp,
-    /// BudgetScope message it is: the agent's own, or an ancestor's.
+    /// The agent that the message belongs to: the agent itself, or an ancestor.
     pub agent: AgentId,
     pub kind: MessageKind,
     pub content: String,

@@ -40,7 +40,7 @@ pub struct Reply {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetBudget {
-    /// BudgetScope; that of each day for all agents if not given.
+    /// The agent that the budget is for. Without it, the daily budget of all agents.
     agent: Option<String>,
     /// In dollars, such as `5` or `0.25`. None takes the ceiling away.
     limit: Option<String>,

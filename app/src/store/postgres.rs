@@ -540,7 +540,7 @@ fn configure(config: &mut Config) {
         config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 3).keepalives_retries(3);
     }
     // Last wins, and what a client asks for wins over the defaults of server, database and role. A commit that is
-    // acknowledged before it is on disk would be a lie; compiling a statement takes longer than any of ours ranges.
+    // acknowledged before it is on disk would be a lie; compiling a statement takes longer than any of ours runs.
     let options = format!(
         "{} -c synchronous_commit=on -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c jit=off",
         config.get_options().unwrap_or_default(),

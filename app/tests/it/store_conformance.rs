@@ -1,4 +1,4 @@
-//! What every store does. Each test ranges over both back ends, through the trait alone.
+//! What every store does. Each test runs over both back ends, through the trait alone.
 
 use crate::support::place::Place;
 use crate::support::rows::{append, read, row, rows};

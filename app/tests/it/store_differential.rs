@@ -1,4 +1,4 @@
-//! The same random work for both back ends: whatever one answers, the other answers, too. `HATCHERY_SEED` repeats a range.
+//! The same random work for both back ends: whatever one answers, the other answers, too. `HATCHERY_SEED` repeats a run.
 
 use crate::support::place::Place;
 use crate::support::postgres::Server;
@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::{env, panic};
 
-/// Seeds that are always range, and how many new ones are tried beside them each time.
+/// Seeds that always run, and how many new ones run beside them each time.
 const KNOWN_SEEDS: [u64; 3] = [1, 2, 3];
 const NEW_SEEDS: usize = 3;
 const STEPS: usize = 150;

@@ -101,7 +101,7 @@ impl Shell {
         let open: Vec<_> = self.world.questions().map(|(id, question)| (id, question.about)).collect();
         for (question, about) in open {
             let answer = self.submit(&Command::AnswerQuestion { question, answer: fit(about).into() });
-            // One answer may have made another question questions_to_withdraw, and what is silent may be about to stop.
+            // One answer may have made another question unnecessary, and what is silent may be about to stop.
             let codes = ["no_question", "run_stopping"];
             assert!(answer.as_ref().err().is_none_or(|it| codes.contains(&it.code())), "{about:?}: {answer:?}");
         }

@@ -109,7 +109,7 @@ impl Shell {
         world.agents().find(|(_, it)| it.lifecycle == Lifecycle::Sleeping).map(|(id, _)| id)
     }
 
-    /// No more crashes and no more options: what was asked for comes about, and then nothing is left to do.
+    /// No more crashes and no more wishes: what was asked for comes about, and then nothing is left to do.
     pub fn run_to_quiet(&mut self) {
         self.calm = true;
         // Each round ends at least one session, egg or run for good, if any is left to end.

@@ -23,7 +23,7 @@ impl Checkout {
         Self::within("")
     }
 
-    /// BudgetScope project is a folder of the repository.
+    /// The project is a folder of the repository.
     pub fn within(folder: &str) -> Self {
         let checkout = Self { grounds: Grounds::new(), within: PathBuf::from(folder) };
         checkout.git(&["init", "--quiet", "--initial-branch=main"]);
