@@ -195,7 +195,7 @@ impl Server {
         };
         let agents = |kind| events(&accepted, kind).iter().map(|event| event["agent"].clone()).collect::<Vec<_>>();
         let (killed, moved_up) = (agents("agent_killed"), agents("agent_reparented"));
-        let text = format!("killed {}, moved up {}", killed.len(), moved_up.len());
+        let text = format!("killed {}, re-parented {}", killed.len(), moved_up.len());
         Ok(Answer { text, data: json!({ "killed": killed, "moved_up": moved_up }), next: None })
     }
 
@@ -243,15 +243,15 @@ impl Server {
         let given = serde_json::to_value(signal).map_err(|error| Trouble(error.to_string()))?;
         self.for_the_quest(&Call::Signal(given)).await?;
         let text = format!("{} is recorded for step `{}`", signal.signal, signal.step_id);
-        let next = Some("your part is done: stop now, without calling another tool");
+        let next = Some("your part is done: stop now and do not call another tool");
         Ok(Answer { text, data: json!({ "signal": signal.signal, "stepId": signal.step_id }), next })
     }
 
     async fn set_requirements(&self, given: SetRequirements) -> Result<Answer, Trouble> {
         let (contexts, observables) = (given.contexts.len(), given.observables.len());
         self.for_the_quest(&Call::SetRequirements(given.into())).await?;
-        let text = format!("{contexts} contexts and {observables} observables are handed in");
-        let next = Some("signal `complete` when nothing is missing");
+        let text = format!("{contexts} contexts and {observables} observables are recorded");
+        let next = Some("signal `complete` if nothing is missing");
         Ok(Answer { text, data: json!({ "contexts": contexts, "observables": observables }), next })
     }
 
@@ -259,13 +259,13 @@ impl Server {
         let steps: Vec<StepPlan> = given.steps.into_iter().map(StepPlan::from).collect();
         let count = steps.len();
         self.for_the_quest(&Call::PlanSteps { steps }).await?;
-        let next = Some("signal `complete` when the plan is as it should be");
-        Ok(Answer { text: format!("a plan of {count} steps is handed in"), data: json!({ "steps": count }), next })
+        let next = Some("signal `complete` if the plan is final");
+        Ok(Answer { text: format!("a plan of {count} steps is recorded"), data: json!({ "steps": count }), next })
     }
 
     async fn get_quest(&self, GetQuest {}: GetQuest) -> Result<Answer, Trouble> {
         let agent: AgentView = self.client().await?.get(&agent_path(&self.agent.to_string(), "")).await?;
-        let assignment = agent.assignment.ok_or_else(|| Trouble("you do not work for a quest".into()))?;
+        let assignment = agent.assignment.ok_or_else(|| Trouble("you do not work on a quest".into()))?;
         let quest: QuestDocument = self.client().await?.get(&quest_path(&assignment.quest.to_string(), "")).await?;
         let text = words::quest(&quest, &assignment);
         Ok(Answer {
@@ -275,11 +275,11 @@ impl Server {
         })
     }
 
-    /// Only the tools of a run can speak for its step.
+    /// Only the tools of a run can act for its step.
     async fn for_the_quest(&self, call: &Call) -> Result<Value, Trouble> {
         match &self.pen {
             Some(pen) => pen.call(call).await,
-            None => Err(Trouble("this is for agents that work for a quest; you do not".into())),
+            None => Err(Trouble("only agents that work on a quest can call this tool; you do not work on one".into())),
         }
     }
 

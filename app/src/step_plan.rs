@@ -12,25 +12,25 @@ use serde_json::Value;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
 pub struct PlannedStep {
-    /// Small letters, digits and dashes, at most 64.
+    /// Lowercase letters, digits and dashes, at most 64.
     #[schemars(with = "String")]
     id: StepId,
     /// A few words.
     name: String,
-    /// What is to be done, so that a newcomer can do it.
+    /// What to do, written so that a new developer can do it.
     #[serde(default)]
     description: String,
-    /// The ids of the steps that have to be complete before.
+    /// The ids of the steps that must be complete first.
     #[serde(default, alias = "depends_on")]
     #[schemars(with = "Vec<String>")]
     depends_on: Vec<StepId>,
-    /// Files that it creates.
+    /// Files that the step creates.
     #[serde(default, alias = "files_to_create")]
     files_to_create: Vec<String>,
-    /// Files that it changes.
+    /// Files that the step changes.
     #[serde(default, alias = "files_to_modify")]
     files_to_modify: Vec<String>,
-    /// The ids of the observables that hold when it is complete.
+    /// The ids of the observables that are true when the step is complete.
     #[serde(default)]
     observables: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! What each tool takes. The types are the schemas, and their comments are what a model reads.
+//! The arguments of each tool. The types are the schemas and their doc comments are the descriptions that a model reads, so
+//! these comments are instructions.
 
 use crate::step_plan::PlannedStep;
 use crate::strict::{self, Given, Within};
@@ -42,7 +43,7 @@ named! {
 }
 
 named! {
-    /// What agents of a quest can do besides.
+    /// What agents of a quest can also do.
     of_quests:
     SignalBack => "signal-back",
     SetRequirements => "set-requirements",
@@ -57,20 +58,20 @@ pub fn tools(in_a_quest: bool) -> Vec<Tool> {
     more.into_iter().chain(common()).collect()
 }
 
-/// Fork yourself: make a new agent that inherits your history up to now, or up to an earlier message. Answers with its id.
-/// While tools run in you the child waits for them to be done.
+/// Create a child agent that inherits your history up to now, or up to an earlier message. Returns its id. The child starts
+/// when all tools that you are running have returned.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fork {
-    /// The child's first message: what it is to do.
+    /// The child's first message: its task.
     pub prompt: Option<String>,
-    /// What to call the child.
+    /// A name for the child.
     pub name: Option<String>,
-    /// The id of an earlier message of your history; the child inherits up to it.
+    /// The id of an earlier message of your history. The child inherits the history up to that message.
     pub at: Option<u64>,
 }
 
-/// Kill an agent for good. You cannot kill those above you. Your own id ends yourself.
+/// End an agent permanently. You cannot kill an agent that you descend from. Pass your own id to end yourself.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Kill {
@@ -78,14 +79,14 @@ pub struct Kill {
     #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
     pub agent: String,
-    /// Kill everybody below it as well. Otherwise its children move up to its parent.
+    /// Also kill all its descendants. Otherwise its children become children of its parent.
     #[serde(default)]
     pub cascade: bool,
-    /// Why, for the record.
+    /// The reason. It is recorded.
     pub remark: Option<String>,
 }
 
-/// Send a mail to an agent or to the human. It waits in their mailbox until they read it.
+/// Send a mail to an agent or to the user. It stays in the recipient's mailbox until it is read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Send {
@@ -93,49 +94,49 @@ pub struct Send {
     #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
     pub to: String,
-    /// What it says: at most 1 MiB of text.
+    /// The text, at most 1 MiB.
     pub body: String,
 }
 
-/// List your unread mail, the oldest first. Changes nothing.
+/// List your unread mail, oldest first. Does not mark it as read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckMail {}
 
-/// Read your oldest unread mail, or a certain one. It then counts as read.
+/// Read your oldest unread mail, or the one with the given id, and mark it as read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMail {
-    /// The id of a certain mail, as check-mail shows it.
+    /// The id of a mail, as `check-mail` shows it.
     pub mail: Option<u64>,
 }
 
-/// Wait for your next mail; or, with `from`, until each of these agents has written to you or cannot any more. You get the
-/// mail itself. It stays on the list of check-mail as `delivered` until read-mail confirms it.
+/// Wait for your next mail and return it. With `from`, wait until each of these agents has sent you a mail or has ended. The
+/// mail stays in the list of `check-mail` as `delivered` until you call `read-mail`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
-    /// Ids, beginnings of ids, or names.
+    /// The agents to wait for: ids, the beginnings of ids, or names.
     #[serde(default, deserialize_with = "strict::list::<_, _, 0, 100>")]
     #[schemars(length(max = 100))]
     pub from: Vec<String>,
-    /// Give up after so many seconds: 0 looks once, 30 is usual, 600 is the most. Call it again to wait longer.
+    /// The number of seconds to wait: 30 by default, 600 at most, 0 to look once. Call the tool again to wait longer.
     #[schemars(with = "Option<u64>", range(max = MAX_TIMEOUT_S))]
     pub timeout: Option<Within<0, MAX_TIMEOUT_S>>,
 }
 
-/// List the agents: ids, names, parents, states, and who you are.
+/// List the agents with their ids, names, parents and states, and show which one you are.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ps {
-    /// The dead and expired as well.
+    /// Include dead and expired agents.
     #[serde(default)]
     pub all: bool,
 }
 
-/// Say how it stands with your step, once, and then stop. `complete` when it is done; `partially-complete` when you run out of room, so that
-/// a fresh agent goes on; `needs-user-input` when only a person can say how to go on; `needs-role-followup` when another role has to act
-/// first. Each needs the fields that name it.
+/// Report the outcome of your step once, and then stop. Signal `complete` when the step is done; `partially-complete` when your context
+/// runs out and a new agent should continue; `needs-user-input` when only the user can decide how to continue; `needs-role-followup` when
+/// another role must act first. Fill in the fields whose description names your signal.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SignalBack {
@@ -147,33 +148,33 @@ pub struct SignalBack {
     #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
     pub step_id: String,
-    /// For `complete`: what was accomplished.
+    /// For `complete`: what you did.
     pub summary: Option<String>,
     /// For `partially-complete`: what is done.
     pub progress: Option<String>,
-    /// For `partially-complete`: where to go on.
+    /// For `partially-complete`: where the next agent should continue.
     pub continuation_point: Option<String>,
-    /// For `needs-user-input`: what the person is asked.
+    /// For `needs-user-input`: the question to the user.
     pub question: Option<String>,
-    /// For `needs-user-input` and `needs-role-followup`: what one has to know for it.
+    /// For `needs-user-input` and `needs-role-followup`: what the user or the other role must know to answer or act.
     pub context: Option<String>,
-    /// For `needs-role-followup`: who has to act first.
+    /// For `needs-role-followup`: the role that must act first.
     pub target_role: Option<String>,
-    /// For `needs-role-followup`: why.
+    /// For `needs-role-followup`: why it must act.
     pub reason: Option<String>,
-    /// For `needs-role-followup`: true if you want to go on afterwards, false if your part is done.
+    /// For `needs-role-followup`: true to continue your step afterwards, false if your part is done.
     pub resume: Option<bool>,
 }
 
-/// Hand in what the quest is to achieve: all of it, in one call. It replaces what was handed in before.
+/// Set the requirements of the quest: all of them, in one call. They replace the earlier ones.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetRequirements {
-    /// The circumstances in which something is to be observed.
+    /// The situations in which something is observed.
     #[serde(default, deserialize_with = "strict::list::<_, _, 0, 1_000>")]
     #[schemars(length(max = 1_000))]
     pub contexts: Vec<Context>,
-    /// What can be seen to be true when the quest is complete.
+    /// Facts that can be seen to be true when the quest is complete.
     #[serde(deserialize_with = "strict::list::<_, _, 0, 1_000>")]
     #[schemars(length(max = 1_000))]
     pub observables: Vec<Observable>,
@@ -183,9 +184,9 @@ pub struct SetRequirements {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Context {
-    /// Small letters, digits and dashes.
+    /// Lowercase letters, digits and dashes.
     pub id: String,
-    /// What the circumstances are.
+    /// The situation.
     pub description: String,
 }
 
@@ -193,19 +194,20 @@ pub struct Context {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Observable {
-    /// Small letters, digits and dashes.
+    /// Lowercase letters, digits and dashes.
     pub id: String,
-    /// The id of the context that it is observed in.
+    /// The id of the context in which the fact is observed.
     pub context: Option<String>,
-    /// What can be seen.
+    /// The fact.
     pub description: String,
 }
 
-/// Hand in the steps of the quest: all of them, in one call. What is complete or under way stays as it is, whether you list it or not.
+/// Set the steps of the quest: all of them, in one call. Steps that are complete or in progress stay unchanged, whether you list them or
+/// not.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSteps {
-    /// The steps. Those that do not depend on each other are done at the same time.
+    /// The steps. Steps that do not depend on each other run at the same time.
     #[serde(deserialize_with = "strict::list::<_, _, 1, 10_000>")]
     #[schemars(length(min = 1, max = 10_000))]
     pub steps: Vec<PlannedStep>,
@@ -223,7 +225,7 @@ impl From<SetRequirements> for quest::Requirements {
     }
 }
 
-/// Look at your quest: what is wanted, the steps with their states, and which is yours. Changes nothing.
+/// Show your quest: the request, the steps with their states, and which step is yours. Changes nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetQuest {}

@@ -1,4 +1,4 @@
-//! What the tools say to a model: short, and with the next step in the tools' own terms.
+//! The text that the tools return to a model: short, and with the next step in terms of these tools.
 
 use crate::client::Failure;
 use crate::http::{AgentView, AssignmentView, MailList, Waited};
@@ -9,21 +9,22 @@ use rmcp::model::Tool;
 
 pub fn instructions(agent: AgentId) -> String {
     format!(
-        "You are agent {agent} of Hatchery, which runs agents as an operating system runs processes. `fork` makes a child \
-         that inherits your history, `ps` lists the agents, `kill` ends one. Agents and the human talk by mail: `send`, \
-         `check-mail`, `read-mail`, and `wait` for what you cannot go on without. The human's address is `human`."
+        "You are agent {agent} of Hatchery, which runs agents as an operating system runs processes. `fork` creates a child \
+         agent that inherits your history. `ps` lists the agents. `kill` ends an agent. Agents and the user talk by mail: `send` \
+         a mail, list yours with `check-mail`, read it with `read-mail`, and use `wait` when you need a reply before you can \
+         continue. The user's address is `human`."
     )
 }
 
-/// With what to do next, as have those below that return two.
+/// The text, and what to do next.
 pub fn forked(child: &str, waits: bool) -> (String, Option<&'static str>) {
     match waits {
-        false => (format!("agent {child} is there"), None),
+        false => (format!("agent {child} is created"), None),
         true => (
-            format!("agent {child} is not there yet"),
+            format!("agent {child} is not created yet"),
             Some(
-                "it will be as soon as the tools that run in you, this call included, have answered: go on, and do not \
-                 fork again before `ps` shows it",
+                "it is created when all your running tools, this call included, have returned: continue, and do not fork again \
+                 until `ps` lists it",
             ),
         ),
     }
@@ -31,7 +32,7 @@ pub fn forked(child: &str, waits: bool) -> (String, Option<&'static str>) {
 
 pub fn unread(list: &MailList) -> (String, Option<&'static str>) {
     match list.mail.is_empty() {
-        true => ("no unread mail".into(), Some("`wait` waits for the next one")),
+        true => ("no unread mail".into(), Some("`wait` waits for the next mail")),
         false => (list.mail.iter().map(|it| format!("{} from {} ({})\n", it.id, it.from, it.state)).collect(), None),
     }
 }
@@ -57,7 +58,7 @@ pub fn waited(waited: &Waited, timeout: u64) -> (String, Option<&'static str>) {
 pub fn agents(agents: &[AgentView], you: AgentId) -> String {
     let told = agents.iter().map(|agent| {
         let name = agent.name.as_deref().map(|name| format!(" `{name}`")).unwrap_or_default();
-        let parent = agent.parent.map(|parent| format!(", below {parent}")).unwrap_or_default();
+        let parent = agent.parent.map(|parent| format!(", child of {parent}")).unwrap_or_default();
         let mark = if agent.id == you { ", you" } else { "" };
         format!("{}{name}: {}{parent}{mark}\n", agent.id, agent.state)
     });
@@ -87,25 +88,25 @@ pub fn of_failure(failure: Failure) -> String {
             format!("{}; {next}", detail.message)
         }
         Failure::Away(report) => {
-            format!("{}; whether it was done is not known: look with `ps` before you repeat it", report.message)
+            format!("{}; it is not known whether this was done: check with `ps` before you repeat it", report.message)
         }
-        Failure::Broken(report) => format!("{}; try again, and tell the human if it goes on", report.message),
+        Failure::Broken(report) => format!("{}; try again, and tell the user if it keeps failing", report.message),
     }
 }
 
-/// What a model can do about a refusal. The daemon's own hints are for people at a command line.
+/// What a model can do about a refusal. The daemon's own hints name commands for people.
 fn next_step(code: &str) -> Option<&'static str> {
     Some(match code {
-        "unknown_agent" | "nobody_called" => "`ps` with all lists everybody",
-        "ambiguous" => "write more of the id; `ps` lists them",
-        "agent_dead" | "agent_expired" => "it stays so: fork another agent, or go on without it",
-        "root_is_immortal" => "nobody can; leave it alone",
-        "kills_ancestor" => "only those who are not above you can be killed; `send` it a mail instead",
-        "fork_pending" => "let the tools that run in you answer first; `ps` shows the child then",
-        "not_in_history" => "leave `at` out to fork from now",
-        "no_mail" => "`wait` waits for the next one",
-        "not_unread" => "`check-mail` lists what is unread",
-        "stopping" => "call it again in a moment",
+        "unknown_agent" | "nobody_called" => "`ps` with `all` lists all agents",
+        "ambiguous" => "give more characters of the id; `ps` lists the ids",
+        "agent_dead" | "agent_expired" => "this cannot be undone: fork another agent, or continue without it",
+        "root_is_immortal" => "the root agent cannot be killed",
+        "kills_ancestor" => "you cannot kill an agent that you descend from; `send` it a mail instead",
+        "fork_pending" => "wait until your running tools have returned; then `ps` lists the child",
+        "not_in_history" => "leave out `at` to fork from the current end of your history",
+        "no_mail" => "`wait` waits for the next mail",
+        "not_unread" => "`check-mail` lists your unread mail",
+        "stopping" => "call the tool again in a few seconds",
         _ => return None,
     })
 }

@@ -1,5 +1,5 @@
-//! What is said to a process: a message of the agent's history, a nudge to go on, or, to one that knows nothing yet, all
-//! that was said before.
+//! The text of a delivery: a message of the agent's history, a nudge to continue, or, for a process that starts without a
+//! conversation, the whole history.
 
 use crate::engine::{Handle, HistoryError};
 use crate::store::StoreError;
@@ -7,10 +7,10 @@ use hatchery_core::history::Said;
 use hatchery_core::run::{Delivery, DeliveryKind};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
 
-/// Said to one that owes a signal besides.
-const SIGNAL: &str = " Your step is not over until you have called `signal-back`; call it as soon as it can be.";
-/// Said to a process that takes over from one that broke off.
-const NUDGE: &str = "Your process was interrupted and has been started again. Go on from where you were.";
+/// Added to a nudge for an agent of a quest that has not signalled yet.
+const SIGNAL: &str = " Your step does not end until you call `signal-back`. Call it when you are done or cannot continue.";
+/// For a process that replaces one that stopped in the middle of a turn.
+const NUDGE: &str = "Your process was interrupted and restarted. Continue where you stopped.";
 
 #[derive(Debug, thiserror::Error)]
 pub enum BriefingError {
@@ -18,11 +18,11 @@ pub enum BriefingError {
     History(#[from] HistoryError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("event {0} is no message")]
+    #[error("event {0} is not a message")]
     NoMessage(EventId),
 }
 
-/// The words of a delivery. One whose conversation is a `copy` of its parent's knows what it inherited.
+/// The text of a delivery. A process whose conversation is a `copy` of its parent's already knows the inherited messages.
 pub async fn words(handle: &Handle, agent: AgentId, delivery: Delivery, copy: bool) -> Result<String, BriefingError> {
     match delivery.what {
         DeliveryKind::Message => message(handle, delivery.id).await,
@@ -50,7 +50,7 @@ async fn message(handle: &Handle, id: EventId) -> Result<String, BriefingError> 
     }
 }
 
-/// The last words that were said to it, after a transcript of what came before.
+/// The messages that are not answered yet, after a transcript of everything before them.
 fn briefing(said: &[Said]) -> String {
     let last = said.iter().rposition(|said| said.kind != MessageKind::User).map_or(0, |at| at + 1);
     let (before, now) = said.split_at(last);
@@ -65,14 +65,14 @@ fn briefing(said: &[Said]) -> String {
     }
 }
 
-/// What was said, so marked that nothing in it can pass for anything else.
+/// The history as XML. Contents are escaped, so that a message cannot close its tag and pass for an instruction.
 fn transcript(said: &[Said]) -> String {
     let lines = said.iter().map(|said| {
         let tag = tag(said.kind);
         format!("<{tag}>{}</{tag}>\n", escaped(&said.content))
     });
     format!(
-        "You take over an agent's work. This is its history so far; what you are to do now follows after it.\n\
+        "You continue the work of another agent. <history> is its history so far. Your task comes after it.\n\
          <history>\n{}</history>\n",
         lines.collect::<String>()
     )

@@ -87,7 +87,7 @@ fn each_tool_does_its_work() {
     let read = anns.call("read-mail", json!({})).good();
     assert_eq!((&read["body"], &read["from"]), (&json!("hello"), &json!(me)));
     let none = anns.call("check-mail", json!({}));
-    let next = "`wait` waits for the next one";
+    let next = "`wait` waits for the next mail";
     // A client shows its model the words or the data.
     assert!(none.text.ends_with(next), "{none:?}");
     assert_eq!(none.good(), json!({ "mail": [], "next": next }));
@@ -123,7 +123,7 @@ fn each_tool_does_its_work() {
     assert_eq!(door.one(&below)["parent"], json!(me));
     let killed = tools.call("kill", json!({ "agent": me, "cascade": true })).good();
     assert_eq!(killed["killed"].as_array().unwrap().len(), 3);
-    assert!(tools.call("fork", json!({})).bad().contains("is dead; it stays so"));
+    assert!(tools.call("fork", json!({})).bad().contains("is dead; this cannot be undone"));
     assert_eq!(tools.end().code(), Some(0));
     assert_eq!(anns.end().code(), Some(0));
 }
@@ -147,20 +147,20 @@ fn each_mistake_is_told_with_what_to_do_next() {
         ("fork", json!({ "parent": dead }), "`parent` is not known"),
         ("fork", json!({ "prompt": long }), "a message has at most"),
         ("kill", json!({}), "`agent` is missing: kill takes agent (string), cascade (boolean, optional)"),
-        ("kill", json!({ "agent": "nobody" }), "`ps` with all lists everybody"),
-        ("kill", json!({ "agent": "../agents" }), "`ps` with all lists everybody"),
+        ("kill", json!({ "agent": "nobody" }), "`ps` with `all` lists all agents"),
+        ("kill", json!({ "agent": "../agents" }), "`ps` with `all` lists all agents"),
         ("kill", json!({ "agent": "twin" }), "write more of the id"),
-        ("kill", json!({ "agent": dead }), "is dead; it stays so"),
+        ("kill", json!({ "agent": dead }), "is dead; this cannot be undone"),
         ("kill", json!({ "agent": me, "cascade": "yes" }), "`cascade` must be true or false"),
         ("kill", json!({ "agent": "", "cascade": true }), "`agent` must be a text that is not empty"),
         ("send", json!({ "to": me }), "`body` is missing"),
         ("send", json!({ "to": ["a"], "body": "" }), "`to` must be a text"),
-        ("send", json!({ "to": "nobody", "body": "" }), "`ps` with all lists everybody"),
+        ("send", json!({ "to": "nobody", "body": "" }), "`ps` with `all` lists all agents"),
         ("send", json!({ "to": dead, "body": "" }), "is dead"),
         ("send", json!({ "to": me, "body": long }), "a mail has at most"),
         ("check-mail", json!({ "of": me }), "check-mail takes no arguments"),
-        ("read-mail", json!({}), "`wait` waits for the next one"),
-        ("read-mail", json!({ "mail": 1 }), "`check-mail` lists what is unread"),
+        ("read-mail", json!({}), "`wait` waits for the next mail"),
+        ("read-mail", json!({ "mail": 1 }), "`check-mail` lists your unread mail"),
         ("read-mail", json!({ "mail": "1" }), "`mail` must be a whole number"),
         ("read-mail", json!({ "mail": -1 }), "`mail` must be a whole number"),
         ("wait", json!({ "timeout": 601 }), "a whole number from 0 to 600"),
@@ -199,9 +199,9 @@ fn it_speaks_for_its_agent_and_nobody_else() {
     let mine = door.mail("human", &me, "for me");
     let theirs = door.mail("human", &beside, "for somebody else");
     let mut tools = Tools::start(&grounds, &me);
-    assert!(tools.call("kill", json!({ "agent": root })).bad().contains("nobody can"));
+    assert!(tools.call("kill", json!({ "agent": root })).bad().contains("cannot be killed"));
     let said = tools.call("kill", json!({ "agent": above, "cascade": true })).bad();
-    assert!(said.contains("only those who are not above you"), "{said}");
+    assert!(said.contains("an agent that you descend from"), "{said}");
     let said = tools.call("read-mail", json!({ "mail": theirs })).bad();
     assert!(said.contains("no unread mail"), "{said}");
     for (tool, arguments) in [

@@ -1,5 +1,5 @@
-//! What the agents of a quest are told. Everything that others wrote stands between marks that it cannot contain, so that no step's text
-//! reads like an instruction of ours.
+//! The messages that agents of a quest receive. Text that others wrote is inside tags, and is escaped so that it cannot close its tag: no
+//! step's text reads like an instruction of ours.
 
 use super::{Brief, MAX_REQUEST_BYTES, Quest, Requirements, StepContext, StepPlan};
 use crate::AgentId;
@@ -36,8 +36,8 @@ pub(super) fn prompt(at: &StepContext<'_>, role: &Role, brief: &Brief) -> String
     why(&mut text, brief);
     let step = at.step_id;
     text.push_str(&format!(
-        "You are the {} of step `{step}` of quest {}. When you are done, or cannot go on, call the tool `signal-back` once, with stepId \
-         `{step}`, and then stop. You may signal: {}.",
+        "You are the {} of step `{step}` of quest {}. When you are done or cannot continue, call the tool `signal-back` once with stepId \
+         `{step}`. Then stop. You may signal: {}.",
         role.name,
         at.id,
         choices(role),
@@ -50,27 +50,27 @@ fn why(text: &mut String, brief: &Brief) {
     match brief {
         Brief::Begin => {}
         Brief::Continue { progress, continuation_point } => {
-            text.push_str("Another agent in your role began this and had to leave off. Go on from there; its work is in the folder.\n\n");
+            text.push_str("Another agent in your role started this step and had to stop. Its work is in the folder. Continue from there.\n\n");
             part(text, "progress", progress);
             part(text, "continuation-point", continuation_point);
         }
         Brief::Mend { findings, artifact } => {
-            text.push_str("The ward is red. Mend what it found.");
+            text.push_str("The ward failed. Fix what it found.");
             if !artifact.is_empty() {
-                text.push_str(&format!(" Its whole output is in `{artifact}`."));
+                text.push_str(&format!(" Its full output is in `{artifact}`."));
             }
             text.push_str("\n\n");
             part(text, "findings", &findings.join("\n"));
         }
         Brief::Reconcile { files } => {
             text.push_str(
-                "What this step did conflicts with what others did meanwhile. The conflict is in the folder, with git's usual \
-                 marks, in these files. Resolve it so that both intents hold; do not commit.\n\n",
+                "The changes of this step conflict with changes that other steps made meanwhile. The files below contain git's conflict \
+                 markers. Resolve the conflict so that both changes keep their purpose. Do not commit.\n\n",
             );
             part(text, "conflicts", &files.join("\n"));
         }
         Brief::FollowUp { from, reason, context } => {
-            text.push_str(&format!("The {from} of this step asks you to act first.\n\n"));
+            text.push_str(&format!("The {from} of this step needs your work before it can continue.\n\n"));
             part(text, "reason", reason);
             part(text, "context", context);
         }
@@ -79,17 +79,17 @@ fn why(text: &mut String, brief: &Brief) {
 
 /// Why a fresh agent takes the place of one that is gone, and what that one would have been told.
 pub(super) fn lost_hand(told: Option<&str>) -> Brief {
-    let told = told.map(|told| format!(". It would have been told: {told}")).unwrap_or_default();
+    let told = told.map(|told| format!(". This message was meant for it: {told}")).unwrap_or_default();
     Brief::Continue {
-        progress: "unknown: the agent before you is gone; look at what is in the folder".into(),
-        continuation_point: format!("where its work ends{told}"),
+        progress: "unknown: the agent before you is gone; read what is in the folder".into(),
+        continuation_point: format!("where the work in the folder ends{told}"),
     }
 }
 
 /// What an agent is told that asked another role to act first.
 pub(super) fn outcome(of: &str, summary: &str, plan: Option<&StepPlan>) -> String {
     let mut text =
-        format!("The {of} that you asked for is done. Go on with your step, and signal when you are done.\n\n");
+        format!("The {of} that you asked for is done. Continue your step, and signal when you are done.\n\n");
     part(&mut text, "outcome", summary);
     if let Some(plan) = plan {
         part(&mut text, "step", &planned(plan));
@@ -99,7 +99,7 @@ pub(super) fn outcome(of: &str, summary: &str, plan: Option<&StepPlan>) -> Strin
 
 /// What an agent is told that asked a person.
 pub(super) fn answer(answer: &str) -> String {
-    let mut text = String::from("The human answered. Go on with your step, and signal when you are done.\n\n");
+    let mut text = String::from("The user answered. Continue your step, and signal when you are done.\n\n");
     // Not cut: a person whose answer is too long for a message is told so, and can say it shorter.
     between(&mut text, "answer", answer, usize::MAX);
     text.trim_end().to_owned()
@@ -123,13 +123,13 @@ fn choices(role: &Role) -> String {
     let choice = |kind: &SignalKind| match kind {
         SignalKind::Complete => "`complete` (summary)".to_owned(),
         SignalKind::PartiallyComplete => {
-            "`partially-complete` (progress, continuationPoint) when you run out of room".to_owned()
+            "`partially-complete` (progress, continuationPoint) when your context runs out".to_owned()
         }
         SignalKind::NeedsUserInput => {
-            "`needs-user-input` (question, context) when only a person can say how to go on".to_owned()
+            "`needs-user-input` (question, context) when only the user can decide how to continue".to_owned()
         }
         SignalKind::NeedsRoleFollowup => format!(
-            "`needs-role-followup` (targetRole: {}; reason, context, resume) when another role has to act first",
+            "`needs-role-followup` (targetRole: {}; reason, context, resume) when another role must act first",
             role.calls.join(" or ")
         ),
     };
@@ -156,7 +156,7 @@ fn planned(plan: &StepPlan) -> String {
     }
     let after: Vec<String> = plan.depends_on.iter().map(ToString::to_string).collect();
     for (what, list) in [
-        ("comes after", &after),
+        ("depends on", &after),
         ("files to create", &plan.files_to_create),
         ("files to change", &plan.files_to_modify),
         ("makes true", &plan.observables),

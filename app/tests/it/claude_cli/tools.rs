@@ -39,6 +39,6 @@ fn a_call_of_our_tool_arrives_as_mail() {
     assert!(first.body["messages"].to_string().contains(&format!("You are agent {agent} of Hatchery")));
     // Where there is data beside the words, the model is shown the data alone.
     let looked = model.asked(2).dialogue();
-    let next = "`wait` waits for the next one";
+    let next = "`wait` waits for the next mail";
     assert_eq!(looked.last().unwrap(), &format!("user: (returns) {}", json!({ "mail": [], "next": next })));
 }

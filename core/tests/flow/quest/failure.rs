@@ -98,7 +98,7 @@ fn one_that_has_run_out_of_room_is_followed_by_a_fresh_one() {
     let terminal_reason = Some("prompt_too_long".into());
     it.leaves("a", Output::TurnEnded(TurnEnd { is_error: true, terminal_reason, ..TurnEnd::default() }));
     assert!(it.agent("a") != agent && it.role("a") == "smith");
-    assert!(it.told(it.agent("a")).contains("look at what is in the folder"));
+    assert!(it.told(it.agent("a")).contains("read what is in the folder"));
 }
 
 #[test]
