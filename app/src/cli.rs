@@ -54,23 +54,23 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 /// Run coding agents the way an operating system runs processes.
 ///
-/// Every project has one daemon, and the daemon keeps one durable log of everything that happens. Commands that need it
-/// start it by themselves.
+/// Each project has one daemon, which writes everything that happens to one durable log. A command that needs the daemon
+/// starts it if it is not running.
 ///
-/// The project is the nearest folder, from here upwards, that has .hatchery/ or .git; else the folder itself. Its settings
-/// may stand in hatchery.toml, in HATCHERY_* variables and in flags; the later win.
+/// The project is the nearest folder, from the current one upwards, that contains .hatchery/ or .git; otherwise the current
+/// folder. Settings come from hatchery.toml, then from HATCHERY_* variables, then from flags; the last one wins.
 #[derive(Debug, Parser)]
 #[command(name = "hatchery", version, propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 
-    /// Work on the project that this folder belongs to [default: the current folder]
+    /// Use the project that this folder belongs to [default: the current folder]
     #[arg(long, global = true, value_name = "FOLDER", env = "HATCHERY_PROJECT", hide_env_values = true)]
     #[arg(help_heading = EVERYWHERE)]
     project: Option<PathBuf>,
 
-    /// Print data as JSON, for programs
+    /// Print data as JSON
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     json: bool,
 }
@@ -78,9 +78,9 @@ struct Cli {
 const EVERYWHERE: &str = "With every command";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 it worked · 1 it did not · 2 the command line or the configuration is wrong
-            3 the daemon or its store cannot be reached · 4 a check found something wrong
-            5 a quest waits for a command of yours
+Exit codes: 0 success · 1 failure · 2 wrong command line or configuration
+            3 the daemon or its store cannot be reached · 4 a check found a problem
+            5 a quest is waiting for a command from you
 
 Try `hatchery demo` first: it needs no account and leaves nothing behind.";
 
@@ -125,6 +125,11 @@ enum Command {
     Completions(completions::Args),
     #[command(hide = true)]
     AgentSim(Box<agent_sim::Args>),
+}
+
+/// The commands as clap knows them, for the reference page.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
 }
 
 /// Where a command works, and how it speaks.

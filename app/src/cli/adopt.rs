@@ -8,36 +8,36 @@ use crate::http::{Adoptable, AdoptableList, AdoptedView};
 use crate::report::{Code, Report};
 use std::process::ExitCode;
 
-/// Adopt conversations of Claude Code: list those of this project, or make agents of them
+/// Turn conversations of Claude Code into agents
 ///
-/// Without arguments it lists the conversations that were held in this project or in a folder of it: id, last activity,
-/// messages, the first prompt, and whose conversation it is already. They are looked for where the daemon's `claude` keeps
-/// them, in $CLAUDE_CONFIG_DIR or ~/.claude, and are only read.
+/// Without arguments, lists the conversations of this project and its subfolders: id, last activity, number of messages, first
+/// prompt, and the agent that already has the conversation. They are read from $CLAUDE_CONFIG_DIR or ~/.claude of the daemon,
+/// and never changed.
 ///
-/// With ids each becomes a new agent below agent 0, with its whole history; what a rewind took back is left out.
-/// `hatchery say` then goes on with the same conversation (`claude --resume`). End a claude that is still at it first: of two
-/// processes in one conversation, one is lost.
+/// With ids, each conversation becomes a new agent below agent 0 with the whole history, without messages that were rewound.
+/// `hatchery say` continues the same conversation (`claude --resume`). Quit a `claude` that still has the conversation open
+/// first: two processes in one conversation lose messages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Conversations to adopt: their ids, or the beginnings of them
+    /// The conversations to adopt: ids, or the beginnings of ids
     #[arg(value_name = "SESSION")]
     sessions: Vec<String>,
 
-    /// Adopt all that have no agent yet
+    /// Adopt every conversation that has no agent yet
     #[arg(long, conflicts_with = "sessions")]
     all: bool,
 
-    /// What to call the agent
+    /// The agent's name
     #[arg(long, conflicts_with = "all", requires = "sessions")]
     name: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  hatchery adopt                          what there is
-  hatchery adopt b2087215 --name docs     makes an agent of it
-  hatchery say docs \"Where were we?\"      goes on with it";
+  hatchery adopt                          lists the conversations
+  hatchery adopt b2087215 --name docs     makes an agent of one
+  hatchery say docs \"Where were we?\"      continues it";
 
 /// What a list shows of a prompt.
 const SHOWN_CHARS: usize = 60;

@@ -9,11 +9,11 @@ use std::process::{Command, ExitCode};
 
 /// Play a script as if it were an agent, for tests and demos.
 ///
-/// It speaks the stream of the Claude CLI on standard output, takes the same arguments, and is
-/// as real a process. It says what its script says; when the script has come to its end, or
-/// there is none, it answers each message with "You said: …".
+/// It is a real process that takes the arguments of the Claude CLI and writes the same stream to
+/// standard output. It plays its script. After the end of the script, or without one, it
+/// answers each message with "You said: …".
 ///
-/// A script has one step a line, as JSON:
+/// A script has one JSON value per line:
 ///
 ///   {"text": "…"}   {"think": "…"}   {"sleep_ms": 100}   "turn"   "again"   "compact"
 ///   {"tool": {"name": "Bash", "input": {}, "result": "…", "is_error": false}}
@@ -25,50 +25,50 @@ use std::process::{Command, ExitCode};
 ///   {"error": {"api": 529}}   (401, 429 with "resets_in_s", 500, 529, "credit", "too_long")
 ///   {"exit": 3}   {"last_words": "…"}   {"crash": "KILL"}   {"hang": {"ignore_sigterm": true}}
 ///
-/// "turn" ends a turn: what follows waits for the next message; with "again" that begins the
-/// script anew. How far a session has come is
-/// kept in the folder that HATCHERY_SIM_STATE names, so that --resume goes on after the step at
-/// which it died. docs/scripted-agents.md has the rest.
+/// "turn" ends a turn: the rest waits for the next message. "again" ends a turn, and the next
+/// message starts the script from the top. The position of a session is kept in the folder
+/// that HATCHERY_SIM_STATE names, so that --resume continues after the step at which the
+/// process died. docs/scripted-agents.md describes the steps.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
-    /// The script, unless --script or --queue names it; then the prompt.
+    /// The script (unless --script or --queue names it) and the prompt
     #[arg(value_name = "SCRIPT [PROMPT]")]
     words: Vec<String>,
-    /// The script.
+    /// The script
     #[arg(long, value_name = "FILE", conflicts_with = "queue")]
     script: Option<PathBuf>,
-    /// Take the next script of this folder that nobody else has taken, by moving it to its subfolder taken/
+    /// Take the next script of this folder, by moving it to the subfolder taken/
     #[arg(long, value_name = "FOLDER")]
     queue: Option<PathBuf>,
-    /// Play the part of an agent of a quest: QUEST/STEP/ROLE/NUMBER. Its script is the first of these that is in the folder that
-    /// --script names: STEP.ROLE.NUMBER.jsonl, STEP.ROLE.jsonl, ROLE.NUMBER.jsonl, ROLE.jsonl; else a built-in one
+    /// Play an agent of a quest: QUEST/STEP/ROLE/NUMBER. The script is the first of these files in the folder that --script
+    /// names: STEP.ROLE.NUMBER.jsonl, STEP.ROLE.jsonl, ROLE.NUMBER.jsonl, ROLE.jsonl; otherwise a built-in one
     #[arg(long, value_name = "PART", value_parser = part, conflicts_with = "queue")]
     part: Option<Part>,
-    /// The id of the new session.
+    /// The id of the new session
     #[arg(long, value_name = "UUID")]
     session_id: Option<String>,
-    /// Go on with a session.
+    /// Continue this session
     #[arg(long, short, value_name = "UUID")]
     resume: Option<String>,
-    /// Go on with a copy of it.
+    /// Continue a copy of the session
     #[arg(long, requires = "resume")]
     fork_session: bool,
-    /// Take messages as JSON lines (stream-json), or one prompt (text).
+    /// Read messages as JSON lines (stream-json), or one prompt (text)
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     input_format: Format,
-    /// Echo the messages that were taken in.
+    /// Echo each message when its turn starts
     #[arg(long)]
     replay_user_messages: bool,
-    /// MCP servers to start: a file or JSON.
+    /// The MCP servers to start: a file or JSON
     #[arg(long, value_name = "CONFIG", num_args = 1..)]
     mcp_config: Vec<String>,
-    /// The model's name.
+    /// The model's name
     #[arg(long, default_value = "scripted")]
     model: String,
     #[command(flatten)]
     ignored: Ignored,
-    /// Sleep for so many seconds in a session of its own, and do nothing else.
+    /// Only sleep for this many seconds, in a process session of its own
     #[arg(long, value_name = "SECONDS", hide = true)]
     sleep_apart: Option<u64>,
 }

@@ -9,10 +9,11 @@ use crate::report::Report;
 use hatchery_core::Timestamp;
 use std::process::ExitCode;
 
-/// See and answer what the agents ask the human
+/// List and answer the questions that wait for you
 ///
-/// One queue, the oldest question first: what agents of quests ask, plans that need your consent, steps that cannot go on without
-/// you, agents that are silent for too long, budgets that are used up. Each says what it takes for an answer, and is answered once.
+/// All questions are in one queue: from agents of quests, about plans that need approval, steps that cannot continue, agents that
+/// have been silent for too long, and budgets that are used up. Each question says which answers it accepts, and can be answered
+/// once.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -21,13 +22,13 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Show what is open, the oldest first
+    /// List the open questions, oldest first
     List,
     /// Answer a question
     Answer {
         /// The question's number
         question: u64,
-        /// What to answer; `-` reads it from standard input
+        /// The answer; `-` reads it from standard input
         answer: String,
     },
 }

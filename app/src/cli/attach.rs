@@ -13,16 +13,16 @@ use hatchery_core::output::Output;
 use hatchery_core::{AgentId, Event, MessageKind, Record};
 use std::process::ExitCode;
 
-/// Follow what an agent says and does, readably, until Ctrl-C
+/// Follow what an agent says and does, until Ctrl-C
 ///
-/// Ending this command does nothing to the agent. A restart of the daemon is waited out.
+/// Ctrl-C ends this view, not the agent. The view continues after a restart of the daemon.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Whom: an id, the beginning of one, or a name
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 
-    /// Begin with what came after this event [default: what comes from now on; 0 for everything]
+    /// Start after this event; 0 shows everything [default: only new events]
     #[arg(long, value_name = "N")]
     after: Option<u64>,
 }

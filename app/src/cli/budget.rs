@@ -6,28 +6,28 @@ use crate::http::BudgetList;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// Show or set what agents may spend
+/// Show or set how much agents may spend
 ///
-/// An agent that reaches its ceiling, or that of the day, finishes its turn. Nothing more is begun: the run is parked, and the human is
-/// asked (`hatchery ask list`). Raising the ceiling lets it go on. Days are those of UTC.
+/// A budget never stops a turn. An agent that reaches its own budget or the daily budget finishes its turn; then its run is parked and
+/// you are asked (`hatchery ask list`). A higher budget lets the run continue. A day is a UTC day.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The ceiling in dollars, or `none`; without it, all ceilings are shown
+    /// The budget in dollars, or `none`; without it, lists all budgets
     #[arg(allow_negative_numbers = true)]
     limit: Option<String>,
 
-    /// For this agent [default: for all agents, on each day]
+    /// Set the budget of this agent [default: the daily budget of all agents]
     #[arg(long, allow_hyphen_values = true, value_parser = reference, requires = "limit")]
     agent: Option<String>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  hatchery budget                  what is set, and how much of it is used
-  hatchery budget 20               all agents together, on each day
+  hatchery budget                  lists the budgets and what is spent
+  hatchery budget 20               all agents together, per day
   hatchery budget 2.50 --agent docs
-  hatchery budget none             no ceiling for the day";
+  hatchery budget none             removes the daily budget";
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match args.limit.as_deref() {

@@ -5,10 +5,12 @@ use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// Begin an agent's history anew. What came before stays in the log, and with the children that inherited it.
+/// Start an agent's history again from nothing
+///
+/// The earlier messages stay in the log, and in the histories of children that inherited them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An id, the beginning of one, or a name.
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 }

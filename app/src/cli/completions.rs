@@ -9,11 +9,11 @@ use std::process::ExitCode;
 
 /// Print a completion script for a shell
 ///
-/// Where it belongs depends on the shell. The script only completes; it starts nothing.
+/// The examples show where each shell looks for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The shell to complete in
+    /// The shell
     shell: Shell,
 }
 

@@ -21,14 +21,15 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
-/// Show a quest at work in a temporary project, with a kill -9 in the middle
+/// Run a scripted quest in a temporary project, with a kill -9 in the middle
 ///
-/// Scripted agents build a house of five rooms, three at a time, and go through every role and every signal: one asks a question,
-/// one fails its ward and is mended, one crashes, one runs out of room. Halfway the daemon is killed and another one goes on. At
-/// the end everything that was said is counted against the log. Needs no account and no network, and leaves nothing behind.
+/// Scripted agents build a house of five rooms, three at a time, using every role and every signal: one asks a question, one
+/// fails its ward and is repaired, one crashes, one runs out of context. Halfway through, the demo kills its daemon and starts
+/// another. At the end it compares the log with what the agents wrote. Needs no account and no network, and leaves nothing
+/// behind.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Keep the temporary project, and say where it is
+    /// Keep the temporary project, and print where it is
     #[arg(long)]
     keep: bool,
 }
@@ -62,10 +63,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let project = lay_out(folder.path())?;
     let played = asking(async {
         let played = tokio::time::timeout(PATIENCE, play(&project, context.json)).await;
-        played.unwrap_or_else(|_| Err(Report::failed("the demo did not come to its end")))
+        played.unwrap_or_else(|_| Err(Report::failed("the demo did not finish in time")))
     });
     if args.keep {
-        say(format_args!("everything is in {}", folder.keep().display()));
+        say(format_args!("the project is in {}", folder.keep().display()));
     }
     played
 }
@@ -96,14 +97,14 @@ fn lay_out(folder: &Path) -> Result<Project, Report> {
     };
     let committed = git(&["init", "--quiet"]) && git(&["add", "."]) && git(&["commit", "--quiet", "-m", "A house"]);
     if !committed {
-        say("there is no git here, so the steps work in one folder");
+        say("git is missing, so all steps work in one folder");
     }
     Project::find(folder)
 }
 
-/// What happens on the way.
+/// What the demo has seen so far.
 #[derive(Default)]
-struct Course {
+struct Seen {
     rooms: usize,
     killed: bool,
     asked: bool,
@@ -112,7 +113,7 @@ struct Course {
 
 async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
     let started = Instant::now();
-    say("a daemon starts; agents in six roles build a house of five rooms, three at a time");
+    say("a daemon starts; agents in six roles build a house of five rooms, three rooms at a time");
     let (mut daemon, mut client) = start(project).await?;
     let wish = json!({
         "request": "Build a house with a hall, a kitchen, a library, a cellar and a garden.",
@@ -122,7 +123,7 @@ async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
     let quest: QuestId = made["id"].as_str().unwrap_or_default().parse().context("the daemon gave no id")?;
     let mut following = Following::new(project, client.clone(), 0);
     let mut audit = Audit::default();
-    let mut course = Course::default();
+    let mut seen = Seen::default();
     let mut complete = false;
     while !complete {
         let (line, record) = following.next().await?;
@@ -130,21 +131,24 @@ async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
         show(json, &line, &record)?;
         match &record.event {
             Event::QuestionAsked { about: About::Step { .. }, .. } => {
-                course.asked = true;
+                seen.asked = true;
                 say(format_args!("the demo answers for you: {ANSWER}"));
                 let path = format!("/api/questions/{}/answer", record.id);
                 let _: Value = client.post(&path, &json!({ "answer": ANSWER })).await?;
             }
             Event::RunCrashed { .. } => {
-                course.crashes += 1;
-                say("an agent crashed; it is resumed where it was");
+                seen.crashes += 1;
+                say("an agent crashed; Hatchery resumes it");
             }
             Event::StepBegun { role, step, .. } if role == "codeweaver" && step.as_str() != "hall" => {
-                course.rooms += 1;
-                if course.rooms == KILL_AFTER_ROOMS && !course.killed {
-                    course.killed = true;
+                seen.rooms += 1;
+                if seen.rooms == KILL_AFTER_ROOMS && !seen.killed {
+                    seen.killed = true;
                     daemon.kill().await.context("the daemon cannot be killed")?;
-                    say(paint(STRONG, "the daemon was killed with -9, while three agents work on; another one starts"));
+                    say(paint(
+                        STRONG,
+                        "the demo killed the daemon (kill -9) while three agents were working; a new daemon takes over",
+                    ));
                     (daemon, client) = start(project).await?;
                 }
             }
@@ -155,7 +159,7 @@ async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
     let document: QuestDocument = client.get(&quest_path(&quest.to_string(), "")).await?;
     audit.read_spools(project)?;
     stop(&mut daemon).await?;
-    report(json, &audit, &course, &document, started.elapsed())
+    report(json, &audit, &seen, &document, started.elapsed())
 }
 
 fn show(json: bool, line: &str, record: &Record) -> Result<(), Report> {
@@ -167,15 +171,9 @@ fn show(json: bool, line: &str, record: &Record) -> Result<(), Report> {
 }
 
 /// Says what was lost, and gives the exit code.
-fn report(
-    json: bool,
-    audit: &Audit,
-    course: &Course,
-    quest: &QuestDocument,
-    took: Duration,
-) -> Result<ExitCode, Report> {
+fn report(json: bool, audit: &Audit, seen: &Seen, quest: &QuestDocument, took: Duration) -> Result<ExitCode, Report> {
     let (complete, all) = quest.progress();
-    let played = course.killed && course.asked && course.crashes > 0 && complete == all;
+    let played = seen.killed && seen.asked && seen.crashes > 0 && complete == all;
     let whole = audit.lost() == 0 && audit.doubled() == 0 && played;
     if json {
         let counts = json!({
@@ -191,8 +189,8 @@ fn report(
             false => paint(BAD, format_args!("{} lost, {} doubled", audit.lost(), audit.doubled())),
         };
         print_line(&format!(
-            "{verdict}: the agents' spools hold {} messages, the log has {}; they made {} calls, {} were taken in; {complete} of {all} steps \
-             are complete; {} events, each once and in order; {} spent; {:.1} s",
+            "{verdict}: agents wrote {} messages, the log has {}; agents made {} tool calls, the log has {}; {complete} of {all} steps are \
+             complete; {} events, each once and in order; cost {}; {:.1} s",
             audit.messages.spooled,
             audit.messages.logged,
             audit.calls.spooled,

@@ -11,9 +11,9 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Check everything that Hatchery needs here, and say what to do about what is missing
+/// Check everything that Hatchery needs, and say how to fix what is missing
 ///
-/// Looks and changes nothing: a store with an older schema is left as it is. Exits with 4 when something would keep the daemon from working.
+/// Changes nothing, not even a store with an older schema. Exits with 4 if the daemon could not work.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 

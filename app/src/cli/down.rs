@@ -9,13 +9,13 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Stop the project's daemon, and wait until it has stopped
+/// Stop the project's daemon
 ///
-/// Nothing is lost by stopping. Agents that run go on, and how many do is said; what they say meanwhile is taken in by the
-/// next daemon. `hatchery stop --all` ends them. No daemon to stop is no error.
+/// Agents keep running, and the command says how many. The next daemon reads what they wrote in the meantime. To end the
+/// agents, use `hatchery stop --all`. It is not an error if no daemon is running.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Give up waiting after this many seconds; the daemon goes on ending by itself
+    /// Stop waiting after this many seconds; the daemon still stops by itself
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     wait: u64,
 }

@@ -11,17 +11,17 @@ use http_body_util::BodyExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Show what has happened, one event a line
+/// Show the log, one event per line
 ///
-/// Every event has a number, one more than the one before. With --json each line is the event as the API gives it.
+/// Events are numbered 1, 2, 3, … without gaps. With --json, each line is the event as the API returns it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Go on showing events as they happen, until Ctrl-C; waits out a restart of the daemon
+    /// Keep showing new events until Ctrl-C, also after a restart of the daemon
     #[arg(long, short)]
     follow: bool,
 
-    /// Only events after this number
+    /// Show only events after this number
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
 }
@@ -29,7 +29,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   hatchery events                     everything so far
-  hatchery events --follow --after 12 what came after event 12, and what comes
+  hatchery events --follow --after 12 everything after event 12, then new events
   hatchery events --json | jq .type";
 
 /// How long to wait before asking a daemon that went away again.

@@ -8,13 +8,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Write the whole log as JSON lines, for a backup or a move
+/// Write the whole log as JSON lines
 ///
-/// The export ends with the last event that there was when it began. `hatchery import` makes the same log of it again.
+/// Contains the events up to the start of the export. `hatchery import` creates the same log from it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery export backup.jsonl")]
 pub struct Args {
-    /// Where to write it [default: standard output]; the file appears when it is whole
+    /// The file to write [default: standard output]; it appears when it is complete
     file: Option<PathBuf>,
 }
 

@@ -6,35 +6,36 @@ use crate::report::Report;
 use hatchery_core::SessionId;
 use std::process::ExitCode;
 
-/// Fork an agent: a new one that inherits its history up to now, or up to an earlier message.
+/// Create an agent that inherits another agent's history
 ///
-/// Prints the new agent's id. While tools run in the parent the fork waits for them.
+/// Prints the new agent's id. The child inherits the history up to now, or up to an earlier message (--at). If the parent is
+/// running tools, the fork waits until they have returned.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Whom to fork: an id, the beginning of one, or a name [default: agent 0].
+    /// The parent: an id, the beginning of one, or a name [default: agent 0]
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: Option<String>,
 
-    /// The new agent's first message.
+    /// The new agent's first message
     prompt: Option<String>,
 
-    /// What to call the new agent.
+    /// The new agent's name
     #[arg(long)]
     name: Option<String>,
 
-    /// Fork from this earlier message; `hatchery history AGENT` shows their ids.
+    /// Inherit only up to this message; `hatchery history AGENT` shows the ids
     #[arg(long, value_name = "MESSAGE")]
     at: Option<u64>,
 
-    /// The provider of its model, for the record.
+    /// The provider of its model; only recorded
     #[arg(long)]
     provider: Option<String>,
 
-    /// Its model, for the record.
+    /// Its model; only recorded
     #[arg(long)]
     model: Option<String>,
 
-    /// The session that it takes part in.
+    /// The session that it belongs to
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     session: Option<SessionId>,
 }

@@ -10,12 +10,12 @@ use crate::store;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-/// Read the whole log and check that everything derived from it is right
+/// Read the whole log and check everything that is derived from it
 ///
-/// Works with and without a running daemon. The log itself is never changed. Exits with 4 when something is wrong.
+/// Never changes the log. Works with and without a running daemon. Exits with 4 if it finds a problem.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Make what is derived from the log anew where it is wrong
+    /// Rebuild derived data that is wrong
     #[arg(long)]
     repair: bool,
 }

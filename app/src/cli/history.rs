@@ -9,30 +9,32 @@ use crate::report::{Context as _, Report};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Show an agent's history as it would reach a model: what it inherited, then its own.
+/// Show an agent's history as a model would receive it
+///
+/// Inherited messages come first, then the agent's own.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// An id, the beginning of one, or a name.
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: Option<String>,
 
-    /// Also what does not reach a model: marks, commands, interrupted turns; and whole messages.
+    /// Also show what a model does not receive (marks, commands, interrupted turns), and do not shorten messages
     #[arg(long)]
     full: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Take in histories from a file of JSON lines.
+    /// Import histories from a file of JSON lines
     ///
     /// Each line is {"agent":{"id":…,"parent":…,"fork_message_id":…}} or
-    /// {"message":{"id":…,"agent":…,"kind":…,"content":…}}; the ids are the file's own. Prints which agent became which.
+    /// {"message":{"id":…,"agent":…,"kind":…,"content":…}}; the ids are local to the file. Prints the new id of each agent.
     Import {
-        /// The file to read.
+        /// The file to read
         file: PathBuf,
     },
 }

@@ -10,10 +10,10 @@ use std::io::{BufReader, IsTerminal as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Take in an export: the same log again, with the same ids and times
+/// Create the log from an export, with the same ids and times
 ///
-/// The project must be empty, and no daemon may run for it. An import that was cut short goes on where it stopped when the
-/// same file is imported again.
+/// The project must be empty and its daemon must not be running. To continue an interrupted import, import the same file
+/// again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery import backup.jsonl --project ../another-folder")]
 pub struct Args {

@@ -5,13 +5,13 @@ use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// Break off the turn of an agent
+/// Interrupt the current turn of an agent
 ///
-/// It stays, and waits for the next message or ends, as its run was started. What was said in the turn stays in the log, but
-/// does not reach a model again.
+/// The messages of the interrupted turn stay in the log but are not sent to a model again. Afterwards a run that was started
+/// with --stay waits for the next message; any other run ends.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// BudgetScope: an id, the beginning of one, or a name
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 }

@@ -6,18 +6,21 @@ use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// Kill an agent for good. Its history stays; its children move up to the nearest living ancestor.
+/// End an agent permanently
+///
+/// Its history stays. Its children become children of its nearest living ancestor, unless --cascade kills them, too. To end
+/// only its current run, use `hatchery stop`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An id, the beginning of one, or a name.
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 
-    /// Kill everybody below it as well.
+    /// Also kill all its descendants
     #[arg(long)]
     cascade: bool,
 
-    /// Why, for the record.
+    /// The reason, for the log
     #[arg(long)]
     remark: Option<String>,
 }

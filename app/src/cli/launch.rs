@@ -6,7 +6,7 @@ use crate::run_folder::RunFolder;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Hold the process of one attempt. The daemon starts this by itself
+/// Run the process of one attempt (started by the daemon)
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub struct Args {

@@ -11,32 +11,32 @@ use crate::report::Report;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Look at mail, read it, wait for it. Without --of it is the human's.
+/// Read mail, or wait for it
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
 
-    /// BudgetScope mail: an agent's id, the beginning of one, a name, or `human`.
+    /// The mailbox: an agent's id, the beginning of one, a name, or `human`
     #[arg(long, default_value = "human", value_name = "ADDRESS", global = true, allow_hyphen_values = true, value_parser = reference)]
     of: String,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List what is unread, the oldest first. Changes nothing.
+    /// List unread mail, oldest first, without marking it as read
     Check,
-    /// Read the oldest unread mail, or a certain one.
+    /// Print the oldest unread mail, or the one with this id, and mark it as read
     Read {
-        /// The mail's id.
+        /// The mail's id
         mail: Option<u64>,
     },
-    /// Wait for the next mail, or until each of some agents has written or cannot any more.
+    /// Wait for the next mail, or until each of the given agents has sent one or has ended
     Wait {
-        /// Wait for these agents; ids that begin with a dash come last, after `--`.
+        /// The agents to wait for; write ids that begin with a dash after `--`
         agents: Vec<String>,
-        /// Give up after this many seconds; 0 looks once.
+        /// Stop waiting after this many seconds; 0 looks once
         #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=MAX_TIMEOUT_S))]
         timeout: u64,
     },

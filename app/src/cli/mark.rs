@@ -5,13 +5,13 @@ use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// Mark a place in an agent's history, to come back to with `hatchery rewind`.
+/// Mark the current place in an agent's history, for `hatchery rewind`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An id, the beginning of one, or a name.
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
-    /// What to call the place.
+    /// The name of the mark
     #[arg(default_value = "")]
     label: String,
 }

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
-/// Serve the tools of one agent over MCP, on standard input and output.
+/// Serve the tools of one agent over MCP, on standard input and output
 ///
-/// Meant to be started by the agent's own program: `hatchery mcp --agent ID` is the command to put into its MCP
-/// configuration. The tools are fork, kill, send, check-mail, read-mail, wait and ps; they speak for this agent and for
-/// nobody else. It ends when its input does.
+/// Put `hatchery mcp --agent ID` into the MCP configuration of the agent's program. The tools are fork, kill, send,
+/// check-mail, read-mail, wait and ps; they act only for this agent. An agent that Hatchery runs has them already. Ends when
+/// standard input ends.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// For whom it speaks: an id, the beginning of one, or a name.
+    /// The agent that the tools act for: an id, the beginning of one, or a name
     #[arg(long, allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 

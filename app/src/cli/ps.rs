@@ -10,11 +10,11 @@ use std::process::ExitCode;
 
 /// List the agents: id, state, last activity, messages, name
 ///
-/// An agent is an egg that hatches, or alive, or sleeps because its session has ended, or is dead for good. The dead and
-/// the expired eggs are left out.
+/// An agent is hatching (created, but not heard from yet), alive, sleeping (its session has ended), expired (it never hatched)
+/// or dead. Expired and dead agents are not listed unless you ask for them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Show the dead and the expired as well
+    /// Also list dead and expired agents
     #[arg(long, short)]
     all: bool,
 }

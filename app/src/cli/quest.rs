@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Have a request carried out by agents in roles: requirements, a plan, steps side by side, a review
+/// Let several agents carry out a request: requirements, plan, parallel steps, review
 ///
-/// One agent finds out what is wanted, one plans the steps, others do them in as many slots as there are, a ward (your tests) says
-/// whether each is good, and one reviews the whole. `hatchery ask list` shows what they ask you.
+/// One agent writes the requirements, one plans the steps, others do the steps in parallel, a ward (your tests) checks each step, and
+/// one agent reviews the result. `hatchery ask list` shows their questions to you.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -32,154 +32,155 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   hatchery quest new --run \"add a --verbose flag\"
-  hatchery quest new --run --harness scripted \"needs no account: it plays a little quest\"
-  hatchery quest list                     what there is; the beginning of an id is enough for the others
-  hatchery quest show ID                  how it stands, step by step
-  hatchery quest answer ID \"two carts\"   what its agents ask
-  hatchery quest retry ID STEP            after a failure";
+  hatchery quest new --run --harness scripted \"needs no account: it plays a small quest\"
+  hatchery quest list                     lists the quests; commands accept the beginning of an id
+  hatchery quest show ID                  shows the state of each step
+  hatchery quest answer ID \"two carts\"   answers its oldest question
+  hatchery quest retry ID STEP            tries a failed step again";
 
 const ENDS: &str = "\
 Exit codes:
     0  the quest is complete
-    1  it is abandoned
-    5  it waits for a command of yours, which is shown: it is paused, or each step that
-       is left has failed or depends on one that has
-  130  Ctrl-C; it goes on in the background";
+    1  the quest is abandoned
+    5  the quest waits for a command from you, which is shown: it is paused, or every
+       remaining step has failed or depends on a failed step
+  130  Ctrl-C; the quest continues in the background";
 
 const A_PLAN: &str = "\
 A plan for --plan:
   [{\"id\": \"parser\", \"name\": \"Read the flag\"},
    {\"id\": \"docs\", \"name\": \"Describe it\", \"description\": \"In README.md.\", \"dependsOn\": [\"parser\"]}]
-docs/quests.md tells what else a step may have.";
+docs/quests.md lists the other fields of a step.";
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Make a quest; it is paused until `quest run` begins it, unless --run begins it at once
+    /// Create a quest; it is paused until `quest run` starts it, unless --run starts it at once
     #[command(after_help = A_PLAN)]
     New(Box<New>),
-    /// Begin or resume a quest and follow it, as `watch` does
+    /// Start or resume a quest and follow it like `watch`
     #[command(after_help = ENDS)]
     Run {
-        /// Its id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
     },
-    /// Follow a quest: a line for each thing that happens
+    /// Follow a quest, one line per event
     ///
-    /// What its agents ask is shown with the command that answers it, and waited for. Ctrl-C ends the view, not the quest.
+    /// Shows each question with the command that answers it, and keeps waiting. Ctrl-C ends the view, not the quest.
     #[command(after_help = ENDS)]
     Watch {
-        /// Its id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
     },
-    /// Begin nothing more and stop the agents at work; nothing is marked as failed
+    /// Stop the quest's agents and start nothing new; no step fails because of this
     Pause {
-        /// Its id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
     },
-    /// Go on with a paused quest in the background; `run` does the same and follows it
+    /// Continue a paused quest in the background; `run` also follows it
     Resume {
-        /// Its id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
     },
-    /// End a quest for good, as it is; in a git repository its work is kept
+    /// End a quest permanently; in a git repository its work is kept
     Abandon {
-        /// Its id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
     },
-    /// Try a failed step again, and with it what waits for it
+    /// Try a failed step again; steps that depend on it become unblocked
     Retry {
-        /// The quest's id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
-        /// The id of the step, as `hatchery quest show` has it
+        /// The step's id, as `hatchery quest show` lists it
         step: String,
     },
-    /// List the quests: id, state, steps that are complete of how many, cost, last change, request
+    /// List the quests: id, state, complete steps, cost, last change, request
     List {
-        /// Show those that are over as well
+        /// Also list quests that are complete or abandoned
         #[arg(long, short)]
         all: bool,
     },
-    /// Show a quest with its steps: what each does or waits for, and what it depends on
+    /// Show a quest and its steps: what each step does or waits for, and its dependencies
     Show {
-        /// Its id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
-        /// Show what happened to each step, too
+        /// Also show what happened to each step
         #[arg(long)]
         history: bool,
     },
-    /// Answer the oldest question of a quest, or a certain one
+    /// Answer the oldest question of a quest, or the one with this number
     Answer {
-        /// The quest's id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
-        /// What to answer; the question says what it takes. `-` reads it from standard input
+        /// The answer; the question says what it accepts. `-` reads it from standard input
         answer: String,
-        /// The question's number, as `hatchery ask list` has it [default: the oldest]
+        /// The question's number, as `hatchery ask list` shows it [default: the oldest]
         #[arg(long, value_name = "N")]
         question: Option<u64>,
     },
-    /// Set a ceiling for what the agents of a quest may use in all
+    /// Set how much all agents of a quest may spend
     ///
-    /// When it is reached they finish their turns and wait, and you are asked (`hatchery ask list`).
+    /// A budget never stops a turn. When it is reached, the agents finish their turns and wait, and you are asked (`hatchery ask
+    /// list`).
     Budget {
-        /// Its id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
-        /// In dollars, such as 5 or 0.25; `none` takes the ceiling away
+        /// Dollars, such as 5 or 0.25; `none` removes the budget
         #[arg(value_name = "USD", value_parser = tell::ceiling)]
         limit: tell::Ceiling,
     },
-    /// Name another ward; what the old one says no longer counts
+    /// Replace the ward while the quest goes on; results of the old ward no longer count
     Ward {
-        /// Its id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
-        /// The command, for a shell
+        /// The shell command
         #[arg(required_unless_present = "none")]
         command: Option<String>,
-        /// Have no ward any more
+        /// Remove the ward
         #[arg(long, conflicts_with = "command")]
         none: bool,
     },
-    /// Print a quest as JSON, the same as its quest.json
+    /// Print a quest as JSON, the same as quest.json
     Export {
-        /// Its id, or the beginning of it
+        /// The quest: an id, or the beginning of one
         quest: String,
     },
-    /// Take in a quest that was exported; it is paused until `quest run`
+    /// Import an exported quest; it is paused until `quest run`
     Import {
-        /// The file; `-` for standard input
+        /// The file; `-` is standard input
         file: PathBuf,
     },
 }
 
 #[derive(Debug, clap::Args)]
 struct New {
-    /// What is wanted; `-` reads it from standard input
+    /// The request; `-` reads it from standard input
     request: String,
 
-    /// Begin at once and follow it, as `hatchery quest watch` does
+    /// Start at once and follow the quest like `hatchery quest watch`
     #[arg(long)]
     run: bool,
 
-    /// How many agents may be at work at once [default: 3, or the setting `quests.slots`]
+    /// How many steps run at the same time [default: the setting `quests.slots`, which is 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOTS)))]
     slots: Option<u32>,
 
-    /// The command that says whether the work is good; empty for none [default: the setting `quests.ward`, else guessed]
+    /// The command that checks the work; empty for none [default: the setting `quests.ward`, otherwise guessed from the project]
     #[arg(long, value_name = "COMMAND")]
     ward: Option<String>,
 
-    /// Where steps are worked on [default: worktree in a git repository with a commit, else none]
+    /// Where agents work [default: worktree in a git repository with a commit, otherwise none]
     #[arg(long, value_name = "WHERE")]
     isolation: Option<Isolation>,
 
-    /// What its agents may use in all, in dollars, such as 5 or 0.25 [default: as much as they need]
+    /// How much all its agents may spend, in dollars, such as 5 or 0.25 [default: no limit]
     #[arg(long, value_name = "USD", value_parser = tell::dollars)]
     budget: Option<String>,
 
-    /// Ask me before the plan that they make is carried out
+    /// Ask me before the agents' plan is carried out
     #[arg(long)]
     approve_plan: bool,
 
-    /// A JSON file with the steps, instead of having them planned; you need not be asked about it, so not with --approve-plan
+    /// A JSON file with the steps, so that no agent plans them; cannot be combined with --approve-plan
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
 
@@ -189,9 +190,9 @@ struct New {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Isolation {
-    /// Each step in a git worktree of its own, merged when its ward is green
+    /// Each step has a git worktree of its own and is merged when its ward is green
     Worktree,
-    /// All in the project itself
+    /// All steps work in the project folder
     None,
 }
 

@@ -5,13 +5,13 @@ use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// Give an agent another name, or take its name away.
+/// Change or remove an agent's name
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An id, the beginning of one, or a name.
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
-    /// The new name; none takes the name away.
+    /// The new name; without it, the name is removed
     name: Option<String>,
 }
 

@@ -8,10 +8,10 @@ use crate::worktree::{Repository, RescueName, Rescued, WorktreeError};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// See and bring back what was kept of worktrees that are gone
+/// List and restore work from worktrees that were removed
 ///
-/// Before a step's worktree is removed, everything in it that is not in the quest's branch is kept: commits, changes and new
-/// files. Files that git ignores are not. Works with and without a running daemon.
+/// Before Hatchery removes a step's worktree, it keeps everything that is not in the quest's branch: commits, changes and new
+/// files, but not files that git ignores. Works with and without a running daemon.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct Args {
@@ -21,16 +21,16 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// List what was kept, the newest first: name, time, files that differ, what it was
+    /// List what was kept, newest first: name, time, number of changed files, description
     List,
-    /// Bring something back, into a new worktree with a branch of its own, and print where it is
+    /// Restore into a new worktree with a branch of its own, and print its folder
     ///
-    /// Nothing is overwritten, and what was kept stays kept.
+    /// Overwrites nothing. The kept work stays in the list.
     Restore {
-        /// Its name, as `hatchery rescue list` shows it
+        /// The name, as `hatchery rescue list` shows it
         #[arg(allow_hyphen_values = true)]
         name: RescueName,
-        /// The folder, which must not be there yet [default: one in .hatchery/rescued/]
+        /// A folder that does not exist yet [default: one in .hatchery/rescued/]
         #[arg(long, value_name = "FOLDER")]
         into: Option<PathBuf>,
     },

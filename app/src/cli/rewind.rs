@@ -5,15 +5,17 @@ use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// Take an agent's history back to a mark or a message. Children that were forked meanwhile keep what they inherited.
+/// Take an agent's history back to a mark or a message
+///
+/// Children that were forked in the meantime keep what they inherited.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An id, the beginning of one, or a name.
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
-    /// The mark's label [default: the last mark].
+    /// The name of the mark [default: the last mark]
     mark: Option<String>,
-    /// Go back to this message instead; `hatchery history AGENT` shows their ids.
+    /// Go back to this message instead; `hatchery history AGENT` shows the ids
     #[arg(long, value_name = "MESSAGE", conflicts_with = "mark")]
     to: Option<u64>,
 }

@@ -8,27 +8,26 @@ use crate::client::paths::agent_path;
 use crate::report::{Context as _, Report};
 use std::process::ExitCode;
 
-/// Run an agent: start it on a task and follow what it says
+/// Start an agent on a task and print what it says
 ///
-/// A new agent is made, unless --agent names one; that one goes on with its conversation. The agent runs in a process of
-/// its own, which goes on when this command or the daemon ends. Prints what the agent says until its run is over; with
-/// --detach it prints the agent's id and leaves it to work. Ctrl-C leaves it to work, too. The exit code is 0 when the run
-/// completed, and 1 when it ended otherwise.
+/// Creates a new agent, unless --agent names an existing one, which then continues its conversation. The agent's process
+/// keeps running when this command or the daemon ends: Ctrl-C and --detach leave it at work. Exits with 0 if the run
+/// completed, otherwise with 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What the agent is to do; `-` reads it from standard input
+    /// The task; `-` reads it from standard input
     prompt: String,
 
-    /// Run this agent: an id, the beginning of one, or a name [default: a new one]
+    /// Use this agent: an id, the beginning of one, or a name [default: a new agent]
     #[arg(long, allow_hyphen_values = true, value_parser = reference)]
     agent: Option<String>,
 
-    /// What to call the new agent
+    /// The new agent's name
     #[arg(long, conflicts_with = "agent")]
     name: Option<String>,
 
-    /// Do not wait: print the agent's id and leave it to work
+    /// Print the agent's id and return at once
     #[arg(long, short)]
     detach: bool,
 

@@ -11,19 +11,19 @@ const STALL_SECONDS: RangeInclusive<u64> = MIN_STALL_MS / 1_000..=MAX_STALL_MS /
 /// Which program plays an agent, and how.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Player {
-    /// The program that plays the agent: claude or scripted [default: the setting `harness`]
+    /// The program that runs the agent: claude or scripted [default: the setting `harness`]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
 
-    /// The model that the program shall use
+    /// The model to use
     #[arg(long)]
     model: Option<String>,
 
-    /// For the scripted harness: a script, or a folder of scripts of which it takes one
+    /// For the scripted harness: a script, or a folder from which it takes one
     #[arg(long, value_name = "PATH")]
     script: Option<String>,
 
-    /// Silence that counts as stuck, in seconds [default: the setting `stall_ms`]
+    /// Seconds of silence after which the agent counts as stuck [default: the setting `stall_ms`]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(STALL_SECONDS))]
     stall: Option<u64>,
 }
@@ -38,11 +38,11 @@ pub struct RunOptions {
     #[arg(long, value_name = "FOLDER")]
     folder: Option<String>,
 
-    /// Wait for further messages after a turn, instead of ending
+    /// Wait for more messages after a turn, instead of ending
     #[arg(long)]
     stay: bool,
 
-    /// How often a crashed process is resumed [default: the setting `retries`]
+    /// How many times in a row a crashed process is resumed [default: the setting `retries`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
     retries: Option<u32>,
 }

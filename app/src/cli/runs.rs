@@ -10,11 +10,11 @@ use std::process::ExitCode;
 
 /// List the runs: agent, number, state, age, cost, name
 ///
-/// A run is an agent at work in a process. It may take several attempts: a process that crashes is resumed, and one that
-/// meets a rate limit is parked and goes on by itself.
+/// A run is one piece of work of an agent. It has one or more attempts, each of which is a process: `run 2.3` is attempt 3 of
+/// run 2.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Show those that are over as well
+    /// Also list runs that have ended
     #[arg(long, short)]
     all: bool,
 }

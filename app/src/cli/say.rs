@@ -6,18 +6,17 @@ use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// Say something to an agent
+/// Send a message to an agent, and start a process for it if none is running
 ///
-/// It is in the agent's history at once, and is said to its process as soon as that listens: in the middle of a turn, at
-/// the next tool. When no process plays the agent, one is started that goes on with its conversation. `hatchery attach`
-/// shows the answer.
+/// The message is in the agent's history at once. A running process receives it at its next tool call or at the end of its
+/// turn. This command does not wait for the answer: `hatchery attach` shows it.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// To whom: an id, the beginning of one, or a name
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 
-    /// What to say; `-` reads it from standard input
+    /// The message; `-` reads it from standard input
     text: String,
 
     #[command(flatten)]

@@ -4,15 +4,17 @@ use super::{Context, accepted, reference, text_or_stdin};
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// Send a mail to an agent, or to the human.
+/// Send a mail to an agent or to yourself (`human`)
+///
+/// A mail waits in the mailbox until it is read and starts no process. To give an agent a task, use `hatchery say`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Who gets it: an agent's id, the beginning of one, a name, or `human`.
+    /// The recipient: an agent's id, the beginning of one, a name, or `human`
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     to: String,
-    /// What it says; `-` reads it from standard input.
+    /// The text; `-` reads it from standard input
     body: String,
-    /// Who sends it.
+    /// The sender
     #[arg(long, default_value = "human", value_name = "AGENT", allow_hyphen_values = true, value_parser = reference)]
     from: String,
 }

@@ -12,7 +12,9 @@ use hatchery_core::session::{MAX_IDLE_MS, MIN_IDLE_MS};
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
-/// Start, end and list sessions: sittings of work that agents take part in
+/// Start, end and list sessions
+///
+/// A session groups agents that work at the same time. When it ends, its agents fall asleep.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub struct Args {
@@ -25,24 +27,24 @@ enum Command {
     /// Start a session and print its id
     #[command(after_help = "Example: hatchery session start \"add a verbose flag\" --idle 3600")]
     Start {
-        /// What it is about, for people
+        /// A label for people
         label: Option<String>,
-        /// End it by itself after this many seconds of silence
+        /// End the session after this many seconds without activity
         #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(IDLE_SECONDS))]
         idle: Option<u64>,
     },
     /// End a session
     ///
-    /// The reason is recorded before anything is stopped. Its agents fall asleep; their histories stay.
+    /// Its agents fall asleep and keep their histories.
     End {
         /// The session's id, as `hatchery session list` shows it
         #[arg(allow_hyphen_values = true)]
         id: SessionId,
-        /// Why it ends
+        /// The reason, which is logged first
         #[arg(long, value_enum, default_value_t = Reason::User)]
         reason: Reason,
     },
-    /// List the sessions, the newest last: id, start, state, label
+    /// List the sessions, newest last: id, start, state, label
     List,
 }
 

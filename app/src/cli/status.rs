@@ -6,9 +6,9 @@ use crate::http::Status;
 use crate::report::{Code, Report};
 use std::process::ExitCode;
 
-/// Show whether the project's daemon runs, where, and how it is doing
+/// Show the project's daemon: address, store, size of the log
 ///
-/// Starts none. Exits with 3 when none runs.
+/// Does not start a daemon. Exits with 3 if none is running.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 

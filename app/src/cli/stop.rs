@@ -8,17 +8,17 @@ use crate::report::Report;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// End the run of an agent, and everything that its process has started
+/// End the run of an agent and every process that it started
 ///
-/// The process is interrupted, then terminated, then killed, each after the grace time of the setting `stop_grace_ms`. The
-/// agent stays, with its history: `hatchery say` runs it again.
+/// Sends SIGINT, then SIGTERM, then SIGKILL, with `stop_grace_ms` in between. The agent and its history stay: `hatchery say`
+/// starts it again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// BudgetScope: an id, the beginning of one, or a name
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference, required_unless_present = "all")]
     agent: Option<String>,
 
-    /// End every run of this project, those that are parked as well
+    /// End all runs of this project, including parked ones
     #[arg(long, conflicts_with = "agent")]
     all: bool,
 }

@@ -9,10 +9,10 @@ use hatchery_core::AgentId;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// Draw the agents as a tree, children below their parents.
+/// Show the agents as a tree
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The dead and expired as well.
+    /// Also show dead and expired agents
     #[arg(long, short)]
     all: bool,
 }

@@ -13,13 +13,13 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 /// Run the project's daemon in the foreground, until Ctrl-C or `hatchery down`
 ///
-/// Its data is kept in .hatchery/ in the project's root. It listens on this machine only, on any free port, and asks for
-/// the token in .hatchery/token; the printed link carries it. With --json it prints one line when it is ready:
-/// {"pid":…,"token":…,"url":…}.
+/// Other commands start a daemon in the background when they need one, so you rarely need this. By default it listens on
+/// 127.0.0.1 on a free port, and requires the token in .hatchery/token, which the printed link contains. With --json it prints
+/// one line when it is ready: {"pid":…,"token":…,"url":…}.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery up --port 4780 --store postgres://me@localhost/hatchery")]
 pub struct Args {
-    /// Listen on this port [default: any free one]
+    /// Listen on this port [default: a free one]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
 
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
 
-    /// Keep the log here: sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite:.hatchery/hatchery.db]
+    /// The store of the log: sqlite:PATH or postgres://USER@HOST/DATABASE [default: sqlite:.hatchery/hatchery.db]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 

@@ -9,10 +9,10 @@ use crate::report::Report;
 use hatchery_core::usage::Usage;
 use std::process::ExitCode;
 
-/// Show what was used, in money and tokens: by agent, by day, and in all
+/// Show cost and tokens by agent, by day and in total
 ///
-/// As the agents' own programs report it. A process that is killed in the middle of a turn has not reported that turn;
-/// newer versions of the Claude CLI report it when the conversation is resumed.
+/// The figures are what the agents' programs report. A turn that was killed is missing; newer versions of the Claude CLI add
+/// it when the conversation is resumed.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 

@@ -9,10 +9,10 @@ use crate::report::Report;
 use hatchery_core::Timestamp;
 use std::process::ExitCode;
 
-/// Say what an agent does at the moment, how that is known, and how old the evidence is
+/// Show what an agent is doing now, with the evidence and its age
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Who: an id, the beginning of one, or a name
+    /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 }

@@ -86,7 +86,7 @@ fn every_command_has_help_that_reads_well() {
     }
     assert!(read >= 31, "only {read} help texts were found");
     let help = bare(&["--help"]).stdout;
-    for code in ["0 it worked", "1 it did not", "2 the command line", "3 the daemon", "4 a check"] {
+    for code in ["0 success", "1 failure", "2 wrong command line", "3 the daemon", "4 a check"] {
         assert!(help.contains(code), "{help}");
     }
 }
