@@ -8,7 +8,8 @@ use hatchery_core::run::{Delivery, DeliveryKind};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
 
 /// Added to a nudge for an agent of a quest that has not signalled yet.
-const SIGNAL: &str = " Your step does not end until you call `signal-back`. Call it when you are done or cannot continue.";
+const SIGNAL: &str =
+    " Your step does not end until you call `signal-back`. Call it when you are done or cannot continue.";
 /// For a process that replaces one that stopped in the middle of a turn.
 const NUDGE: &str = "Your process was interrupted and restarted. Continue where you stopped.";
 

@@ -142,14 +142,14 @@ fn each_mistake_is_told_with_what_to_do_next() {
     let long = "x".repeat((1 << 20) + 1);
     for (tool, arguments, expected) in [
         ("fork", json!({ "prompt": 1 }), "`prompt` must be a text, not 1: fork takes"),
-        ("fork", json!({ "at": 999 }), "leave `at` out"),
+        ("fork", json!({ "at": 999 }), "leave out `at`"),
         ("fork", json!({ "name": "" }), "a name has 1 to 64 bytes"),
         ("fork", json!({ "parent": dead }), "`parent` is not known"),
         ("fork", json!({ "prompt": long }), "a message has at most"),
         ("kill", json!({}), "`agent` is missing: kill takes agent (string), cascade (boolean, optional)"),
         ("kill", json!({ "agent": "nobody" }), "`ps` with `all` lists all agents"),
         ("kill", json!({ "agent": "../agents" }), "`ps` with `all` lists all agents"),
-        ("kill", json!({ "agent": "twin" }), "write more of the id"),
+        ("kill", json!({ "agent": "twin" }), "give more characters of the id"),
         ("kill", json!({ "agent": dead }), "is dead; this cannot be undone"),
         ("kill", json!({ "agent": me, "cascade": "yes" }), "`cascade` must be true or false"),
         ("kill", json!({ "agent": "", "cascade": true }), "`agent` must be a text that is not empty"),
