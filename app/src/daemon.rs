@@ -179,7 +179,9 @@ pub fn explain(error: EngineError) -> Report {
         EngineError::Store(StoreError::Damaged(_)) | EngineError::Unreadable(_) | EngineError::Impossible(_) => {
             "`hatchery fsck` says more; keep a copy of the files, then import an export or restore a backup"
         }
-        EngineError::Store(_) | EngineError::Thread(_) => "`hatchery doctor` looks at what is needed",
+        EngineError::Store(_) | EngineError::Encode(_) | EngineError::Thread(_) => {
+            "`hatchery doctor` looks at what is needed"
+        }
     };
     Report::new(Code::Unreachable, error).hint(hint)
 }

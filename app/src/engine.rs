@@ -85,6 +85,8 @@ pub enum EngineError {
     Unreadable(#[from] Unreadable),
     #[error("the log contradicts itself: {0}")]
     Impossible(#[from] Impossible),
+    #[error(transparent)]
+    Encode(#[from] snapshot::EncodeError),
     #[error("the engine's thread could not be started: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -245,7 +247,10 @@ impl Owner {
         }
         refuse_all(std::mem::take(&mut self.parked), &SubmitError::Stopped);
         if self.world.head() != self.snapshot_at {
-            self.keep(&snapshot::encode(&self.world), &self.recent.ranges());
+            match snapshot::encode(&self.world) {
+                Ok(snapshot) => self.keep(&snapshot, &self.recent.ranges()),
+                Err(error) => tracing::warn!(%error, "the next start reads more of the log"),
+            }
         }
         Ok(())
     }
@@ -516,8 +521,10 @@ impl Owner {
         if let Ok(place) = self.encoded.clone().try_reserve_owned() {
             self.snapshot_at = self.world.head();
             let (world, recent) = (self.world.clone(), self.recent.clone());
-            let encode = move || place.send(Box::new((snapshot::encode(&world), recent.ranges())));
-            self.runtime.spawn_blocking(encode);
+            self.runtime.spawn_blocking(move || match snapshot::encode(&world) {
+                Ok(snapshot) => drop(place.send(Box::new((snapshot, recent.ranges())))),
+                Err(error) => tracing::warn!(%error, "the next start reads more of the log"),
+            });
         }
     }
 

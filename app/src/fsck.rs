@@ -106,7 +106,7 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
     findings.note(About::Snapshot, bad);
     findings.note(About::Index, bad_index);
     if mend {
-        let words = match store.rebuild(&snapshot::encode(&world), &runs.ranges())? {
+        let words = match store.rebuild(&snapshot::encode(&world)?, &runs.ranges())? {
             true => format!("snapshot and index were made anew, as of event {}", world.head()),
             false => return Err(StoreError::Unavailable("the daemon was faster; repair once more".into()).into()),
         };

@@ -5,7 +5,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
-use std::marker::PhantomData;
 use std::str::FromStr;
 
 /// How many characters an id has when written.
@@ -15,6 +14,15 @@ pub const ID_CHARS: usize = 22;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an id: an id is {ID_CHARS} characters of A-Z, a-z, 0-9, - and _")]
 pub struct NotAnId(pub String);
+
+/// How much of a wrong text an error repeats.
+const SHOWN_CHARS: usize = 64;
+
+impl NotAnId {
+    fn of(text: &str) -> Self {
+        Self(text.chars().take(SHOWN_CHARS).collect())
+    }
+}
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -49,7 +57,7 @@ macro_rules! id {
             type Err = NotAnId;
 
             fn from_str(text: &str) -> Result<Self, NotAnId> {
-                parsed(text).map(Self).ok_or_else(|| NotAnId(text.chars().take(64).collect()))
+                parsed(text).map(Self).ok_or_else(|| NotAnId::of(text))
             }
         }
 
@@ -60,7 +68,7 @@ macro_rules! id {
                     let mut text = [0; ID_CHARS];
                     serializer.serialize_str(written(&self.0, &mut text))
                 } else {
-                    self.0.serialize(serializer)
+                    serializer.serialize_bytes(&self.0)
                 }
             }
         }
@@ -68,9 +76,9 @@ macro_rules! id {
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 if deserializer.is_human_readable() {
-                    deserializer.deserialize_str(Text(PhantomData))
+                    deserializer.deserialize_str(IdVisitor(Self))
                 } else {
-                    <[u8; 16]>::deserialize(deserializer).map(Self)
+                    deserializer.deserialize_bytes(IdVisitor(Self))
                 }
             }
         }
@@ -120,10 +128,10 @@ fn parsed(text: &str) -> Option<[u8; 16]> {
     (count == bytes.len()).then_some(bytes)
 }
 
-/// Reads an id where it stands. A log has one or more in every line, and a copy of each would cost more than reading it.
-struct Text<T>(PhantomData<T>);
+/// Reads an id without copying its text: a log has one or more ids in every line. Holds the constructor of the id's type.
+struct IdVisitor<T>(fn([u8; 16]) -> T);
 
-impl<T: FromStr<Err = NotAnId>> Visitor<'_> for Text<T> {
+impl<T> Visitor<'_> for IdVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,7 +139,11 @@ impl<T: FromStr<Err = NotAnId>> Visitor<'_> for Text<T> {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        text.parse().map_err(E::custom)
+        parsed(text).map(self.0).ok_or_else(|| E::custom(NotAnId::of(text)))
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<T, E> {
+        <[u8; 16]>::try_from(bytes).map(self.0).map_err(|_| E::invalid_length(bytes.len(), &"16 bytes"))
     }
 }
 

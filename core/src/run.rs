@@ -14,8 +14,7 @@ use crate::output::TurnEnd;
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, budget, quest};
 use imbl::Vector;
-use serde::ser::SerializeStruct as _;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
@@ -46,7 +45,7 @@ const LAST_LOOK_MS: u64 = 10_000;
 const MAX_WORDS_CHARS: usize = 1_000;
 
 /// How an agent is to be run.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunSpec {
     /// The adapter that knows how to start the process.
@@ -75,31 +74,8 @@ pub struct RunSpec {
     /// Whether the run waits out rate limits and overloads.
     pub parks: bool,
     /// Its work is done when it has signalled: an end without a signal is a crash, whatever the exit code.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signals: bool,
-}
-
-impl Serialize for RunSpec {
-    /// On the log, `signals` is there only when it is true: so every line that was ever written is still written in the same way. A
-    /// snapshot has no names and needs every field.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let signals = self.signals || !serializer.is_human_readable();
-        let mut spec = serializer.serialize_struct("RunSpec", 10 + usize::from(signals))?;
-        spec.serialize_field("harness", &self.harness)?;
-        spec.serialize_field("host", &self.host)?;
-        spec.serialize_field("folder", &self.folder)?;
-        spec.serialize_field("model", &self.model)?;
-        spec.serialize_field("script", &self.script)?;
-        spec.serialize_field("stays", &self.stays)?;
-        spec.serialize_field("stall_ms", &self.stall_ms)?;
-        spec.serialize_field("kill_stuck", &self.kill_stuck)?;
-        spec.serialize_field("retries", &self.retries)?;
-        spec.serialize_field("parks", &self.parks)?;
-        if signals {
-            spec.serialize_field("signals", &self.signals)?;
-        }
-        spec.end()
-    }
 }
 
 /// The last run of an agent.

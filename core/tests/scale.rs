@@ -44,7 +44,7 @@ fn a_fork_is_one_event_and_the_world_no_larger_however_much_was_said() {
         for _ in 0..messages {
             say(&mut world, id(0), MessageKind::User);
         }
-        let before = postcard::to_stdvec(&world).expect("plain data").len();
+        let before = rmp_serde::to_vec_named(&world).expect("plain data").len();
         let forked = live(&mut world, &fork(id(0), id(1)));
         assert_eq!(ranges(&world, id(1)).len(), 1);
         (forked.len(), before)
@@ -75,8 +75,8 @@ fn a_chain_of_ten_thousand_is_walked_without_a_deeper_stack() {
         assert_eq!(ranges(&world, leaf).len(), 10_001);
         assert_eq!(ancestors(&world, leaf).count(), 10_000);
         assert_eq!(below(&world, id(0)).len(), 10_001);
-        let saved = postcard::to_stdvec(&world).expect("plain data");
-        assert_eq!(postcard::from_bytes::<World>(&saved).expect("what was saved loads"), world);
+        let saved = rmp_serde::to_vec_named(&world).expect("plain data");
+        assert_eq!(rmp_serde::from_slice::<World>(&saved).expect("what was saved loads"), world);
 
         let back = live(&mut world, &Command::Rewind { agent: leaf, to: RewindTo::LastMark });
         assert_eq!(back[0].event.refers_to(), Some(EventId(2)), "the mark of the first, seen by the last");
@@ -144,7 +144,7 @@ fn the_world_is_no_larger_however_much_a_process_says_and_asks() {
             live(&mut world, &Command::TakeOutput { of, from: at, upto: at + 1, outputs });
             live(&mut world, &Command::TakeCall { of, number: at + 1, ask: Ok(Box::new(Command::Tick)) });
         }
-        postcard::to_stdvec(&world).expect("plain data").len()
+        rmp_serde::to_vec_named(&world).expect("plain data").len()
     };
     let (few, many) = (grown(100), grown(2_000));
     // Numbers are written in fewer bytes when they are small, and 64 answers are kept by theirs.
@@ -161,7 +161,7 @@ fn the_world_keeps_so_many_runs_of_an_agent_and_no_more() {
             let evidence = Some("x".repeat(5_000));
             live(&mut world, &Command::ReportExit { of, exit: Exit::NotStarted, evidence });
         }
-        postcard::to_stdvec(&world).expect("plain data").len()
+        rmp_serde::to_vec_named(&world).expect("plain data").len()
     };
     let (few, many) = (grown(100), grown(2_000));
     assert!(many <= few + 500, "{few} bytes after 100 runs, {many} after 2,000");

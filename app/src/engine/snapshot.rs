@@ -1,34 +1,47 @@
-//! Snapshots: a folded world, so that starting depends on what lives and not on how long the history is. They are a cache.
-//! One that is damaged, from another format or from a future that the log does not know is passed over, and said so.
+//! Snapshots: a folded world, encoded. A start reads the newest snapshot and the events after it, so its cost depends on the
+//! size of the world and not on the length of the log.
+//!
+//! A snapshot is a cache. One that is damaged, in another format, or newer than the log is skipped with a warning, and more of
+//! the log is folded instead.
+//!
+//! The body is MessagePack with field names, which describes itself: a type of the log may leave out fields
+//! (`skip_serializing_if`) and get new ones (`default`). A snapshot of another shape either decodes to the right world or does
+//! not decode at all, because the maps of `World` itself have no defaults.
 
 use crate::engine::EngineError;
 use crate::store::{Snapshot, Store, StoreError};
 use hatchery_core::{EventId, Record, World};
 use std::ops::ControlFlow;
 
-/// How a world is encoded. Raise it whenever the shape of `World` changes: a test holds the bytes of this format.
-pub const FORMAT: u32 = 4;
+/// The version of the encoding. Raise it when the same bytes would mean another world: a field of `World` is removed or changes
+/// its meaning, or `apply` folds the same events into a different world. A test compares the bytes of a known world.
+pub const FORMAT: u32 = 5;
 
 /// How many rows are folded between two looks at the store.
 const FOLD_ROWS: usize = 4_096;
 
-pub fn encode(world: &World) -> Snapshot {
-    let body = postcard::to_stdvec(world).expect("a world is plain data");
-    Snapshot { at: world.head(), format: FORMAT, checksum: crc32fast::hash(&body), body }
+pub fn encode(world: &World) -> Result<Snapshot, EncodeError> {
+    let body = rmp_serde::to_vec_named(world)?;
+    Ok(Snapshot { at: world.head(), format: FORMAT, checksum: crc32fast::hash(&body), body })
 }
 
-/// The world in a snapshot, or why it cannot be used.
+/// A world that cannot be encoded. The daemon works on without a snapshot.
+#[derive(Debug, thiserror::Error)]
+#[error("the snapshot cannot be encoded: {0}")]
+pub struct EncodeError(#[from] rmp_serde::encode::Error);
+
+/// The world in a snapshot, or why the snapshot cannot be used.
 pub fn decode(snapshot: &Snapshot) -> Result<World, String> {
     if snapshot.format != FORMAT {
-        return Err(format!("it is in format {}, this program writes {FORMAT}", snapshot.format));
+        return Err(format!("it is in format {}, and this program reads format {FORMAT}", snapshot.format));
     }
     if crc32fast::hash(&snapshot.body) != snapshot.checksum {
         return Err("its checksum does not match".into());
     }
-    let world: World = postcard::from_bytes(&snapshot.body).map_err(|error| error.to_string())?;
+    let world: World = rmp_serde::from_slice(&snapshot.body).map_err(|error| error.to_string())?;
     match world.head() == snapshot.at {
         true => Ok(world),
-        false => Err(format!("it says that it is of event {}, but holds event {}", snapshot.at, world.head())),
+        false => Err(format!("its row names event {}, but its world ends at event {}", snapshot.at, world.head())),
     }
 }
 
@@ -50,14 +63,14 @@ pub fn restore(store: &dyn Store) -> Result<World, EngineError> {
         match usable {
             Ok(world) => return Ok(world),
             Err(why) => {
-                tracing::warn!(at = snapshot.at.0, why, "a snapshot is passed over; more of the log is read instead")
+                tracing::warn!(at = snapshot.at.0, why, "a snapshot is skipped; more of the log is read instead")
             }
         }
     }
     Ok(World::default())
 }
 
-/// Folds the rest of the log into a world. Gives each record to `seen` on the way.
+/// Folds the rest of the log into a world, and passes each record with its JSON to `seen`.
 pub fn fold(store: &dyn Store, world: &mut World, mut seen: impl FnMut(&Record, &str)) -> Result<(), EngineError> {
     loop {
         let before = world.head();
@@ -85,7 +98,7 @@ pub fn fold(store: &dyn Store, world: &mut World, mut seen: impl FnMut(&Record, 
     }
 }
 
-/// Shows the records after one place up to another.
+/// Passes the records with ids in `after + 1 ..= upto` to `seen`.
 pub fn read_between(
     store: &dyn Store,
     after: EventId,
@@ -122,7 +135,7 @@ pub fn read_between(
 mod tests {
     use super::*;
 
-    /// A world in which everything has happened once.
+    /// A world in which every event has happened at least once.
     fn eventful() -> World {
         let log = include_str!("../../../core/tests/golden/events-v1.jsonl");
         let mut world = World::default();
@@ -134,24 +147,54 @@ mod tests {
 
     #[test]
     fn a_changed_shape_of_the_world_needs_a_new_format() {
-        let snapshot = encode(&eventful());
-        let known = (4, 0xb28d_08db);
+        let snapshot = encode(&eventful()).unwrap();
+        let known = (5, 0xed29_d745);
         assert_eq!(
             (snapshot.format, snapshot.checksum),
             known,
-            "raise FORMAT, and write down the checksum of the new one"
+            "if an old snapshot would now be read as a wrong world, raise FORMAT; note the new checksum here"
         );
     }
 
     #[test]
     fn a_snapshot_comes_back_unless_it_was_touched() {
         let world = eventful();
-        let snapshot = encode(&world);
+        let snapshot = encode(&world).unwrap();
         assert_eq!(decode(&snapshot).unwrap(), world);
         let mut flipped = snapshot.clone();
         flipped.body[7] ^= 1;
         assert!(decode(&flipped).is_err());
         assert!(decode(&Snapshot { format: FORMAT + 1, ..snapshot.clone() }).is_err());
         assert!(decode(&Snapshot { at: snapshot.at.next(), ..snapshot }).is_err());
+    }
+
+    /// What a log type may do now: get a field that older snapshots lack, and lose one that they have.
+    #[test]
+    fn a_log_type_may_get_and_lose_fields() {
+        #[derive(serde::Serialize)]
+        struct Before<'a> {
+            harness: &'a str,
+            host: &'a str,
+            stall_ms: u64,
+            retries: u32,
+            parks: bool,
+            lost: &'a str,
+        }
+        let before = Before { harness: "scripted", host: "mill", stall_ms: 1, retries: 2, parks: true, lost: "x" };
+        let bytes = rmp_serde::to_vec_named(&before).unwrap();
+        let spec: hatchery_core::run::RunSpec = rmp_serde::from_slice(&bytes).unwrap();
+        assert_eq!((spec.harness.as_str(), spec.retries, spec.parks, spec.signals), ("scripted", 2, true, false));
+    }
+
+    /// A map of the world that an older snapshot lacks is derived from the log: the snapshot must not be used.
+    #[test]
+    fn a_snapshot_without_a_map_of_the_world_is_not_used() {
+        #[derive(serde::Serialize)]
+        struct Older {
+            head: EventId,
+        }
+        let body = rmp_serde::to_vec_named(&Older { head: EventId(3) }).unwrap();
+        let older = Snapshot { at: EventId(3), format: FORMAT, checksum: crc32fast::hash(&body), body };
+        assert!(decode(&older).unwrap_err().contains("missing field"));
     }
 }

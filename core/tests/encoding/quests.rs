@@ -1,4 +1,4 @@
-//! Whatever can be said about quests: on the log as JSON, and in the world's snapshot as postcard.
+//! Whatever can be said about quests: on the log as JSON, and in the world's snapshot as MessagePack.
 
 use super::runs::{attempt, comes_back, instant, money, spec, usage};
 use super::{agent, event_id, text};

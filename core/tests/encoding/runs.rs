@@ -1,4 +1,4 @@
-//! Whatever can be said about runs: on the log as JSON, and in the world's snapshot as postcard.
+//! Whatever can be said about runs: on the log as JSON, and in the world's snapshot as MessagePack.
 
 use super::{agent, event_id, quests, text};
 use hatchery_core::ask::About;
@@ -399,8 +399,8 @@ fn wanted() -> impl Strategy<Value = DesiredRun> {
 
 /// As the snapshot keeps it, and as it is shown.
 pub fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(it: &T) -> Result<(), TestCaseError> {
-    let saved = postcard::to_stdvec(it).expect("plain data");
-    prop_assert_eq!(&postcard::from_bytes::<T>(&saved).expect("what was saved loads"), it);
+    let saved = rmp_serde::to_vec_named(it).expect("plain data");
+    prop_assert_eq!(&rmp_serde::from_slice::<T>(&saved).expect("what was saved loads"), it);
     let written = serde_json::to_string(it).expect("plain data");
     prop_assert_eq!(&serde_json::from_str::<T>(&written).expect("what was written can be read"), it);
     Ok(())

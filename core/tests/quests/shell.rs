@@ -333,7 +333,7 @@ impl Shell {
     pub fn restart(&mut self) {
         let mut world: World = match self.saved.is_empty() {
             true => World::default(),
-            false => postcard::from_bytes(&self.saved).expect("what was saved loads"),
+            false => rmp_serde::from_slice(&self.saved).expect("what was saved loads"),
         };
         let read = usize::try_from(world.head().0).expect("a short log");
         for (id, line) in (world.head().0 + 1..).map(EventId).zip(&self.log[read..]) {
@@ -341,7 +341,7 @@ impl Shell {
             world.apply(&record).expect("what was written is possible");
         }
         assert_eq!(world, self.world, "the log tells what was lived through");
-        self.saved = postcard::to_stdvec(&world).expect("a world is plain data");
+        self.saved = rmp_serde::to_vec_named(&world).expect("a world is plain data");
         self.world = world;
         self.met.insert("restarted");
         if self.world.quests().any(|(_, quest)| quest.steps.values().any(|it| it.status() == Status::Blocked)) {

@@ -258,7 +258,7 @@ impl Shell {
         replayed.witness.agrees_with(&replayed.world);
         if !self.snapshots.is_empty() {
             let snapshot = self.chance.index(self.snapshots.len());
-            let mut recovered: World = postcard::from_bytes(&self.snapshots[snapshot]).expect("what was saved loads");
+            let mut recovered: World = rmp_serde::from_slice(&self.snapshots[snapshot]).expect("what was saved loads");
             for record in self.log.read_after(recovered.head()) {
                 recovered.apply(&record).expect("the tail fits the snapshot");
             }
@@ -278,7 +278,7 @@ impl Shell {
     }
 
     fn take_snapshot(&mut self, who: usize) {
-        self.snapshots.push(postcard::to_stdvec(&self.writers[who].world).expect("a world is plain data"));
+        self.snapshots.push(rmp_serde::to_vec_named(&self.writers[who].world).expect("a world is plain data"));
     }
 
     /// The follower hears what was published since, or loses patience and reads the log before it is told.

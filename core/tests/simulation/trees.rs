@@ -75,7 +75,7 @@ impl Family {
         family.model.kin.insert(root, kin);
         family.model.head = 1;
         family.live(&Command::FoundRegistry { agent: root, name: None });
-        family.snapshot = postcard::to_stdvec(&family.world).expect("a world is plain data");
+        family.snapshot = rmp_serde::to_vec_named(&family.world).expect("a world is plain data");
         family
     }
 
@@ -83,7 +83,7 @@ impl Family {
         match chance.below(40) {
             0 => self.restart(),
             1 => self.restart_from_snapshot(),
-            2 => self.snapshot = postcard::to_stdvec(&self.world).expect("a world is plain data"),
+            2 => self.snapshot = rmp_serde::to_vec_named(&self.world).expect("a world is plain data"),
             3..=6 => self.compare(),
             _ => {
                 let command = self.command(chance);
@@ -148,7 +148,7 @@ impl Family {
     }
 
     fn restart_from_snapshot(&mut self) {
-        let old: World = postcard::from_bytes(&self.snapshot).expect("what was saved loads");
+        let old: World = rmp_serde::from_slice(&self.snapshot).expect("what was saved loads");
         self.world = refolded(old, &self.log, &self.world);
     }
 

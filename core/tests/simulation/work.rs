@@ -316,8 +316,8 @@ impl Work {
                 assert_eq!(world, self.world, "the log tells what was lived through");
             }
         }
-        let saved = postcard::to_stdvec(&world).expect("a world is plain data");
-        self.world = postcard::from_bytes(&saved).expect("what was saved loads");
+        let saved = rmp_serde::to_vec_named(&world).expect("a world is plain data");
+        self.world = rmp_serde::from_slice(&saved).expect("what was saved loads");
         assert_eq!(self.world, world);
         self.assert_nothing_is_stranded();
         if self.folders.values().any(Child::lives) {

@@ -82,8 +82,8 @@ fn no_recorded_process_costs_more_than_its_own_total() {
 fn a_meter_can_be_put_down_and_taken_up_again() {
     let mut meter = Meter::New;
     used(&mut meter, &["session_id_first"]);
-    let bytes = postcard::to_stdvec(&meter).unwrap();
-    let mut again: Meter = postcard::from_bytes(&bytes).unwrap();
+    let bytes = rmp_serde::to_vec_named(&meter).unwrap();
+    let mut again: Meter = rmp_serde::from_slice(&bytes).unwrap();
     assert_eq!(used(&mut again, &["resume"]).cost.nanodollars, NEW);
 }
 

@@ -234,8 +234,8 @@ fn the_time_at_which_a_limit_is_lifted_is_kept() {
 fn an_outcome_can_be_written_down() {
     for name in names() {
         let outcome = outcome(&name);
-        let bytes = postcard::to_stdvec(&outcome).unwrap();
-        assert_eq!(postcard::from_bytes::<Outcome>(&bytes).unwrap(), outcome, "{name}");
+        let bytes = rmp_serde::to_vec_named(&outcome).unwrap();
+        assert_eq!(rmp_serde::from_slice::<Outcome>(&bytes).unwrap(), outcome, "{name}");
     }
     assert_eq!(serde_json::to_string(&LostWithMachine).unwrap(), r#""lost_with_machine""#);
 }

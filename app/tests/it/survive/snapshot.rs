@@ -22,7 +22,7 @@ const DAMAGES: [&str; 7] = [
 ];
 
 #[test]
-fn a_damaged_snapshot_is_passed_over_and_mended() {
+fn a_damaged_snapshot_is_skipped_and_rebuilt() {
     let whole = Grounds::with("snapshot_every = 100");
     let daemon = whole.up();
     fill(&daemon);
@@ -39,7 +39,7 @@ fn a_damaged_snapshot_is_passed_over_and_mended() {
         assert!(found.stdout.contains("Snapshot"), "{damage}: {found:?}");
         let daemon = grounds.up();
         assert_eq!(self::state(&daemon), state, "{damage}");
-        assert!(grounds.said().contains("a snapshot is passed over"), "{damage}: {}", grounds.said());
+        assert!(grounds.said().contains("a snapshot is skipped"), "{damage}: {}", grounds.said());
         daemon.kill();
         assert_eq!(grounds.run(&["fsck"]).code, Some(4), "{damage}: a start mends nothing by itself");
         let mended = grounds.run(&["fsck", "--repair"]);

@@ -214,8 +214,8 @@ impl Play {
             world.apply(&read).expect("what was lived through is possible");
         }
         assert_eq!(world, self.world);
-        let saved = postcard::to_stdvec(&world).expect("plain data");
-        self.world = postcard::from_bytes(&saved).expect("what was saved loads");
+        let saved = rmp_serde::to_vec_named(&world).expect("plain data");
+        self.world = rmp_serde::from_slice(&saved).expect("what was saved loads");
         assert_eq!(self.world, world);
     }
 
