@@ -3,7 +3,9 @@
 //! The router and the OpenAPI document come from the same declarations, so a route without a description cannot exist.
 
 mod adopt;
+mod agent_view;
 mod agents;
+mod changes;
 mod error;
 mod events;
 mod guard;
@@ -13,24 +15,29 @@ mod overview;
 mod page;
 mod questions;
 mod quests;
+mod rescue;
 mod runs;
 mod server;
 mod sessions;
 mod status;
+mod wards;
 mod wire;
 
 pub use adopt::{Adoptable, AdoptableList, AdoptedView};
-pub use agents::{AgentList, AgentState, AgentView, AssignmentView};
+pub use agent_view::{AgentState, AgentView, AssignmentView, Doing};
+pub use agents::{AgentList, KillPreview};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use mail::{MailList, Waited};
-pub use questions::{BudgetList, QuestionList, QuestionView};
+pub use questions::{BudgetList, QuestionList, QuestionView, TakesView};
 pub use quests::{QuestLine, QuestList};
+pub use rescue::RescueList;
 pub use runs::{RunDefaults, RunList, RunPhase, RunView, UsageView, WhyView};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
 pub use status::Status;
+pub use wards::WardOutput;
 
 use crate::engine::Handle;
 use axum::Router;
@@ -178,7 +185,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(agents::show))
         .routes(routes!(agents::rename))
         .routes(routes!(agents::wake))
-        .routes(routes!(agents::kill))
+        .routes(routes!(agents::preview_kill, agents::kill))
         .routes(routes!(history::read))
         .routes(routes!(history::add))
         .routes(routes!(history::clear))
@@ -209,6 +216,12 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(quests::set_budget))
         .routes(routes!(quests::set_ward))
         .routes(routes!(quests::retry))
+        .routes(routes!(wards::output))
+        .routes(routes!(changes::of_agent))
+        .routes(routes!(changes::of_quest))
+        .routes(routes!(changes::of_step))
+        .routes(routes!(rescue::list))
+        .routes(routes!(rescue::restore))
 }
 
 /// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.

@@ -2,14 +2,15 @@
 //! from nothing else. `docs/quest-json.md` describes it.
 
 use hatchery_core::quest::{
-    Brief, Isolation, NextAction, Note, Quest, QuestSpec, QuestState, Requirements, Status, Step, StepId, StepPlan,
-    StepState, WardSpec, Work,
+    Brief, Caller, Isolation, NextAction, Note, Quest, QuestSpec, QuestState, Requirements, Status, Step, StepId,
+    StepPlan, StepState, WardSpec, Work,
 };
 use hatchery_core::roles::{Phase, Table};
 use hatchery_core::run::{Run, RunState};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp, World};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The version of the form. A change that readers have to know of raises it.
 pub const SCHEMA: u32 = 1;
@@ -101,6 +102,12 @@ pub struct StepDocument {
     /// How often an agent was set to work on it.
     pub attempts: u32,
     pub agents: Vec<StepAgentDocument>,
+    /// Those who asked another role to act first and wait for it, the last one last.
+    #[serde(default)]
+    pub callers: Vec<Caller>,
+    /// What the agents in `agents` have used.
+    #[serde(default)]
+    pub spent: Usage,
     /// What was accomplished, as its last agent said.
     pub summary: Option<String>,
     /// What happened to it, the latest last.
@@ -214,6 +221,8 @@ impl StepDocument {
             since: step.since,
             attempts: step.attempts,
             agents: step.agents.iter().map(hand).collect(),
+            callers: step.progress.callers.clone(),
+            spent: spent(world, step),
             summary: match &step.state {
                 StepState::Complete { summary, .. } => Some(summary.clone()),
                 _ => Some(step.summary.clone()),
@@ -222,6 +231,13 @@ impl StepDocument {
             history: step.notes.iter().cloned().collect(),
         }
     }
+}
+
+/// What the agents of a step have used. One that was resumed is listed more than once, and counts once.
+fn spent(world: &World, step: &Step) -> Usage {
+    let agents: BTreeSet<AgentId> = step.agents.iter().map(|hand| hand.agent).collect();
+    let used = agents.into_iter().filter_map(|agent| Some(world.conversation(agent)?.spent));
+    used.fold(Usage::default(), |sum, one| sum + one)
 }
 
 /// What was under way when its quest was abandoned is not any more.

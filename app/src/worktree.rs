@@ -14,12 +14,14 @@
 //! The user's own checkout, index and branches are never touched. Knows nothing of the log: which step works where, and when, is
 //! said by whoever calls. Everything here blocks.
 
+mod changes;
 mod git;
 mod hold;
 mod join;
 mod names;
 mod rescue;
 
+pub use changes::{ChangeKind, ChangedFile, Changes, Comparison, FileDiff};
 pub use join::Join;
 pub use names::{NameError, Place, RescueName};
 pub use rescue::{Rescued, Restored};

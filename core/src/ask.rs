@@ -57,6 +57,36 @@ pub enum StepTrouble {
     Approval,
 }
 
+/// What a question takes for an answer: the other half of [`answer`], for those who offer buttons.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Takes {
+    /// Words that mean something by themselves.
+    pub words: &'static [&'static str],
+    /// An amount of dollars: the new ceiling.
+    pub amount: bool,
+    /// `ward: COMMAND`, for another ward.
+    pub ward: bool,
+    /// Anything else, which is told to the agent.
+    pub text: bool,
+}
+
+impl About {
+    pub fn takes(self) -> Takes {
+        let none = Takes::default();
+        match self {
+            Self::Silence(_) => Takes { words: &["wait", "stop"], text: true, ..none },
+            Self::Budget { .. } | Self::QuestBudget { .. } => Takes { words: &["stop"], amount: true, ..none },
+            Self::Step { trouble, .. } => match trouble {
+                StepTrouble::Input | StepTrouble::Circle => Takes { text: true, ..none },
+                StepTrouble::Ended => Takes { words: &["retry"], text: true, ..none },
+                StepTrouble::Ward => Takes { words: &["retry"], ward: true, ..none },
+                StepTrouble::Merge => Takes { words: &["retry"], ..none },
+                StepTrouble::Approval => Takes { words: &["yes"], text: true, ..none },
+            },
+        }
+    }
+}
+
 /// The question that a silent process leads to.
 pub(crate) fn of_silence(of: AttemptId, silent_ms: u64) -> Event {
     let text = format!(

@@ -8,6 +8,7 @@ use crate::store::{Store, StoreError};
 use hatchery_core::event::Unreadable;
 use hatchery_core::history::{self, Said};
 use hatchery_core::{AgentId, Command, Event, EventId, Plan, Record, World};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -15,6 +16,9 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
 /// A commit takes milliseconds; one that takes longer than this is trouble.
 const STORE_SILENCE: Duration = Duration::from_secs(1);
+
+/// How far before its last message the last words of an agent are looked for. Between them are results of tools, and what others did.
+const LATEST_WINDOW: u64 = 256;
 
 /// Cheap to clone; all clones speak to the same engine.
 #[derive(Clone, Debug)]
@@ -123,6 +127,45 @@ impl Handle {
     pub async fn history(&self, agent: AgentId) -> Result<Vec<Said>, HistoryError> {
         let replay = self.replay(agent).await?;
         Ok(replay.iter().filter_map(|message| message.said().transpose()).collect::<Result<_, _>>()?)
+    }
+
+    /// What each of these agents said or called last, if that is among the [`LATEST_WINDOW`] events up to its last message. By one
+    /// statement, however many agents there are.
+    pub async fn latest_spoken(&self, of: &[AgentId]) -> Result<BTreeMap<AgentId, Record>, HistoryError> {
+        let View { world, recent } = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let store = Arc::clone(&self.shared.store);
+        let part = |agent: &AgentId| {
+            let upto = world.agent(*agent)?.last_message?;
+            Some(history::Range { agent: *agent, after: EventId(upto.0.saturating_sub(LATEST_WINDOW)), upto })
+        };
+        let parts: Vec<history::Range> = of.iter().filter_map(part).collect();
+        if parts.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let read = move || {
+            let mut latest: BTreeMap<AgentId, Record> = BTreeMap::new();
+            let mut problem = None;
+            store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match Record::read(id, body) {
+                Ok(record) => {
+                    if let Event::MessageAdded { agent, kind, .. } = &record.event
+                        && kind.is_spoken()
+                        && latest.get(agent).is_none_or(|known| known.id < id)
+                    {
+                        latest.insert(*agent, record);
+                    }
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    problem = Some(error);
+                    ControlFlow::Break(())
+                }
+            })?;
+            problem.map_or(Ok(latest), |error| Err(HistoryError::Unreadable(error)))
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok(latest) => latest,
+            Err(error) => Err(StoreError::Broken(error.to_string()).into()),
+        }
     }
 
     /// Every event after a place in the log: first what is there, then what comes, each once, in order.

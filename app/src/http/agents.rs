@@ -1,16 +1,20 @@
 //! Agents over HTTP: the registry, fork and kill. An agent is named by its id, the beginning of it, or its name.
 
-use super::error::{ApiError, Body, Path};
+use super::agent_view::{AgentView, Doing};
+use super::error::{ApiError, Body, Path, Query};
 use super::{Accepted, Api};
 use crate::clock;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::agent::{self, Agent, Birth, Lifecycle};
-use hatchery_core::quest::StepId;
-use hatchery_core::{AgentId, Command, Event, EventId, QuestId, SessionId, Timestamp, World};
+use hatchery_core::agent::{self, Agent, Birth};
+use hatchery_core::run::Run;
+use hatchery_core::{AgentId, Command, Event, EventId, SessionId, World};
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::cmp::Reverse;
+
+/// Of how many agents at work the last words are read from the log for one list: those that were active last.
+const MAX_DOING: usize = 500;
 
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,119 +89,53 @@ pub struct Kill {
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct AgentView {
-    pub id: AgentId,
-    pub name: Option<String>,
-    pub parent: Option<AgentId>,
-    pub state: AgentState,
-    pub provider: Option<String>,
-    pub model: Option<String>,
-    #[serde(rename = "sessionId")]
-    pub session: Option<SessionId>,
-    pub created: Timestamp,
-    #[serde(rename = "lastActive")]
-    pub last_active: Timestamp,
-    /// The agent whose history it inherits, and the last message of it that it inherits.
-    #[serde(rename = "forkedFrom")]
-    pub forked_from: Option<AgentId>,
-    #[serde(rename = "forkPoint")]
-    pub fork_point: Option<EventId>,
-    /// Its own messages.
-    pub messages: u64,
-    #[serde(rename = "lastMessage")]
-    pub last_message: Option<EventId>,
-    #[serde(rename = "unreadMail")]
-    pub unread_mail: usize,
-    /// What it works for, if it is an agent of a quest.
-    #[serde(default)]
-    pub assignment: Option<AssignmentView>,
-}
-
-/// What an agent of a quest was made for.
-#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct AssignmentView {
-    pub quest: QuestId,
-    pub step: StepId,
-    pub role: String,
-}
-
-/// What an agent is at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentState {
-    /// An egg: made, but has not spoken yet.
-    Hatching,
-    Alive,
-    Sleeping,
-    /// An egg that never hatched.
-    Expired,
-    Dead,
-}
-
-impl AgentState {
-    /// False when nothing can happen to it any more.
-    pub fn is_living(self) -> bool {
-        !matches!(self, Self::Expired | Self::Dead)
-    }
-}
-
-impl From<Lifecycle> for AgentState {
-    fn from(lifecycle: Lifecycle) -> Self {
-        match lifecycle {
-            Lifecycle::Hatching { .. } => Self::Hatching,
-            Lifecycle::Alive { .. } => Self::Alive,
-            Lifecycle::Sleeping => Self::Sleeping,
-            Lifecycle::Expired { .. } => Self::Expired,
-            Lifecycle::Dead { .. } => Self::Dead,
-        }
-    }
-}
-
-impl fmt::Display for AgentState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Hatching => "hatching",
-            Self::Alive => "alive",
-            Self::Sleeping => "sleeping",
-            Self::Expired => "expired",
-            Self::Dead => "dead",
-        })
-    }
-}
-
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AgentList {
     pub agents: Vec<AgentView>,
 }
 
-impl AgentView {
-    pub(super) fn of(world: &World, id: AgentId) -> Option<Self> {
-        world.agent(id).map(|agent| Self::new(world, id, agent))
-    }
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AgentQuery {
+    /// Only those that are not dead or expired.
+    #[serde(default)]
+    living: bool,
+    /// Only those with a run that is not over.
+    #[serde(default)]
+    active: bool,
+    /// Only those of a quest: an id, or the beginning of one.
+    quest: Option<String>,
+}
 
-    fn new(world: &World, id: AgentId, agent: &Agent) -> Self {
-        Self {
-            id,
-            name: agent.name.clone(),
-            parent: agent.parent,
-            state: agent.lifecycle.into(),
-            provider: agent.provider.clone(),
-            model: agent.model.clone(),
-            session: agent.session(),
-            created: agent.created,
-            last_active: agent.last_active,
-            forked_from: agent.origin.map(|origin| origin.agent),
-            fork_point: agent.origin.and_then(|origin| origin.upto),
-            messages: agent.messages,
-            last_message: agent.last_message,
-            unread_mail: world.mailbox(hatchery_core::Address::Agent(id)).map_or(0, |mailbox| mailbox.unread.len()),
-            assignment: world.assignment(id).map(|it| AssignmentView {
-                quest: it.quest,
-                step: it.step.clone(),
-                role: it.role.clone(),
-            }),
-        }
-    }
+/// What a kill would do.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct KillPreview {
+    /// Who would die, the one that was named first.
+    pub killed: Vec<AgentId>,
+    /// Who would have another parent.
+    pub moved: Vec<MovedAgent>,
+    /// Those of the killed whose runs would be stopped.
+    pub stopped: Vec<AgentId>,
+    /// Questions to the human that nobody would need an answer to any more.
+    pub withdrawn: Vec<EventId>,
+    /// Forks that wait for tools and would never be made, by the id of the child.
+    pub cancelled: Vec<AgentId>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct MovedAgent {
+    pub agent: AgentId,
+    /// Its new parent.
+    pub to: AgentId,
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct KillQuery {
+    /// Everybody below it as well.
+    #[serde(default)]
+    cascade: bool,
 }
 
 /// Who is meant by a reference in a path or a body.
@@ -205,14 +143,39 @@ pub(super) fn find(api: &Api, reference: &str) -> Result<AgentId, ApiError> {
     Ok(agent::resolve(&api.handle.view(), reference)?)
 }
 
-/// Every agent, the newest last.
-#[utoipa::path(get, path = "/api/agents", operation_id = "list_agents", tag = "agents", responses((status = 200, description = "All of them", body = AgentList)))]
-pub async fn list(State(api): State<Api>) -> Json<AgentList> {
+/// Agents, the newest last, with what they do at the moment.
+#[utoipa::path(get, path = "/api/agents", operation_id = "list_agents", tag = "agents", params(AgentQuery), responses((status = 200, description = "All of them, or those that were asked for", body = AgentList)))]
+pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Json<AgentList>, ApiError> {
+    let AgentQuery { living, active, quest } = query.0;
     let world = api.handle.view();
-    let mut agents: Vec<(AgentId, &Agent)> = world.agents().collect();
+    let quest = quest.map(|reference| super::quests::find(&api, &reference)).transpose()?;
+    let is_active = |id: AgentId| world.run(id).is_some_and(Run::is_open);
+    let is_meant = |(id, agent): &(AgentId, &Agent)| {
+        (!living || agent.is_living())
+            && (!active || is_active(*id))
+            && quest.is_none_or(|quest| world.assignment(*id).is_some_and(|it| it.quest == quest))
+    };
+    let mut agents: Vec<(AgentId, &Agent)> = world.agents().filter(is_meant).collect();
     // By the log: clocks may stand still or run backwards.
     agents.sort_by_key(|(_, agent)| agent.born);
-    Json(AgentList { agents: agents.into_iter().map(|(id, agent)| AgentView::new(&world, id, agent)).collect() })
+    let now = clock::now();
+    let mut agents: Vec<AgentView> =
+        agents.into_iter().map(|(id, agent)| AgentView::new(&world, id, agent, now)).collect();
+    add_doing(&api, &world, agents.iter_mut().collect()).await?;
+    Ok(Json(AgentList { agents }))
+}
+
+/// Adds what agents at work said or called last: of those that were active last, if there are many.
+pub(super) async fn add_doing(api: &Api, world: &World, mut agents: Vec<&mut AgentView>) -> Result<(), ApiError> {
+    agents.retain(|agent| world.run(agent.id).is_some_and(Run::is_open));
+    agents.sort_by_key(|agent| Reverse(agent.last_message));
+    agents.truncate(MAX_DOING);
+    let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
+    let latest = api.handle.latest_spoken(&ids).await?;
+    for agent in agents {
+        agent.doing = latest.get(&agent.id).and_then(Doing::of);
+    }
+    Ok(())
 }
 
 /// One agent.
@@ -222,7 +185,11 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
     let world = api.handle.view();
     let id = agent::resolve(&world, &reference.0)?;
     let agent = world.agent(id).ok_or(hatchery_core::Refusal::UnknownAgent(id))?;
-    Ok(Json(AgentView::new(&world, id, agent)))
+    let doing = match world.run(id) {
+        Some(_) => api.handle.latest_spoken(&[id]).await?.get(&id).and_then(Doing::of),
+        None => None,
+    };
+    Ok(Json(AgentView { doing, ..AgentView::new(&world, id, agent, clock::now()) }))
 }
 
 /// The id of an agent that is to be made, drawn by the caller or here. Asked before anything else: what may be wrong when a
@@ -288,6 +255,42 @@ pub async fn kill(State(api): State<Api>, reference: Path<String>, body: Body<Ki
     let agent = find(&api, &reference.0)?;
     let by = body.0.by.map(|reference| find(&api, &reference)).transpose()?;
     tell(&api, agent, Command::Kill { agent, cascade: body.0.cascade, by, remark: body.0.remark }).await
+}
+
+/// What killing an agent would do, without doing it.
+#[utoipa::path(get, path = "/api/agents/{agent}/kill", operation_id = "preview_kill", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name"), KillQuery),
+    responses((status = 200, description = "As things are now", body = KillPreview)))]
+pub async fn preview_kill(
+    State(api): State<Api>,
+    reference: Path<String>,
+    query: Query<KillQuery>,
+) -> Result<Json<KillPreview>, ApiError> {
+    let mut world = api.handle.view();
+    let agent = agent::resolve(&world, &reference.0)?;
+    let command = Command::Kill { agent, cascade: query.0.cascade, by: None, remark: None };
+    let events = hatchery_core::step(&mut world, &command, clock::now())?;
+    let mut preview = KillPreview {
+        killed: Vec::new(),
+        moved: Vec::new(),
+        stopped: Vec::new(),
+        withdrawn: Vec::new(),
+        cancelled: Vec::new(),
+    };
+    for record in events {
+        match record.event {
+            Event::AgentKilled { agent, .. } => preview.killed.push(agent),
+            Event::AgentReparented { agent, parent } => preview.moved.push(MovedAgent { agent, to: parent }),
+            Event::RunStopping { of, .. } | Event::RunEnded { of, .. } => preview.stopped.push(of.agent),
+            Event::QuestionWithdrawn { question, .. } => preview.withdrawn.push(question),
+            Event::ForkCancelled { child, .. } => preview.cancelled.push(child),
+            _ => {}
+        }
+    }
+    // Something else may have been due at this very moment.
+    preview.stopped.retain(|stopped| preview.killed.contains(stopped));
+    // The one that was named may come last: those below it die first.
+    preview.killed.sort_by_key(|killed| *killed != agent);
+    Ok(Json(preview))
 }
 
 pub(super) async fn tell(api: &Api, agent: AgentId, command: Command) -> Result<Accepted, ApiError> {

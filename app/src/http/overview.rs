@@ -2,7 +2,9 @@
 //! counts nothing twice.
 
 use super::Api;
-use super::agents::AgentView;
+use super::agent_view::AgentView;
+use super::agents;
+use super::error::ApiError;
 use super::questions::{self, BudgetView, QuestionView};
 use super::quests::{self, QuestLine};
 use super::runs::{self, RunView};
@@ -65,16 +67,18 @@ pub struct Seen {
 
 /// Everything that a person wants to see first.
 #[utoipa::path(get, path = "/api/overview", operation_id = "overview", tag = "daemon", responses((status = 200, description = "As of `head`", body = Overview)))]
-pub async fn overview(State(api): State<Api>) -> Json<Overview> {
+pub async fn overview(State(api): State<Api>) -> Result<Json<Overview>, ApiError> {
     let world = api.handle.view();
     let now = clock::now();
-    Json(Overview {
+    let mut seen: Vec<Seen> = shown(&world).into_iter().filter_map(|agent| seen(&world, agent, now)).collect();
+    agents::add_doing(&api, &world, seen.iter_mut().map(|seen| &mut seen.agent).collect()).await?;
+    Ok(Json(Overview {
         head: world.head(),
         now,
         project: api.project.clone(),
         version: env!("CARGO_PKG_VERSION"),
         trouble: api.handle.trouble(),
-        agents: shown(&world).into_iter().filter_map(|agent| seen(&world, agent)).collect(),
+        agents: seen,
         agent_count: world.agent_count(),
         quests: quest_lines(&world),
         quest_count: world.quests().count(),
@@ -82,7 +86,7 @@ pub async fn overview(State(api): State<Api>) -> Json<Overview> {
         budgets: questions::budget_views(&world, now),
         today: world.spent_on(budget::day(now)),
         mail: postbox::check(&api.handle, Address::Human),
-    })
+    }))
 }
 
 /// Who is shown, by birth.
@@ -98,10 +102,10 @@ fn shown(world: &World) -> Vec<AgentId> {
     busy.into_iter().map(|(id, _)| id).collect()
 }
 
-fn seen(world: &World, id: AgentId) -> Option<Seen> {
+fn seen(world: &World, id: AgentId, now: Timestamp) -> Option<Seen> {
     let why = why::why(world, id)?;
     Some(Seen {
-        agent: AgentView::of(world, id)?,
+        agent: AgentView::of(world, id, now)?,
         activity: why.state,
         evidence: why.evidence,
         run: runs::views(world, id).pop(),

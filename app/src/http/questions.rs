@@ -5,7 +5,8 @@ use super::error::{ApiError, Body, Path};
 use super::{Accepted, Api};
 use axum::Json;
 use axum::extract::State;
-use hatchery_core::ask::{About, Question};
+use hatchery_core::ask::{About, Question, Takes};
+use hatchery_core::quest::StepId;
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, EventId, QuestId, Refusal, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
@@ -25,9 +26,28 @@ pub struct QuestionView {
     /// The quest that it works for.
     #[serde(default)]
     pub quest: Option<QuestId>,
+    /// The step of that quest which waits for the answer.
+    #[serde(default)]
+    pub step: Option<StepId>,
     pub about: About,
     pub text: String,
+    /// What is accepted as an answer.
+    #[serde(default)]
+    pub takes: TakesView,
     pub asked: Timestamp,
+}
+
+/// What is accepted as an answer to a question.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TakesView {
+    /// Words that mean something by themselves: `wait`, `stop`, `retry`, `yes`.
+    pub words: Vec<String>,
+    /// An amount of dollars, such as `5` or `0.25`: the new ceiling.
+    pub amount: bool,
+    /// `ward: COMMAND`, for another ward.
+    pub ward: bool,
+    /// Any other text, which is told to the agent.
+    pub text: bool,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -115,14 +135,26 @@ pub(super) fn views(world: &World) -> Vec<QuestionView> {
     world.questions().map(|(id, question)| view(world, id, question)).collect()
 }
 
+impl From<Takes> for TakesView {
+    fn from(takes: Takes) -> Self {
+        let Takes { words, amount, ward, text } = takes;
+        Self { words: words.iter().map(|word| (*word).to_owned()).collect(), amount, ward, text }
+    }
+}
+
 fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
     QuestionView {
         id,
         agent: question.agent,
         name: name(world, question.agent),
         quest: world.assignment(question.agent).map(|assignment| assignment.quest),
+        step: match question.about {
+            About::Step { .. } => world.assignment(question.agent).map(|assignment| assignment.step.clone()),
+            About::Silence(_) | About::Budget { .. } | About::QuestBudget { .. } => None,
+        },
         about: question.about,
         text: question.text.clone(),
+        takes: question.about.takes().into(),
         asked: question.asked,
     }
 }

@@ -228,7 +228,7 @@ async fn tell(api: &Api, quest: QuestId, command: Command) -> Result<Accepted, A
 }
 
 /// Which quest is meant: an id, or the beginning of one.
-fn find(api: &Api, reference: &str) -> Result<QuestId, ApiError> {
+pub(super) fn find(api: &Api, reference: &str) -> Result<QuestId, ApiError> {
     let world = api.handle.view();
     let mut meant = world.quests().map(|(id, _)| id).filter(|id| id.to_string().starts_with(reference));
     let shown: String = reference.chars().take(64).collect();

@@ -12,7 +12,7 @@ const REFS: &str = "refs/hatchery/rescue";
 const FILES: &str = "Hatchery-Files";
 
 /// Something that was rescued.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 pub struct Rescued {
     /// For `hatchery rescue restore`.
     pub name: String,
@@ -27,8 +27,9 @@ pub struct Rescued {
 }
 
 /// Where it is now.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 pub struct Restored {
+    #[schema(value_type = String)]
     pub folder: PathBuf,
     pub branch: String,
     pub commit: String,

@@ -9,6 +9,7 @@ mod history;
 mod mail;
 mod mcp;
 mod model;
+mod overview;
 mod quests;
 mod runs;
 mod sim;

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 /// Waits for something that no event tells of.
 #[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "it did not come so far: {what}");

@@ -1,0 +1,232 @@
+//! An agent as the API shows it: who it is, what it does at the moment, and how that is known.
+
+use hatchery_core::agent::{Agent, Lifecycle};
+use hatchery_core::quest::StepId;
+use hatchery_core::usage::Usage;
+use hatchery_core::why::{self, Activity, Evidence};
+use hatchery_core::{AgentId, Event, EventId, MessageKind, QuestId, Record, SessionId, Timestamp, World};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+/// How much is shown of what an agent does.
+const DOING_CHARS: usize = 200;
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AgentView {
+    pub id: AgentId,
+    pub name: Option<String>,
+    pub parent: Option<AgentId>,
+    pub state: AgentState,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    #[serde(rename = "sessionId")]
+    pub session: Option<SessionId>,
+    pub created: Timestamp,
+    #[serde(rename = "lastActive")]
+    pub last_active: Timestamp,
+    /// The agent whose history it inherits, and the last message of it that it inherits.
+    #[serde(rename = "forkedFrom")]
+    pub forked_from: Option<AgentId>,
+    #[serde(rename = "forkPoint")]
+    pub fork_point: Option<EventId>,
+    /// Its own messages.
+    pub messages: u64,
+    #[serde(rename = "lastMessage")]
+    pub last_message: Option<EventId>,
+    #[serde(rename = "unreadMail")]
+    pub unread_mail: usize,
+    /// What it does, as far as a person cares.
+    pub activity: Activity,
+    /// The newest thing that its activity is known by.
+    pub evidence: Option<Evidence>,
+    /// What it said or called last. Only of agents that have a run.
+    #[serde(default)]
+    pub doing: Option<Doing>,
+    /// What it has used in all its runs.
+    pub spent: Usage,
+    /// The question to the human that it waits for.
+    #[serde(default)]
+    pub question: Option<EventId>,
+    /// What it works for, if it is an agent of a quest.
+    #[serde(default)]
+    pub assignment: Option<AssignmentView>,
+}
+
+/// What an agent said or called last, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Doing {
+    /// The message that it is from.
+    pub message: EventId,
+    pub at: Timestamp,
+    /// The tool, if it is a call.
+    pub tool: Option<String>,
+    /// The first line of what was said, or what the tool was called with. At most 200 characters.
+    pub line: String,
+}
+
+/// What an agent of a quest was made for.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AssignmentView {
+    pub quest: QuestId,
+    pub step: StepId,
+    pub role: String,
+}
+
+/// What an agent is at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// An egg: made, but has not spoken yet.
+    Hatching,
+    Alive,
+    Sleeping,
+    /// An egg that never hatched.
+    Expired,
+    Dead,
+}
+
+impl AgentState {
+    /// False when nothing can happen to it any more.
+    pub fn is_living(self) -> bool {
+        !matches!(self, Self::Expired | Self::Dead)
+    }
+}
+
+impl From<Lifecycle> for AgentState {
+    fn from(lifecycle: Lifecycle) -> Self {
+        match lifecycle {
+            Lifecycle::Hatching { .. } => Self::Hatching,
+            Lifecycle::Alive { .. } => Self::Alive,
+            Lifecycle::Sleeping => Self::Sleeping,
+            Lifecycle::Expired { .. } => Self::Expired,
+            Lifecycle::Dead { .. } => Self::Dead,
+        }
+    }
+}
+
+impl fmt::Display for AgentState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Hatching => "hatching",
+            Self::Alive => "alive",
+            Self::Sleeping => "sleeping",
+            Self::Expired => "expired",
+            Self::Dead => "dead",
+        })
+    }
+}
+
+impl AgentView {
+    /// Nothing when there is no such agent.
+    pub fn of(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
+        world.agent(id).map(|agent| Self::new(world, id, agent, now))
+    }
+
+    pub fn new(world: &World, id: AgentId, agent: &Agent, now: Timestamp) -> Self {
+        let why = why::why(world, id);
+        let of_run = || world.run(id)?.question;
+        let of_step = || {
+            let assignment = world.assignment(id)?;
+            let question = world.quest(assignment.quest)?.step(&assignment.step)?.question?;
+            (world.question(question)?.agent == id).then_some(question)
+        };
+        Self {
+            id,
+            name: agent.name.clone(),
+            parent: agent.parent,
+            state: agent.lifecycle.into(),
+            provider: agent.provider.clone(),
+            model: agent.model.clone(),
+            session: agent.session(),
+            created: agent.created,
+            last_active: agent.last_active,
+            forked_from: agent.origin.map(|origin| origin.agent),
+            fork_point: agent.origin.and_then(|origin| origin.upto),
+            messages: agent.messages,
+            last_message: agent.last_message,
+            unread_mail: world.mailbox(hatchery_core::Address::Agent(id)).map_or(0, |mailbox| mailbox.unread.len()),
+            activity: why.as_ref().map_or(Activity::Resting, |why| why.state),
+            evidence: why.and_then(|why| newest(why.evidence, now)),
+            doing: None,
+            spent: world.conversation(id).map(|conversation| conversation.spent).unwrap_or_default(),
+            question: of_run().or_else(of_step),
+            assignment: world.assignment(id).map(|it| AssignmentView {
+                quest: it.quest,
+                step: it.step.clone(),
+                role: it.role.clone(),
+            }),
+        }
+    }
+}
+
+/// What was known last. Evidence may also be of what is to come, such as the end of a wait.
+fn newest(evidence: Vec<Evidence>, now: Timestamp) -> Option<Evidence> {
+    let past = evidence.into_iter().filter(|it| it.at <= now);
+    // Of two that are equally old the first counts: it is about the run.
+    past.reduce(|newest, other| if other.at > newest.at { other } else { newest })
+}
+
+impl Doing {
+    /// Nothing when the event is none that an agent says.
+    pub fn of(record: &Record) -> Option<Self> {
+        let Event::MessageAdded { kind, content, .. } = &record.event else { return None };
+        let (tool, line) = match kind {
+            MessageKind::ToolCall => {
+                let call: ToolCall = serde_json::from_str(content).ok()?;
+                (Some(cut(&call.name)), called_with(&call.input))
+            }
+            _ => (None, cut(content)),
+        };
+        Some(Self { message: record.id, at: record.ts, tool, line })
+    }
+}
+
+/// A call as it stands in a history.
+#[derive(Deserialize)]
+struct ToolCall {
+    name: String,
+    #[serde(default)]
+    input: Value,
+}
+
+/// The argument that says most about a call: the usual ones by their names, else the first text.
+fn called_with(input: &Value) -> String {
+    const TELLING: [&str; 8] = ["command", "file_path", "path", "pattern", "url", "query", "prompt", "description"];
+    let by_name = TELLING.iter().find_map(|name| input[*name].as_str());
+    let first = || input.as_object().and_then(|input| input.values().find_map(Value::as_str));
+    by_name.or_else(first).map(cut).unwrap_or_default()
+}
+
+/// The first line that has something in it, and not too much of it.
+fn cut(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().take(DOING_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn doing(kind: MessageKind, content: &str) -> (Option<String>, String) {
+        let agent = crate::clock::new_agent_id();
+        let event = Event::MessageAdded { agent, kind, content: content.into(), to: None, source_id: None };
+        let doing = Doing::of(&Record { id: EventId(1), ts: Timestamp(1), session: None, event }).unwrap();
+        (doing.tool, doing.line)
+    }
+
+    #[test]
+    fn a_call_is_told_by_the_argument_that_says_most() {
+        let call = |name: &str, input: Value| {
+            doing(MessageKind::ToolCall, &json!({ "id": "1", "name": name, "input": input }).to_string())
+        };
+        let bash = call("Bash", json!({ "description": "Run the tests", "command": "cargo test\n--all" }));
+        assert_eq!(bash, (Some("Bash".into()), "cargo test".into()));
+        assert_eq!(call("Read", json!({ "file_path": "/a.rs", "limit": 3 })).1, "/a.rs");
+        assert_eq!(call("mcp__x__y", json!({ "to": "ann" })).1, "ann");
+        assert_eq!(call("Odd", json!([1])).1, "");
+        assert_eq!(doing(MessageKind::Assistant, "\n  I am done.\nReally."), (None, "I am done.".into()));
+        assert_eq!(doing(MessageKind::Assistant, &"x".repeat(1_000)).1.len(), DOING_CHARS);
+    }
+}

@@ -1,0 +1,174 @@
+//! What was changed by an agent, a step or a quest, over HTTP: which files, how many lines, and the difference of one file.
+
+use super::Api;
+use super::error::{ApiError, Path, Query};
+use crate::worktree::{Changes, Comparison, FileDiff, Repository, WorktreeError};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use hatchery_core::quest::{Isolation, StepId};
+use hatchery_core::{AgentId, QuestId, World};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The longest path that is asked about: more than a file system takes.
+const MAX_PATH_BYTES: usize = 4_096;
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ChangesQuery {
+    /// The path of a file, as the list has it: then the answer is a `FileDiff`.
+    #[param(max_length = 4096)]
+    file: Option<String>,
+}
+
+/// Where to look for what was changed.
+enum Place {
+    Quest(QuestId),
+    Step(QuestId, StepId),
+    Folder(PathBuf),
+}
+
+/// What an agent has changed. An agent of a quest works in the worktree of its step; any other is compared by its folder, with the last commit there.
+#[utoipa::path(get, path = "/api/agents/{agent}/changes", operation_id = "agent_changes", tag = "changes", params(("agent" = String, Path, description = "An id, the beginning of one, or a name"), ChangesQuery),
+    responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
+pub async fn of_agent(
+    State(api): State<Api>,
+    reference: Path<String>,
+    query: Query<ChangesQuery>,
+) -> Result<Json<ChangesAnswer>, ApiError> {
+    let agent = super::agents::find(&api, &reference.0)?;
+    let place = place_of(&api, &api.handle.view(), agent);
+    answer(&api, place, query.0).await
+}
+
+/// What a quest has changed so far: the work of its steps that is merged.
+#[utoipa::path(get, path = "/api/quests/{quest}/changes", operation_id = "quest_changes", tag = "changes", params(("quest" = String, Path, description = "An id, or the beginning of one"), ChangesQuery),
+    responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
+pub async fn of_quest(
+    State(api): State<Api>,
+    reference: Path<String>,
+    query: Query<ChangesQuery>,
+) -> Result<Json<ChangesAnswer>, ApiError> {
+    let quest = super::quests::find(&api, &reference.0)?;
+    let place = match isolated(&api.handle.view(), quest) {
+        true => Place::Quest(quest),
+        false => Place::Folder(api.defaults.project.root().to_owned()),
+    };
+    answer(&api, place, query.0).await
+}
+
+/// What a step has changed: what is in its worktree, or what was merged.
+#[utoipa::path(get, path = "/api/quests/{quest}/steps/{step}/changes", operation_id = "step_changes", tag = "changes", params(("quest" = String, Path, description = "An id, or the beginning of one"), ("step" = String, Path, description = "The id of a step"), ChangesQuery),
+    responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
+pub async fn of_step(
+    State(api): State<Api>,
+    of: Path<(String, String)>,
+    query: Query<ChangesQuery>,
+) -> Result<Json<ChangesAnswer>, ApiError> {
+    let (reference, step) = of.0;
+    let quest = super::quests::find(&api, &reference)?;
+    let step: StepId = step.parse()?;
+    let world = api.handle.view();
+    let known = world.quest(quest).is_some_and(|quest| quest.step(&step).is_some());
+    if !known {
+        return Err(hatchery_core::Refusal::UnknownStep { quest, step }.into());
+    }
+    let place = match isolated(&world, quest) {
+        true => Place::Step(quest, step),
+        false => Place::Folder(api.defaults.project.root().to_owned()),
+    };
+    answer(&api, place, query.0).await
+}
+
+/// All changes, or the difference of the file that was asked for.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub enum ChangesAnswer {
+    Changes(Changes),
+    File(FileDiff),
+}
+
+/// Does something with the repository of the project, on a thread that may block.
+pub(super) async fn in_repository<T: Send + 'static>(
+    api: &Api,
+    work: impl FnOnce(&Repository) -> Result<T, WorktreeError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let project = api.defaults.project.clone();
+    let done = tokio::task::spawn_blocking(move || {
+        let found = Repository::find(&project, std::env::vars()).map_err(|error| explain(&error))?;
+        let repository = found.map_err(|why| {
+            let hint = "changes are seen and kept where the project is in a git repository with a commit";
+            ApiError::new(StatusCode::CONFLICT, "no_repository", why, hint)
+        })?;
+        work(&repository).map_err(|error| explain(&error))
+    });
+    done.await.unwrap_or_else(|error| {
+        Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "git_failed", error, "look into .hatchery/daemon.log"))
+    })
+}
+
+fn explain(error: &WorktreeError) -> ApiError {
+    let (status, code, hint) = match error {
+        WorktreeError::Name(_) | WorktreeError::NothingRescued(_) => {
+            (StatusCode::NOT_FOUND, "nothing_rescued", "GET /api/rescue lists what was kept")
+        }
+        WorktreeError::Taken(_) => (StatusCode::CONFLICT, "already_restored", "look into that folder"),
+        WorktreeError::Busy { .. } => (StatusCode::CONFLICT, "busy", "ask again in a moment"),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "git_failed", "ask again; .hatchery/daemon.log may say more"),
+    };
+    ApiError::new(status, code, error, hint)
+}
+
+fn isolated(world: &World, quest: QuestId) -> bool {
+    world.quest_spec(quest).is_some_and(|spec| spec.isolation != Isolation::None)
+}
+
+fn place_of(api: &Api, world: &World, agent: AgentId) -> Place {
+    let root = api.defaults.project.root();
+    match world.assignment(agent) {
+        Some(assignment) if isolated(world, assignment.quest) => Place::Step(assignment.quest, assignment.step.clone()),
+        _ => {
+            let folder = world.run(agent).and_then(|run| run.spec.folder.as_deref());
+            Place::Folder(folder.map_or_else(|| root.to_owned(), |folder| root.join(folder)))
+        }
+    }
+}
+
+async fn answer(api: &Api, place: Place, query: ChangesQuery) -> Result<Json<ChangesAnswer>, ApiError> {
+    let compare = move |repository: &Repository| match &place {
+        Place::Quest(quest) => repository.compare_quest(&quest.to_string()),
+        Place::Step(quest, step) => repository.compare_step(&quest.to_string(), step.as_str()),
+        Place::Folder(folder) => repository.compare_folder(folder),
+    };
+    match query.file {
+        None => {
+            let changes = move |repository: &Repository| match compare(repository)? {
+                Some(of) => repository.changes(&of),
+                None => Ok(Changes::default()),
+            };
+            Ok(Json(ChangesAnswer::Changes(in_repository(api, changes).await?)))
+        }
+        Some(file) if file.len() > MAX_PATH_BYTES || file.contains('\0') => {
+            Err(ApiError::bad("bad_path", "the path cannot be one of a file", "take it from the list of changes"))
+        }
+        Some(file) => {
+            let name = file.clone();
+            let diff = move |repository: &Repository| {
+                let of: Option<Comparison> = compare(repository)?;
+                of.map_or(Ok(None), |of| repository.file_diff(&of, &name))
+            };
+            let diff = in_repository(api, diff).await?.ok_or_else(|| {
+                let message = format!("`{file}` is not changed");
+                ApiError::new(
+                    StatusCode::NOT_FOUND,
+                    "not_changed",
+                    message,
+                    "ask without `file` for the list of changes",
+                )
+            })?;
+            Ok(Json(ChangesAnswer::File(diff)))
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What was kept of worktrees that are gone, over HTTP.
+
+use super::Api;
+use super::changes::in_repository;
+use super::error::{ApiError, Body};
+use crate::worktree::{RescueName, Rescued, Restored};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RescueList {
+    /// The newest first.
+    pub rescued: Vec<Rescued>,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Restore {
+    /// As the list has it: `QUEST/STEP/NUMBER`.
+    name: String,
+}
+
+/// What was kept of worktrees before they were removed.
+#[utoipa::path(get, path = "/api/rescue", operation_id = "list_rescued", tag = "quests", responses((status = 200, description = "The newest first", body = RescueList)))]
+pub async fn list(State(api): State<Api>) -> Result<Json<RescueList>, ApiError> {
+    let mut rescued = in_repository(&api, |repository| repository.rescued()).await?;
+    // Git knows seconds; within one, the later name is the newer.
+    rescued.reverse();
+    rescued.sort_by_key(|rescue| Reverse(rescue.at));
+    Ok(Json(RescueList { rescued }))
+}
+
+/// Bring something back into a new worktree in `.hatchery/rescued/`, with a branch of its own. What was kept stays kept.
+#[utoipa::path(post, path = "/api/rescue/restore", operation_id = "restore_rescued", tag = "quests", request_body = Restore,
+    responses((status = 201, description = "It is back", body = Restored)))]
+pub async fn restore(State(api): State<Api>, body: Body<Restore>) -> Result<(StatusCode, Json<Restored>), ApiError> {
+    let name: RescueName = body.0.name.parse().map_err(|error| {
+        ApiError::new(StatusCode::NOT_FOUND, "nothing_rescued", error, "GET /api/rescue lists what was kept")
+    })?;
+    let restored = in_repository(&api, move |repository| repository.restore(&name, None)).await?;
+    Ok((StatusCode::CREATED, Json(restored)))
+}

@@ -1,0 +1,144 @@
+//! What one sees at a glance: what agents do, what a kill would do, what was changed, what is asked.
+
+use crate::support::daemon::Grounds;
+use crate::support::quest::{SHORT, WARDED, done, signal, step, text, write};
+use crate::support::workshop::Workshop;
+use serde_json::{Value, json};
+use std::fs;
+
+/// The agents that a query gives, by their ids.
+fn agents(shop: &Workshop, query: &str) -> Vec<Value> {
+    let answer = shop.door().get(&format!("/api/agents{query}"));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["agents"].as_array().unwrap().clone()
+}
+
+#[test]
+fn the_list_of_agents_says_what_each_does_and_how_that_is_known() {
+    let shop = Workshop::open();
+    let call = json!({ "tool": { "name": "Bash", "input": { "command": "cargo test" }, "result": "ok" } });
+    let worker = shop.run(&[text("I begin."), call, json!({ "sleep_ms": 600_000 })]);
+    shop.wait("the result of its tool", |event| {
+        event["agent"] == worker.as_str() && event["type"] == "message_added" && event["kind"] == "tool_result"
+    });
+    let idle = shop.door().child(&shop.door().root());
+    let all = agents(&shop, "");
+    let of = |id: &str| all.iter().find(|agent| agent["id"] == id).unwrap().clone();
+    let shown = of(&worker);
+    assert_eq!(shown["activity"], "working", "{shown:#}");
+    assert_eq!((&shown["doing"]["tool"], &shown["doing"]["line"]), (&json!("Bash"), &json!("cargo test")), "{shown:#}");
+    assert!(shown["evidence"]["what"].as_str().unwrap().contains("run 1, attempt 1 is process"), "{shown:#}");
+    assert_eq!(shop.door().one(&worker)["doing"], shown["doing"]);
+    assert_eq!((&of(&idle)["activity"], &of(&idle)["doing"]), (&json!("resting"), &Value::Null));
+    let active: Vec<Value> = agents(&shop, "?active=true").iter().map(|agent| agent["id"].clone()).collect();
+    assert_eq!(active, [json!(worker)]);
+    shop.door().kill(&idle, json!({}));
+    assert!(agents(&shop, "?living=true").iter().all(|agent| agent["id"] != idle.as_str()));
+    shop.stop(&worker);
+    shop.end(&worker);
+}
+
+#[test]
+fn what_a_kill_would_do_is_what_it_does() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let door = &daemon.door;
+    let top = door.child(&door.root());
+    let middle = door.child(&top);
+    let (one, two) = (door.child(&middle), door.child(&middle));
+    let preview = |agent: &str, query: &str| door.get(&format!("/api/agents/{agent}/kill{query}")).json();
+    let head = door.head();
+    let moved = preview(&middle, "");
+    assert_eq!(moved["killed"], json!([middle]));
+    let mut children: Vec<&str> =
+        moved["moved"].as_array().unwrap().iter().map(|it| it["agent"].as_str().unwrap()).collect();
+    let mut expected = [one.as_str(), two.as_str()];
+    children.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(children, expected);
+    assert!(moved["moved"].as_array().unwrap().iter().all(|it| it["to"] == top.as_str()), "{moved}");
+    let all = preview(&top, "?cascade=true");
+    assert_eq!((all["killed"].as_array().unwrap().len(), &all["killed"][0]), (4, &json!(top)));
+    assert_eq!(door.head(), head, "looking changes nothing");
+    door.get(&format!("/api/agents/{}/kill", door.root())).refused(409, "root_is_immortal");
+}
+
+#[test]
+fn what_a_step_and_an_agent_have_changed_can_be_seen_while_they_work_and_afterwards() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let gate = shop.gate();
+    let script = [
+        write("a.txt", "one\nTWO\nthree\n"),
+        write("src/new.txt", "x\ny\n"),
+        text("written"),
+        gate.pass(),
+        done("changed"),
+    ];
+    let book = shop.playbook().play("a.codeweaver", &script);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree" }));
+    let agent = shop.hired(&quest, "a", "codeweaver");
+    shop.wait_said(&agent, "written");
+    let see = |path: &str| {
+        let answer = shop.door().get(path);
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        answer.json()
+    };
+    let of_step = format!("/api/quests/{quest}/steps/a/changes");
+    let now = see(&of_step);
+    let file = |path: &str, how: &str, added: u64, removed: u64| json!({ "path": path, "how": how, "added": added, "removed": removed, "binary": false });
+    assert_eq!(now["files"], json!([file("a.txt", "modified", 1, 1), file("src/new.txt", "added", 2, 0)]), "{now:#}");
+    assert_eq!((&now["added"], &now["removed"], &now["truncated"]), (&json!(3), &json!(1), &json!(false)));
+    assert_eq!(see(&format!("/api/agents/{agent}/changes")), now);
+    let diff = see(&format!("{of_step}?file=a.txt"));
+    assert!(diff["diff"].as_str().unwrap().contains("-two\n+TWO\n"), "{diff}");
+    let diff = see(&format!("{of_step}?file=src/new.txt"));
+    assert!(diff["diff"].as_str().unwrap().contains("+x\n+y\n"), "{diff}");
+    assert_eq!(see(&format!("/api/quests/{quest}/changes"))["files"], json!([]), "nothing is merged yet");
+    for path in ["../../../etc/passwd", "*.txt", "nothing.txt"] {
+        shop.door().get(&format!("{of_step}?file={path}")).refused(404, "not_changed");
+    }
+    gate.open();
+    shop.complete(&quest);
+    let worktrees = shop.grounds.data().join("worktrees").join(&quest);
+    crate::quests::wait_until("the worktrees are gone", || !worktrees.exists());
+    let merged = see(&of_step);
+    assert_eq!(merged["files"], now["files"], "the merge has the same: {merged:#}");
+    assert_eq!(see(&format!("/api/quests/{quest}/changes"))["files"], now["files"]);
+    // An agent without a quest works in the user's checkout.
+    fs::write(shop.grounds.path().join("a.txt"), "one\n").unwrap();
+    let user = see(&format!("/api/agents/{}/changes", shop.door().root()));
+    assert_eq!(user["files"], json!([file("a.txt", "modified", 0, 2)]), "{user:#}");
+    assert_eq!(shop.git(&["status", "--porcelain"]), " M a.txt");
+}
+
+#[test]
+fn what_a_ward_said_can_be_read_in_parts() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let ward = "echo first; echo second";
+    let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[])], "ward": ward }));
+    shop.complete(&quest);
+    let number = shop.wait_step(&quest, "a", "ward_ended")["number"].clone();
+    let path = format!("/api/quests/{quest}/steps/a/wards/{number}/output");
+    let part = |query: &str| shop.door().get(&format!("{path}{query}")).json();
+    assert_eq!(part(""), json!({ "from": 0, "upto": 13, "size": 13, "text": "first\nsecond\n" }));
+    assert_eq!(part("?from=6&limit=3")["text"], "sec");
+    assert_eq!(part("?from=-7")["text"], "second\n");
+    shop.door().get(&format!("/api/quests/{quest}/steps/a/wards/99/output")).refused(404, "no_ward_output");
+    shop.door().get(&format!("/api/quests/{quest}/steps/..%2F..%2Fa/wards/1/output")).refused(404, "no_ward_output");
+}
+
+#[test]
+fn a_question_says_where_it_is_from_and_what_it_takes() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let asks = signal("needs-user-input", json!({ "question": "Stone or wood?", "context": "Both are there." }));
+    let book = shop.playbook().play("a.codeweaver", &[asks]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
+    let (id, _) = shop.asked(&quest, 1);
+    let list = shop.door().get("/api/questions").json();
+    let asked = list["questions"].as_array().unwrap().iter().find(|it| it["id"] == id).unwrap().clone();
+    assert_eq!((&asked["quest"], &asked["step"]), (&json!(quest), &json!("a")), "{asked:#}");
+    assert_eq!(asked["takes"], json!({ "words": [], "amount": false, "ward": false, "text": true }));
+    let agent = asked["agent"].as_str().unwrap();
+    assert_eq!(shop.door().one(agent)["question"], id, "its agent says so, too");
+}
