@@ -29,6 +29,7 @@
 //! | [`transcript`] | the transcripts that the Claude CLI keeps, and the path through them |
 //! | [`outcome`] | how a run went, and why it is over |
 //! | [`usage`] | money and tokens, and the meter that adds them up |
+//! | [`status`], [`build_run`], [`build_event`], [`workflow`], [`idea_inbox`] | the status protocol: its files, and what may change in them |
 //! | [`id`], [`time`] | identities and instants |
 
 // A new variant must be thought of wherever it matters.
@@ -37,11 +38,14 @@
 pub mod agent;
 pub mod ask;
 pub mod budget;
+pub mod build_event;
+pub mod build_run;
 pub mod command;
 pub mod dag;
 pub mod event;
 pub mod history;
 pub mod id;
+pub mod idea_inbox;
 pub mod mail;
 pub mod outcome;
 pub mod output;
@@ -51,12 +55,14 @@ pub mod refusal;
 pub mod roles;
 pub mod run;
 pub mod session;
+pub mod status;
 pub mod step;
 pub mod stream_json;
 pub mod time;
 pub mod transcript;
 pub mod usage;
 pub mod why;
+pub mod workflow;
 pub mod world;
 
 pub use command::Command;

@@ -1,0 +1,211 @@
+//! What is told about a build while it runs: the life of chunks, their verification, and the agent's context. Each event has an id and is
+//! recorded once. The status document keeps the newest ones in `buildEvents`.
+
+use crate::build_run::BuildRun;
+use crate::status::view::fields;
+use crate::status::{Document, Json, Kind, Object};
+
+/// How many events the document keeps. Readers of the file show a feed, not an archive.
+pub const MAX_EVENTS_IN_DOCUMENT: usize = 1_000;
+pub const MAX_EVENT_BYTES: usize = 64 * 1024;
+pub const MAX_CHECKS: usize = 1_000;
+const MAX_KIND_BYTES: usize = 64;
+const MAX_ID_BYTES: usize = 128;
+
+/// The kinds that the protocol defines. Others are accepted as they are: readers skip what they do not know.
+pub const KINDS: [&str; 15] = [
+    "chunk-started",
+    "chunk-completed",
+    "chunk-failed",
+    "chunk-retrying",
+    "section-started",
+    "section-completed",
+    "scenario-evaluated",
+    CHUNK_VERIFIED,
+    VERIFICATION_FAILED,
+    CHECKPOINTED,
+    BOUNDARY,
+    "context-compacted",
+    "interview-started",
+    "interview-completed",
+    "checkpoint-saved",
+];
+const CHUNK_VERIFIED: &str = "chunk-verified";
+const VERIFICATION_FAILED: &str = "verification-failed";
+const CHECKPOINTED: &str = "context-checkpointed";
+const BOUNDARY: &str = "context-boundary";
+
+const MODES: [&str; 3] = ["full", "reduced", "minimal"];
+const RESULTS: [&str; 2] = ["pass", "fail"];
+
+/// An event that has been checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildEvent {
+    pub id: String,
+    pub kind: String,
+    body: Json,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    #[error("a build event must be an object, and this is {0}")]
+    NotAnObject(Kind),
+    #[error("a build event needs a `kind`: a text of 1 to {MAX_KIND_BYTES} letters, digits and dashes")]
+    NoKind,
+    #[error("`{field}` of the build event cannot be used: {why}")]
+    BadField { field: &'static str, why: String },
+    #[error("the build event has {0} bytes, and {MAX_EVENT_BYTES} is the most")]
+    TooLarge(usize),
+}
+
+/// How the agent's context is doing, as the three fields of the viewer's indicator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextHealth {
+    pub isolation_mode: String,
+    /// Percent of the context window in use, if that is known.
+    pub usage: Option<u8>,
+    pub last_checkpoint: Option<String>,
+}
+
+impl EventError {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotAnObject(_) => "build_event_not_an_object",
+            Self::NoKind => "build_event_without_kind",
+            Self::BadField { .. } => "bad_build_event",
+            Self::TooLarge(_) => "build_event_too_large",
+        }
+    }
+
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotAnObject(_) | Self::NoKind => {
+                "give an object, such as {\"kind\":\"chunk-verified\",\"summary\":\"4/4 checks passed\"}"
+            }
+            Self::BadField { .. } => "docs/status.md lists the fields of build events",
+            Self::TooLarge(_) => "put large evidence into a file and name the file in `screenshot` or `summary`",
+        }
+    }
+}
+
+impl BuildEvent {
+    /// Checks an event. `id` and `now` are used if it brings none of its own.
+    pub fn check(given: &Json, id: &str, now: &str) -> Result<Self, EventError> {
+        if given.text().len() > MAX_EVENT_BYTES {
+            return Err(EventError::TooLarge(given.text().len()));
+        }
+        let mut object = given.object().ok_or(EventError::NotAnObject(given.kind()))?;
+        let usable = |kind: &String| {
+            (1..=MAX_KIND_BYTES).contains(&kind.len())
+                && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        let kind = object.get("kind").and_then(Json::words).filter(usable).ok_or(EventError::NoKind)?;
+        if [CHUNK_VERIFIED, VERIFICATION_FAILED].contains(&kind.as_str()) {
+            check_verification(&object)?;
+        }
+        for field in ["id", "timestamp", "chunk", "summary", "screenshot"] {
+            // A chunk may be named by its number.
+            let fits = |value: &Json| value.kind() == Kind::Text || (field == "chunk" && value.kind() == Kind::Number);
+            if let Some(value) = object.get(field).filter(|value| !fits(value)) {
+                return Err(EventError::BadField { field, why: format!("it is {}, not a text", value.kind()) });
+            }
+        }
+        let id = match object.get("id").and_then(Json::words) {
+            Some(own) if is_plain(&own) => own,
+            Some(_) => {
+                let why = format!("it must have 1 to {MAX_ID_BYTES} letters, digits, dashes, dots and underscores");
+                return Err(EventError::BadField { field: "id", why });
+            }
+            None => {
+                object.set("id", id.into());
+                id.to_owned()
+            }
+        };
+        if object.get("timestamp").is_none() {
+            object.set("timestamp", now.into());
+        }
+        Ok(Self { id, kind, body: object.to_json() })
+    }
+
+    pub fn body(&self) -> &Json {
+        &self.body
+    }
+
+    /// Adds the event to the document. False if it is there already.
+    pub fn record(&self, document: &mut Document) -> bool {
+        let mut events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
+        // Decoding every event for every new one would take long: only one that has the letters of the id can be the same.
+        let is_this = |event: &Json| {
+            event.text().contains(&self.id)
+                && fields(Some(event)).and_then(|event| event.text("id")).as_deref() == Some(&self.id)
+        };
+        if events.iter().any(is_this) {
+            return false;
+        }
+        events.push(self.body.clone());
+        let surplus = events.len().saturating_sub(MAX_EVENTS_IN_DOCUMENT);
+        document.set("buildEvents", Json::of_list(&events[surplus..]));
+        if self.kind == CHECKPOINTED
+            && let Some(mut run) = document.field("buildRun").and_then(Json::object)
+            && let Some(at) = fields(Some(&self.body)).and_then(|event| event.text("timestamp"))
+        {
+            run.set("lastCheckpoint", at.as_str().into());
+            document.set("buildRun", run.to_json());
+        }
+        true
+    }
+}
+
+impl ContextHealth {
+    /// From the newest context events. `usage` is what the status line was told last.
+    pub fn of(document: &Document, usage: Option<u8>) -> Self {
+        let events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
+        let newest = |kind: &str| {
+            let kinds = events.iter().rev().filter_map(|event| fields(Some(event)));
+            kinds.into_iter().find(|event| event.text("kind").as_deref() == Some(kind))
+        };
+        // The mode has a field of its own in events of newer versions, and is in the words of older ones.
+        let mode = newest(BOUNDARY).and_then(|event| {
+            ["isolationMode", "isolation", "mode", "summary"].iter().find_map(|field| event.text(field))
+        });
+        let checkpoint = newest(CHECKPOINTED).and_then(|event| event.text("timestamp"));
+        Self {
+            isolation_mode: mode.unwrap_or_else(|| "standard".into()),
+            usage,
+            last_checkpoint: checkpoint.or_else(|| BuildRun::read(document)?.last_checkpoint),
+        }
+    }
+}
+
+/// Written in JSON as it is, without escapes.
+fn is_plain(id: &str) -> bool {
+    (1..=MAX_ID_BYTES).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+fn check_verification(event: &Object) -> Result<(), EventError> {
+    let bad = |field: &'static str, why: String| EventError::BadField { field, why };
+    if let Some(mode) = event.get("mode")
+        && !mode.words().is_some_and(|mode| MODES.contains(&mode.as_str()))
+    {
+        return Err(bad("mode", format!("it must be one of: {}", MODES.join(", "))));
+    }
+    let Some(checks) = event.get("checks") else { return Ok(()) };
+    let checks = checks.list().ok_or_else(|| bad("checks", format!("it is {}, not a list", checks.kind())))?;
+    if checks.len() > MAX_CHECKS {
+        return Err(bad("checks", format!("it has {} items, and {MAX_CHECKS} is the most", checks.len())));
+    }
+    for check in &checks {
+        let check = check.object().ok_or_else(|| bad("checks", "each item must be an object".into()))?;
+        if check.get("name").and_then(Json::words).is_none() {
+            return Err(bad("checks", "each item needs a `name`".into()));
+        }
+        if !check.get("result").and_then(Json::words).is_some_and(|result| RESULTS.contains(&result.as_str())) {
+            return Err(bad("checks", "the `result` of each item must be `pass` or `fail`".into()));
+        }
+        if check.get("retried").is_some_and(|retried| retried.kind() != Kind::Boolean) {
+            return Err(bad("checks", "`retried` must be true or false".into()));
+        }
+    }
+    Ok(())
+}

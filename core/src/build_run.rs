@@ -1,0 +1,510 @@
+//! A build run: an approved plan of chunks and how far it is, as it stands in `buildRun` of the status document. It survives the session
+//! that began it. This room reads it, moves it on and says what a resumed build has to do.
+//!
+//! ```text
+//! planned ──start──► active ──retry──► retrying ──complete──► completed
+//!    ▲                  │ └────complete──────────────────────────▲
+//!    │                  └──fail──► failed ──retry──► retrying
+//!    └──────────rebuild─────────────┴── completed
+//! ```
+
+use crate::dag;
+use crate::status::view::fields;
+use crate::status::{Document, Json, Kind, Object};
+use crate::stream_json::fields::Fields;
+use serde_json::json;
+
+/// No plan that a person approves has more.
+pub const MAX_CHUNKS: usize = 1_000;
+
+pub type ChunkId = u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunStatus {
+    Running,
+    Paused,
+    /// It ended, and some chunks failed.
+    Partial,
+    Completed,
+}
+
+/// The state of a chunk, with the number of the attempt that it is in or was in last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkState {
+    /// Attempts that were interrupted before it went back to the plan are counted.
+    Planned {
+        attempts: u64,
+    },
+    Active {
+        attempt: u64,
+    },
+    Retrying {
+        attempt: u64,
+    },
+    Completed,
+    Failed {
+        attempts: u64,
+    },
+}
+
+/// What can happen to a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    Start,
+    Retry,
+    Complete,
+    Fail,
+    /// Back to the plan.
+    Rebuild,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    pub id: ChunkId,
+    pub name: String,
+    pub state: ChunkState,
+    pub sections: Vec<String>,
+    pub depends_on: Vec<ChunkId>,
+    /// The version of the spec that it was built from.
+    pub spec_version: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildRun {
+    pub id: String,
+    pub status: RunStatus,
+    pub chunks: Vec<Chunk>,
+    pub spec_version: Option<String>,
+    pub last_checkpoint: Option<String>,
+    pub phase: Option<String>,
+}
+
+/// What somebody who resumes a build must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    pub run: BuildRun,
+    pub done: Vec<ChunkId>,
+    pub remaining: Vec<ChunkId>,
+    pub failed: Vec<ChunkId>,
+    /// Those of the remaining chunks whose dependencies are completed.
+    pub ready: Vec<ChunkId>,
+    /// Completed chunks that were built from another version of the spec than the current one.
+    pub outdated: Vec<ChunkId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    #[error("there is no build run")]
+    NoRun,
+    #[error("the build run {run} is not finished")]
+    Unfinished { run: String },
+    #[error("the build run has no chunk {chunk}")]
+    NoSuchChunk { chunk: ChunkId },
+    #[error("chunk {chunk} is {state}, so it cannot {action}", state = state.name(), action = action.verb())]
+    Untimely { chunk: ChunkId, state: ChunkState, action: Move },
+    #[error("chunk {chunk} depends on chunks that are not completed: {}", listed(open))]
+    Waits { chunk: ChunkId, open: Vec<ChunkId> },
+    #[error("the plan cannot be used: {why}")]
+    BadPlan { why: String },
+}
+
+impl BuildError {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoRun => "no_build_run",
+            Self::Unfinished { .. } => "build_run_unfinished",
+            Self::NoSuchChunk { .. } => "no_such_chunk",
+            Self::Untimely { .. } => "chunk_untimely",
+            Self::Waits { .. } => "chunk_waits",
+            Self::BadPlan { .. } => "bad_build_plan",
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoRun => "`hatchery build plan` approves a plan and begins one",
+            Self::Unfinished { .. } => "`hatchery build resume` goes on with it, or starts fresh with `--choose fresh`",
+            Self::NoSuchChunk { .. } | Self::Untimely { .. } => {
+                "`hatchery build show` lists the chunks and their states"
+            }
+            Self::Waits { .. } => "complete those first",
+            Self::BadPlan { .. } => {
+                "a plan is {\"chunks\":[{\"name\":\"…\",\"sections\":[\"#alias\"],\"dependsOn\":[1]}, …]}; chunks are numbered from 1"
+            }
+        }
+    }
+}
+
+impl RunStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Partial => "partial",
+            Self::Completed => "completed",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Running, Self::Paused, Self::Partial, Self::Completed].into_iter().find(|status| status.name() == text)
+    }
+}
+
+impl ChunkState {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planned { .. } => "planned",
+            Self::Active { .. } => "active",
+            Self::Retrying { .. } => "retrying",
+            Self::Completed => "completed",
+            Self::Failed { .. } => "failed",
+        }
+    }
+
+    /// The state after something happened, or nothing if it cannot happen in this state.
+    pub fn after(self, action: Move) -> Option<Self> {
+        match (self, action) {
+            (Self::Planned { attempts }, Move::Start) => Some(Self::Active { attempt: attempts.saturating_add(1) }),
+            (
+                Self::Active { attempt } | Self::Retrying { attempt } | Self::Failed { attempts: attempt },
+                Move::Retry,
+            ) => Some(Self::Retrying { attempt: attempt.saturating_add(1) }),
+            (Self::Active { .. } | Self::Retrying { .. }, Move::Complete) => Some(Self::Completed),
+            (Self::Active { attempt } | Self::Retrying { attempt }, Move::Fail) => {
+                Some(Self::Failed { attempts: attempt })
+            }
+            (Self::Completed, Move::Rebuild) => Some(Self::Planned { attempts: 0 }),
+            (Self::Failed { attempts }, Move::Rebuild) => Some(Self::Planned { attempts }),
+            // A session that ended in the middle of an attempt.
+            (Self::Active { attempt } | Self::Retrying { attempt }, Move::Rebuild) => {
+                Some(Self::Planned { attempts: attempt })
+            }
+            _ => None,
+        }
+    }
+
+    fn read(chunk: &Fields<'_>) -> Self {
+        let attempt = chunk.count("attempt");
+        match chunk.text("status").as_deref() {
+            Some("active") => Self::Active { attempt: attempt.unwrap_or(1) },
+            Some("retrying") => Self::Retrying { attempt: attempt.unwrap_or(2) },
+            Some("completed") => Self::Completed,
+            Some("failed") => Self::Failed { attempts: attempt.unwrap_or(1) },
+            _ => Self::Planned { attempts: attempt.unwrap_or(0) },
+        }
+    }
+}
+
+impl Move {
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Retry => "be retried",
+            Self::Complete => "be completed",
+            Self::Fail => "fail",
+            Self::Rebuild => "be planned again",
+        }
+    }
+}
+
+impl BuildRun {
+    /// The run of a document. One whose status is missing or unknown counts as running: it must not be lost by a misspelling.
+    pub fn read(document: &Document) -> Option<Self> {
+        let run = fields(document.field("buildRun"))?;
+        let status = run.text("status").and_then(|status| RunStatus::parse(&status)).unwrap_or(RunStatus::Running);
+        let chunks = run.objects("chunks").iter().zip(1..).map(|(chunk, place)| Chunk::read(chunk, place)).collect();
+        Some(Self {
+            id: run.text("runId").unwrap_or_default(),
+            status,
+            chunks,
+            spec_version: run.object("plan").and_then(|plan| plan.text("specVersion")),
+            last_checkpoint: run.text("lastCheckpoint"),
+            phase: run.text("convergencePhase"),
+        })
+    }
+
+    pub fn chunk(&self, id: ChunkId) -> Option<&Chunk> {
+        self.chunks.iter().find(|chunk| chunk.id == id)
+    }
+
+    /// What a chunk waits for.
+    pub fn open_dependencies(&self, chunk: &Chunk) -> Vec<ChunkId> {
+        let completed = |id: &ChunkId| self.chunk(*id).is_some_and(|chunk| chunk.state == ChunkState::Completed);
+        chunk.depends_on.iter().copied().filter(|id| !completed(id)).collect()
+    }
+
+    /// What is left to do, if this run can be resumed at all.
+    pub fn resume(&self, spec_version: Option<&str>) -> Option<Resume> {
+        if self.status == RunStatus::Completed {
+            return None;
+        }
+        let with = |wanted: fn(&ChunkState) -> bool| {
+            let chosen = self.chunks.iter().filter(move |chunk| wanted(&chunk.state));
+            chosen.map(|chunk| chunk.id).collect::<Vec<_>>()
+        };
+        let remaining = with(|state| {
+            matches!(state, ChunkState::Planned { .. } | ChunkState::Active { .. } | ChunkState::Retrying { .. })
+        });
+        let is_ready = |id: &&ChunkId| self.chunk(**id).is_some_and(|chunk| self.open_dependencies(chunk).is_empty());
+        Some(Resume {
+            done: with(|state| *state == ChunkState::Completed),
+            failed: with(|state| matches!(state, ChunkState::Failed { .. })),
+            ready: remaining.iter().filter(is_ready).copied().collect(),
+            outdated: self.outdated(spec_version),
+            remaining,
+            run: self.clone(),
+        })
+    }
+
+    /// The completed chunks that were built from another version of the spec. A chunk that names no version, or none of whose
+    /// sections are known, cannot be compared and is not listed.
+    fn outdated(&self, spec_version: Option<&str>) -> Vec<ChunkId> {
+        let Some(now) = spec_version else { return Vec::new() };
+        let differs = |chunk: &&Chunk| {
+            let built_from = chunk.spec_version.as_deref().or(self.spec_version.as_deref());
+            chunk.state == ChunkState::Completed && built_from.is_some_and(|then| then != now)
+        };
+        self.chunks.iter().filter(differs).map(|chunk| chunk.id).collect()
+    }
+}
+
+impl Chunk {
+    fn read(chunk: &Fields<'_>, place: ChunkId) -> Self {
+        let id = chunk.count("id").unwrap_or(place);
+        let texts =
+            |name: &str| chunk.list(name).into_iter().filter_map(crate::stream_json::fields::text).collect::<Vec<_>>();
+        let depends_on = chunk.list("dependsOn").into_iter().filter_map(|id| id.get().parse().ok()).collect();
+        Self {
+            id,
+            name: chunk.text("name").unwrap_or_else(|| format!("Chunk {id}")),
+            state: ChunkState::read(chunk),
+            sections: texts("sections"),
+            depends_on,
+            spec_version: chunk.text("specVersionAtBuild"),
+        }
+    }
+}
+
+/// Begins a run with an approved plan. An unfinished run is only replaced if `fresh` is set.
+pub fn approve(document: &mut Document, plan: &Json, run: &str, fresh: bool, now: &str) -> Result<(), BuildError> {
+    if let Some(known) = BuildRun::read(document).filter(|run| run.status != RunStatus::Completed && !fresh) {
+        return Err(BuildError::Unfinished { run: known.id });
+    }
+    let bad = |why: String| BuildError::BadPlan { why };
+    let given = plan.object().ok_or_else(|| bad(format!("it is {}, not an object", plan.kind())))?;
+    let listed = given.get("chunks").and_then(Json::list).ok_or_else(|| bad("it has no list `chunks`".into()))?;
+    if listed.is_empty() || listed.len() > MAX_CHUNKS {
+        return Err(bad(format!("it has {} chunks; it needs 1 to {MAX_CHUNKS}", listed.len())));
+    }
+    let mut chunks = Vec::with_capacity(listed.len());
+    for (chunk, id) in listed.iter().zip(1_u64..) {
+        let mut chunk = chunk.object().ok_or_else(|| bad(format!("chunk {id} is {}, not an object", chunk.kind())))?;
+        if chunk.get("name").and_then(Json::words).is_none_or(|name| name.trim().is_empty()) {
+            return Err(bad(format!("chunk {id} has no name")));
+        }
+        chunk.set("id", json!(id).into());
+        chunk.set("status", "planned".into());
+        for list in ["sections", "scenarios", "dependsOn"] {
+            match chunk.get(list).map(Json::kind) {
+                None => chunk.set(list, json!([]).into()),
+                Some(Kind::List) => {}
+                Some(kind) => return Err(bad(format!("`{list}` of chunk {id} is {kind}, not a list"))),
+            }
+        }
+        chunks.push(chunk.to_json());
+    }
+    check_order(&chunks).map_err(bad)?;
+    let mut terms = Object::default();
+    terms.set("totalChunks", json!(chunks.len()).into());
+    for field in ["priorities", "prioritySource", "specVersion"] {
+        if let Some(value) = given.get(field) {
+            terms.set(field, value.clone());
+        }
+    }
+    if terms.get("specVersion").is_none()
+        && let Some(version) = document.words("specVersion")
+    {
+        terms.set("specVersion", version.as_str().into());
+    }
+    let mut begun = Object::default();
+    begun.set("runId", run.into());
+    begun.set("status", RunStatus::Running.name().into());
+    begun.set("startedAt", now.into());
+    begun.set("plan", terms.to_json());
+    begun.set("chunks", Json::of_list(&chunks));
+    if let Some(phase) = given.get("convergencePhase") {
+        begun.set("convergencePhase", phase.clone());
+    }
+    document.set("buildRun", begun.to_json());
+    show_progress(document);
+    Ok(())
+}
+
+/// Moves a chunk on, and the run with it: it is completed with its last chunk, and partial if nothing is left but failures.
+pub fn move_chunk(document: &mut Document, id: ChunkId, action: Move, now: &str) -> Result<ChunkState, BuildError> {
+    let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
+    let chunk = run.chunk(id).ok_or(BuildError::NoSuchChunk { chunk: id })?;
+    let state = chunk.state.after(action).ok_or(BuildError::Untimely { chunk: id, state: chunk.state, action })?;
+    let open = run.open_dependencies(chunk);
+    if matches!(action, Move::Start | Move::Retry) && !open.is_empty() {
+        return Err(BuildError::Waits { chunk: id, open });
+    }
+    let version = document.words("specVersion").or(run.spec_version);
+    edit_run(document, |run| {
+        edit_chunk(run, id, |chunk| write_state(chunk, state, version.as_deref(), now));
+        if matches!(action, Move::Complete | Move::Fail) {
+            run.set("lastCheckpoint", now.into());
+        }
+    });
+    settle(document);
+    Ok(state)
+}
+
+/// Pauses a run, or goes on with it. Chunks that were being worked on go back to the plan when it goes on: whoever did is gone.
+pub fn set_paused(document: &mut Document, paused: bool) -> Result<(), BuildError> {
+    BuildRun::read(document).ok_or(BuildError::NoRun)?;
+    let status = if paused { RunStatus::Paused } else { RunStatus::Running };
+    edit_run(document, |run| run.set("status", status.name().into()));
+    Ok(())
+}
+
+/// Goes on with a run in a new session: interrupted chunks, failed ones and those in `rebuild` go back to the plan.
+pub fn resume(document: &mut Document, rebuild: &[ChunkId], now: &str) -> Result<Resume, BuildError> {
+    let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
+    if let Some(unknown) = rebuild.iter().find(|id| run.chunk(**id).is_none()) {
+        return Err(BuildError::NoSuchChunk { chunk: *unknown });
+    }
+    for chunk in &run.chunks {
+        let again = match chunk.state {
+            ChunkState::Completed => rebuild.contains(&chunk.id),
+            ChunkState::Active { .. } | ChunkState::Retrying { .. } | ChunkState::Failed { .. } => true,
+            ChunkState::Planned { .. } => false,
+        };
+        if let Some(state) = chunk.state.after(Move::Rebuild).filter(|_| again) {
+            edit_run(document, |run| edit_chunk(run, chunk.id, |chunk| write_state(chunk, state, None, now)));
+        }
+    }
+    set_paused(document, false)?;
+    settle(document);
+    let version = document.words("specVersion");
+    let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
+    run.resume(version.as_deref()).ok_or(BuildError::NoRun)
+}
+
+/// Forgets the run.
+pub fn clear(document: &mut Document) {
+    document.clear("buildRun");
+    document.clear("chunkProgress");
+}
+
+fn edit_run(document: &mut Document, change: impl FnOnce(&mut Object)) {
+    if let Some(mut run) = document.field("buildRun").and_then(Json::object) {
+        change(&mut run);
+        document.set("buildRun", run.to_json());
+    }
+}
+
+/// Changes one chunk and leaves the others as they are, also those that make no sense.
+fn edit_chunk(run: &mut Object, id: ChunkId, change: impl FnOnce(&mut Object)) {
+    let Some(mut chunks) = run.get("chunks").and_then(Json::list) else { return };
+    let objects = chunks.iter_mut().filter(|chunk| chunk.kind() == Kind::Object);
+    let mut wanted = objects
+        .zip(1_u64..)
+        .filter(|(chunk, place)| fields(Some(chunk)).and_then(|chunk| chunk.count("id")).unwrap_or(*place) == id);
+    if let Some((chunk, _)) = wanted.next()
+        && let Some(mut object) = chunk.object()
+    {
+        change(&mut object);
+        *chunk = object.to_json();
+    }
+    run.set("chunks", Json::of_list(&chunks));
+}
+
+fn write_state(chunk: &mut Object, state: ChunkState, version: Option<&str>, now: &str) {
+    chunk.set("status", state.name().into());
+    match state {
+        ChunkState::Active { attempt } | ChunkState::Retrying { attempt } => {
+            chunk.set("attempt", json!(attempt).into());
+            chunk.set("startedAt", now.into());
+            unset(chunk, &["completedAt", "failedAt"]);
+        }
+        ChunkState::Completed => {
+            chunk.set("completedAt", now.into());
+            if let Some(version) = version {
+                chunk.set("specVersionAtBuild", version.into());
+            }
+            unset(chunk, &["failedAt"]);
+        }
+        ChunkState::Failed { attempts } => {
+            chunk.set("attempt", json!(attempts).into());
+            chunk.set("failedAt", now.into());
+        }
+        ChunkState::Planned { attempts } => {
+            match attempts {
+                0 => unset(chunk, &["attempt"]),
+                _ => chunk.set("attempt", json!(attempts).into()),
+            }
+            unset(chunk, &["startedAt", "completedAt", "failedAt"]);
+        }
+    }
+}
+
+fn unset(chunk: &mut Object, names: &[&str]) {
+    for name in names {
+        if chunk.get(name).is_some() {
+            chunk.set(name, Json::null());
+        }
+    }
+}
+
+/// Brings the run's status and the progress up to date with its chunks.
+fn settle(document: &mut Document) {
+    if let Some(run) = BuildRun::read(document) {
+        let all = |wanted: fn(&ChunkState) -> bool| run.chunks.iter().all(|chunk| wanted(&chunk.state));
+        let status = match run.status {
+            status if run.chunks.is_empty() => status,
+            _ if all(|state| *state == ChunkState::Completed) => RunStatus::Completed,
+            _ if all(|state| matches!(state, ChunkState::Completed | ChunkState::Failed { .. })) => RunStatus::Partial,
+            RunStatus::Paused => RunStatus::Paused,
+            RunStatus::Running | RunStatus::Partial | RunStatus::Completed => RunStatus::Running,
+        };
+        edit_run(document, |run| run.set("status", status.name().into()));
+    }
+    show_progress(document);
+}
+
+/// `chunkProgress`, from the chunks. It is cleared when the build is completed.
+fn show_progress(document: &mut Document) {
+    match BuildRun::read(document) {
+        Some(run) if run.status != RunStatus::Completed => document.set("chunkProgress", progress(&run)),
+        _ => document.clear("chunkProgress"),
+    }
+}
+
+fn progress(run: &BuildRun) -> Json {
+    let busy = |chunk: &&Chunk| matches!(chunk.state, ChunkState::Active { .. } | ChunkState::Retrying { .. });
+    let done = run.chunks.iter().filter(|chunk| chunk.state == ChunkState::Completed).count();
+    let current = done + usize::from(run.chunks.iter().any(|chunk| busy(&chunk)));
+    let chunks = run.chunks.iter().map(|chunk| {
+        let mut shown = json!({ "id": chunk.id, "name": chunk.name, "status": chunk.state.name() });
+        if let ChunkState::Active { attempt } | ChunkState::Retrying { attempt } = chunk.state {
+            shown["attempt"] = json!(attempt);
+        }
+        shown
+    });
+    json!({ "current": current, "total": run.chunks.len(), "chunks": chunks.collect::<Vec<_>>() }).into()
+}
+
+/// The dependencies name chunks of the plan, and none waits for itself.
+fn check_order(chunks: &[Json]) -> Result<(), String> {
+    let ids: Vec<String> = (1..=chunks.len()).map(|id| id.to_string()).collect();
+    let needs = chunks.iter().map(|chunk| chunk.object().and_then(|chunk| chunk.get("dependsOn")?.list()));
+    let needs: Vec<Vec<Json>> = needs.map(Option::unwrap_or_default).collect();
+    let graph = ids.iter().zip(&needs).map(|(id, needs)| (id.as_str(), needs.iter().map(Json::text).collect()));
+    dag::check(graph).map_err(|problem| problem.to_string())
+}
+
+fn listed(ids: &[ChunkId]) -> String {
+    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

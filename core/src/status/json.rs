@@ -1,0 +1,291 @@
+//! JSON values that are kept as their text, so that a value which is only passed on stays exactly as its author wrote it: large
+//! numbers, fractions, the order of the fields. A value is decoded one level deep, and only where something is looked up or changed.
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Deeper levels are written without line breaks. This bounds the space that indentation can take.
+const MAX_INDENTED_LEVELS: usize = 16;
+
+/// One JSON value, as text.
+#[derive(Clone)]
+pub struct Json(Box<RawValue>);
+
+/// What sort of value it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Null,
+    Boolean,
+    Number,
+    Text,
+    List,
+    Object,
+}
+
+/// The fields of a JSON object, in the order of the text. A name that is written twice counts as JavaScript counts it: the last value
+/// at the first place.
+#[derive(Clone, Debug, Default)]
+pub struct Object(Vec<(String, Json)>);
+
+impl Json {
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text).map(Self)
+    }
+
+    pub fn null() -> Self {
+        Self::from(&Value::Null)
+    }
+
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self.text().as_bytes().first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::List,
+            Some(b'"') => Kind::Text,
+            Some(b't' | b'f') => Kind::Boolean,
+            Some(b'n') | None => Kind::Null,
+            Some(_) => Kind::Number,
+        }
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// The value decoded, or nothing if it is nested too deeply for that.
+    pub fn value(&self) -> Option<Value> {
+        serde_json::from_str(self.text()).ok()
+    }
+
+    /// A text without its quotes. Half a character, as JavaScript may write it, becomes a replacement character.
+    pub fn words(&self) -> Option<String> {
+        crate::stream_json::fields::text(&self.0)
+    }
+
+    pub fn object(&self) -> Option<Object> {
+        if self.kind() == Kind::Object { serde_json::from_str(self.text()).ok() } else { None }
+    }
+
+    pub fn list(&self) -> Option<Vec<Self>> {
+        if self.kind() != Kind::List {
+            return None;
+        }
+        let items: Vec<Box<RawValue>> = serde_json::from_str(self.text()).ok()?;
+        Some(items.into_iter().map(Self).collect())
+    }
+
+    /// A list of values.
+    pub fn of_list(items: &[Self]) -> Self {
+        let inner: Vec<&str> = items.iter().map(Self::text).collect();
+        Self::known(format!("[{}]", inner.join(",")))
+    }
+
+    /// True if both mean the same, however they are written.
+    pub fn same(&self, other: &Self) -> bool {
+        self.text() == other.text()
+            || (self.kind() == other.kind() && matches!((self.value(), other.value()), (Some(a), Some(b)) if a == b))
+    }
+
+    /// The text with line breaks, two spaces a level, as `JSON.stringify(value, null, 2)` writes it.
+    pub fn laid_out(&self) -> String {
+        lay_out(self.text())
+    }
+
+    pub(super) fn raw(&self) -> &RawValue {
+        &self.0
+    }
+
+    /// A text that this room has put together from valid values.
+    fn known(text: String) -> Self {
+        Self(RawValue::from_string(text).expect("valid values in brackets are valid"))
+    }
+}
+
+impl From<&Value> for Json {
+    fn from(value: &Value) -> Self {
+        Self::known(value.to_string())
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        Self::from(&value)
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::from(Value::from(text))
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// Equal values mean the same.
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.same(other)
+    }
+}
+
+impl Eq for Json {}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "null",
+            Self::Boolean => "true or false",
+            Self::Number => "a number",
+            Self::Text => "a text",
+            Self::List => "a list",
+            Self::Object => "an object",
+        })
+    }
+}
+
+impl Object {
+    /// The value of a field. `null` is the same as no field.
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value).filter(|value| !value.is_null())
+    }
+
+    /// Sets a field, at its old place or as the last one.
+    pub fn set(&mut self, name: &str, value: Json) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The fields by their names, for the comparison of large objects.
+    pub(super) fn by_name(&self) -> BTreeMap<&str, &Json> {
+        self.iter().collect()
+    }
+
+    pub(super) fn push(&mut self, name: &str, value: Json) {
+        self.0.push((name.to_owned(), value));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn to_json(&self) -> Json {
+        let inner: Vec<String> =
+            self.0.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.text())).collect();
+        Json::known(format!("{{{}}}", inner.join(",")))
+    }
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+                let mut places: BTreeMap<String, usize> = BTreeMap::new();
+                let mut fields: Vec<(String, Json)> = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    match places.get(&name) {
+                        Some(place) => fields[*place].1 = Json(value),
+                        None => {
+                            places.insert(name.clone(), fields.len());
+                            fields.push((name, Json(value)));
+                        }
+                    }
+                }
+                Ok(Object(fields))
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+/// Writes valid JSON anew with other white space. Numbers and texts are copied as they are.
+fn lay_out(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() + json.len() / 4);
+    let mut level = 0_usize;
+    let mut rest = json;
+    // The text between two special characters is copied in one piece.
+    while let Some(at) = rest.find(['"', '{', '[', '}', ']', ',', ':', ' ', '\t', '\r', '\n']) {
+        out.push_str(&rest[..at]);
+        let special = rest.as_bytes()[at];
+        rest = &rest[at + 1..];
+        match special {
+            b'"' => {
+                let end = end_of_text(rest);
+                out.push('"');
+                out.push_str(&rest[..end]);
+                rest = &rest[end..];
+            }
+            b'{' | b'[' => {
+                out.push(char::from(special));
+                level += 1;
+                if !rest.trim_start().starts_with(['}', ']']) {
+                    break_line(&mut out, level);
+                }
+            }
+            b'}' | b']' => {
+                level = level.saturating_sub(1);
+                if !out.ends_with(['{', '[']) {
+                    break_line(&mut out, level);
+                }
+                out.push(char::from(special));
+            }
+            b',' => {
+                out.push(',');
+                break_line(&mut out, level);
+            }
+            b':' => out.push_str(if level <= MAX_INDENTED_LEVELS { ": " } else { ":" }),
+            _ => {}
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn break_line(out: &mut String, level: usize) {
+    if level <= MAX_INDENTED_LEVELS {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", level));
+    }
+}
+
+/// Where a text ends whose opening quote has been read, with its closing quote.
+fn end_of_text(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}

@@ -1,0 +1,97 @@
+//! Where something is in the document: `buildRun.chunks[0].status`. A name that has dots, brackets or quotes in it is written as a
+//! JSON text: `readinessSummary."spec.ahead"`.
+
+use super::EditError;
+use std::fmt;
+use std::str::FromStr;
+
+/// Nothing that people or agents write is nested deeper.
+pub const MAX_PATH_SEGMENTS: usize = 32;
+pub const MAX_PATH_BYTES: usize = 4_096;
+
+/// The names and positions on the way to a value. An empty path means the whole document.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Path(Vec<String>);
+
+impl Path {
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    pub fn field(name: &str) -> Self {
+        Self(vec![name.to_owned()])
+    }
+
+    #[must_use]
+    pub fn below(&self, name: &str) -> Self {
+        Self(self.0.iter().cloned().chain([name.to_owned()]).collect())
+    }
+
+    pub fn segments(&self) -> &[String] {
+        &self.0
+    }
+
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True if this is `other` or something inside of it.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+}
+
+impl FromStr for Path {
+    type Err = EditError;
+
+    fn from_str(text: &str) -> Result<Self, EditError> {
+        let bad = |why: &str| EditError::BadPath { path: text.chars().take(200).collect(), why: why.to_owned() };
+        if text.len() > MAX_PATH_BYTES {
+            return Err(bad("it is too long"));
+        }
+        let mut segments = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (segment, after) = if rest.starts_with('"') {
+                let mut parsed = serde_json::Deserializer::from_str(rest).into_iter::<String>();
+                let name = parsed.next().and_then(Result::ok).ok_or_else(|| bad("a quoted name does not end"))?;
+                (name, &rest[parsed.byte_offset()..])
+            } else if let Some(inside) = rest.strip_prefix('[') {
+                let (index, after) = inside.split_once(']').ok_or_else(|| bad("a `[` is not closed"))?;
+                index.parse::<usize>().map_err(|_| bad("between `[` and `]` there must be a number"))?;
+                (index.to_owned(), after)
+            } else {
+                let end = rest.find(['.', '[']).unwrap_or(rest.len());
+                (rest[..end].to_owned(), &rest[end..])
+            };
+            if segment.is_empty() {
+                return Err(bad("it has an empty name"));
+            }
+            segments.push(segment);
+            rest = match after.strip_prefix('.') {
+                Some("") => return Err(bad("it ends with a dot")),
+                Some(more) => more,
+                None if after.is_empty() || after.starts_with('[') => after,
+                None => return Err(bad("after a quoted name there must be a dot or nothing")),
+            };
+        }
+        match segments.len() {
+            0 => Err(bad("it is empty")),
+            count if count > MAX_PATH_SEGMENTS => Err(bad("it has too many parts")),
+            _ => Ok(Self(segments)),
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, segment) in self.0.iter().enumerate() {
+            let dot = if at == 0 { "" } else { "." };
+            match segment.is_empty() || segment.contains(['.', '[', ']', '"']) || segment.contains(char::is_control) {
+                true => write!(f, "{dot}{}", serde_json::Value::from(segment.as_str()))?,
+                false => write!(f, "{dot}{segment}")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! The steps of a workflow and what must be done before each: one table. The order is advice, not a rule: a person can always
+//! skip a missing step, and the skip is recorded.
+
+use crate::status::{Document, Json};
+use serde_json::json;
+use std::fmt;
+
+/// One step of the table.
+#[derive(Debug)]
+struct Row {
+    step: &'static str,
+    /// Who does it.
+    agent: &'static str,
+    /// What it is called in "Run … now".
+    task: &'static str,
+    needs: Needs,
+}
+
+/// What must be completed before a step. Each inner list is satisfied by any one of its steps.
+#[derive(Debug)]
+enum Needs {
+    Always(&'static [&'static [&'static str]]),
+    /// By command; a command that is not listed needs the last row's.
+    ByCommand(&'static [(&'static str, &'static [&'static [&'static str]])]),
+}
+
+const SCAN: &str = "state-owner-scan";
+const AFTER_SCAN: &[&[&str]] = &[&[SCAN]];
+const AFTER_SCENARIOS: &[&[&str]] = &[&["interviewer"], &["scenario-crafter"]];
+
+/// Any command that the row does not name.
+const OTHERWISE: &str = "";
+
+const TABLE: &[Row] = &[
+    Row { step: SCAN, agent: "State Owner", task: "State Owner scan", needs: Needs::Always(&[]) },
+    Row { step: "observer", agent: "Observer", task: "Observer", needs: Needs::Always(&[]) },
+    Row { step: "interviewer", agent: "Interviewer", task: "Interviewer", needs: Needs::Always(AFTER_SCAN) },
+    Row {
+        step: "researcher",
+        agent: "Researcher",
+        task: "Researcher",
+        // With `ref` it runs in parallel with the State Owner.
+        needs: Needs::ByCommand(&[("ref", &[]), (OTHERWISE, AFTER_SCAN)]),
+    },
+    Row {
+        step: "visual-translator",
+        agent: "Visual Translator",
+        task: "Visual Translator",
+        needs: Needs::ByCommand(&[("ref", &[]), (OTHERWISE, AFTER_SCAN)]),
+    },
+    Row {
+        step: "scenario-crafter",
+        agent: "Scenario Crafter",
+        task: "Scenario Crafter",
+        needs: Needs::Always(&[&["interviewer"]]),
+    },
+    Row {
+        step: "spec-writer",
+        agent: "Spec Writer",
+        task: "Spec Writer",
+        needs: Needs::ByCommand(&[
+            ("init", AFTER_SCENARIOS),
+            ("evolve", AFTER_SCENARIOS),
+            ("ref", &[&[SCAN], &["researcher", "visual-translator"]]),
+            ("review", AFTER_SCAN),
+            (OTHERWISE, AFTER_SCAN),
+        ]),
+    },
+    Row { step: "executor-plan", agent: "Executor", task: "Executor", needs: Needs::Always(AFTER_SCAN) },
+    Row { step: "executor-build", agent: "Executor", task: "Executor", needs: Needs::Always(AFTER_SCAN) },
+];
+
+/// A step that lacks something. Its text is the question to the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The step that was to start.
+    pub step: String,
+    /// Each inner list is satisfied by any one of its steps.
+    pub needs: Vec<Vec<String>>,
+}
+
+/// What a person decides about a missing step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    Run,
+    Skip,
+    Abort,
+}
+
+/// What came of starting a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// The step that was asked for has begun.
+    Begun,
+    /// Another step comes first, and has begun.
+    Instead(String),
+    /// The command has ended.
+    Aborted,
+}
+
+/// What a step still needs, with this command and these steps completed. A step that is not in the table needs nothing.
+pub fn missing(step: &str, command: Option<&str>, completed: &[String]) -> Option<Missing> {
+    let row = TABLE.iter().find(|row| row.step == step)?;
+    let needs = match &row.needs {
+        Needs::Always(needs) => needs,
+        Needs::ByCommand(rows) => {
+            let of = |command: &str| rows.iter().find(|(name, _)| *name == command).map(|(_, needs)| needs);
+            command.and_then(of).or_else(|| of(OTHERWISE)).unwrap_or(&AFTER_SCAN)
+        }
+    };
+    let open = needs.iter().filter(|group| !group.iter().any(|one| completed.iter().any(|done| done == one)));
+    let needs: Vec<Vec<String>> = open.map(|group| group.iter().map(|&one| one.to_owned()).collect()).collect();
+    (!needs.is_empty()).then(|| Missing { step: step.to_owned(), needs })
+}
+
+/// Sets a command as the current one. What the steps of the last command left behind is cleared; a build run stays.
+pub fn start_command(document: &mut Document, command: &str) {
+    document.set("currentCommand", command);
+    document.set("completedSteps", json!([]));
+    for field in ["agentOutputs", "workflowStep", "skippedSteps"] {
+        document.clear(field);
+    }
+}
+
+pub fn end_command(document: &mut Document) {
+    for field in ["currentCommand", "workflowStep", "activeSection", "activeSectionNumber"] {
+        document.clear(field);
+    }
+}
+
+/// Starts a step, or answers with what it lacks if nothing has been decided about that.
+pub fn start_step(document: &mut Document, step: &str, choice: Option<Choice>, now: &str) -> Result<Started, Missing> {
+    let command = document.words("currentCommand");
+    let Some(lacks) = missing(step, command.as_deref(), &document.names("completedSteps")) else {
+        document.set("workflowStep", step);
+        return Ok(Started::Begun);
+    };
+    match choice {
+        None => Err(lacks),
+        Some(Choice::Run) => {
+            let first = lacks.next().to_owned();
+            // The step that comes first may lack something itself.
+            match missing(&first, command.as_deref(), &document.names("completedSteps")) {
+                Some(lacks) => start_step(document, &lacks.step, Some(Choice::Run), now),
+                None => {
+                    document.set("workflowStep", first.as_str());
+                    Ok(Started::Instead(first))
+                }
+            }
+        }
+        Some(Choice::Skip) => {
+            let mut skipped = document.field("skippedSteps").and_then(Json::list).unwrap_or_default();
+            skipped.push(json!({ "step": step, "missing": lacks.needs, "timestamp": now }).into());
+            document.set("skippedSteps", Json::of_list(&skipped));
+            document.set("workflowStep", step);
+            Ok(Started::Begun)
+        }
+        Some(Choice::Abort) => {
+            end_command(document);
+            Ok(Started::Aborted)
+        }
+    }
+}
+
+/// Records a step as completed, once, with what its agent reports.
+pub fn finish_step(document: &mut Document, step: &str, summary: Option<&str>) {
+    let mut completed = document.field("completedSteps").and_then(Json::list).unwrap_or_default();
+    if !completed.iter().any(|done| done.words().as_deref() == Some(step)) {
+        completed.push(step.into());
+    }
+    document.set("completedSteps", Json::of_list(&completed));
+    if document.words("workflowStep").as_deref() == Some(step) {
+        document.clear("workflowStep");
+    }
+    if let Some(summary) = summary {
+        let mut outputs = document.field("agentOutputs").and_then(Json::object).unwrap_or_default();
+        let mut output = outputs.get(step).and_then(Json::object).unwrap_or_default();
+        output.set("summary", summary.into());
+        outputs.set(step, output.to_json());
+        document.set("agentOutputs", outputs.to_json());
+    }
+}
+
+impl Missing {
+    /// The step to run first.
+    pub fn next(&self) -> &str {
+        self.needs.first().and_then(|group| group.first()).map_or(SCAN, String::as_str)
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let groups =
+            self.needs.iter().map(|group| group.iter().map(|step| agent_of(step)).collect::<Vec<_>>().join(" or "));
+        let who = groups.collect::<Vec<_>>().join(" and ");
+        writeln!(f, "Workflow error: {who} must run before {} can proceed.", agent_of(&self.step))?;
+        writeln!(f, "(1) Run {} now (recommended)", task_of(self.next()))?;
+        writeln!(f, "(2) Skip (not recommended — may produce inaccurate results)")?;
+        write!(f, "(3) Abort this command")
+    }
+}
+
+impl Choice {
+    /// By its number or its name.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "1" | "run" => Some(Self::Run),
+            "2" | "skip" => Some(Self::Skip),
+            "3" | "abort" => Some(Self::Abort),
+            _ => None,
+        }
+    }
+}
+
+fn agent_of(step: &str) -> &str {
+    TABLE.iter().find(|row| row.step == step).map_or(step, |row| row.agent)
+}
+
+fn task_of(step: &str) -> &str {
+    TABLE.iter().find(|row| row.step == step).map_or(step, |row| row.task)
+}
