@@ -4,6 +4,7 @@
 mod check;
 mod ci;
 mod command;
+mod docs;
 mod page;
 mod postgres;
 mod rivals;
@@ -18,6 +19,7 @@ The project's chores.
   cargo xtask test [ARGS]  all tests; installs what they need. ARGS go to `cargo test`
   cargo xtask check        format, clippy, the page, licenses and sources of dependencies, advisories
   cargo xtask ci           both, each part with its duration: what .ci/run runs
+  cargo xtask docs         writes the generated pages in docs/, and web/openapi.json
   cargo xtask rivals [--quick]  durable steps of Restate and DBOS, to hold ours against: docs/performance.md";
 
 /// Why a chore did not succeed, in words for whoever asked for it.
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
             ("test", rest) => test::run(rest),
             ("check", []) => check::run(),
             ("ci", []) => ci::run(),
+            ("docs", []) => docs::run(),
             ("rivals", rest) => rivals::run(rest),
             ("help" | "--help" | "-h", _) => {
                 println!("{HELP}");

@@ -11,6 +11,7 @@ mod mcp;
 mod model;
 mod overview;
 mod quests;
+mod reference;
 mod runs;
 mod sim;
 mod store_conformance;
