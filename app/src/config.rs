@@ -229,6 +229,7 @@ fn parse_listen(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn resolve(toml: &str, environment: &[(&str, &str)], flags: &Flags) -> Result<Config, Report> {
         let folder = tempfile::tempdir().unwrap();
@@ -245,6 +246,17 @@ mod tests {
         let config = resolve(toml, &[("HATCHERY_PORT", "2"), ("HATCHERY_MAX_CONNECTIONS", "200")], &flags).unwrap();
         assert_eq!((config.listen.port(), config.max_connections), (3, 200));
         assert!(config.store.to_string().ends_with("/a.db"));
+    }
+
+    /// serde lists the known fields when it refuses an unknown one.
+    #[test]
+    fn the_page_of_settings_lists_every_key_and_no_other() {
+        let refused = serde_json::from_str::<Settings>(r#"{"no such key": 1}"#).unwrap_err().to_string();
+        let known = refused.split_once("expected one of").unwrap().1.split('`').skip(1).step_by(2);
+        let page = include_str!("../../docs/settings.md");
+        let table = page.split_once("| Key |").unwrap().1.split_once("\n\n").unwrap().0;
+        let listed = table.lines().filter_map(|row| row.strip_prefix("| `")?.split('`').next());
+        assert_eq!(listed.collect::<BTreeSet<_>>(), known.collect::<BTreeSet<_>>());
     }
 
     #[test]
