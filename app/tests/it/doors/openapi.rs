@@ -544,6 +544,6 @@ fn the_page_is_made_for_this_document() {
     assert!(
         kept == document,
         "web/openapi.json is not the API any more; write it anew with \
-         HATCHERY_BLESS=1 cargo test -p hatchery --test it the_page_is_made_for_this_document, then run `npm run check` in web/"
+         `cargo xtask docs`, then run `npm run check` in web/"
     );
 }
