@@ -1,7 +1,9 @@
 import "./style/tokens.css";
 import "./style/page.css";
+import "./style/views.css";
 import { render } from "preact";
 import { App } from "./app/app";
+import { listenKeys } from "./app/keys";
 import { watchLooks } from "./app/looks";
 import { listen } from "./app/router";
 import { store } from "./store/store";
@@ -15,6 +17,7 @@ declare global {
 
 window.hatchery = store;
 listen();
+listenKeys();
 watchLooks(() => store.now());
 void store.load();
 render(<App />, document.getElementById("page") as HTMLElement);

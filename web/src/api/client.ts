@@ -63,7 +63,7 @@ async function ask<T>(path: string, init?: RequestInit): Promise<T> {
   throw new Problem(detail, response.status);
 }
 
-const get = <T>(path: string) => ask<T>(path);
+export const get = <T>(path: string) => ask<T>(path);
 const post = <T = Accepted>(path: string, body: unknown = {}) =>
   ask<T>(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
 const part = encodeURIComponent;
@@ -80,6 +80,10 @@ export const api = {
   usage: () => get<UsageView>("/api/usage"),
   budgets: () => get<{ budgets: BudgetView[] }>("/api/budgets"),
   events: (after: number, limit: number) => get<EventPage>(`/api/events.json?after=${after}&limit=${limit}`),
+  wardOutput: (quest: string, step: string, ward: number) =>
+    get<{ text: string; size: number }>(
+      `/api/quests/${part(quest)}/steps/${part(step)}/wards/${ward}/output?from=-8192`,
+    ),
   mail: (address: string) => get<{ mail: MailHeader[] }>(`/api/mail/${part(address)}`),
 
   answer: (question: number, answer: string) => post(`/api/questions/${question}/answer`, { answer }),

@@ -3,12 +3,23 @@ import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { store, useTopics } from "../store/store";
 import { Home, Loading } from "../views/home";
+import { Dialogs } from "./dialogs";
+import { Palette } from "./palette";
 import { usePlace } from "./router";
 import { Shell } from "./shell";
 
 type View = ComponentType<{ parts: string[] }>;
 
-const LAZY: Record<string, () => Promise<{ default: View }>> = {};
+const LAZY: Record<string, () => Promise<{ default: View }>> = {
+  quests: () => import("../views/quests"),
+  agents: () => import("../views/agents"),
+  seats: () => import("../views/seats"),
+  build: () => import("../views/build"),
+  mail: () => import("../views/mail"),
+  log: () => import("../views/log"),
+  cost: () => import("../views/cost"),
+  keys: () => import("../views/keys"),
+};
 
 const loaded = new Map<string, View>();
 
@@ -47,7 +58,13 @@ export function App() {
   const { parts } = usePlace();
   useTopics();
   if (!store.state && store.problem) return <Locked />;
-  return <Shell>{parts.length === 0 ? <Home /> : <Lazy name={parts[0] ?? ""} parts={parts} />}</Shell>;
+  return (
+    <>
+      <Shell>{parts.length === 0 ? <Home /> : <Lazy name={parts[0] ?? ""} parts={parts} />}</Shell>
+      <Dialogs />
+      <Palette />
+    </>
+  );
 }
 
 function Locked() {

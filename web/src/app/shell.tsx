@@ -10,7 +10,7 @@ import { projectName } from "../ui/names";
 import { useClock } from "../ui/time";
 import { clockSeconds, group } from "../ui/words";
 import { remember } from "./drafts";
-import { palette } from "./palette";
+import { palette } from "./palette_state";
 import { to, usePlace } from "./router";
 
 export const VIEWS: { path: string; name: string; icon: IconName; key: string }[] = [

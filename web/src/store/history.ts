@@ -1,0 +1,94 @@
+// The conversation of an agent: read once, then added to by the stream. What comes while it is read is put in its place by its id.
+import { useEffect, useState } from "preact/hooks";
+import { api, type Problem } from "../api/client";
+import type { EventObject, MessageView } from "../api/types";
+import type { Note } from "../ui/talk";
+import { store } from "./store";
+
+export interface History {
+  messages: MessageView[];
+  notes: Note[];
+  loading: boolean;
+  problem: Problem | null;
+}
+
+const EMPTY: History = { messages: [], notes: [], loading: true, problem: null };
+/** Message kinds that change what came before them: then it is read again. */
+const CUTS: ReadonlySet<string> = new Set(["clear", "rewind", "interrupted"]);
+
+function noteOf(event: EventObject): Note | null {
+  const at = { id: event.id, ts: event.ts };
+  switch (event.type) {
+    case "run_crashed":
+      return { ...at, words: `Its process ended: ${event.detail.split(". ")[0]}. Nothing that it had said is lost.` };
+    case "run_resumed":
+      return { ...at, words: "It was resumed." };
+    case "run_interrupted":
+      return { ...at, words: "Its turn was broken off." };
+    case "run_parked":
+      return { ...at, words: `It is parked: ${event.detail.split(". ")[0]}.` };
+    case "run_silent":
+      return { ...at, words: "Nothing was heard of it for longer than its run allows." };
+    case "run_ended":
+      return event.cause === "completed" ? null : { ...at, words: `Its run ended: ${event.detail}` };
+    case "agent_killed":
+      return { ...at, words: "It was killed. Its history stays, and can be forked." };
+    default:
+      return null;
+  }
+}
+
+export function useHistory(agent: string | null): History {
+  const [history, setHistory] = useState<History>(EMPTY);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    if (!agent) return;
+    let here = true;
+    let pending: EventObject[] | null = [];
+    const add = (events: EventObject[]) =>
+      setHistory((now) => {
+        const messages = [...now.messages];
+        const notes = [...now.notes];
+        let last = messages.at(-1)?.id ?? 0;
+        for (const event of events) {
+          const note = noteOf(event);
+          if (note && !notes.some((it) => it.id === note.id)) notes.push(note);
+          if (event.type !== "message_added" || event.id <= last) continue;
+          last = event.id;
+          messages.push({
+            id: event.id,
+            ts: event.ts,
+            agent,
+            kind: event.kind,
+            content: event.content,
+            source_id: null,
+            interrupted: false,
+            reaches_model: true,
+          } as MessageView);
+        }
+        return { ...now, messages, notes };
+      });
+    const stop = store.tap((event) => {
+      if (!("agent" in event) || event.agent !== agent) return;
+      if (event.type === "message_added" && CUTS.has(event.kind)) setRound((n) => n + 1);
+      if (pending) pending.push(event);
+      else add([event]);
+    });
+    setHistory((now) => ({ ...(round > 0 ? now : EMPTY), loading: true }));
+    api.history(agent).then(
+      ({ messages }) => {
+        if (!here) return;
+        setHistory((now) => ({ messages, notes: now.notes, loading: false, problem: null }));
+        const events = pending ?? [];
+        pending = null;
+        add(events);
+      },
+      (problem: Problem) => here && setHistory({ ...EMPTY, loading: false, problem }),
+    );
+    return () => {
+      here = false;
+      stop();
+    };
+  }, [agent, round]);
+  return history;
+}

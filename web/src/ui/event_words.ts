@@ -1,0 +1,106 @@
+// An event in one line: who or which step, and what.
+import type { EventObject } from "../api/types";
+import { toolCall, toolName, toolResult, toolTarget } from "../store/state";
+import { nameOf, questName } from "./names";
+import { clockSeconds, firstLine, group, money, plain } from "./words";
+
+export function whoOf(event: EventObject): string {
+  if ("step" in event && typeof event.step === "string") return event.step;
+  if (event.type === "mail_sent") return nameOf(event.from);
+  if ("to" in event && typeof event.to === "string" && event.type !== "message_added") return nameOf(event.to);
+  if ("agent" in event && typeof event.agent === "string") return nameOf(event.agent);
+  if ("quest" in event && typeof event.quest === "string") return questName(event.quest);
+  if ("session" in event && typeof event.session === "string") return event.session.slice(0, 8);
+  return "";
+}
+
+export function whatOf(event: EventObject): string {
+  switch (event.type) {
+    case "message_added": {
+      if (event.kind === "tool_call") {
+        const call = toolCall(event.content);
+        return call ? `tool_call ${toolName(call.name)} ${toolTarget(call.input)}` : "tool_call";
+      }
+      if (event.kind === "tool_result") {
+        const result = toolResult(event.content);
+        return `tool_result ${result?.isError ? "failed: " : ""}${plain(firstLine(result?.content ?? event.content))}`;
+      }
+      return `${event.kind} ${plain(firstLine(event.content))}`;
+    }
+    case "message_heard":
+      return `heard #${group(event.message)}`;
+    case "output_taken":
+      return `up to byte ${group(event.upto)}`;
+    case "turn_ended":
+      return `${event.end.subtype}, ${event.end.num_turns} turns, ${money(event.spent.cost)}`;
+    case "run_requested":
+      return `run ${event.run} by ${event.spec.harness}`;
+    case "run_spawned":
+      return `process ${event.process.pid}, attempt ${event.attempt}`;
+    case "run_parked":
+      return `${event.cause}${event.until ? `, goes on at ${clockSeconds(event.until)}` : ""}`;
+    case "run_crashed":
+    case "run_ended":
+      return `${event.cause}: ${firstLine(event.detail)}`;
+    case "question_asked":
+      return plain(firstLine(event.text));
+    case "question_answered":
+      return `to #${group(event.question)}: ${plain(firstLine(event.answer))}`;
+    case "question_withdrawn":
+      return `#${group(event.question)}`;
+    case "mail_sent":
+      return `to ${nameOf(event.to)}: ${plain(firstLine(event.body))}`;
+    case "mail_read":
+    case "mail_delivered":
+      return `#${group(event.mail)}`;
+    case "agent_created":
+      return event.name ?? "";
+    case "agent_renamed":
+      return event.name ?? "no name";
+    case "agent_killed":
+      return event.remark ?? "";
+    case "quest_created":
+      return firstLine(event.quest_spec.request);
+    case "steps_planned":
+      return `${event.steps.length} steps`;
+    case "step_begun":
+      return event.role;
+    case "signal_given": {
+      const [kind, body] = Object.entries(event.signal)[0] ?? ["", {}];
+      const words = Object.values(body as Record<string, unknown>).find((value) => typeof value === "string");
+      return `${kind}: ${plain(firstLine(String(words ?? "")))}`;
+    }
+    case "ward_begun":
+    case "merge_begun":
+      return `number ${event.number}`;
+    case "ward_ended": {
+      const { verdict } = event;
+      if (verdict === "green") return "green";
+      if (typeof verdict === "object" && "red" in verdict)
+        return `red, ${verdict.red.findings.length} findings: ${plain(firstLine(verdict.red.findings[0] ?? ""))}`;
+      return `broken: ${typeof verdict === "object" && "broken" in verdict ? firstLine(verdict.broken.why) : ""}`;
+    }
+    case "merge_ended":
+      return typeof event.merge === "string" ? event.merge : (Object.keys(event.merge)[0] ?? "");
+    case "step_failed":
+      return plain(firstLine(event.why));
+    case "step_completed":
+      return plain(firstLine(event.summary));
+    case "call_taken":
+      return event.refused ? `refused: ${event.refused.message}` : `call ${event.number}`;
+    case "budget_set":
+    case "quest_budget_set":
+      return event.limit ? money(event.limit) : "none";
+    default:
+      return "";
+  }
+}
+
+/** The colour of what a person should notice. */
+export function lookOf(type: EventObject["type"], event?: EventObject): string {
+  if (type === "question_asked") return "is-you";
+  if (type === "step_failed" || type === "run_crashed") return "is-failed";
+  if (type === "ward_ended" && event?.type === "ward_ended" && event.verdict !== "green") return "is-failed";
+  if (type === "run_parked" || type === "step_parked" || type === "run_silent") return "is-parked";
+  return "";
+}

@@ -1,0 +1,176 @@
+// The steps of a quest and what they depend on. The list is the truth, the lines are decoration; the layout comes when it is needed.
+import { useEffect, useState } from "preact/hooks";
+import type { QuestDocument, StepDocument } from "../api/types";
+import { to } from "../app/router";
+import { store, useTopics } from "../store/store";
+import { Glyph, standingOfStep } from "./glyph";
+import { Age, Ago } from "./time";
+import { firstLine, money, plain } from "./words";
+
+const WIDE = 220;
+const HIGH = 72;
+
+interface Layout {
+  width: number;
+  height: number;
+  at: Map<string, { x: number; y: number }>;
+}
+
+/** Above this many steps lines say nothing any more. */
+const DRAWN = 300;
+
+async function layOut(steps: StepDocument[]): Promise<Layout> {
+  const { Graph, layout } = await import("@dagrejs/dagre").then((it) => ({
+    Graph: it.graphlib.Graph,
+    layout: it.layout,
+  }));
+  const graph = new Graph();
+  graph.setGraph({ rankdir: "LR", nodesep: 10, ranksep: 44, marginx: 0, marginy: 0, align: "UL" });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const step of steps) graph.setNode(step.id, { width: WIDE, height: HIGH });
+  for (const step of steps) for (const on of step.dependsOn) if (graph.hasNode(on)) graph.setEdge(on, step.id);
+  layout(graph);
+  const at = new Map<string, { x: number; y: number }>();
+  let [width, height] = [0, 0];
+  for (const step of steps) {
+    const node = graph.node(step.id) as { x: number; y: number };
+    at.set(step.id, { x: node.x - WIDE / 2, y: node.y - HIGH / 2 });
+    width = Math.max(width, node.x + WIDE / 2);
+    height = Math.max(height, node.y + HIGH / 2);
+  }
+  return { width, height, at };
+}
+
+export function StepGraph({ quest, chosen }: { quest: QuestDocument; chosen: string | null }) {
+  const steps = quest.steps.filter(
+    (step) => step.phase === "work" || step.status === "failed" || step.question != null,
+  );
+  const [layout, setLayout] = useState<Layout | null>(null);
+  const shape = steps.map((step) => `${step.id}:${step.dependsOn.join(",")}`).join(" ");
+  useEffect(() => {
+    if (steps.length > DRAWN) return;
+    let here = true;
+    void layOut(steps).then((it) => here && setLayout(it));
+    return () => {
+      here = false;
+    };
+  }, [shape]);
+  const drawn = layout && steps.every((step) => layout.at.has(step.id)) ? layout : null;
+  return (
+    <div class={`graph${drawn ? "" : " is-list"}`} role="group" aria-label="Steps and what they depend on" tabIndex={0}>
+      {drawn && (
+        <svg width={drawn.width} height={drawn.height} aria-hidden="true">
+          {steps.flatMap((step) =>
+            step.dependsOn.map((on) => {
+              const [a, b] = [drawn.at.get(on), drawn.at.get(step.id)];
+              if (!a || !b) return null;
+              const [x1, y1, x2, y2] = [a.x + WIDE, a.y + HIGH / 2, b.x, b.y + HIGH / 2];
+              const bend = Math.max(24, (x2 - x1) * 0.55);
+              const done = steps.find((it) => it.id === on)?.status === "complete";
+              return (
+                <path
+                  key={`${on} ${step.id}`}
+                  class={done ? "is-done" : ""}
+                  d={`M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`}
+                />
+              );
+            }),
+          )}
+        </svg>
+      )}
+      <ol style={drawn ? { width: `${drawn.width}px`, height: `${drawn.height}px` } : undefined}>
+        {steps.map((step) => (
+          <Node key={step.id} quest={quest} step={step} chosen={step.id === chosen} place={drawn?.at.get(step.id)} />
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function Node({
+  quest,
+  step,
+  chosen,
+  place,
+}: {
+  quest: QuestDocument;
+  step: StepDocument;
+  chosen: boolean;
+  place: { x: number; y: number } | undefined;
+}) {
+  useTopics(step.agent ? `agent:${step.agent}` : "none");
+  const looks = [
+    "node",
+    chosen ? "is-chosen" : "",
+    step.question != null ? "is-you" : "",
+    step.status === "failed" ? "is-failed" : "",
+    step.status === "complete" ? "is-done" : "",
+    ["pending", "blocked", "queued"].includes(step.status) ? "is-off" : "",
+  ];
+  const spent = (step as { spent?: { cost: { nanodollars: number } } }).spent?.cost;
+  const after = step.dependsOn.length > 0 ? `after ${step.dependsOn.join(", ")}` : "";
+  return (
+    <li>
+      <a
+        class={looks.filter(Boolean).join(" ")}
+        href={to.quest(quest.id, step.id)}
+        aria-current={chosen ? "true" : undefined}
+        style={
+          place ? { left: `${place.x}px`, top: `${place.y}px`, width: `${WIDE}px`, height: `${HIGH}px` } : undefined
+        }
+      >
+        <Glyph as={step.question != null ? "you" : standingOfStep(step.status)} />
+        <b class="cut">{step.id}</b>
+        <span class="cost num">{spent && spent.nanodollars > 0 ? money(spent) : ""}</span>
+        <span class="sub-line">{subOf(step)}</span>
+        <span class="age cut">
+          <AgeOf step={step} />
+        </span>
+        {after && step.status !== "pending" && <span class="after">{after}</span>}
+      </a>
+    </li>
+  );
+}
+
+function subOf(step: StepDocument): string {
+  switch (step.status) {
+    case "complete":
+      return step.name || firstLine(step.summary ?? "complete");
+    case "pending":
+      return step.dependsOn.length > 0 ? `after ${step.dependsOn.join(", ")}` : step.name;
+    case "queued":
+      return `waits for a slot, then ${step.doing ?? "goes on"}`;
+    case "blocked":
+      return `blocked: ${step.doing ?? "a step that it depends on has failed"}`;
+    case "waiting_for_human": {
+      const question = store.state?.questions.get(step.question ?? -1);
+      return question ? `asks: ${plain(firstLine(question.text))}` : "asks you";
+    }
+    case "failed":
+      return plain(firstLine(step.doing ?? "failed"));
+    default:
+      return step.doing ?? step.name;
+  }
+}
+
+function AgeOf({ step }: { step: StepDocument }) {
+  if (step.status === "pending" || step.status === "blocked" || step.status === "queued") return null;
+  const entry = step.agent ? store.agent(step.agent) : undefined;
+  if (step.status === "complete") return <Ago at={step.since} before="complete " />;
+  if (step.status === "failed") return <Ago at={step.since} before="failed " />;
+  if (step.status === "waiting_for_human")
+    return (
+      <>
+        waits <Age at={step.since} />, slot given back
+      </>
+    );
+  if (entry)
+    return (
+      <Ago
+        at={entry.doing?.at ?? entry.lastSign}
+        before={entry.doing ? "said this " : "last sign "}
+        staleAfter={entry.stallMs ? entry.stallMs / 10 : null}
+      />
+    );
+  return <Ago at={step.since} before="since " after="" />;
+}

@@ -1,0 +1,304 @@
+// A conversation: messages as they were said, tools folded to a line.
+import { useMemo, useState } from "preact/hooks";
+import type { MessageView } from "../api/types";
+import { forkDialog } from "../app/dialogs";
+import { to } from "../app/router";
+import { type ToolCall, toolCall, toolName, toolResult, toolTarget } from "../store/state";
+import { Glyph } from "./glyph";
+import { Icon } from "./icon";
+import { Markdown } from "./markdown";
+import { nameOf } from "./names";
+import { Age } from "./time";
+import { clock, exact, group, plain, plural, span } from "./words";
+
+/** What stands between messages: a crash, an interruption. */
+export interface Note {
+  id: number;
+  ts: number;
+  words: string;
+}
+
+interface Tool {
+  id: number;
+  ts: number;
+  call: ToolCall;
+  result: { content: string; isError: boolean; ts: number } | null;
+}
+
+type Item =
+  | { kind: "message"; message: MessageView }
+  | { kind: "tools"; id: number; tools: Tool[] }
+  | { kind: "note"; note: Note };
+
+/** Five calls in a row become one line. */
+const FOLD_FROM = 5;
+/** How much of a tool's words is shown. */
+const MAX_OUTPUT = 20_000;
+
+export function itemsOf(messages: MessageView[], notes: Note[] = []): Item[] {
+  const items: Item[] = [];
+  const open = new Map<string, Tool>();
+  const waiting = [...notes].sort((a, b) => a.id - b.id);
+  for (const message of messages) {
+    while (waiting[0] && waiting[0].id < message.id) items.push({ kind: "note", note: waiting.shift() as Note });
+    if (message.kind === "tool_call") {
+      const call = toolCall(message.content) ?? {
+        id: String(message.id),
+        name: "tool",
+        input: { text: message.content },
+      };
+      const tool: Tool = { id: message.id, ts: message.ts, call, result: null };
+      open.set(call.id, tool);
+      const last = items.at(-1);
+      if (last?.kind === "tools") last.tools.push(tool);
+      else items.push({ kind: "tools", id: message.id, tools: [tool] });
+    } else if (message.kind === "tool_result") {
+      const result = toolResult(message.content);
+      const tool = result ? open.get(result.id) : undefined;
+      if (tool && result) tool.result = { content: result.content, isError: result.isError, ts: message.ts };
+    } else {
+      items.push({ kind: "message", message });
+    }
+  }
+  for (const note of waiting) items.push({ kind: "note", note });
+  return items;
+}
+
+export function Talk({
+  messages,
+  notes,
+  small = false,
+  agent,
+}: {
+  messages: MessageView[];
+  notes?: Note[];
+  small?: boolean;
+  agent?: string;
+}) {
+  const items = useMemo(() => itemsOf(messages, notes), [messages, notes]);
+  return (
+    <>
+      {items.map((item) => {
+        if (item.kind === "tools")
+          return <Tools key={`t${item.id}`} tools={item.tools} running={agent !== undefined} />;
+        if (item.kind === "note") return <NoteLine key={`n${item.note.id}`} note={item.note} />;
+        return <Message key={item.message.id} message={item.message} small={small} forkFrom={agent} />;
+      })}
+    </>
+  );
+}
+
+function NoteLine({ note }: { note: Note }) {
+  return (
+    <p class="note">
+      <Icon name="again" size={14} />
+      <span>
+        {clock(note.ts)} {note.words}{" "}
+        <a class="link id" href={to.event(note.id)}>
+          #{group(note.id)}
+        </a>
+      </span>
+    </p>
+  );
+}
+
+const QUIET: Partial<Record<MessageView["kind"], string>> = {
+  clear: "began anew: nothing before this counts",
+  mark: "a place was marked",
+  rewind: "went back to an earlier place",
+  interrupted: "its turn was broken off",
+  agent_killed: "another agent was killed",
+  command: "a command",
+  fork: "was forked",
+  usage: "usage",
+};
+
+function Message({ message, small, forkFrom }: { message: MessageView; small: boolean; forkFrom: string | undefined }) {
+  const quiet = QUIET[message.kind];
+  if (quiet)
+    return (
+      <NoteLine
+        note={{
+          id: message.id,
+          ts: message.ts,
+          words: message.content ? `${quiet}: ${plain(message.content).slice(0, 200)}` : quiet,
+        }}
+      />
+    );
+  const human = message.kind === "user" || message.kind === "system";
+  return (
+    <article
+      class={`msg${human ? " is-human" : ""}${message.interrupted ? " is-interrupted" : ""}`}
+      id={`e${message.id}`}
+      tabIndex={-1}
+      data-message={message.id}
+    >
+      <div class="by">
+        <b>{message.kind === "system" ? "System" : human ? "You" : nameOf(message.agent)}</b>
+        <time title={exact(message.ts)}>{clock(message.ts)}</time>
+        <a class="id" href={to.event(message.id)} title={`Event ${message.id} in the log`}>
+          #{group(message.id)}
+        </a>
+        {message.interrupted && <span>interrupted</span>}
+        {!small && forkFrom && (
+          <span class="do">
+            <button class="btn line" type="button" onClick={() => forkDialog(forkFrom, nameOf(forkFrom), message.id)}>
+              <Icon name="fork" size={14} />
+              Fork here
+            </button>
+            <button class="btn" type="button" onClick={() => void navigator.clipboard?.writeText(message.content)}>
+              Copy
+            </button>
+          </span>
+        )}
+      </div>
+      <div class="body">{human ? <Said text={message.content} /> : <Markdown text={message.content} />}</div>
+    </article>
+  );
+}
+
+/** Long instructions are folded: somebody wants to see what came of them. */
+function Said({ text }: { text: string }) {
+  const [open, setOpen] = useState(false);
+  const long = text.length > 600;
+  const shown = long && !open ? `${text.slice(0, 480).trimEnd()} …` : text;
+  return (
+    <div class="prose said-by-you">
+      {plain(shown)}
+      {long && (
+        <button class="link small plain-btn block" type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? "Show less" : `Show all ${group(text.length)} characters`}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Tools({ tools, running }: { tools: Tool[]; running: boolean }) {
+  if (tools.length < FOLD_FROM) {
+    return (
+      <div class="tools">
+        {tools.map((tool) => (
+          <ToolLine key={tool.id} tool={tool} running={running} />
+        ))}
+      </div>
+    );
+  }
+  const counts = new Map<string, number>();
+  for (const tool of tools) counts.set(toolName(tool.call.name), (counts.get(toolName(tool.call.name)) ?? 0) + 1);
+  const words = [...counts].sort((a, b) => b[1] - a[1]).map(([name, n]) => `${name} ${n}`);
+  const last = tools.at(-1);
+  const took = (last?.result?.ts ?? last?.ts ?? 0) - (tools[0]?.ts ?? 0);
+  const failed = tools.filter((tool) => tool.result?.isError).length;
+  return (
+    <details class="tools">
+      <summary>
+        <Icon name="right" size={12} />
+        <b>{tools.length} tool calls</b>
+        <span class="faint cut">{words.join(", ")}</span>
+        <span class="res">
+          {failed > 0 && <span class="bad">{failed} failed · </span>}
+          {span(took)}
+        </span>
+      </summary>
+      {tools.map((tool) => (
+        <ToolLine key={tool.id} tool={tool} running={running} />
+      ))}
+    </details>
+  );
+}
+
+function ToolLine({ tool, running }: { tool: Tool; running: boolean }) {
+  const [open, setOpen] = useState(false);
+  const { call, result } = tool;
+  const edit =
+    typeof call.input.new_string === "string" ||
+    (typeof call.input.content === "string" && typeof call.input.file_path === "string");
+  return (
+    <details class="tool" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        {!result && running ? <Glyph as="working" word="runs" /> : <Icon name="right" size={12} />}
+        <b>{toolName(call.name)}</b>
+        <span class="cut">
+          <code>{toolTarget(call.input)}</code>
+        </span>
+        <span class={`res${result?.isError ? " bad" : ""}`}>{outcome(tool)}</span>
+      </summary>
+      {open && (
+        <>
+          {edit ? (
+            <Edit input={call.input} />
+          ) : (
+            <pre class="out" tabIndex={0}>
+              {plain(pretty(call.input))}
+            </pre>
+          )}
+          {result && (
+            <pre class="out" tabIndex={0}>
+              {plain(result.content.slice(0, MAX_OUTPUT)) || "It answered nothing."}
+              {result.content.length > MAX_OUTPUT && "\n…"}
+            </pre>
+          )}
+          <p class="small faint">
+            <a class="link id" href={to.event(tool.id)}>
+              #{group(tool.id)}
+            </a>
+          </p>
+        </>
+      )}
+    </details>
+  );
+}
+
+function outcome(tool: Tool): preact.ComponentChildren {
+  if (!tool.result) return <Age at={tool.ts} since />;
+  const first =
+    plain(tool.result.content)
+      .split("\n")
+      .find((line) => line.trim() !== "") ?? "";
+  if (tool.result.isError) return first.length > 60 ? "failed" : first || "failed";
+  const took = tool.result.ts - tool.ts;
+  const edited = tool.call.input.new_string;
+  if (typeof edited === "string") {
+    const old = tool.call.input.old_string;
+    const [added, removed] = [
+      edited.split("\n").length,
+      typeof old === "string" && old !== "" ? old.split("\n").length : 0,
+    ];
+    return (
+      <>
+        <span class="plus">+{added}</span> {removed > 0 && <span class="minus">−{removed}</span>}
+      </>
+    );
+  }
+  const passed = /(\d+) passed/.exec(tool.result.content)?.[0];
+  return [passed, took >= 1000 ? span(took) : ""].filter(Boolean).join(" · ");
+}
+
+function pretty(input: Record<string, unknown>): string {
+  const entries = Object.entries(input);
+  if (entries.length === 0) return "without arguments";
+  if (entries.length === 1 && typeof entries[0]?.[1] === "string") return entries[0][1] as string;
+  return JSON.stringify(input, null, 2);
+}
+
+/** What an edit takes out and puts in. */
+function Edit({ input }: { input: Record<string, unknown> }) {
+  const lines = (value: unknown) => (typeof value === "string" && value !== "" ? value.split("\n") : []);
+  return (
+    <pre class="out" tabIndex={0}>
+      {lines(input.old_string).map((line, at) => (
+        <span class="minus block" key={`o${at}`}>
+          − {line}
+        </span>
+      ))}
+      {lines(input.new_string ?? input.content).map((line, at) => (
+        <span class="plus block" key={`n${at}`}>
+          + {line}
+        </span>
+      ))}
+    </pre>
+  );
+}
+
+export const messagesWord = (n: number) => `${group(n)} ${plural(n, "message")}`;

@@ -1,0 +1,547 @@
+// One agent: what does it do, how do we know, and what was said?
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { api, get, type Problem } from "../api/client";
+import type { MessageView, WhyView } from "../api/types";
+import { confirm, forkDialog, notify, prompt } from "../app/dialogs";
+import { useDraft } from "../app/drafts";
+import { setActions } from "../app/keys";
+import { go, to, usePlace } from "../app/router";
+import { useHistory } from "../store/history";
+import type { AgentEntry } from "../store/state";
+import { store, useTopics } from "../store/store";
+import { type ChangeSet, Changes, changesOf, Lines } from "../ui/changes";
+import { Glyph, standingOf } from "../ui/glyph";
+import { Icon } from "../ui/icon";
+import { nameOf, questName } from "../ui/names";
+import { messagesWord, Talk } from "../ui/talk";
+import { Age, Ago } from "../ui/time";
+import { ceiling, clock, firstLine, group, list, money, plain, tokens } from "../ui/words";
+import { Loading, parkedUntil } from "./home";
+
+/** How many items are shown before somebody asks for more. */
+const SHOWN = 200;
+/** How near to the end counts as being there. */
+const NEAR = 120;
+
+export function AgentPage({ id }: { id: string }) {
+  useTopics(`agent:${id}`, "questions", "usage");
+  const entry = store.agent(id);
+  const history = useHistory(entry ? id : null);
+  const [missing, setMissing] = useState<Problem | null>(null);
+  const [why, setWhy] = useState(false);
+  const [changes, setChanges] = useState(false);
+  const { hash } = usePlace();
+
+  useEffect(() => {
+    if (store.agent(id)) return;
+    api.agent(id).then(
+      (view) => {
+        if (view.id !== id) go(to.agent(view.id), "replace");
+        store.meet(view);
+      },
+      (problem: Problem) => setMissing(problem),
+    );
+  }, [id, store.state === null]);
+
+  const name = nameOf(id);
+  const kill = () => entry && askKill(entry);
+  useEffect(() =>
+    setActions({
+      S: () => document.getElementById("say")?.focus(),
+      F: () => forkDialog(id, name, chosenMessage()),
+      D: () => setChanges((now) => !now),
+      W: () => setWhy((now) => !now),
+      L: () => go(`/log?agent=${id}`),
+      "⇧I": () => act(api.interrupt(id)),
+      X: () => act(api.stop(id)),
+    }),
+  );
+  if (!entry) {
+    if (missing) return <NoAgent problem={missing} />;
+    return <Loading />;
+  }
+  const { view } = entry;
+  const dead = view.state === "dead" || view.state === "expired";
+  const runs = ["starting", "working", "listening", "silent", "parked"].includes(entry.activity);
+  const parent = view.forkedFrom ?? view.parent;
+  return (
+    <>
+      <header class="head tight">
+        <div>
+          <div class="crumb">
+            <a href="/agents">Agents</a>
+            {parent && (
+              <>
+                <span>/</span>
+                <a href={to.agent(parent)}>{nameOf(parent)}</a>
+              </>
+            )}
+          </div>
+          <h1>{name}</h1>
+        </div>
+        <div class="actions right">
+          {!dead && (
+            <button
+              class="btn quiet hide-small"
+              type="button"
+              onClick={() =>
+                prompt({
+                  title: `Rename ${name}`,
+                  words: "Two agents may have one name.",
+                  label: "Name",
+                  value: view.name ?? "",
+                  button: "Rename",
+                  act: (text) => api.rename(id, text.trim()),
+                })
+              }
+            >
+              Rename
+            </button>
+          )}
+          <button class="btn line" type="button" onClick={() => forkDialog(id, name, null)}>
+            <Icon name="fork" size={14} />
+            Fork <kbd>F</kbd>
+          </button>
+          {runs && (
+            <button class="btn line" type="button" onClick={() => act(api.stop(id))}>
+              Stop
+            </button>
+          )}
+          {!dead && (
+            <button class="btn quiet danger hide-small" type="button" onClick={kill}>
+              Kill
+            </button>
+          )}
+        </div>
+      </header>
+      <EvidenceBar entry={entry} open={why} toggle={() => setWhy(!why)} />
+      <div class="agent-cols">
+        <div class="talk-col">
+          {changes ? (
+            <Changes load={changesOf(`/api/agents/${id}`)} empty="It has changed nothing." />
+          ) : (
+            <Conversation
+              entry={entry}
+              messages={history.messages}
+              notes={history.notes}
+              loading={history.loading}
+              problem={history.problem}
+              hash={hash}
+            />
+          )}
+          <Composer entry={entry} />
+        </div>
+        <Facts entry={entry} changes={changes} showChanges={() => setChanges(!changes)} />
+      </div>
+    </>
+  );
+}
+
+function act(deed: Promise<unknown>): void {
+  deed.catch((problem: Problem) => notify(problem));
+}
+
+/** The message that J and K have chosen, to fork at. */
+function chosenMessage(): number | null {
+  const chosen = document.activeElement?.closest<HTMLElement>("[data-message]")?.dataset.message;
+  return chosen ? Number(chosen) : null;
+}
+
+async function askKill(entry: AgentEntry): Promise<void> {
+  const { id } = entry.view;
+  const name = nameOf(id);
+  const children = [...(store.state?.agents.values() ?? [])]
+    .filter((it) => it.view.parent === id && it.view.state !== "dead")
+    .map((it) => nameOf(it.view.id));
+  const parent = entry.view.parent ? nameOf(entry.view.parent) : "root";
+  const moves =
+    children.length > 0
+      ? `${list(children)} ${children.length === 1 ? "moves" : "move"} up to ${parent} and ${children.length === 1 ? "goes" : "go"} on. `
+      : "";
+  confirm({
+    title: `Kill ${name}?`,
+    words: `${entry.run && entry.run.phase !== "ended" ? "Its run ends. " : ""}${moves}Its history stays and can be forked.`,
+    keep: "Keep it",
+    choices: [
+      ...(children.length > 0 ? [{ words: "Kill with all below", quiet: true, act: () => api.kill(id, true) }] : []),
+      { words: `Kill ${name}`, act: () => api.kill(id, false) },
+    ],
+  });
+}
+
+function EvidenceBar({ entry, open, toggle }: { entry: AgentEntry; open: boolean; toggle: () => void }) {
+  const { activity, run } = entry;
+  const asked = [...(store.state?.questions.values() ?? [])].find((it) => it.agent === entry.view.id);
+  const standing = asked ? "you" : standingOf(activity);
+  const tool = [...entry.tools.values()].at(-1);
+  return (
+    <div class="evidence">
+      <span class={`state is-${standing}`} role="status">
+        <Glyph as={standing} silent />
+        {asked ? "asks you" : activity}
+      </span>
+      {activity === "parked" ? (
+        <span>{parkedUntil(entry)}</span>
+      ) : run && run.phase !== "ended" ? (
+        <span>
+          said something <Ago at={entry.lastSign} staleAfter={entry.stallMs ? entry.stallMs / 10 : null} />
+        </span>
+      ) : (
+        <span>
+          {run ? "its run ended " : "active "}
+          <Ago at={run?.lastOutput ?? entry.view.lastActive} />
+        </span>
+      )}
+      {run && (
+        <span class="hide-small">
+          {run.pid ? `process ${run.pid}, ` : ""}run {run.run}, attempt {run.attempts}
+        </span>
+      )}
+      {tool && (
+        <span>
+          a tool runs for <Age at={tool.since} since />
+        </span>
+      )}
+      {asked && (
+        <a class="link" href={`/#ask-${asked.id}`}>
+          {plain(firstLine(asked.text)).slice(0, 80)}
+        </a>
+      )}
+      <button class="more btn quiet" type="button" aria-expanded={open} onClick={toggle}>
+        How we know <kbd>W</kbd>
+      </button>
+      {open && <Why id={entry.view.id} />}
+    </div>
+  );
+}
+
+function Why({ id }: { id: string }) {
+  const [why, setWhy] = useState<WhyView | Problem | null>(null);
+  const entry = store.agent(id);
+  useEffect(() => {
+    api.why(id).then(setWhy, setWhy);
+  }, [id, entry?.activity]);
+  if (why === null) return null;
+  if (why instanceof Error) return <p class="why small">{why.message}</p>;
+  return (
+    <ul class="why">
+      {why.evidence.map((it) => (
+        <li key={it.what}>
+          <span>{it.what}</span>
+          <span>{it.at > store.now() ? clock(it.at) : <Age at={it.at} />}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface ConversationProps {
+  entry: AgentEntry;
+  messages: MessageView[];
+  notes: { id: number; ts: number; words: string }[];
+  loading: boolean;
+  problem: Problem | null;
+  hash: string;
+}
+
+function Conversation({ entry, messages, notes, loading, problem, hash }: ConversationProps) {
+  const id = entry.view.id;
+  const [all, setAll] = useState(false);
+  const [shown, setShown] = useState(SHOWN);
+  const end = useRef<HTMLDivElement>(null);
+  const following = useRef(true);
+  const [fresh, setFresh] = useState(0);
+  const seen = useRef(0);
+
+  const inherited = messages.filter((message) => message.agent !== id);
+  const own = messages.filter((message) => message.agent === id);
+  const lastId = own.at(-1)?.id ?? 0;
+
+  useEffect(() => {
+    const look = () => {
+      const rest = document.documentElement.scrollHeight - innerHeight - scrollY;
+      following.current = rest < NEAR;
+      if (following.current) {
+        seen.current = lastId;
+        setFresh(0);
+      }
+    };
+    addEventListener("scroll", look, { passive: true });
+    return () => removeEventListener("scroll", look);
+  }, [lastId]);
+  useLayoutEffect(() => {
+    if (loading) return;
+    if (hash.startsWith("e")) {
+      document.getElementById(hash)?.scrollIntoView({ block: "center" });
+      return;
+    }
+    if (following.current) {
+      scrollTo(0, document.documentElement.scrollHeight);
+      seen.current = lastId;
+    } else setFresh(own.filter((message) => message.id > seen.current).length);
+  }, [lastId, loading, hash]);
+
+  if (problem)
+    return (
+      <div class="empty">
+        <h3>Its history cannot be read</h3>
+        <p>
+          {problem.message} {problem.hint}
+        </p>
+      </div>
+    );
+  if (loading && messages.length === 0) return <Loading />;
+  const fromWhom = inherited.at(-1)?.agent;
+  const kept = all ? inherited : inherited.slice(-2);
+  const first = Math.max(0, own.length - shown);
+  const visible = own.slice(first);
+  return (
+    <div class="talk" role="log" aria-label={`Conversation with ${nameOf(id)}`} aria-live="off">
+      {fromWhom && (
+        <>
+          <div class="inherited">
+            <div class="lab">
+              <Icon name="fork" size={14} />
+              <span class="cut">
+                {messagesWord(inherited.length)} inherited from{" "}
+                <a class="link" href={to.agent(fromWhom)}>
+                  {nameOf(fromWhom)}
+                </a>
+                , up to #{group(inherited.at(-1)?.id ?? 0)}
+              </span>
+              {inherited.length > 2 && (
+                <button class="btn quiet" type="button" aria-expanded={all} onClick={() => setAll(!all)}>
+                  {all ? "Show the last two" : `Show all ${inherited.length}`}
+                </button>
+              )}
+            </div>
+            <Talk messages={kept} small />
+          </div>
+          <div class="cutline">
+            <Icon name="fork" size={14} />
+            <span>
+              forked from {nameOf(fromWhom)} at {clock(entry.view.created)} · from here on it is {nameOf(id)}’s own
+            </span>
+          </div>
+        </>
+      )}
+      {first > 0 && (
+        <button class="btn line earlier" type="button" onClick={() => setShown(shown + SHOWN * 2)}>
+          Show earlier, {group(first)} {first === 1 ? "message" : "messages"}
+        </button>
+      )}
+      {own.length === 0 && notes.length === 0 && (
+        <div class="empty">
+          <h3>Nothing was said yet</h3>
+          <p>What you say to it and what it answers stands here.</p>
+        </div>
+      )}
+      <Talk messages={visible} notes={notes.filter((note) => note.id >= (visible[0]?.id ?? 0))} agent={id} />
+      <div ref={end} />
+      {fresh > 0 && (
+        <button
+          class="btn line jump"
+          type="button"
+          onClick={() => {
+            following.current = true;
+            scrollTo(0, document.documentElement.scrollHeight);
+          }}
+        >
+          <Icon name="down" size={14} />
+          {fresh} new
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Composer({ entry }: { entry: AgentEntry }) {
+  const id = entry.view.id;
+  const name = nameOf(id);
+  const [draft, setDraft] = useDraft(`say:${id}`);
+  const [state, setState] = useState<{ sending: boolean; problem: Problem | null }>({ sending: false, problem: null });
+  const dead = entry.view.state === "dead" || entry.view.state === "expired";
+  const send = async () => {
+    if (draft.trim() === "" || state.sending || dead) return;
+    setState({ sending: true, problem: null });
+    try {
+      await api.say(id, draft);
+      setDraft("");
+      setState({ sending: false, problem: null });
+      scrollTo(0, document.documentElement.scrollHeight);
+    } catch (problem) {
+      setState({ sending: false, problem: problem as Problem });
+    }
+  };
+  const what: Record<string, string> = {
+    starting: "Its process starts, and hears this first.",
+    working: "It is in the middle of a turn, and hears this when the turn ends.",
+    silent: "It is silent in the middle of a turn, and hears this when the turn ends.",
+    listening: "It waits for a message.",
+    stopping: "It is being stopped. Sending starts a new run.",
+    parked: `It is parked, ${parkedUntil(entry)}, and hears this then.`,
+    resting: "Nothing runs it. Sending starts a run that goes on in the same conversation.",
+    dead: "It is dead. Its history can be forked.",
+    expired: "It never hatched. Nothing can be said to it.",
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      {state.problem && (
+        <p class="refused" role="alert">
+          <Glyph as="failed" word="refused" />
+          <span>
+            {state.problem.away
+              ? "The daemon is away. Your words are still here, and can be sent when it is back."
+              : state.problem.message}{" "}
+            <span class="faint">{state.problem.away ? "" : state.problem.hint}</span>
+          </span>
+        </p>
+      )}
+      <div class="box">
+        <label class="sr" for="say">
+          Say something to {name}
+        </label>
+        <textarea
+          id="say"
+          rows={2}
+          placeholder={dead ? "" : `Say something to ${name}`}
+          disabled={dead}
+          value={draft}
+          onInput={(event) => setDraft(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) void send();
+          }}
+        />
+        <div class="bar">
+          <span>{what[entry.activity]}</span>
+          {(entry.activity === "working" || entry.activity === "silent") && (
+            <button class="btn quiet hide-small" type="button" onClick={() => act(api.interrupt(id))}>
+              Interrupt <kbd>⇧I</kbd>
+            </button>
+          )}
+          <button class="btn you" type="submit" disabled={dead || state.sending || draft.trim() === ""}>
+            {state.sending ? "Sending …" : "Send"} <kbd>⌘↵</kbd>
+          </button>
+        </div>
+      </div>
+    </form>
+  );
+}
+
+function Facts({ entry, changes, showChanges }: { entry: AgentEntry; changes: boolean; showChanges: () => void }) {
+  const { view, run, spent } = entry;
+  const budget = store.state?.budgets.find((it) => it.agent === view.id);
+  const share = budget ? Math.min(100, (spent.cost.nanodollars / Math.max(1, budget.limit.nanodollars)) * 100) : 0;
+  const model = view.model ?? null;
+  const harness = run?.harness ?? view.provider ?? null;
+  const [set, setSet] = useState<ChangeSet | null>(null);
+  useEffect(() => {
+    if (!run) return;
+    get<ChangeSet>(`/api/agents/${view.id}/changes`).then(setSet, () => setSet(null));
+  }, [view.id, run?.phase, run?.turns]);
+  return (
+    <aside class="facts" aria-label="Facts">
+      <dl>
+        {view.forkedFrom && view.forkPoint && (
+          <>
+            <dt>Forked from</dt>
+            <dd>
+              <a class="link" href={to.agent(view.forkedFrom)}>
+                {nameOf(view.forkedFrom)}
+              </a>{" "}
+              <span class="faint">at #{group(view.forkPoint)}</span>
+            </dd>
+          </>
+        )}
+        <dt>Work</dt>
+        <dd>
+          {view.assignment ? (
+            <>
+              {view.assignment.role} on{" "}
+              <a class="link" href={to.quest(view.assignment.quest, view.assignment.step)}>
+                {view.assignment.step}
+              </a>
+              <span class="faint block cut">{questName(view.assignment.quest)}</span>
+            </>
+          ) : (
+            "on its own, no quest"
+          )}
+        </dd>
+        {harness && (
+          <>
+            <dt>Runs as</dt>
+            <dd>{[harness, model].filter(Boolean).join(" · ")}</dd>
+          </>
+        )}
+        <dt>Cost</dt>
+        <dd>
+          {money(spent.cost)} {budget && <span class="faint">of {ceiling(budget.limit)}</span>}
+          {budget && (
+            <span class={`meter${share > 80 ? " is-high" : ""}`}>
+              <i style={{ width: `${share}%` }} />
+            </span>
+          )}
+        </dd>
+        <dt>Tokens</dt>
+        <dd>
+          {tokens(spent.input_tokens)} in, {tokens(spent.output_tokens)} out{" "}
+          {spent.cache_read_tokens > 0 && <span class="faint">{tokens(spent.cache_read_tokens)} cached</span>}
+        </dd>
+        <dt>Messages</dt>
+        <dd>{group(view.messages)} of its own</dd>
+        <dt>Mail</dt>
+        <dd>{view.unreadMail > 0 ? `${view.unreadMail} unread` : "none unread"}</dd>
+        <dt>Id</dt>
+        <dd>
+          <code class="id">{view.id}</code>
+        </dd>
+      </dl>
+      {set && set.files.length > 0 && (
+        <>
+          <h2>
+            Changed <Lines added={set.added} removed={set.removed} />
+          </h2>
+          <ul class="files">
+            {set.files.slice(0, 8).map((file) => (
+              <li key={file.path}>
+                <span class="path cut">
+                  <bdi>{file.path}</bdi>
+                </span>
+                <Lines added={file.added} removed={file.removed} />
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {run && (
+        <div class="actions">
+          <button class="btn line" type="button" aria-pressed={changes} onClick={showChanges}>
+            {changes ? "See the conversation" : "See the changes"} <kbd>D</kbd>
+          </button>
+        </div>
+      )}
+    </aside>
+  );
+}
+
+function NoAgent({ problem }: { problem: Problem }) {
+  return (
+    <div class="empty">
+      <h3>There is no such agent</h3>
+      <p>
+        {problem.message} {problem.hint}
+      </p>
+      <div class="actions">
+        <a class="btn line" href="/agents">
+          All agents
+        </a>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,270 @@
+// What did today cost, and what is left?
+import { useEffect, useState } from "preact/hooks";
+import { api, type Problem } from "../api/client";
+import type { Usage, UsageView } from "../api/types";
+import { prompt } from "../app/dialogs";
+import { to } from "../app/router";
+import { store, useTopics } from "../store/store";
+import { nameOf, whereOf } from "../ui/names";
+import { allTokens, ceiling, group, money, plural, tokens } from "../ui/words";
+import { Loading } from "./home";
+
+const DAYS = 14;
+const DAY_MS = 86_400_000;
+const ROWS = 20;
+
+export default function Cost() {
+  useTopics("usage", "agents");
+  const [unit, setUnit] = useState<"dollars" | "tokens">("dollars");
+  const [usage, setUsage] = useState<UsageView | Problem | null>(null);
+  const state = store.state;
+  const spent = state?.today.cost.nanodollars;
+  useEffect(() => {
+    api.usage().then(setUsage, setUsage);
+  }, [spent]);
+  if (!state || usage === null) return <Loading />;
+  if (usage instanceof Error)
+    return (
+      <div class="empty">
+        <h3>The cost cannot be read</h3>
+        <p>
+          {usage.message} {usage.hint}
+        </p>
+      </div>
+    );
+  const budget = state.budgets.find((it) => !it.agent);
+  const left = budget ? budget.limit.nanodollars - state.today.cost.nanodollars : null;
+  const title = `${money(state.today.cost)} today${left === null ? "" : left >= 0 ? `, and ${money({ nanodollars: left })} left` : `, ${money({ nanodollars: -left })} over the ceiling`}`;
+  const agents = [...usage.agents]
+    .filter((it) => allTokens(it.spent) > 0 || it.spent.cost.nanodollars > 0)
+    .sort((a, b) => value(b.spent, unit) - value(a.spent, unit));
+  const most = Math.max(1, value(agents[0]?.spent ?? null, unit));
+  return (
+    <>
+      <header class="head">
+        <div>
+          <h1>{title}</h1>
+          <p class="sub">Days are in UTC, as the ceilings are. Money is what the agents’ own programs report.</p>
+        </div>
+        <div class="actions right">
+          <div class="seg" role="group" aria-label="Show">
+            <button type="button" aria-pressed={unit === "dollars"} onClick={() => setUnit("dollars")}>
+              Dollars
+            </button>
+            <button type="button" aria-pressed={unit === "tokens"} onClick={() => setUnit("tokens")}>
+              Tokens
+            </button>
+          </div>
+        </div>
+      </header>
+      <div class="cost-cols">
+        <div>
+          <section aria-label="By day">
+            <div class="section-head">
+              <h2>By day</h2>
+              <span class="faint small num">
+                in all {money(usage.total.cost)}, {tokens(allTokens(usage.total))} tokens
+              </span>
+            </div>
+            <Plot usage={usage} unit={unit} now={store.now()} />
+          </section>
+          <section class="section" aria-label="By agent">
+            <div class="section-head">
+              <h2>By agent</h2>
+              <span class="faint small">
+                {group(agents.length)} {plural(agents.length, "agent")}
+              </span>
+            </div>
+            {agents.length === 0 ? (
+              <div class="empty">
+                <h3>Nothing was used yet</h3>
+                <p>Each agent stands here with its tokens and its money.</p>
+              </div>
+            ) : (
+              <table class="table">
+                <thead>
+                  <tr>
+                    <th>Agent</th>
+                    <th class="hide-small">Work</th>
+                    <th class="n hide-small">In</th>
+                    <th class="n hide-small">Out</th>
+                    <th class="n hide-small">Cached</th>
+                    <th class="share hide-small">
+                      <span class="sr">Share</span>
+                    </th>
+                    <th class="n">Cost</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {agents.slice(0, ROWS).map(({ agent, spent: used }) => (
+                    <tr key={agent}>
+                      <td>
+                        <a class="link" href={to.agent(agent)}>
+                          {nameOf(agent)}
+                        </a>
+                      </td>
+                      <td class="muted hide-small">{whereOf(agent)}</td>
+                      <td class="n muted hide-small">{tokens(used.input_tokens)}</td>
+                      <td class="n muted hide-small">{tokens(used.output_tokens)}</td>
+                      <td class="n muted hide-small">{tokens(used.cache_read_tokens)}</td>
+                      <td class="share hide-small">
+                        <span class="bar" style={{ width: `${(value(used, unit) / most) * 100}%` }} />
+                      </td>
+                      <td class="n">{money(used.cost)}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            )}
+            {agents.length > ROWS && <p class="small faint">and {group(agents.length - ROWS)} more</p>}
+          </section>
+        </div>
+        <Ceilings />
+      </div>
+    </>
+  );
+}
+
+function value(usage: Usage | null, unit: "dollars" | "tokens"): number {
+  if (!usage) return 0;
+  return unit === "dollars" ? usage.cost.nanodollars : allTokens(usage);
+}
+
+function Plot({ usage, unit, now }: { usage: UsageView; unit: "dollars" | "tokens"; now: number }) {
+  const today = Math.floor(now / DAY_MS);
+  const days = Array.from({ length: DAYS }, (_, at) => {
+    const day = today - DAYS + 1 + at;
+    const used = usage.days.find((it) => Math.floor(it.day / DAY_MS) === day);
+    return { day, used: value(used?.spent ?? null, unit) };
+  });
+  const most = Math.max(...days.map((it) => it.used), 1);
+  const top = nice(most);
+  const [wide, high, base, left] = [760, 212, 188, 44];
+  const step = (wide - left) / DAYS;
+  const say = (n: number) => (unit === "dollars" ? money({ nanodollars: n }) : tokens(n));
+  const date = (day: number) =>
+    new Date(day * DAY_MS).toLocaleDateString("en-GB", { weekday: "short", day: "numeric", timeZone: "UTC" });
+  const busiest = days.reduce((a, b) => (b.used > a.used ? b : a));
+  const words = `${unit === "dollars" ? "Dollars" : "Tokens"} by day. Today ${say(days.at(-1)?.used ?? 0)}; the most was ${say(busiest.used)} on ${date(busiest.day)}.`;
+  return (
+    <>
+      <svg class="plot" viewBox={`0 0 ${wide} ${high}`} role="img" aria-label={words}>
+        {[0, 0.5, 1].map((share) => {
+          const y = base - share * (base - 20);
+          return (
+            <g key={share}>
+              <line x1={left - 8} x2={wide} y1={y} y2={y} />
+              <text x="0" y={y + 4}>
+                {say(top * share)}
+              </text>
+            </g>
+          );
+        })}
+        {days.map(({ day, used }, at) => {
+          const tall = (used / top) * (base - 20);
+          const x = left + at * step + step * 0.16;
+          return (
+            <g key={day}>
+              {used > 0 && (
+                <rect
+                  class={day === today ? "is-today" : ""}
+                  x={x}
+                  y={base - Math.max(1, tall)}
+                  width={step * 0.68}
+                  height={Math.max(1, tall)}
+                  rx="1"
+                />
+              )}
+              <text x={x + step * 0.34} y="205" text-anchor="middle">
+                {date(day).replace(",", "")}
+              </text>
+            </g>
+          );
+        })}
+      </svg>
+      <table class="sr">
+        <caption>{words}</caption>
+        <tbody>
+          {days.map(({ day, used }) => (
+            <tr key={day}>
+              <th scope="row">{date(day)}</th>
+              <td>{say(used)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+/** The next round number. */
+function nice(n: number): number {
+  const power = 10 ** Math.floor(Math.log10(n));
+  return ([1, 2, 4, 5, 10].find((it) => it * power >= n) ?? 10) * power;
+}
+
+function Ceilings() {
+  const budgets = store.state?.budgets ?? [];
+  const quests = [...(store.state?.quests.values() ?? [])].flatMap((line) => {
+    const quest = store.quest(line.id);
+    return quest?.budget && (quest.state === "open" || quest.state === "paused")
+      ? [{ id: line.id, name: line.request, limit: quest.budget, spent: quest.spent.cost }]
+      : [];
+  });
+  const rows = [
+    ...budgets.map((it) => ({
+      key: it.agent ?? "day",
+      name: it.agent ? nameOf(it.agent) : "Each day",
+      limit: it.limit,
+      spent: it.spent,
+    })),
+    ...quests.map((it) => ({ key: it.id, name: it.name, limit: it.limit, spent: it.spent })),
+  ];
+  return (
+    <section aria-label="Ceilings" class="ceilings">
+      <div class="section-head">
+        <h2>Ceilings</h2>
+        <button
+          class="btn quiet end small-btn"
+          type="button"
+          onClick={() =>
+            prompt({
+              title: "A ceiling for each day",
+              words:
+                "What all agents may use in a day, in dollars. Those in a turn finish it; then you are asked. Leave it empty for none.",
+              label: "Dollars",
+              value: "",
+              button: "Set ceiling",
+              act: (text) => api.setBudget(null, text.trim() === "" ? null : text.replace("$", "")),
+            })
+          }
+        >
+          Set one
+        </button>
+      </div>
+      {rows.length === 0 && (
+        <p class="small faint">
+          There is no ceiling. With one, agents finish their turn when it is reached, and you are asked.
+        </p>
+      )}
+      <ul>
+        {rows.map((row) => {
+          const share = Math.min(100, (row.spent.nanodollars / Math.max(1, row.limit.nanodollars)) * 100);
+          return (
+            <li key={row.key}>
+              <div class="line-of-two">
+                <span class="cut">{row.name}</span>
+                <span class="num muted">
+                  {money(row.spent)} of {ceiling(row.limit)}
+                </span>
+              </div>
+              <span class={`meter${share > 80 ? " is-high" : ""}`}>
+                <i style={{ width: `${share}%` }} />
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}

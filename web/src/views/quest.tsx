@@ -1,0 +1,376 @@
+// One quest: which step is stuck, and who is at work?
+import { useEffect, useState } from "preact/hooks";
+import { api, type Problem } from "../api/client";
+import type { QuestDocument, StepDocument } from "../api/types";
+import { confirm, notify, prompt } from "../app/dialogs";
+import { setActions } from "../app/keys";
+import { go, to } from "../app/router";
+import { store, useTopics } from "../store/store";
+import { Changes, changesOf } from "../ui/changes";
+import { Glyph, type Standing, standingOfStep } from "../ui/glyph";
+import { nameOf } from "../ui/names";
+import { StepGraph } from "../ui/step_graph";
+import { StepPanel } from "../ui/step_panel";
+import { Ago } from "../ui/time";
+import { ceiling, clockSeconds, exact, firstLine, group, money, plain, plural, when } from "../ui/words";
+import { Loading } from "./home";
+
+export default function QuestView({ id, step }: { id: string; step: string | null }) {
+  useTopics(`quest:${id}`, "questions");
+  const [changes, setChanges] = useState(false);
+  useEffect(() => store.askQuest(id), [id]);
+  const quest = store.quest(id);
+  const problem = store.questProblem(id);
+  const chosen = quest ? (quest.steps.find((it) => it.id === step) ?? worthLooking(quest)) : undefined;
+
+  const act = (deed: Promise<unknown>) => {
+    deed.catch((it: Problem) => notify(it));
+  };
+  useEffect(() => {
+    if (!quest) return;
+    return setActions({
+      P: () => act(quest.state === "paused" ? api.resume(quest.id) : api.pause(quest.id)),
+      R: () => chosen && act(api.retry(quest.id, chosen.id)),
+      D: () => setChanges((now) => !now),
+      L: () => go(`/log?quest=${quest.id}`),
+    });
+  });
+  if (!quest) {
+    if (problem) return <Missing problem={problem} />;
+    return <Loading />;
+  }
+  const over = quest.state === "complete" || quest.state === "abandoned";
+  const work = quest.steps.filter((it) => it.phase === "work");
+  const complete = work.filter((it) => it.status === "complete").length;
+
+  return (
+    <>
+      <header class="head">
+        <div>
+          <div class="crumb">
+            <a href="/quests">Quests</a>
+            <span>/</span>
+            <span class="id">{quest.id.slice(0, 12)}</span>
+          </div>
+          <h1>{firstLine(quest.request)}</h1>
+          <p class="sub num">
+            {work.length > 0 && `${complete} of ${work.length} steps complete · `}
+            {quest.state !== "open" && `${quest.state} · `}
+            since {when(quest.created, store.now())} · {money(quest.spent.cost)}
+            {quest.budget && ` of ${ceiling(quest.budget)}`}
+            {quest.ward ? (
+              <>
+                {" "}
+                · ward <code>{quest.ward.command}</code>
+              </>
+            ) : (
+              " · no ward"
+            )}
+            {quest.branch && (
+              <>
+                {" "}
+                · on the branch <code title={quest.branch}>{quest.branch.slice(0, 16)}…</code>
+              </>
+            )}
+          </p>
+        </div>
+        <div class="actions right">
+          <button class="btn quiet" type="button" onClick={() => setChanges(!changes)} aria-pressed={changes}>
+            Changes <kbd>D</kbd>
+          </button>
+          {!over && (
+            <>
+              <button
+                class="btn quiet hide-small"
+                type="button"
+                onClick={() =>
+                  prompt({
+                    title: "The ward of this quest",
+                    words: "The command that says whether the work is good. Leave it empty for none.",
+                    label: "Command",
+                    value: quest.ward?.command ?? "",
+                    button: "Set ward",
+                    act: (text) => api.setWard(quest.id, text.trim() === "" ? null : text),
+                  })
+                }
+              >
+                Ward
+              </button>
+              <button
+                class="btn quiet hide-small"
+                type="button"
+                onClick={() =>
+                  prompt({
+                    title: "The ceiling of this quest",
+                    words: "What its agents may use in all, in dollars. Leave it empty for none.",
+                    label: "Dollars",
+                    value: quest.budget ? String(quest.budget.nanodollars / 1e9) : "",
+                    button: "Set ceiling",
+                    act: (text) => api.setQuestBudget(quest.id, text.trim() === "" ? null : text.replace("$", "")),
+                  })
+                }
+              >
+                Budget
+              </button>
+              <button
+                class="btn quiet danger hide-small"
+                type="button"
+                onClick={() =>
+                  confirm({
+                    title: "Abandon this quest?",
+                    words:
+                      "Its agents are stopped, and no step is begun any more. What is done stays on its branch, and the log keeps all of it.",
+                    keep: "Keep it",
+                    choices: [{ words: "Abandon quest", act: () => api.abandon(quest.id) }],
+                  })
+                }
+              >
+                Abandon
+              </button>
+              <button
+                class="btn line"
+                type="button"
+                onClick={() => act(quest.state === "paused" ? api.resume(quest.id) : api.pause(quest.id))}
+              >
+                {quest.state === "paused" ? "Resume" : "Pause"} <kbd>P</kbd>
+              </button>
+            </>
+          )}
+        </div>
+      </header>
+      <Phases quest={quest} />
+      {quest.state === "open" && <Slots quest={quest} />}
+      {changes ? (
+        <Changes
+          key={quest.id}
+          load={changesOf(`/api/quests/${quest.id}`)}
+          empty="Nothing of this quest is merged yet."
+        />
+      ) : (
+        <div class="quest-cols">
+          <div>
+            <Calls quest={quest} />
+            {work.length === 0 ? <NoPlan quest={quest} /> : <StepGraph quest={quest} chosen={chosen?.id ?? null} />}
+            <Signals quest={quest} />
+          </div>
+          {chosen && <StepPanel key={chosen.id} quest={quest} step={chosen} />}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** The step that a person would look at first. */
+function worthLooking(quest: QuestDocument): StepDocument | undefined {
+  const order: StepDocument["status"][] = [
+    "waiting_for_human",
+    "failed",
+    "waiting_for_role",
+    "running",
+    "parked",
+    "queued",
+  ];
+  for (const status of order) {
+    const found = quest.steps.find((step) => step.status === status);
+    if (found) return found;
+  }
+  return quest.steps.filter((step) => step.status === "complete").at(-1) ?? quest.steps[0];
+}
+
+const PHASES = [
+  ["requirements", "Requirements"],
+  ["plan", "Plan"],
+  ["work", "Work"],
+  ["review", "Review"],
+] as const;
+
+function Phases({ quest }: { quest: QuestDocument }) {
+  return (
+    <ol class="phases" aria-label="Phases">
+      {PHASES.map(([phase, name]) => {
+        const steps = quest.steps.filter((step) => step.phase === phase);
+        const complete = steps.filter((step) => step.status === "complete").length;
+        const done = steps.length > 0 && complete === steps.length;
+        const on = !done && steps.some((step) => step.status !== "pending" && step.status !== "blocked");
+        const standing: Standing = done
+          ? "done"
+          : !on
+            ? "pending"
+            : steps.some((step) => ["running", "waiting_for_role"].includes(step.status))
+              ? "working"
+              : standingOfStep(steps.find((step) => step.status !== "complete")?.status ?? "pending");
+        return (
+          <li
+            key={phase}
+            class={`phase${done ? " is-done" : on ? " is-on" : ""}`}
+            style={{ "--p": `${steps.length ? (complete / steps.length) * 100 : 0}%` }}
+          >
+            <b>
+              <Glyph as={standing} />
+              {name}
+            </b>
+            <span class="cut">{phaseWords(quest, phase, steps, done)}</span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+function phaseWords(quest: QuestDocument, phase: string, steps: StepDocument[], done: boolean): string {
+  const role = quest.table.paths[phase as "plan"]?.[0] ?? "";
+  if (phase === "requirements") {
+    const n = quest.requirements?.observables.length ?? 0;
+    return done
+      ? n > 0
+        ? `${role} · ${n} ${plural(n, "observable")}`
+        : "given from the start"
+      : (steps[0]?.doing ?? role);
+  }
+  if (phase === "plan") {
+    const n = quest.steps.filter((step) => step.phase === "work").length;
+    return n > 0 ? `${done ? "" : "waits · "}${role} · ${n} ${plural(n, "step")}` : (steps[0]?.doing ?? role);
+  }
+  if (phase === "review")
+    return done
+      ? (steps[0]?.summary ?? "done")
+      : steps[0]?.status === "pending"
+        ? `${role}, after all steps`
+        : (steps[0]?.doing ?? role);
+  const of = (...status: string[]) => steps.filter((step) => status.includes(step.status)).length;
+  const words = [
+    [of("running", "waiting_for_role"), "at work"],
+    [of("waiting_for_human"), of("waiting_for_human") === 1 ? "asks" : "ask"],
+    [of("parked"), "parked"],
+    [of("failed"), "failed"],
+  ]
+    .filter(([n]) => n)
+    .map(([n, word]) => `${n} ${word}`);
+  if (words.length > 0) return words.join(", ");
+  return done
+    ? `${steps.length} ${plural(steps.length, "step")}`
+    : steps.length > 0
+      ? `${steps.length} ${plural(steps.length, "step")} to do`
+      : "after the plan";
+}
+
+function Slots({ quest }: { quest: QuestDocument }) {
+  const running = quest.steps.filter(
+    (step) => step.status === "running" || (step.status === "waiting_for_role" && step.agent),
+  );
+  if (running.length === 0) return null;
+  return (
+    <div class="slots" role="group" aria-label="Slots">
+      <span class="muted">
+        {running.length} of {quest.slots} slots
+      </span>
+      {running.map((step, at) => (
+        <a class="slot" key={step.id} href={to.quest(quest.id, step.id)}>
+          <span class="box" aria-hidden="true">
+            {at + 1}
+          </span>
+          {(step.doing ?? "").split(" ")[0] === "the" ? step.doing : (step.doing ?? "").split(",")[0]} on {step.id}
+        </a>
+      ))}
+    </div>
+  );
+}
+
+function Calls({ quest }: { quest: QuestDocument }) {
+  const asking = quest.steps.filter((step) => step.question != null && store.state?.questions.has(step.question));
+  if (asking.length === 0) return null;
+  return (
+    <div class="calls" role="group" aria-label="Waits for you">
+      {asking.map((step) => {
+        const question = store.state?.questions.get(step.question ?? -1);
+        return (
+          <div class="call" key={step.id}>
+            <Glyph as="you" />
+            <b>{step.id}</b>
+            <span class="cut" title={question?.text}>
+              {plain(firstLine(question?.text ?? ""))}
+            </span>
+            <a class="btn you" href={`/#ask-${question?.id}`}>
+              Answer <kbd>A</kbd>
+            </a>
+          </div>
+        );
+      })}
+    </div>
+  );
+}
+
+function NoPlan({ quest }: { quest: QuestDocument }) {
+  const at = quest.steps.find((step) => step.status === "running");
+  const role = at?.doing?.split(/[ ,]/)[0];
+  return (
+    <div class="empty">
+      <h3>{quest.state === "paused" ? "It is paused" : "The plan is being made"}</h3>
+      <p>
+        {at && role ? (
+          <>
+            {role} reads the project, <Ago at={at.since} before="for " after="" />. The steps appear here when it has
+            them.
+          </>
+        ) : (
+          "The steps appear here when they are found."
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** What happened to the steps, the newest first. */
+function Signals({ quest }: { quest: QuestDocument }) {
+  const notes = quest.steps
+    .flatMap((step) => step.history.map((note) => ({ step, note })))
+    .filter(({ note }) => !/ is next$|^to be merged$/.test(note.what))
+    .sort((a, b) => b.note.at - a.note.at)
+    .slice(0, 12);
+  if (notes.length === 0) return null;
+  return (
+    <section class="section" aria-label="What happened">
+      <div class="section-head">
+        <h2>What happened</h2>
+        <span class="faint small">the newest first</span>
+        <a class="end link small faint" href={`/log?quest=${quest.id}`}>
+          All in the log
+        </a>
+      </div>
+      <ul class="feed">
+        {notes.map(({ step, note }) => (
+          <li key={`${step.id}${note.at}${note.what}`}>
+            <time title={exact(note.at)}>{clockSeconds(note.at)}</time>
+            <b class="cut">{step.id}</b>
+            <span class="cut" title={note.what}>
+              {noteWords(note.what)}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** A note as the page says it: agents by name instead of by id. */
+function noteWords(what: string): string {
+  return plain(what.replace(/ \(([\w-]{22})\)$/, (_, id: string) => (store.agent(id) ? ` as ${nameOf(id)}` : "")));
+}
+
+function Missing({ problem }: { problem: Problem }) {
+  return (
+    <div class="empty">
+      <h3>This quest cannot be shown</h3>
+      <p>
+        {problem.message} {problem.hint}
+      </p>
+      <div class="actions">
+        <a class="btn line" href="/quests">
+          All quests
+        </a>
+      </div>
+    </div>
+  );
+}
+
+export const eventWords = (id: number) => `#${group(id)}`;
