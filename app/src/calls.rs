@@ -1,7 +1,8 @@
-//! What agents ask of us by their tools. A call is written into the run folder before anything else happens, so that it counts
-//! even if the daemon, the tools or the agent are killed the moment after; the daemon takes each in exactly once, by its
-//! number, and can repeat its answer.
+//! What agents ask of Hatchery by their tools. A call is written into the run folder before anything else happens, so that it
+//! counts even if the daemon, the tools or the agent are killed right after. The daemon takes each call in exactly once, by
+//! its number, and can repeat its answer.
 
+use crate::blocking::blocking;
 use crate::engine::{Handle, SubmitError};
 use crate::run_folder::RunFolder;
 use crate::spool::Tail;
@@ -13,10 +14,12 @@ use hatchery_core::run::AttemptId;
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, World};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
-use std::io::{self, Read as _, Write as _};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::sync::{Mutex, PoisonError};
 
-/// Something that an agent asks of us. Ids are drawn by whoever asks, so that asking twice is asking for the same.
+/// Something that an agent asks for. The tools draw the ids of new things, so that a repeated call means the same thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -35,7 +38,7 @@ pub enum Call {
         to: String,
         body: String,
     },
-    /// As the agent wrote it: what is wrong with it is said by whoever decides.
+    /// As the agent wrote it. The core checks it.
     Signal(serde_json::Value),
     SetRequirements(Requirements),
     PlanSteps {
@@ -51,9 +54,9 @@ pub enum CallError {
     Engine(#[from] SubmitError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("there is no call {0}")]
+    #[error("there is no call {0} in this run")]
     NoSuchCall(u64),
-    #[error("the answer to call {0} is too long ago")]
+    #[error("the answer to call {0} is no longer kept")]
     Forgotten(u64),
 }
 
@@ -64,73 +67,157 @@ pub enum Answer {
     Refused(Refused),
 }
 
-/// Writes a call down, durably, and gives its number.
-pub fn write(folder: &RunFolder, call: &Call) -> io::Result<u64> {
-    let mut file = OpenOptions::new().create(true).read(true).append(true).open(folder.calls())?;
-    // Several servers may speak for one agent at once: its sub-agents have their own.
-    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
-    let mut before = Vec::new();
-    file.read_to_end(&mut before)?;
-    let mut line = Vec::new();
-    if !before.is_empty() && !before.ends_with(b"\n") {
+/// Appends calls to the file of a run. Remembers how far it has read the file, so that a call costs the same however many
+/// came before it.
+#[derive(Debug)]
+pub struct CallWriter {
+    folder: RunFolder,
+    /// How many bytes of the file were counted, and the lines in them.
+    counted: u64,
+    lines: u64,
+}
+
+impl CallWriter {
+    pub fn new(folder: RunFolder) -> Self {
+        Self { folder, counted: 0, lines: 0 }
+    }
+
+    /// Writes a call down, durably, and gives its number.
+    pub fn write(&mut self, call: &Call) -> io::Result<u64> {
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(self.folder.calls())?;
+        // Several tool servers may write for one agent at once: its sub-agents have servers of their own.
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        let ends_with_newline = self.count_new_lines(&mut file)?;
+        let mut line = Vec::new();
+        // A line that a crash cut off becomes a call of its own that cannot be parsed.
+        if !ends_with_newline {
+            line.push(b'\n');
+        }
+        serde_json::to_writer(&mut line, call)?;
         line.push(b'\n');
+        file.write_all(&line)?;
+        file.sync_data()?;
+        self.counted += line.len() as u64;
+        self.lines += if ends_with_newline { 1 } else { 2 };
+        Ok(self.lines)
     }
-    serde_json::to_writer(&mut line, call)?;
-    line.push(b'\n');
-    file.write_all(&line)?;
-    file.sync_data()?;
-    let lines = before.iter().chain(&line).filter(|byte| **byte == b'\n').count();
-    Ok(lines as u64)
-}
 
-/// Takes in all calls that are written down and were not taken in yet. Gives how many bytes of them there are.
-pub async fn take_all(handle: &Handle, folder: &RunFolder, of: AttemptId) -> Result<u64, CallError> {
-    let taken =
-        |world: &World| world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of).map_or(0, |run| run.calls);
-    let mut tail = Tail::open(&folder.calls(), 0)?;
-    let mut number = 0;
-    loop {
-        let lines = tail.read()?;
-        if lines.is_empty() {
-            return Ok(tail.position());
-        }
-        for line in lines {
-            number += 1;
-            let world = handle.view();
-            if number <= taken(&world) {
-                continue;
-            }
-            let ask = match serde_json::from_slice(&line.bytes) {
-                Ok(call) => command(&world, of.agent, call).map(Box::new).map_err(|refusal| Refused::from(&refusal)),
-                Err(error) => Err(Refused {
-                    code: "bad_call".into(),
-                    message: format!("call {number} cannot be read: {error}"),
-                    hint: "call the tool again".into(),
-                }),
-            };
-            match handle.submit(Command::TakeCall { of, number, ask }).await {
-                // Somebody else was faster: the tools' own request, or the supervisor.
-                Ok(_) | Err(SubmitError::Refused(Refusal::CallTaken { .. })) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+    /// Counts the lines that were written since the last time. Says whether the file ends with a complete line.
+    fn count_new_lines(&mut self, file: &mut File) -> io::Result<bool> {
+        // The byte before the new ones tells whether the file ended with a complete line.
+        let from = self.counted.saturating_sub(1);
+        let known = self.counted - from;
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let new = bytes.get(usize::try_from(known).unwrap_or_default()..).unwrap_or_default();
+        self.counted += new.len() as u64;
+        self.lines += new.iter().filter(|byte| **byte == b'\n').count() as u64;
+        Ok(bytes.is_empty() || bytes.ends_with(b"\n"))
     }
 }
 
-/// What became of a call, which is taken in if it was not yet.
-pub async fn answer(handle: &Handle, folder: &RunFolder, of: AttemptId, number: u64) -> Result<Answer, CallError> {
-    take_all(handle, folder, of).await?;
-    let world = handle.view();
-    let run = world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of && run.calls >= number);
-    let run = run.ok_or(CallError::NoSuchCall(number))?;
-    let found = run.answers.iter().find(|(kept, _)| *kept == number);
-    let (_, at) = found.ok_or(CallError::Forgotten(number))?;
-    let taken = records(handle, *at, 1).await?;
-    match taken.first().map(|record| &record.event) {
-        Some(Event::CallTaken { refused: Some(refused), .. }) => Ok(Answer::Refused(refused.clone())),
-        Some(Event::CallTaken { led_to, .. }) => Ok(Answer::Done(records(handle, at.next(), *led_to).await?)),
-        _ => Err(CallError::NoSuchCall(number)),
+/// Takes calls in. Shared by the supervisors and the HTTP side, so that each file is read once and not again for each call.
+#[derive(Debug)]
+pub struct Calls {
+    handle: Handle,
+    positions: Mutex<HashMap<AttemptId, CallPosition>>,
+}
+
+/// How far the file of an attempt was taken in. Only saves work: a call that was taken in is refused the second time.
+#[derive(Clone, Copy, Debug, Default)]
+struct CallPosition {
+    bytes: u64,
+    calls: u64,
+}
+
+impl Calls {
+    pub fn new(handle: Handle) -> Self {
+        Self { handle, positions: Mutex::default() }
     }
+
+    /// Takes in all calls that are written down and were not taken in yet. Says how many bytes of the file that makes.
+    pub async fn take_all(&self, folder: &RunFolder, of: AttemptId) -> Result<u64, CallError> {
+        let mut position = self.position(of);
+        loop {
+            let path = folder.calls();
+            let read = blocking(move || {
+                let mut tail = Tail::open(&path, position.bytes)?;
+                Ok((tail.read()?, tail.position()))
+            });
+            let (lines, bytes) = read.await?;
+            if lines.is_empty() {
+                return Ok(position.bytes);
+            }
+            for line in lines {
+                position.calls += 1;
+                self.take(of, position.calls, &line.bytes).await?;
+            }
+            position.bytes = bytes;
+            self.set_position(of, position);
+        }
+    }
+
+    /// What became of a call, which is taken in if that was not done yet.
+    pub async fn answer(&self, folder: &RunFolder, of: AttemptId, number: u64) -> Result<Answer, CallError> {
+        let handle = &self.handle;
+        let taken = |world: &World| calls_taken(world, of) >= Some(number);
+        if !taken(&handle.view()) {
+            self.take_all(folder, of).await?;
+        }
+        let world = handle.view();
+        let run = world.run(of.agent).filter(|_| taken(&world)).ok_or(CallError::NoSuchCall(number))?;
+        let found = run.answers.iter().find(|(kept, _)| *kept == number);
+        let (_, at) = found.ok_or(CallError::Forgotten(number))?;
+        let taken = records(handle, *at, 1).await?;
+        match taken.first().map(|record| &record.event) {
+            Some(Event::CallTaken { refused: Some(refused), .. }) => Ok(Answer::Refused(refused.clone())),
+            Some(Event::CallTaken { led_to, .. }) => Ok(Answer::Done(records(handle, at.next(), *led_to).await?)),
+            _ => Err(CallError::NoSuchCall(number)),
+        }
+    }
+
+    /// To be called when an attempt is over.
+    pub fn forget(&self, of: AttemptId) {
+        self.positions.lock().unwrap_or_else(PoisonError::into_inner).remove(&of);
+    }
+
+    async fn take(&self, of: AttemptId, number: u64, line: &[u8]) -> Result<(), CallError> {
+        let world = self.handle.view();
+        if calls_taken(&world, of) >= Some(number) {
+            return Ok(());
+        }
+        let ask = match serde_json::from_slice(line) {
+            Ok(call) => command(&world, of.agent, call).map(Box::new).map_err(|refusal| Refused::from(&refusal)),
+            Err(error) => Err(Refused {
+                code: "bad_call".into(),
+                message: format!("call {number} cannot be parsed: {error}"),
+                hint: "call the tool again".into(),
+            }),
+        };
+        match self.handle.submit(Command::TakeCall { of, number, ask }).await {
+            // The supervisor and the request of the tools may both take it in at once.
+            Ok(_) | Err(SubmitError::Refused(Refusal::CallTaken { .. })) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn position(&self, of: AttemptId) -> CallPosition {
+        self.positions.lock().unwrap_or_else(PoisonError::into_inner).get(&of).copied().unwrap_or_default()
+    }
+
+    /// Only for an attempt that is not over, so that there are no more positions than open runs.
+    fn set_position(&self, of: AttemptId, position: CallPosition) {
+        let world = self.handle.view();
+        if world.run(of.agent).is_some_and(|run| run.is_open() && run.attempt_id(of.agent) == of) {
+            self.positions.lock().unwrap_or_else(PoisonError::into_inner).insert(of, position);
+        }
+    }
+}
+
+/// How many calls of an attempt were taken in. None when the run is not at this attempt.
+fn calls_taken(world: &World, of: AttemptId) -> Option<u64> {
+    world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of).map(|run| run.calls)
 }
 
 async fn records(handle: &Handle, from: EventId, count: u64) -> Result<Vec<Record>, CallError> {
@@ -142,11 +229,11 @@ async fn records(handle: &Handle, from: EventId, count: u64) -> Result<Vec<Recor
     page.events().map(read).collect()
 }
 
-/// What a call means. The agent speaks for itself, and for nobody else.
+/// What a call means. An agent acts only for itself.
 fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
     Ok(match call {
         Call::Fork { child, prompt, name, at } => {
-            // A child with something to do is run as its parent is.
+            // A child with a task is run in the same way as its parent.
             let run = world.run(me).filter(|_| prompt.is_some()).map(|run| Box::new((*run.spec).clone()));
             Command::Fork { parent: me, at, birth: Birth { prompt, name, run, ..Birth::of(child) } }
         }

@@ -84,6 +84,7 @@ impl Daemon {
             handle: engine.handle.clone(),
             guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
             defaults: Arc::new(defaults),
+            calls: Arc::clone(&context.calls),
             project: project.root().display().to_string(),
             store: config.store.to_string(),
             started,

@@ -12,6 +12,7 @@ use hatchery_core::run::{OUR_SERVER, RunSpec};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use claude::Claude;
 pub use program::{find_program, place_of};
@@ -78,16 +79,16 @@ pub struct Invocation {
 /// All that there are.
 #[derive(Debug)]
 pub struct Harnesses {
-    all: Vec<Box<dyn Harness>>,
+    all: Vec<Arc<dyn Harness>>,
 }
 
 impl Harnesses {
     pub fn new(claude: Claude, scripted: Scripted) -> Self {
-        Self { all: vec![Box::new(claude), Box::new(scripted)] }
+        Self { all: vec![Arc::new(claude), Arc::new(scripted)] }
     }
 
-    pub fn named(&self, name: &str) -> Option<&dyn Harness> {
-        self.all.iter().map(AsRef::as_ref).find(|harness| harness.name() == name)
+    pub fn named(&self, name: &str) -> Option<Arc<dyn Harness>> {
+        self.all.iter().find(|harness| harness.name() == name).cloned()
     }
 
     /// Which program plays for whom.

@@ -39,6 +39,7 @@ pub use sessions::{SessionList, SessionPhase, SessionView};
 pub use status::Status;
 pub use wards::WardOutput;
 
+use crate::calls::Calls;
 use crate::engine::Handle;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -63,6 +64,8 @@ pub struct Api {
     pub handle: Handle,
     pub guard: Arc<Guard>,
     pub defaults: Arc<RunDefaults>,
+    /// Takes in what agents ask for by their tools.
+    pub calls: Arc<Calls>,
     pub project: String,
     pub store: String,
     pub started: Instant,

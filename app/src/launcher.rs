@@ -1,116 +1,115 @@
-//! The launcher: the small process that holds an agent's process, or a ward's, so that the daemon may come and go. It starts it, passes
-//! on what the inbox says, ends it when its time is over, collects everything that descends from it, and writes down how it ended.
+//! The launcher: the small process that is the parent of an agent's process or a ward's, so that the daemon may stop and
+//! start meanwhile. It starts the process, passes on the lines of the inbox, enforces the time limit, reaps everything that
+//! descends from the process, and writes down how it ended.
 //!
-//! It is the process's parent and the reaper of its orphans, so a number it sends a signal to is never somebody else's, and
-//! nothing that the process starts gets out of reach, in whatever session or group it hides. Should the launcher itself be
-//! killed, the process hears the end of its input, and the daemon finds whatever is left by its mark.
+//! It is the parent of the process and the reaper of its orphans. So a process id that it signals cannot have been reused,
+//! and nothing that the process starts gets out of reach, in whatever session or group it is. If the launcher itself is
+//! killed, the standard input of the process is closed, and the daemon finds what is left by the mark in its environment.
 //!
 //! ```text
-//! daemon ──inbox.jsonl, bell──► launcher ──stdin──► process ──► stdout.jsonl ──► daemon
-//!                                   └── process.json, exit.json ───────────────────┘
+//! daemon ──inbox.jsonl, wakeup──► launcher ──stdin──► process ──► stdout.jsonl ──► daemon
+//!                                    └── process.json, exit.json ───────────────────┘
 //! ```
+//!
+//! | Thread | Does |
+//! |---|---|
+//! | main | reaps children until none is left |
+//! | `requests` | reads the inbox for requests to stop, enforces the time limit, sends signals |
+//! | `wakeups` | reads the FIFO |
+//! | `stdin` | reads the inbox for lines and writes them to the process; may block there ([`StdinWriter`]) |
+//! | `output` | wards only: copies the output into a bounded file ([`OutputCapture`]) |
 
-mod ear;
+mod output_capture;
+mod stdin_writer;
 
 use crate::processes;
-use crate::run_folder::{Cut, Ended, LAUNCHER_MARK, Launch, LaunchKind, Order, RunFolder, Started, lock_talk};
+use crate::run_folder::{Ended, Launch, LaunchKind, LauncherRequest, RunFolder, Started, StoppedBy, lock_session};
 use crate::spool::Tail;
-use ear::Ear;
 use hatchery_core::outcome::Exit;
+use output_capture::OutputCapture;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+use stdin_writer::StdinWriter;
 
-/// How long those that the process left behind may take to end after it.
+/// How long the descendants of a process that has exited may take to end after SIGTERM.
 const LEFTOVERS_GRACE: Duration = Duration::from_secs(1);
-/// How long the launcher of the attempt before may take to end after it has said that all is over.
-const TALK_PATIENCE: Duration = Duration::from_secs(5);
-const TALK_PAUSE: Duration = Duration::from_millis(20);
-/// How often a tree is looked through again for what was forked while it was killed.
+/// How long the launcher of the attempt before may take to release the session lock after it has written `exit.json`.
+const SESSION_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const SESSION_LOCK_PAUSE: Duration = Duration::from_millis(20);
+/// How often SIGKILL is sent again, to processes that were forked while their parents were killed.
 const KILL_PAUSE: Duration = Duration::from_millis(20);
+/// How many wake-ups wait for the `requests` thread. One for each kind is enough, because it looks at everything each time.
+const MAX_WAKEUPS: usize = 4;
 
-/// Starts a launcher on a folder that is ready for it, and does not wait for it: it outlives us. One too many is harmless.
-pub fn send(program: &Path, folder: &RunFolder) -> io::Result<()> {
-    let mut launcher = tokio::process::Command::new(program);
-    launcher.arg("launch").arg(folder.path()).current_dir(folder.path());
-    launcher.env_clear().env(LAUNCHER_MARK, folder.mark()).stdin(Stdio::null()).stdout(Stdio::null());
-    launcher.stderr(File::create(folder.path().join("launcher.log"))?);
-    // Not ours to end. When it ends before us, the runtime collects it.
-    launcher.kill_on_drop(false).spawn().map(drop)
-}
-
-/// Plays one attempt from its start to its end. An attempt that has begun already is left alone.
+/// Runs one attempt from its start to its end. An attempt that was started before is left alone.
 pub fn run(folder: &RunFolder) -> io::Result<()> {
     let Some(_lock) = folder.lock()? else { return Ok(()) };
     if folder.started()?.is_some() || folder.ended()?.is_some() {
         return Ok(());
     }
-    let launch = folder.launch()?.ok_or_else(|| io::Error::other("there is nothing to launch"))?;
-    let problem = match claim(folder, &launch.kind) {
-        Ok(talk) => match start(folder, &launch) {
-            Ok(held) => return hold(folder, held, talk),
+    let launch = folder.launch()?.ok_or_else(|| io::Error::other("there is no launch.json"))?;
+    let problem = match claim_session(folder, &launch.kind) {
+        Ok(session_lock) => match start(folder, &launch) {
+            Ok(launched) => return hold(folder, launched, session_lock),
             Err(error) => format!("{} could not be started: {error}", launch.program.display()),
         },
         Err(problem) => problem,
     };
-    blank_keys(folder, &launch)?;
-    folder.write_ended(&Ended::before_it_began(Exit::Unknown, problem))
+    erase_environment(folder, &launch)?;
+    folder.write_ended(&Ended::without_process(Exit::Unknown, problem))
 }
 
-/// What nobody else may have meanwhile: a conversation, if it has one.
-fn claim(folder: &RunFolder, kind: &LaunchKind) -> Result<Option<File>, String> {
+/// Locks the harness session of an agent. A ward has none.
+fn claim_session(folder: &RunFolder, kind: &LaunchKind) -> Result<Option<File>, String> {
     match kind {
         LaunchKind::Ward { .. } => Ok(None),
-        LaunchKind::Agent { session, .. } => match lock_session(folder, session) {
-            Ok(Some(talk)) => Ok(Some(talk)),
-            Ok(None) => Err(format!("another process has the conversation {session}")),
-            Err(error) => Err(format!("the conversation {session} could not be locked: {error}")),
+        LaunchKind::Agent { session, .. } => match wait_for_session(folder, session) {
+            Ok(Some(lock)) => Ok(Some(lock)),
+            Ok(None) => Err(format!("another process has the session {session}")),
+            Err(error) => Err(format!("the session {session} could not be locked: {error}")),
         },
     }
 }
 
-/// The conversation, once nobody else has it. The launcher before us lets go of it only after it has said that all is over.
-fn lock_session(folder: &RunFolder, session: &str) -> io::Result<Option<File>> {
-    let deadline = Instant::now() + TALK_PATIENCE;
+/// Waits, because the launcher before this one holds the lock for a moment after it has written `exit.json`.
+fn wait_for_session(folder: &RunFolder, session: &str) -> io::Result<Option<File>> {
+    let deadline = Instant::now() + SESSION_LOCK_TIMEOUT;
     loop {
-        match lock_talk(folder, session)? {
-            None if Instant::now() < deadline => std::thread::sleep(TALK_PAUSE),
-            talk => return Ok(talk),
+        match lock_session(folder, session)? {
+            None if Instant::now() < deadline => std::thread::sleep(SESSION_LOCK_PAUSE),
+            lock => return Ok(lock),
         }
     }
 }
 
-/// Nobody needs the environment any more, and there may be keys in it.
-fn blank_keys(folder: &RunFolder, launch: &Launch) -> io::Result<()> {
+/// Removes the environment from `launch.json`: it is not needed any more, and may contain keys.
+fn erase_environment(folder: &RunFolder, launch: &Launch) -> io::Result<()> {
     folder.write_launch(&Launch { env: BTreeMap::new(), ..launch.clone() })
 }
 
-/// The process, and the way to its ear. A process that does not listen must not keep us from stopping it, so what is said
-/// goes through a thread that may wait.
-struct Held {
-    /// Nothing once it is gone: its number may be somebody else's.
-    pid: Option<u32>,
-    mouth: Option<Sender<String>>,
-    /// Where what it says is written down, if not by itself.
-    ear: Option<Ear>,
-    time: Option<Time>,
+/// A process that was started.
+struct Launched {
+    pid: u32,
+    stdin: Option<StdinWriter>,
+    /// For a ward. An agent's process writes its output files itself.
+    output: Option<OutputCapture>,
+    time_limit: Option<TimeLimit>,
 }
 
-/// How long it may take.
 #[derive(Clone, Copy)]
-struct Time {
+struct TimeLimit {
     deadline: Instant,
     grace: Duration,
 }
 
-fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Held> {
-    // Away from the terminal: what is typed there is not for us.
+fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Launched> {
+    // A session of its own, so that signals from a terminal do not reach it.
     rustix::process::setsid().map(|_| ()).or_else(|error| match error {
         rustix::io::Errno::PERM => Ok(()),
         other => Err(other),
@@ -119,23 +118,23 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Held> {
     let append = |path| OpenOptions::new().append(true).create(true).open(path);
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.folder).process_group(0);
-    let heard = match launch.kind {
+    let output = match launch.kind {
         LaunchKind::Agent { .. } => {
             command.stdin(Stdio::piped()).stdout(append(folder.stdout())?).stderr(append(folder.stderr())?);
             None
         }
         LaunchKind::Ward { .. } => {
-            let (heard, said) = io::pipe()?;
-            command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
-            Some(heard)
+            let (reader, writer) = io::pipe()?;
+            command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+            Some(reader)
         }
     };
     let mut child = command.spawn()?;
     let began = Instant::now();
-    // Our end of what it says: open here, it would never be over.
+    // The command holds the writing end of the pipe. While it is open here, the output never ends.
     drop(command);
-    announce(folder, launch, &mut child, heard, began).inspect_err(|_| {
-        // What nobody knows of must not be there.
+    announce(folder, launch, &mut child, output, began).inspect_err(|_| {
+        // A process that is not recorded must not run.
         signal_tree(Some(child.id()), Signal::KILL);
     })
 }
@@ -144,93 +143,72 @@ fn announce(
     folder: &RunFolder,
     launch: &Launch,
     child: &mut Child,
-    heard: Option<io::PipeReader>,
+    output: Option<io::PipeReader>,
     began: Instant,
-) -> io::Result<Held> {
-    let mouth = child.stdin.take().map(speak).transpose()?;
+) -> io::Result<Launched> {
+    let stdin = child.stdin.take().map(|stdin| StdinWriter::start(stdin, &folder.inbox())).transpose()?;
     let append = |path| OpenOptions::new().append(true).create(true).open(path);
-    let ear = heard.map(|heard| Ear::open(heard, append(folder.output())?)).transpose()?;
+    let output = output.map(|output| OutputCapture::start(output, append(folder.output())?)).transpose()?;
     let process = processes::look_up(child.id());
-    folder.write_started(&Started { process, launcher: processes::me(), boot: processes::boot() })?;
-    // In this order: whoever begins again needs them.
-    blank_keys(folder, launch)?;
-    let time = match launch.kind {
+    folder.write_started(&Started { process, launcher: processes::this_process(), boot: processes::boot() })?;
+    // After `process.json`: a launcher that begins again without it needs the environment.
+    erase_environment(folder, launch)?;
+    let time_limit = match launch.kind {
         LaunchKind::Agent { .. } => None,
         LaunchKind::Ward { limit_ms, grace_ms } => began
             .checked_add(Duration::from_millis(limit_ms))
-            .map(|deadline| Time { deadline, grace: Duration::from_millis(grace_ms) }),
+            .map(|deadline| TimeLimit { deadline, grace: Duration::from_millis(grace_ms) }),
     };
-    Ok(Held { pid: Some(child.id()), mouth, ear, time })
+    Ok(Launched { pid: child.id(), stdin, output, time_limit })
 }
 
-/// Says one line after the other, until there will be no more or nobody listens.
-fn speak(mut stdin: ChildStdin) -> io::Result<Sender<String>> {
-    let (mouth, lines) = channel::<String>();
-    std::thread::Builder::new().name("mouth".into()).spawn(move || {
-        for line in lines {
-            if let Err(error) = stdin.write_all(line.as_bytes()) {
-                // What it has not heard is said to the next one.
-                eprintln!("it cannot be told anything: {error}");
-                return;
-            }
-        }
-    })?;
-    Ok(mouth)
-}
-
-/// What the main thread tells the one that gives orders.
-enum News {
-    /// The process is gone; what it left behind may still be there.
-    Gone,
-    /// Nothing of it is left.
-    Over,
-}
-
-fn hold(folder: &RunFolder, mut held: Held, _talk: Option<File>) -> io::Result<()> {
-    let pid = held.pid;
-    let ear = held.ear.take();
-    let (rung, bell) = channel();
-    let listener = OpenOptions::new().read(true).write(true).open(folder.bell())?;
-    // Both end with this process: the one waits for a bell that nobody rings any more.
-    std::thread::Builder::new().name("bell".into()).spawn({
-        let rung = rung.clone();
-        move || listen(listener, &rung)
-    })?;
-    let orders = Tail::open(&folder.inbox(), 0)?;
-    let commander = Commander { held, orders, stopping: None, cut: None };
-    let commanding = std::thread::Builder::new().name("orders".into()).spawn(move || commander.obey(&bell))?;
-    let exit = collect(pid, &rung);
-    // Whoever does not hear it has ended already.
-    rung.send(Wake::News(News::Over)).ok();
-    let cut = commanding.join().map_err(|_| io::Error::other("the orders were not obeyed to the end"))?;
-    if let Some(ear) = ear {
-        ear.close();
-    }
-    folder.write_ended(&Ended { exit, problem: None, cut })
-}
-
+/// What wakes the `requests` thread.
 enum Wake {
-    Bell,
-    News(News),
+    InboxGrew,
+    /// The process is gone; its descendants may still run.
+    ProcessExited,
+    /// The process and all its descendants are gone.
+    AllExited,
 }
 
-fn listen(mut bell: File, rung: &Sender<Wake>) {
-    let mut strokes = [0; 64];
-    while let Ok(1..) = bell.read(&mut strokes) {
-        if rung.send(Wake::Bell).is_err() {
-            return;
-        }
+fn hold(folder: &RunFolder, launched: Launched, _session_lock: Option<File>) -> io::Result<()> {
+    let Launched { pid, stdin, output, time_limit } = launched;
+    let (waker, wakes) = sync_channel(MAX_WAKEUPS);
+    let fifo = OpenOptions::new().read(true).write(true).open(folder.wakeup())?;
+    // This thread ends with the launcher: it waits in a read of the FIFO.
+    std::thread::Builder::new().name("wakeups".into()).spawn({
+        let waker = waker.clone();
+        move || forward_wakeups(fifo, &waker)
+    })?;
+    let inbox = Tail::open(&folder.inbox(), 0)?;
+    let controller = Controller { pid: Some(pid), stdin, inbox, time_limit, stop: None, stopped_by: None };
+    let requests = std::thread::Builder::new().name("requests".into()).spawn(move || controller.run(&wakes))?;
+    let exit = reap(pid, &waker);
+    // An error means that the thread has ended already.
+    waker.send(Wake::AllExited).ok();
+    let stopped_by = requests.join().map_err(|_| io::Error::other("the thread that reads the requests panicked"))?;
+    if let Some(output) = output {
+        output.finish();
+    }
+    folder.write_ended(&Ended { exit, problem: None, stopped_by })
+}
+
+fn forward_wakeups(mut fifo: File, waker: &SyncSender<Wake>) {
+    let mut bytes = [0; 64];
+    while let Ok(1..) = fifo.read(&mut bytes) {
+        // When the queue is full, the thread will wake anyway, and then reads everything.
+        waker.try_send(Wake::InboxGrew).ok();
     }
 }
 
-/// Collects the process and all orphans, until there are none.
-fn collect(pid: Option<u32>, rung: &Sender<Wake>) -> Exit {
+/// Reaps the process and all orphans, until there are none.
+fn reap(pid: u32, waker: &SyncSender<Wake>) -> Exit {
     let mut exit = Exit::Unknown;
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if Some(ended.as_raw_nonzero().get().unsigned_abs()) == pid => {
+            Ok(Some((ended, status))) if ended.as_raw_nonzero().get().unsigned_abs() == pid => {
                 exit = exit_of(status);
-                rung.send(Wake::News(News::Gone)).ok();
+                waker.send(Wake::ProcessExited).ok();
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return exit,
@@ -246,115 +224,121 @@ fn exit_of(status: WaitStatus) -> Exit {
     }
 }
 
-/// Carries out the orders of the inbox, one after the other.
-struct Commander {
-    held: Held,
-    orders: Tail,
-    stopping: Option<Stopping>,
-    cut: Option<Cut>,
+/// Obeys requests to stop and the time limit.
+struct Controller {
+    /// None once the process is gone: its id may be reused.
+    pid: Option<u32>,
+    stdin: Option<StdinWriter>,
+    inbox: Tail,
+    time_limit: Option<TimeLimit>,
+    stop: Option<Stop>,
+    stopped_by: Option<StoppedBy>,
 }
 
-/// How far a stop has got.
-struct Stopping {
-    grace: Duration,
-    next: Blow,
-}
-
+/// A stop that has begun: the signal that comes next if the processes are still there.
 #[derive(Clone, Copy)]
-enum Blow {
-    Terminate,
-    Kill,
+enum Stop {
+    Terminate {
+        after: Duration,
+    },
+    Kill {
+        after: Duration,
+    },
+    /// SIGKILL was sent, and is sent again until all are gone.
+    KillAgain,
 }
 
-impl Commander {
-    /// Until nothing is left of the process. Says whether it had to be ended.
-    fn obey(mut self, bell: &Receiver<Wake>) -> Option<Cut> {
+impl Stop {
+    fn pause(self) -> Duration {
+        match self {
+            Self::Terminate { after } | Self::Kill { after } => after,
+            Self::KillAgain => KILL_PAUSE,
+        }
+    }
+}
+
+impl Controller {
+    /// Runs until nothing is left of the process. Says why the process was stopped, if it was.
+    fn run(mut self, wakes: &Receiver<Wake>) -> Option<StoppedBy> {
         loop {
-            self.read_orders();
-            let patience = match &self.stopping {
-                Some(Stopping { next: Blow::Kill, grace }) if grace.is_zero() => Some(KILL_PAUSE),
-                Some(stopping) => Some(stopping.grace),
-                None => self.held.time.map(|time| time.deadline.saturating_duration_since(Instant::now())),
-            };
-            let wake = match patience {
-                Some(patience) => bell.recv_timeout(patience),
-                None => bell.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            self.read_inbox();
+            let wake = match self.next_timeout() {
+                Some(timeout) => wakes.recv_timeout(timeout),
+                None => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match wake {
-                Ok(Wake::Bell) => {}
-                Ok(Wake::News(News::Gone)) => {
-                    (self.held.pid, self.held.mouth) = (None, None);
-                    let stopping = Stopping { grace: LEFTOVERS_GRACE, next: Blow::Kill };
-                    self.signal_tree(Signal::TERM);
-                    self.stopping = Some(stopping);
+                Ok(Wake::InboxGrew) => {}
+                Ok(Wake::ProcessExited) => {
+                    (self.pid, self.stdin) = (None, None);
+                    signal_tree(None, Signal::TERM);
+                    self.stop = Some(Stop::Kill { after: LEFTOVERS_GRACE });
                 }
-                Ok(Wake::News(News::Over)) | Err(RecvTimeoutError::Disconnected) => return self.cut,
-                Err(RecvTimeoutError::Timeout) => match (&self.stopping, self.held.time) {
-                    (None, Some(time)) => self.stop(Cut::OutOfTime, time.grace),
-                    (None, None) | (Some(_), _) => self.strike(),
+                Ok(Wake::AllExited) | Err(RecvTimeoutError::Disconnected) => return self.stopped_by,
+                Err(RecvTimeoutError::Timeout) => match (self.stop, self.time_limit) {
+                    (None, Some(limit)) => self.begin_stop(StoppedBy::TimeLimit, limit.grace),
+                    (Some(stop), _) => self.escalate(stop),
+                    (None, None) => {}
                 },
             }
         }
     }
 
-    fn read_orders(&mut self) {
+    fn next_timeout(&self) -> Option<Duration> {
+        match (self.stop, self.time_limit) {
+            (Some(stop), _) => Some(stop.pause()),
+            (None, Some(limit)) => Some(limit.deadline.saturating_duration_since(Instant::now())),
+            (None, None) => None,
+        }
+    }
+
+    /// Looks for requests to stop. The lines to write are read by the [`StdinWriter`], at the pace of the process.
+    fn read_inbox(&mut self) {
         loop {
-            let lines = match self.orders.read() {
-                Ok(lines) if lines.is_empty() => return,
+            let lines = match self.inbox.read() {
+                Ok(lines) if lines.is_empty() => break,
                 Ok(lines) => lines,
                 Err(error) => {
                     eprintln!("the inbox cannot be read: {error}");
-                    return;
+                    break;
                 }
             };
             for line in lines {
                 match serde_json::from_slice(&line.bytes) {
-                    Ok(Order::Say { line, .. }) => self.say(line),
-                    Ok(Order::End) => self.held.mouth = None,
-                    Ok(Order::Stop { grace_ms }) => self.stop(Cut::Stopped, Duration::from_millis(grace_ms)),
-                    Err(error) => eprintln!("an order cannot be read: {error}"),
+                    Ok(LauncherRequest::Stop { grace_ms }) => {
+                        self.begin_stop(StoppedBy::Request, Duration::from_millis(grace_ms));
+                    }
+                    Ok(LauncherRequest::Write { .. } | LauncherRequest::CloseInput) => {}
+                    Err(error) => eprintln!("a request in the inbox cannot be parsed: {error}"),
                 }
             }
         }
-    }
-
-    fn say(&mut self, mut line: String) {
-        line.push('\n');
-        self.held.mouth.take_if(|mouth| mouth.send(line).is_err());
-    }
-
-    fn stop(&mut self, cut: Cut, grace: Duration) {
-        if self.stopping.is_none() {
-            self.cut = Some(cut);
-            self.held.mouth = None;
-            self.held.pid.into_iter().for_each(|pid| processes::signal(pid, Signal::INT));
-            self.stopping = Some(Stopping { grace, next: Blow::Terminate });
+        if let Some(stdin) = &self.stdin {
+            stdin.wake();
         }
     }
 
-    fn strike(&mut self) {
-        let Some(stopping) = &mut self.stopping else { return };
-        match stopping.next {
-            Blow::Terminate => {
-                stopping.next = Blow::Kill;
-                self.signal_tree(Signal::TERM);
-            }
-            Blow::Kill => {
-                stopping.grace = Duration::ZERO;
-                self.signal_tree(Signal::KILL);
-            }
+    fn begin_stop(&mut self, by: StoppedBy, grace: Duration) {
+        if self.stop.is_none() {
+            self.stopped_by = Some(by);
+            self.stdin = None;
+            self.pid.into_iter().for_each(|pid| processes::signal(pid, Signal::INT));
+            self.stop = Some(Stop::Terminate { after: grace });
         }
     }
 
-    fn signal_tree(&self, signal: Signal) {
-        signal_tree(self.held.pid, signal);
+    fn escalate(&mut self, stop: Stop) {
+        let (signal, next) = match stop {
+            Stop::Terminate { after } => (Signal::TERM, Stop::Kill { after }),
+            Stop::Kill { .. } | Stop::KillAgain => (Signal::KILL, Stop::KillAgain),
+        };
+        signal_tree(self.pid, signal);
+        self.stop = Some(next);
     }
 }
 
-/// Everybody below the launcher: the process, and whatever descends from it.
+/// Signals all descendants of the launcher, or the process alone where descendants cannot be found.
 fn signal_tree(process: Option<u32>, signal: Signal) {
-    let tree = processes::below(std::process::id());
-    // Where descendants cannot be found.
+    let tree = processes::descendants(std::process::id());
     let alone = process.filter(|_| tree.is_empty());
     tree.into_iter().chain(alone).for_each(|pid| processes::signal(pid, signal));
 }

@@ -1,6 +1,7 @@
 //! Hatchery's shell around the pure core. Direction: core ← store ← engine ← {runner, http} ← {daemon, client} ← mcp ← cli.
 
 pub mod adoption;
+pub mod blocking;
 pub mod calls;
 pub mod cli;
 pub mod client;
@@ -9,8 +10,10 @@ pub mod config;
 pub mod daemon;
 pub mod daemon_log;
 pub mod engine;
+pub mod folder_watch;
 pub mod fsck;
 pub mod harness;
+pub mod held_process;
 pub mod history_import;
 pub mod http;
 pub mod launcher;

@@ -6,7 +6,7 @@
 
 mod arguments;
 mod line;
-mod pen;
+mod run_tools;
 mod words;
 
 use crate::calls::Call;
@@ -23,13 +23,13 @@ use arguments::{CheckMail, Fork, GetQuest, Kill, PlanSteps, Ps, ReadMail, Send, 
 use hatchery_core::quest::StepPlan;
 use hatchery_core::{AgentId, EventId};
 use line::Line;
-use pen::Pen;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
+use run_tools::RunTools;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -37,17 +37,17 @@ use std::time::Duration;
 /// Serves until standard input ends. The tools of a run speak with that run's token, and write down what they are asked
 /// before they do it.
 pub async fn serve(project: &Project, reference: &str, run: Option<RunFolder>, in_a_quest: bool) -> Result<(), Report> {
-    let (agent, pen) = match run {
+    let (agent, run_tools) = match run {
         Some(folder) => {
-            let pen = Pen::new(project, folder)?;
-            (pen.agent(), Some(pen))
+            let run_tools = RunTools::new(project, folder)?;
+            (run_tools.agent(), Some(run_tools))
         }
         None => {
             let agent: AgentView = Client::reach(project).await?.get(&agent_path(reference, "")).await?;
             (agent.id, None)
         }
     };
-    let server = Server { project: project.clone(), agent, pen, tools: arguments::tools(in_a_quest) };
+    let server = Server { project: project.clone(), agent, run_tools, tools: arguments::tools(in_a_quest) };
     match server.serve(Line::on_standard_streams()).await {
         Ok(running) => running.waiting().await.map(|_| ()).context("the tools stopped"),
         // Whoever started it left before saying a word.
@@ -61,7 +61,7 @@ struct Server {
     /// For whom it speaks.
     agent: AgentId,
     /// For the tools of a run.
-    pen: Option<Pen>,
+    run_tools: Option<RunTools>,
     tools: Vec<Tool>,
 }
 
@@ -74,15 +74,15 @@ struct Answer {
 }
 
 /// Why a tool did not do what it was asked for, in words for a model.
-struct Trouble(String);
+struct ToolError(String);
 
-impl From<Failure> for Trouble {
+impl From<Failure> for ToolError {
     fn from(failure: Failure) -> Self {
         Self(words::of_failure(failure))
     }
 }
 
-impl From<Report> for Trouble {
+impl From<Report> for ToolError {
     fn from(report: Report) -> Self {
         Failure::from(report).into()
     }
@@ -113,7 +113,7 @@ impl ServerHandler for Server {
         let answered = tokio::select! {
             answered = self.call(tool, given) => answered,
             // Whoever has stopped waiting takes no mail.
-            () = context.ct.cancelled() => Err(Trouble("cancelled".into())),
+            () = context.ct.cancelled() => Err(ToolError("cancelled".into())),
         };
         Ok(result(answered).into())
     }
@@ -129,7 +129,7 @@ impl ServerHandler for Server {
             ("tools/call", Some(name)) => {
                 let tool = self.tool(name)?;
                 let trouble = words::no_object(tool);
-                let result = serde_json::to_value(result(Err(Trouble(trouble))));
+                let result = serde_json::to_value(result(Err(ToolError(trouble))));
                 result.map(CustomResult::new).map_err(|error| ErrorData::internal_error(error.to_string(), None))
             }
             _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
@@ -146,9 +146,9 @@ impl Server {
         self.tools.iter().find(|tool| tool.name == name).ok_or_else(unknown)
     }
 
-    async fn call(&self, tool: &Tool, given: JsonObject) -> Result<Answer, Trouble> {
-        fn read<T: DeserializeOwned>(tool: &Tool, given: JsonObject) -> Result<T, Trouble> {
-            arguments::read(tool, given).map_err(Trouble)
+    async fn call(&self, tool: &Tool, given: JsonObject) -> Result<Answer, ToolError> {
+        fn read<T: DeserializeOwned>(tool: &Tool, given: JsonObject) -> Result<T, ToolError> {
+            arguments::read(tool, given).map_err(ToolError)
         }
         match tool.name.as_ref() {
             Fork::NAME => self.fork(read(tool, given)?).await,
@@ -162,15 +162,15 @@ impl Server {
             SetRequirements::NAME => self.set_requirements(read(tool, given)?).await,
             PlanSteps::NAME => self.plan_steps(read(tool, given)?).await,
             GetQuest::NAME => self.get_quest(read(tool, given)?).await,
-            other => Err(Trouble(format!("{other} does nothing"))),
+            other => Err(ToolError(format!("{other} does nothing"))),
         }
     }
 
-    async fn fork(&self, Fork { prompt, name, at }: Fork) -> Result<Answer, Trouble> {
-        let (accepted, child) = match &self.pen {
-            Some(pen) => {
+    async fn fork(&self, Fork { prompt, name, at }: Fork) -> Result<Answer, ToolError> {
+        let (accepted, child) = match &self.run_tools {
+            Some(run_tools) => {
                 let child = clock::new_agent_id();
-                (pen.call(&Call::Fork { child, prompt, name, at: at.map(EventId) }).await?, child.to_string())
+                (run_tools.call(Call::Fork { child, prompt, name, at: at.map(EventId) }).await?, child.to_string())
             }
             None => {
                 let body = json!({ "parent": self.agent, "prompt": prompt, "name": name, "at": at });
@@ -185,9 +185,9 @@ impl Server {
         Ok(Answer { text, data: json!({ "agent": child, "waits": waits }), next })
     }
 
-    async fn kill(&self, Kill { agent, cascade, remark }: Kill) -> Result<Answer, Trouble> {
-        let accepted: Value = match &self.pen {
-            Some(pen) => pen.call(&Call::Kill { agent, cascade, remark }).await?,
+    async fn kill(&self, Kill { agent, cascade, remark }: Kill) -> Result<Answer, ToolError> {
+        let accepted: Value = match &self.run_tools {
+            Some(run_tools) => run_tools.call(Call::Kill { agent, cascade, remark }).await?,
             None => {
                 let body = json!({ "cascade": cascade, "remark": remark, "by": self.agent });
                 self.client().await?.ask(&agent_path(&agent, "/kill"), &body).await?
@@ -199,9 +199,9 @@ impl Server {
         Ok(Answer { text, data: json!({ "killed": killed, "moved_up": moved_up }), next: None })
     }
 
-    async fn send(&self, Send { to, body }: Send) -> Result<Answer, Trouble> {
-        let accepted: Value = match &self.pen {
-            Some(pen) => pen.call(&Call::Send { to, body }).await?,
+    async fn send(&self, Send { to, body }: Send) -> Result<Answer, ToolError> {
+        let accepted: Value = match &self.run_tools {
+            Some(run_tools) => run_tools.call(Call::Send { to, body }).await?,
             None => {
                 let mail = json!({ "from": self.agent, "to": to, "body": body });
                 self.client().await?.ask("/api/mail", &mail).await?
@@ -213,18 +213,18 @@ impl Server {
         Ok(Answer { text, data: json!({ "mail": id, "to": to }), next: None })
     }
 
-    async fn check_mail(&self, CheckMail {}: CheckMail) -> Result<Answer, Trouble> {
+    async fn check_mail(&self, CheckMail {}: CheckMail) -> Result<Answer, ToolError> {
         let unread: MailList = self.client().await?.get(&self.mailbox("")).await?;
         let (text, next) = words::unread(&unread);
         Ok(Answer { text, data: json!(unread), next })
     }
 
-    async fn read_mail(&self, ReadMail { mail }: ReadMail) -> Result<Answer, Trouble> {
+    async fn read_mail(&self, ReadMail { mail }: ReadMail) -> Result<Answer, ToolError> {
         let mail: Mail = self.client().await?.ask(&self.mailbox("/read"), &json!({ "mail": mail })).await?;
         Ok(Answer { text: words::mail(&mail), data: json!(mail), next: None })
     }
 
-    async fn wait(&self, Wait { from, timeout }: Wait) -> Result<Answer, Trouble> {
+    async fn wait(&self, Wait { from, timeout }: Wait) -> Result<Answer, ToolError> {
         let timeout = timeout.map_or(arguments::USUAL_TIMEOUT_S, |it| it.0);
         let of = self.agent.to_string();
         let waited = patience::wait(&self.project, &of, &from, Duration::from_secs(timeout)).await?;
@@ -232,40 +232,40 @@ impl Server {
         Ok(Answer { text, data: json!(waited), next })
     }
 
-    async fn ps(&self, Ps { all }: Ps) -> Result<Answer, Trouble> {
+    async fn ps(&self, Ps { all }: Ps) -> Result<Answer, ToolError> {
         let AgentList { mut agents } = self.client().await?.get("/api/agents").await?;
         agents.retain(|agent| all || agent.state.is_living());
         let text = words::agents(&agents, self.agent);
         Ok(Answer { text, data: json!({ "you": self.agent, "agents": agents }), next: None })
     }
 
-    async fn signal_back(&self, signal: &SignalBack) -> Result<Answer, Trouble> {
-        let given = serde_json::to_value(signal).map_err(|error| Trouble(error.to_string()))?;
-        self.for_the_quest(&Call::Signal(given)).await?;
+    async fn signal_back(&self, signal: &SignalBack) -> Result<Answer, ToolError> {
+        let given = serde_json::to_value(signal).map_err(|error| ToolError(error.to_string()))?;
+        self.for_the_quest(Call::Signal(given)).await?;
         let text = format!("{} is recorded for step `{}`", signal.signal, signal.step_id);
         let next = Some("your part is done: stop now and do not call another tool");
         Ok(Answer { text, data: json!({ "signal": signal.signal, "stepId": signal.step_id }), next })
     }
 
-    async fn set_requirements(&self, given: SetRequirements) -> Result<Answer, Trouble> {
+    async fn set_requirements(&self, given: SetRequirements) -> Result<Answer, ToolError> {
         let (contexts, observables) = (given.contexts.len(), given.observables.len());
-        self.for_the_quest(&Call::SetRequirements(given.into())).await?;
+        self.for_the_quest(Call::SetRequirements(given.into())).await?;
         let text = format!("{contexts} contexts and {observables} observables are recorded");
         let next = Some("signal `complete` if nothing is missing");
         Ok(Answer { text, data: json!({ "contexts": contexts, "observables": observables }), next })
     }
 
-    async fn plan_steps(&self, given: PlanSteps) -> Result<Answer, Trouble> {
+    async fn plan_steps(&self, given: PlanSteps) -> Result<Answer, ToolError> {
         let steps: Vec<StepPlan> = given.steps.into_iter().map(StepPlan::from).collect();
         let count = steps.len();
-        self.for_the_quest(&Call::PlanSteps { steps }).await?;
+        self.for_the_quest(Call::PlanSteps { steps }).await?;
         let next = Some("signal `complete` if the plan is final");
         Ok(Answer { text: format!("a plan of {count} steps is recorded"), data: json!({ "steps": count }), next })
     }
 
-    async fn get_quest(&self, GetQuest {}: GetQuest) -> Result<Answer, Trouble> {
+    async fn get_quest(&self, GetQuest {}: GetQuest) -> Result<Answer, ToolError> {
         let agent: AgentView = self.client().await?.get(&agent_path(&self.agent.to_string(), "")).await?;
-        let assignment = agent.assignment.ok_or_else(|| Trouble("you do not work on a quest".into()))?;
+        let assignment = agent.assignment.ok_or_else(|| ToolError("you do not work on a quest".into()))?;
         let quest: QuestDocument = self.client().await?.get(&quest_path(&assignment.quest.to_string(), "")).await?;
         let text = words::quest(&quest, &assignment);
         Ok(Answer {
@@ -276,17 +276,19 @@ impl Server {
     }
 
     /// Only the tools of a run can act for its step.
-    async fn for_the_quest(&self, call: &Call) -> Result<Value, Trouble> {
-        match &self.pen {
-            Some(pen) => pen.call(call).await,
-            None => Err(Trouble("only agents that work on a quest can call this tool; you do not work on one".into())),
+    async fn for_the_quest(&self, call: Call) -> Result<Value, ToolError> {
+        match &self.run_tools {
+            Some(run_tools) => run_tools.call(call).await,
+            None => {
+                Err(ToolError("only agents that work on a quest can call this tool; you do not work on one".into()))
+            }
         }
     }
 
     /// The daemon that runs now: it may be another one than at the last call.
     async fn client(&self) -> Result<Client, Report> {
-        match &self.pen {
-            Some(pen) => pen.client().await,
+        match &self.run_tools {
+            Some(run_tools) => run_tools.client().await,
             None => Client::reach(&self.project).await,
         }
     }
@@ -296,7 +298,7 @@ impl Server {
     }
 }
 
-fn result(answered: Result<Answer, Trouble>) -> CallToolResult {
+fn result(answered: Result<Answer, ToolError>) -> CallToolResult {
     match answered {
         Ok(Answer { mut text, mut data, next }) => {
             if let Some(next) = next {
@@ -307,7 +309,7 @@ fn result(answered: Result<Answer, Trouble>) -> CallToolResult {
             result.structured_content = Some(data);
             result
         }
-        Err(Trouble(text)) => CallToolResult::error(vec![ContentBlock::text(text)]),
+        Err(ToolError(text)) => CallToolResult::error(vec![ContentBlock::text(text)]),
     }
 }
 

@@ -1,11 +1,11 @@
-//! The machine's processes: who descends from whom, who carries a mark, and signals to them. Linux tells all of it in `/proc`;
-//! elsewhere only the process itself and its group can be reached.
+//! The machine's processes: which descend from which, which carry a mark in their environment, and signals to them. Linux shows all
+//! of this in `/proc`; elsewhere only a process whose id is known can be signalled.
 
 use hatchery_core::run::Process;
 use rustix::process::{Pid, Signal};
 
 /// This process.
-pub fn me() -> Process {
+pub fn this_process() -> Process {
     let pid = std::process::id();
     Process { pid, began: began(pid).unwrap_or_default() }
 }
@@ -15,28 +15,28 @@ pub fn look_up(pid: u32) -> Process {
     Process { pid, began: began(pid).unwrap_or_default() }
 }
 
-/// Whether it is still the same process, and not a later one with its number.
-pub fn lives(process: &Process) -> bool {
+/// Whether this process still runs. A later process with the same id began at another time.
+pub fn is_alive(process: &Process) -> bool {
     match began(process.pid) {
         Some(began) => began == process.began,
         None => false,
     }
 }
 
-/// Sends a signal to one process. One that is gone has no need of it.
+/// Sends a signal to one process. It is not an error when the process is gone.
 pub fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw)
         && let Err(error) = rustix::process::kill_process(pid, signal)
     {
-        tracing::debug!(?pid, ?signal, %error, "no signal");
+        tracing::debug!(?pid, ?signal, %error, "the signal was not sent");
     }
 }
 
-/// Kills every process that carries the mark, and those that it has started meanwhile, until none is left.
-pub fn sweep(name: &str, value: &str) -> usize {
+/// Kills every process that carries the mark, and those that were forked meanwhile, until none is left. Says how many.
+pub fn kill_marked(name: &str, value: &str) -> usize {
     let mut killed = 0;
-    // Each round may miss what is being forked while it looks; a process that forks faster than this is not stopped.
-    for _ in 0..SWEEPS {
+    // Each round may miss what is forked during its scan. A process that forks faster than all rounds is not stopped.
+    for _ in 0..MAX_KILL_ROUNDS {
         let found = marked(name, value);
         if found.is_empty() {
             break;
@@ -48,10 +48,10 @@ pub fn sweep(name: &str, value: &str) -> usize {
     killed
 }
 
-/// How often the process table is looked through for those that were forked meanwhile.
-const SWEEPS: usize = 100;
+/// How often the process table is scanned for processes that were forked meanwhile.
+const MAX_KILL_ROUNDS: usize = 100;
 
-pub use platform::{Pulse, adopt_orphans, began, below, boot, marked, staying_in};
+pub use platform::{ExitWatch, adopt_orphans, began, boot, descendants, marked, staying_in};
 
 #[cfg(target_os = "linux")]
 mod platform {
@@ -63,24 +63,24 @@ mod platform {
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
 
-    /// Feels whether a process lives, without asking again and again.
+    /// Waits for the end of a process that need not be a child of ours, without polling.
     #[derive(Debug)]
-    pub struct Pulse(AsyncFd<OwnedFd>);
+    pub struct ExitWatch(AsyncFd<OwnedFd>);
 
-    impl Pulse {
-        /// Nothing when it is gone already, or cannot be felt.
+    impl ExitWatch {
+        /// None when the process is gone already, or cannot be watched.
         pub fn of(process: &Process) -> Option<Self> {
             let pid = Pid::from_raw(i32::try_from(process.pid).ok()?)?;
             let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()?;
-            // In this order: what is held now cannot become another one.
-            #[expect(deprecated, reason = "what is owned stays open while it is registered; the new form is unsafe")]
-            let pulse = AsyncFd::with_interest(handle, Interest::READABLE).ok()?;
-            super::lives(process).then_some(Self(pulse))
+            // The handle is opened before the check: an open handle never refers to a later process.
+            #[expect(deprecated, reason = "the owned handle stays open while it is registered; the new form is unsafe")]
+            let watch = AsyncFd::with_interest(handle, Interest::READABLE).ok()?;
+            super::is_alive(process).then_some(Self(watch))
         }
 
         /// Returns when the process is gone.
-        pub async fn stopped(&self) {
-            // A handle that cannot be waited for says nothing: the glances see it then.
+        pub async fn exited(&self) {
+            // If the handle cannot be waited for, the caller's polling finds the end.
             if self.0.readable().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -105,8 +105,8 @@ mod platform {
         Ok(rustix::process::set_child_subreaper(Some(me))?)
     }
 
-    /// All that descend from a process.
-    pub fn below(pid: u32) -> Vec<u32> {
+    /// All descendants of a process.
+    pub fn descendants(pid: u32) -> Vec<u32> {
         let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for pid in all() {
             if let Some(stat) = stat(pid).filter(|stat| !stat.is_zombie) {
@@ -172,16 +172,16 @@ mod platform {
     use rustix::process::Pid;
     use std::path::Path;
 
-    /// Cannot be felt here.
+    /// Not possible here.
     #[derive(Debug)]
-    pub struct Pulse(std::convert::Infallible);
+    pub struct ExitWatch(std::convert::Infallible);
 
-    impl Pulse {
+    impl ExitWatch {
         pub fn of(_process: &Process) -> Option<Self> {
             None
         }
 
-        pub async fn stopped(&self) {
+        pub async fn exited(&self) {
             match self.0 {}
         }
     }
@@ -200,7 +200,7 @@ mod platform {
         Ok(())
     }
 
-    pub fn below(_pid: u32) -> Vec<u32> {
+    pub fn descendants(_pid: u32) -> Vec<u32> {
         Vec::new()
     }
 

@@ -1,20 +1,21 @@
-//! The folder of one attempt: everything that the daemon, the launcher and the tools of a run have to tell each other. Each of
-//! them may be killed at any moment and the others go on, so nothing between them is held in memory or in a pipe alone.
+//! The folder of one attempt: everything that the daemon, the launcher and the tools of a run tell each other. Each of
+//! them may be killed at any moment and the others go on, so no message between them is only in memory or in a pipe.
 //!
-//! | File | Written by | Says |
+//! | File | Written by | Content |
 //! |---|---|---|
 //! | `launch.json` | daemon | what to start |
-//! | `inbox.jsonl` | daemon | what to do with the process and what to say to it, in order ([`Order`]) |
-//! | `bell` | daemon | a FIFO: the inbox has grown |
+//! | `inbox.jsonl` | daemon | requests to the launcher, in order ([`LauncherRequest`]) |
+//! | `wakeup` | daemon | a FIFO; a byte in it means that the inbox has grown |
 //! | `process.json` | launcher | the process is there |
-//! | `stdout.jsonl`, `stderr.log` | the process | what it says |
-//! | `output.log` | launcher | what a ward says, both in one |
+//! | `stdout.jsonl`, `stderr.log` | the process | its output |
+//! | `output.log` | launcher | the output of a ward, both streams in one |
 //! | `exit.json` | launcher | the process is gone, and everything that it started |
 //! | `token` | daemon | opens the API for this attempt's tools, and for nothing else |
-//! | `calls.jsonl` | tools | what the agent asked of us |
-//! | `lock` | launcher | held for as long as it lives |
+//! | `calls.jsonl` | tools | what the agent asked of Hatchery |
+//! | `lock` | launcher | held for as long as the launcher lives |
+//! | `launcher.log` | launcher | its stderr |
 //!
-//! A ward is held in the same way, in a folder of its own, and has no `stdout.jsonl`, `token` or `calls.jsonl`.
+//! A ward has the same kind of folder, without `stdout.jsonl`, `stderr.log`, `token` and `calls.jsonl`.
 
 use crate::clock;
 use crate::project::{self, LOOKER_PAUSE, Project, flock};
@@ -30,20 +31,21 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Carried by every process of an attempt, so that they can be found whatever they do to their parents and groups.
-pub const MARK: &str = "HATCHERY_ATTEMPT";
+/// The environment variable that every process of an attempt carries, so that it can be found when its parent is gone.
+pub const ATTEMPT_MARK: &str = "HATCHERY_ATTEMPT";
 
 /// How the token of an attempt begins.
 const RUN_TOKEN: &str = "run";
 
-/// The attempt that a token says it is of. Whether that is true is in the attempt's folder.
-pub fn token_of(token: &str) -> Option<AttemptId> {
+/// The attempt that a token names. Only the token in that attempt's folder proves that it is genuine.
+pub fn attempt_of_token(token: &str) -> Option<AttemptId> {
     let mut parts = token.strip_prefix(RUN_TOKEN)?.strip_prefix('.')?.split('.');
     let mut next = || parts.next();
     Some(AttemptId { agent: next()?.parse().ok()?, run: next()?.parse().ok()?, attempt: next()?.parse().ok()? })
 }
 
-/// Carried by the launcher of an attempt, which must not be taken for what it holds.
+/// The environment variable that the launcher of an attempt carries. Another one than [`ATTEMPT_MARK`], because killing the
+/// processes of an attempt must not kill its launcher.
 pub const LAUNCHER_MARK: &str = "HATCHERY_LAUNCHER";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,72 +60,73 @@ pub struct Launch {
     pub kind: LaunchKind,
     pub program: PathBuf,
     pub args: Vec<String>,
-    /// All of it: nothing is inherited.
+    /// The whole environment: nothing is inherited.
     pub env: BTreeMap<String, String>,
     pub folder: PathBuf,
 }
 
-/// What it is started for.
+/// The kind of process to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LaunchKind {
-    /// An agent, which is spoken to and answers line by line.
+    /// An agent, which reads and writes lines.
     Agent {
         of: AttemptId,
-        /// The conversation inside the harness. No two processes may have the same.
+        /// The session inside the harness. No two processes may have the same one.
         session: String,
-        /// The one that it begins as a copy of.
+        /// The session that this one begins as a copy of.
         copy_of: Option<String>,
     },
-    /// A ward, which hears nothing and has only so much time.
+    /// A ward, which has no input and a time limit.
     Ward { limit_ms: u64, grace_ms: u64 },
 }
 
-/// What the launcher is told.
+/// What the daemon asks of the launcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// Pass this line on to the process.
-    Say { id: String, line: String },
-    /// Nothing more will be said.
-    End,
-    /// Interrupt it; after the grace time terminate everything, and after another one kill it.
+pub enum LauncherRequest {
+    /// Write this line to the standard input of the process.
+    Write { id: String, line: String },
+    /// Close the standard input of the process, after everything that was to be written.
+    CloseInput,
+    /// Interrupt the process; after the grace time terminate all its processes, and after another one kill them.
     Stop { grace_ms: u64 },
 }
 
-/// The process, and who holds it.
+/// The process and its launcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
     pub process: Process,
     pub launcher: Process,
-    /// Which start of the machine it was.
+    /// The boot id of the machine.
     pub boot: String,
 }
 
-/// How it ended.
+/// How the process ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     pub exit: Exit,
-    /// Why it could not even be started.
+    /// Why there was no process, or why its end is not known.
     #[serde(default)]
     pub problem: Option<String>,
-    /// Why it was not left to end by itself.
+    /// Why the launcher stopped it. None when it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<Cut>,
+    pub stopped_by: Option<StoppedBy>,
 }
 
-/// Why a process was ended.
+/// Why a launcher stopped its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cut {
-    Stopped,
-    OutOfTime,
+pub enum StoppedBy {
+    /// [`LauncherRequest::Stop`].
+    Request,
+    TimeLimit,
 }
 
 impl Ended {
-    /// There never was a process.
-    pub fn before_it_began(exit: Exit, problem: String) -> Self {
-        Self { exit, problem: Some(problem), cut: None }
+    /// The end of an attempt whose process never existed, or has left no trace of its end.
+    pub fn without_process(exit: Exit, problem: String) -> Self {
+        Self { exit, problem: Some(problem), stopped_by: None }
     }
 }
 
@@ -165,21 +168,22 @@ impl RunFolder {
         self.path.join("mcp.json")
     }
 
-    pub fn bell(&self) -> PathBuf {
-        self.path.join("bell")
+    /// The FIFO by which the launcher is woken.
+    pub fn wakeup(&self) -> PathBuf {
+        self.path.join("wakeup")
     }
 
-    /// Makes the folder with what must be there before anybody looks. Harmless when it is there already.
-    pub fn prepare(&self) -> io::Result<()> {
-        self.make(&[self.stdout(), self.stderr(), self.inbox(), self.calls()])
+    /// Creates the folder of an agent's attempt, with the empty files that readers expect. Harmless when it exists.
+    pub fn create_for_agent(&self) -> io::Result<()> {
+        self.create(&[self.stdout(), self.stderr(), self.inbox(), self.calls()])
     }
 
-    /// The same for a ward.
-    pub fn prepare_ward(&self) -> io::Result<()> {
-        self.make(&[self.output(), self.inbox()])
+    /// Creates the folder of a ward. Harmless when it exists.
+    pub fn create_for_ward(&self) -> io::Result<()> {
+        self.create(&[self.output(), self.inbox()])
     }
 
-    /// The secret of this attempt, made when it is first asked for.
+    /// Creates the secret of this attempt, unless there is one.
     pub fn make_token(&self, of: AttemptId) -> io::Result<()> {
         match self.token()? {
             Some(_) => Ok(()),
@@ -204,7 +208,7 @@ impl RunFolder {
         self.read("launch.json")
     }
 
-    /// Not for good: after a loss of power there is nothing left to launch, and what is half written is written anew.
+    /// Without a sync: after a power failure there is no process, and a damaged file is written again.
     pub fn write_launch(&self, launch: &Launch) -> io::Result<()> {
         project::write_for_now(&self.path.join("launch.json"), &serde_json::to_vec(launch)?, 0o600)
     }
@@ -225,46 +229,46 @@ impl RunFolder {
         self.write("exit.json", ended)
     }
 
-    /// Everything that the launcher was told so far. A last line that was cut off by a crash was never told.
-    pub fn orders(&self) -> io::Result<Vec<Order>> {
+    /// All requests so far. A last line without its end was cut off by a crash, and does not count.
+    pub fn requests(&self) -> io::Result<Vec<LauncherRequest>> {
         let text = std::fs::read(self.inbox())?;
         let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Tells the launcher something, durably, and rings.
-    pub fn tell(&self, orders: &[Order]) -> io::Result<()> {
+    /// Appends requests, durably, and wakes the launcher.
+    pub fn append_requests(&self, requests: &[LauncherRequest]) -> io::Result<()> {
         let mut text = Vec::new();
-        // Whatever a crash left half written ends here, as a line that means nothing.
-        if !ends_a_line(&self.inbox())? {
+        // A line that a crash cut off becomes a line of its own that cannot be parsed.
+        if !ends_with_newline(&self.inbox())? {
             text.push(b'\n');
         }
-        for order in orders {
-            serde_json::to_writer(&mut text, order)?;
+        for request in requests {
+            serde_json::to_writer(&mut text, request)?;
             text.push(b'\n');
         }
         let mut inbox = appending(&self.inbox())?;
         inbox.write_all(&text)?;
         inbox.sync_data()?;
-        self.ring();
+        self.wake_launcher();
         Ok(())
     }
 
-    /// Wakes the launcher. When it is not there to hear, it will look by itself when it comes.
-    pub fn ring(&self) {
-        let bell =
-            OpenOptions::new().write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(self.bell());
-        if let Err(error) = bell.and_then(|mut bell| bell.write_all(b"!")) {
-            tracing::debug!(%error, folder = %self.path.display(), "nobody hears the bell");
+    /// Makes the launcher read its inbox. A launcher that does not run yet reads it when it starts.
+    pub fn wake_launcher(&self) {
+        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        let wakeup = OpenOptions::new().write(true).custom_flags(flags).open(self.wakeup());
+        if let Err(error) = wakeup.and_then(|mut wakeup| wakeup.write_all(b"!")) {
+            tracing::debug!(%error, folder = %self.path.display(), "no launcher reads the FIFO");
         }
     }
 
-    /// Makes the caller the only launcher of this attempt, for as long as the file is open; nothing when there is one.
+    /// Makes the caller the only launcher of this attempt, until the file is closed. None when there is another one.
     pub fn lock(&self) -> io::Result<Option<File>> {
         lock(&self.path.join("lock"))
     }
 
-    /// True while a launcher lives.
+    /// True while a launcher lives. The daemon itself takes this lock for a moment when it starts or cancels a process.
     pub fn is_held(&self) -> io::Result<bool> {
         match File::open(self.path.join("lock")) {
             Ok(file) => Ok(!flock(&file, FlockOperation::NonBlockingLockShared)?),
@@ -273,17 +277,17 @@ impl RunFolder {
         }
     }
 
-    /// The value of [`MARK`] for the processes of this attempt: as unlike any other as the folder is.
+    /// The value of [`ATTEMPT_MARK`] for the processes of this attempt: its path, which no other attempt has.
     pub fn mark(&self) -> String {
         self.path.display().to_string()
     }
 
-    fn make(&self, files: &[PathBuf]) -> io::Result<()> {
+    fn create(&self, files: &[PathBuf]) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
         for path in files {
             appending(path)?;
         }
-        match make_fifo(&self.bell()) {
+        match make_fifo(&self.wakeup()) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         }
@@ -292,7 +296,7 @@ impl RunFolder {
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
         match std::fs::read(self.path.join(name)) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes)
-                .inspect_err(|error| tracing::warn!(%error, name, folder = %self.path.display(), "cannot be read"))
+                .inspect_err(|error| tracing::warn!(%error, name, folder = %self.path.display(), "a file of the run folder cannot be parsed"))
                 .ok()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -304,20 +308,20 @@ impl RunFolder {
     }
 }
 
-/// Makes the caller the only one who has a conversation, for as long as the file is open; nothing when somebody has it.
-pub fn lock_talk(folder: &RunFolder, session: &str) -> io::Result<Option<File>> {
-    // The harness's own name for it is nothing that a path may be made of unchecked.
+/// Makes the caller the only process of a harness session, until the file is closed. None when another process has it.
+pub fn lock_session(folder: &RunFolder, session: &str) -> io::Result<Option<File>> {
+    // The id comes from the harness, so it is checked before it becomes part of a path.
     if session.is_empty() || !session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_') {
-        return Err(io::Error::new(ErrorKind::InvalidInput, format!("`{session}` cannot name a conversation")));
+        return Err(io::Error::new(ErrorKind::InvalidInput, format!("`{session}` is not a valid session id")));
     }
     let runs = folder.path.ancestors().nth(2).unwrap_or(&folder.path);
-    let talks = runs.join("talks");
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&talks)?;
-    lock(&talks.join(format!("{session}.lock")))
+    let sessions = runs.join("sessions");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&sessions)?;
+    lock(&sessions.join(format!("{session}.lock")))
 }
 
-/// How many attempts of this project have a launcher that lives.
-pub fn held(project: &Project) -> io::Result<usize> {
+/// How many attempts of this project have a live launcher.
+pub fn count_held(project: &Project) -> io::Result<usize> {
     let held: io::Result<Vec<bool>> = all(project)?.iter().map(|(_, folder)| folder.is_held()).collect();
     Ok(held?.into_iter().filter(|held| *held).count())
 }
@@ -325,21 +329,23 @@ pub fn held(project: &Project) -> io::Result<usize> {
 /// The folders of all attempts of this project.
 pub fn all(project: &Project) -> io::Result<Vec<(AttemptId, RunFolder)>> {
     let mut all = Vec::new();
-    for agent in entries(&runs(project))? {
-        all.extend(entries(&agent)?.into_iter().filter_map(|path| Some((fence_of(&path)?, RunFolder::at(path)))));
+    for agent in subfolders(&runs(project))? {
+        all.extend(
+            subfolders(&agent)?.into_iter().filter_map(|path| Some((attempt_of_path(&path)?, RunFolder::at(path)))),
+        );
     }
     Ok(all)
 }
 
-/// The attempt that a folder is called after.
-fn fence_of(path: &Path) -> Option<AttemptId> {
+/// The attempt that a folder is named after.
+fn attempt_of_path(path: &Path) -> Option<AttemptId> {
     let agent = path.parent()?.file_name()?.to_str()?.parse().ok()?;
     let (run, attempt) = path.file_name()?.to_str()?.split_once('-')?;
     Some(AttemptId { agent, run: run.parse().ok()?, attempt: attempt.parse().ok()? })
 }
 
-/// The folders in a folder; none when there is no such folder.
-pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// The folders in a folder. Empty when there is no such folder.
+pub fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
@@ -352,8 +358,8 @@ fn runs(project: &Project) -> PathBuf {
     project.data().join("runs")
 }
 
-/// The lock, unless somebody else holds it. Those who only look hold it for a moment as well, but share it: that tells them
-/// from a holder, and they are waited out.
+/// The lock, unless another process holds it. [`RunFolder::is_held`] holds it for a moment too, but as a shared lock: that
+/// tells a look from a holder, and a look is waited out.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
     loop {
@@ -374,7 +380,7 @@ fn make_fifo(path: &Path) -> io::Result<()> {
     Ok(mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR)?)
 }
 
-/// By the program that POSIX has for it: not every system has the call that `rustix` makes, macOS for one.
+/// By the POSIX program `mkfifo`, because macOS lacks the system call that `rustix` makes.
 #[cfg(not(target_os = "linux"))]
 fn make_fifo(path: &Path) -> io::Result<()> {
     if path.try_exists()? {
@@ -387,8 +393,8 @@ fn make_fifo(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether the last line of a file is whole. That of an empty one is.
-fn ends_a_line(path: &Path) -> io::Result<bool> {
+/// Whether the last line of a file is complete. An empty file counts as complete.
+fn ends_with_newline(path: &Path) -> io::Result<bool> {
     let file = File::open(path)?;
     let mut last = [b'\n'];
     if let Some(at) = file.metadata()?.len().checked_sub(1) {

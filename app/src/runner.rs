@@ -2,14 +2,15 @@
 //! needs no memory: after a restart the plan still says what is missing.
 
 mod briefing;
-mod broom;
 mod chores;
 mod launch;
+mod retention;
 mod supervisor;
-pub mod watch;
 
+use crate::calls::Calls;
 use crate::config;
 use crate::engine::{Handle, SubmitError};
+use crate::folder_watch::FolderWatcher;
 use crate::harness::{Claude, Harnesses, Scripted};
 use crate::project::Project;
 use crate::report::Report;
@@ -24,7 +25,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
-use watch::Watch;
 
 /// How long to wait after the store refused to record what was done.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -39,6 +39,8 @@ pub struct RunnerContext {
     /// This machine, as runs know it.
     pub host: Arc<str>,
     pub harnesses: Harnesses,
+    /// Takes in what agents ask for by their tools. The HTTP side shares it.
+    pub calls: Arc<Calls>,
     /// Where the conversations are that the Claude CLI has without us.
     pub transcripts: Transcripts,
     /// Between interrupting, terminating and killing.
@@ -59,6 +61,7 @@ impl RunnerContext {
         let state = project.data().join("sim");
         let scripted = Scripted::new(program.clone(), state, &runs.pass_env, std::env::vars());
         Ok(Self {
+            calls: Arc::new(Calls::new(handle.clone())),
             handle,
             project: project.clone(),
             program,
@@ -85,20 +88,21 @@ impl RunnerContext {
 
 /// Runs until the engine stops.
 pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>) {
-    let watch = match Watch::start() {
-        Ok(watch) => Some(watch),
+    let watcher = match FolderWatcher::start() {
+        Ok(watcher) => Some(watcher),
         Err(error) => {
             tracing::warn!(%error, "run folders cannot be watched; they are looked at every second instead");
             None
         }
     };
-    let mut chores = Chores::new(Arc::clone(&context), watch.clone());
-    let mut floor = Floor { context: Arc::clone(&context), watch, supervised: BTreeMap::new(), tasks: JoinSet::new() };
-    let mut broom = std::pin::pin!(broom::sweep(Arc::clone(&context)));
+    let mut chores = Chores::new(Arc::clone(&context), watcher.clone());
+    let mut supervisors =
+        Supervisors { context: Arc::clone(&context), watcher, supervised: BTreeMap::new(), tasks: JoinSet::new() };
+    let mut retention = std::pin::pin!(retention::delete_old_folders(Arc::clone(&context)));
     loop {
         let wanted = plan.borrow_and_update().clone();
         let again = close_sessions(&context.handle, &wanted).await;
-        floor.arrange(&wanted);
+        supervisors.arrange(&wanted);
         chores.arrange(&wanted);
         // A quest that is abandoned while nobody works for it changes nothing in the plan.
         let look = if again { Some(RETRY_PAUSE) } else { chores.look_again() };
@@ -110,18 +114,18 @@ pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>)
         };
         tokio::select! {
             changed = plan.changed() => if changed.is_err() { return },
-            Some(ended) = floor.tasks.join_next(), if !floor.tasks.is_empty() => floor.left(ended),
+            Some(ended) = supervisors.tasks.join_next(), if !supervisors.tasks.is_empty() => supervisors.left(ended),
             Some(ended) = chores.tasks.join_next(), if !chores.tasks.is_empty() => chores.left(ended),
             () = pause => {}
-            never = &mut broom => match never {},
+            never = &mut retention => match never {},
         }
     }
 }
 
-/// Who supervises which attempt.
-struct Floor {
+/// The supervisors of all open attempts on this machine.
+struct Supervisors {
     context: Arc<RunnerContext>,
-    watch: Option<Watch>,
+    watcher: Option<FolderWatcher>,
     supervised: BTreeMap<AgentId, Supervised>,
     tasks: JoinSet<AttemptId>,
 }
@@ -131,7 +135,7 @@ struct Supervised {
     wanted: channel::Sender<DesiredRun>,
 }
 
-impl Floor {
+impl Supervisors {
     /// Sees to it that every wanted attempt has a supervisor that knows what is wanted.
     fn arrange(&mut self, plan: &Plan) {
         for (agent, wanted) in plan.runs.iter().filter(|(_, wanted)| wanted.host == self.context.host) {
@@ -148,7 +152,7 @@ impl Floor {
                 Some(_) => {}
                 None => {
                     let (sender, receiver) = channel::channel(wanted.clone());
-                    let work = supervisor::supervise(Arc::clone(&self.context), self.watch.clone(), of, receiver);
+                    let work = supervisor::supervise(Arc::clone(&self.context), self.watcher.clone(), of, receiver);
                     self.tasks.spawn(async move {
                         work.await;
                         of

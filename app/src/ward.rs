@@ -1,7 +1,7 @@
-//! The ward: the command that says whether a step is good. It is run as an agent is, by a launcher that outlives the daemon and sees to its
-//! time limit, in a folder of its own; so whoever asks again finds the same ward at work, or what it said.
+//! The ward: the command that says whether a step is good. It runs like an agent, under a launcher that outlives the daemon and
+//! enforces its time limit, in a folder of its own. So a daemon that asks again finds the same ward running, or its result.
 //!
-//! A ward that could not be run to its end is broken, and never green: only an exit of 0 is, and only when nobody had to end it.
+//! A ward that could not be run to its end is broken, never green: only exit code 0 is green, and only if the launcher did not stop it.
 
 mod findings;
 mod guess;
@@ -9,41 +9,35 @@ mod guess;
 pub use findings::findings;
 pub use guess::{Guess, guess};
 
+use crate::blocking::blocking;
+use crate::folder_watch::FolderWatcher;
 use crate::harness::clean;
-use crate::launcher;
-use crate::processes::{self, Pulse};
+use crate::held_process::{HeldProcess, LAUNCH_TIMEOUT, ProcessState, ProcessWatch, millis};
+use crate::processes;
 use crate::project::Project;
-use crate::run_folder::{self, Cut, Ended, Launch, LaunchKind, MARK, RunFolder};
-use crate::runner::watch::{Watch, Watched};
+use crate::run_folder::{self, ATTEMPT_MARK, Ended, Launch, LaunchKind, RunFolder, StoppedBy};
 use crate::worktree::{NameError, Place};
 use hatchery_core::QuestId;
 use hatchery_core::outcome::Exit;
 use hatchery_core::quest::StepId;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often a ward is looked at without having been told to: a notice may get lost.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// The same where nothing can be watched.
-const LOOK_SOON: Duration = Duration::from_secs(1);
-/// How long a launcher may take to say that it is there before another one is sent.
-const LAUNCH_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a ward that is ended may take to clean up, before it is terminated, and again before it is killed.
-const GRACE: Duration = Duration::from_secs(2);
-/// Between two looks at one that is being ended.
-const END_PAUSE: Duration = Duration::from_millis(100);
-/// The exit codes by which a shell says that there was nothing to run.
-const SHELL_COULD_NOT: [i32; 2] = [126, 127];
-/// How a shell says that what it ran was killed: this, and the number of the signal.
-const SHELL_SIGNAL: i32 = 128;
-/// The highest number of a signal.
+/// How long a ward that is interrupted may take to clean up before it is terminated, and again before it is killed.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// Between two looks at a ward that is being stopped.
+const STOP_PAUSE: Duration = Duration::from_millis(100);
+/// The exit codes by which a shell says that it could not run the command.
+const SHELL_COULD_NOT_RUN: [i32; 2] = [126, 127];
+/// A shell adds the number of the signal to this when its command was killed.
+const SHELL_SIGNAL_BASE: i32 = 128;
+/// The highest signal number.
 const MAX_SIGNAL: i32 = 64;
 
-/// What wards need beside the usual, so that they find their tools and what those have stored.
-const TOOLS: [&str; 14] = [
+/// The variables by which common build tools find their caches and settings.
+const TOOL_VARIABLES: [&str; 14] = [
     "CARGO_HOME",
     "CARGO_TARGET_DIR",
     "RUSTUP_HOME",
@@ -63,254 +57,212 @@ const TOOLS: [&str; 14] = [
 /// One run of a ward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ward {
-    /// This program, which launches it.
-    program: PathBuf,
-    folder: RunFolder,
+    process: HeldProcess,
 }
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// For a shell.
+pub struct WardJob {
+    /// For `/bin/sh -c`.
     pub command: String,
     /// Where the step is.
     pub folder: PathBuf,
-    /// All of it: nothing is inherited.
+    /// The whole environment: nothing is inherited.
     pub env: BTreeMap<String, String>,
-    /// How long it may take, from its start, however often the daemon is started meanwhile.
+    /// How long it may take, from its start, however often the daemon is restarted meanwhile.
     pub limit: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Nothing was started yet, or nothing of it is known.
-    NotBegun,
+pub enum WardStatus {
+    NotStarted,
     Running,
-    Ended(Verdict),
+    Ended(WardResult),
 }
 
-/// What a ward has said of a step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "verdict")]
-pub enum Verdict {
+/// How a ward ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WardResult {
     Green,
-    /// It found something.
+    /// It found something wrong.
     Red {
         code: i32,
     },
-    /// It could not be run to its end, so nothing is known.
+    /// It was not run to its end, so nothing is known about the step.
     Broken {
         why: String,
     },
 }
 
-/// What a ward may know of our environment: what any program needs, where the usual tools are, and what the project lists.
+/// The environment of a ward: what any program needs, where the usual tools are, and what the project lists.
 pub fn environment(from: impl Iterator<Item = (String, String)>, pass: &[String]) -> BTreeMap<String, String> {
-    let named: Vec<String> = TOOLS.iter().map(|name| (*name).to_owned()).chain(pass.iter().cloned()).collect();
+    let named: Vec<String> = TOOL_VARIABLES.iter().map(|name| (*name).to_owned()).chain(pass.iter().cloned()).collect();
     clean(from, &[], &named)
 }
 
 impl Ward {
-    /// The ward of a step that is the `number`th.
+    /// The `number`th ward of a step.
     pub fn of(program: PathBuf, project: &Project, quest: &str, step: &str, number: u32) -> Result<Self, NameError> {
         // Names are checked before they become a path.
         let place = Place::step(quest, step)?;
         let wards = project.data().join("quests").join(place.quest()).join("wards");
-        Ok(Self { program, folder: RunFolder::at(wards.join(format!("{step}-{number}"))) })
+        let folder = RunFolder::at(wards.join(format!("{step}-{number}")));
+        Ok(Self { process: HeldProcess::new(program, folder) })
     }
 
-    /// All that are known here, with the step that each is of and its number.
+    /// All wards that have a folder, each with its step and number.
     pub fn all(program: &Path, project: &Project) -> io::Result<Vec<(QuestId, StepId, u32, Self)>> {
         let mut all = Vec::new();
-        for quest in run_folder::entries(&project.data().join("quests"))? {
+        for quest in run_folder::subfolders(&project.data().join("quests"))? {
             let Some(id) = quest.file_name().and_then(|name| name.to_str()?.parse().ok()) else { continue };
-            for path in run_folder::entries(&quest.join("wards"))? {
+            for path in run_folder::subfolders(&quest.join("wards"))? {
                 let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('-'));
                 let known = name.and_then(|(step, number)| Some((step.parse().ok()?, number.parse().ok()?)));
                 if let Some((step, number)) = known {
-                    let ward = Self { program: program.to_owned(), folder: RunFolder::at(path) };
-                    all.push((id, step, number, ward));
+                    let process = HeldProcess::new(program.to_owned(), RunFolder::at(path));
+                    all.push((id, step, number, Self { process }));
                 }
             }
         }
         Ok(all)
     }
 
+    /// Whether a launcher holds it.
     pub fn is_held(&self) -> io::Result<bool> {
-        self.folder.is_held()
+        self.folder().is_held()
     }
 
-    /// What it said: the first and the last 4 MiB, with a line in between that says how much was left out.
+    /// Its output: the first and the last 4 MiB, with a line in between that says how much was left out.
     pub fn output_file(&self) -> PathBuf {
-        self.folder.output()
+        self.folder().output()
     }
 
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        self.folder().path()
     }
 
     pub fn output(&self) -> io::Result<String> {
-        let bytes = std::fs::read(self.folder.output());
+        let bytes = std::fs::read(self.output_file());
         match bytes {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
             other => Ok(String::from_utf8_lossy(&other?).into_owned()),
         }
     }
 
-    /// Starts it, unless that was done before. Needs a runtime, which collects the launcher when it ends.
-    pub fn begin(&self, order: &Order) -> io::Result<()> {
-        self.folder.prepare_ward()?;
-        // Nobody becomes its launcher while we hold this.
-        let Some(lock) = self.folder.lock()? else { return Ok(()) };
-        if self.folder.started()?.is_some() || self.folder.ended()?.is_some() {
-            return Ok(());
-        }
-        if self.folder.launch()?.is_some() {
-            // A launcher that was killed between starting it and saying so left it behind.
-            processes::sweep(MARK, &self.folder.mark());
-        }
-        self.folder.write_launch(&self.launch(order))?;
-        drop(lock);
-        launcher::send(&self.program, &self.folder)
+    /// Starts it, unless that was done before. Needs a runtime, which reaps the launcher when it ends.
+    pub fn start(&self, job: &WardJob) -> io::Result<()> {
+        self.folder().create_for_ward()?;
+        self.process.launch(|| Ok(Ok(self.describe(job))))
     }
 
-    /// How it stands. One whose launcher was killed is broken from now on, and nothing of it is left.
-    pub fn look(&self) -> io::Result<State> {
-        // In this order: a launcher takes hold before it starts anything, and says how it ended before it lets go.
-        let started = self.folder.started()?;
-        let held = self.folder.is_held()?;
-        match (self.folder.ended()?, started) {
-            (Some(ended), _) => Ok(State::Ended(verdict(&ended))),
-            (None, _) if held => Ok(State::Running),
-            (None, None) => Ok(State::NotBegun),
-            (None, Some(started)) => {
-                processes::sweep(MARK, &self.folder.mark());
+    /// Its status. If its launcher was killed, everything that is left of the ward is killed too, and it is broken.
+    pub fn status(&self) -> io::Result<WardStatus> {
+        match self.process.state()? {
+            ProcessState::NotStarted => Ok(WardStatus::NotStarted),
+            ProcessState::Launching | ProcessState::Running(_) => Ok(WardStatus::Running),
+            ProcessState::Exited { ended, .. } => Ok(WardStatus::Ended(result(&ended))),
+            ProcessState::LauncherKilled(started) => {
+                self.process.kill_leftovers();
                 let why = match started.boot == processes::boot() {
                     true => "its launcher was killed",
-                    false => "the machine went down under it",
+                    false => "the machine went down while it ran",
                 };
-                let ended = Ended::before_it_began(Exit::Unknown, why.to_owned());
-                self.folder.write_ended(&ended)?;
-                Ok(State::Ended(verdict(&ended)))
+                let ended = Ended::without_process(Exit::Unknown, why.to_owned());
+                self.folder().write_ended(&ended)?;
+                Ok(WardStatus::Ended(result(&ended)))
             }
         }
     }
 
-    /// Begins it if that was not done, and waits until it has ended. Only one may wait for the same ward with the same watch.
-    pub async fn wait(&self, order: &Order, watch: Option<Watch>) -> io::Result<Verdict> {
-        self.folder.prepare_ward()?;
-        let watched = Watched::new(watch, self.folder.path());
-        let mut looks = tokio::time::interval(if watched.is_watched() { LOOK_AGAIN } else { LOOK_SOON });
+    /// Starts it if that was not done before, and waits until it has ended. Two tasks must not wait for the same ward with one
+    /// watcher.
+    pub async fn wait(&self, job: &WardJob, watcher: Option<FolderWatcher>) -> io::Result<WardResult> {
+        let ward = self.clone();
+        let mut watch = blocking(move || {
+            ward.folder().create_for_ward()?;
+            Ok(ProcessWatch::new(watcher, ward.path()))
+        })
+        .await?;
         let mut launched: Option<Instant> = None;
         loop {
-            let ward = self.clone();
-            match aside(move || ward.look()).await? {
-                State::Ended(verdict) => return Ok(verdict),
-                State::NotBegun if launched.is_none_or(|at| at.elapsed() >= LAUNCH_PATIENCE) => {
-                    let (ward, order) = (self.clone(), order.clone());
-                    aside(move || ward.begin(&order)).await?;
-                    launched = Some(Instant::now());
+            let (ward, job) = (self.clone(), job.clone());
+            let may_launch = launched.is_none_or(|at| at.elapsed() >= LAUNCH_TIMEOUT);
+            let status = blocking(move || {
+                let status = ward.status()?;
+                if status == WardStatus::NotStarted && may_launch {
+                    ward.start(&job)?;
                 }
-                State::NotBegun | State::Running => {}
+                Ok((status, ward.folder().started()?))
+            });
+            match status.await? {
+                (WardStatus::Ended(result), _) => return Ok(result),
+                (WardStatus::NotStarted, _) if may_launch => launched = Some(Instant::now()),
+                (WardStatus::NotStarted, _) => {}
+                (WardStatus::Running, started) => {
+                    started.iter().for_each(|started| watch.follow_launcher(started));
+                }
             }
-            let started = self.folder.started()?;
-            let pulse = started.as_ref().and_then(|started| Pulse::of(&started.launcher));
-            if started.is_some() && pulse.is_none() && !self.folder.is_held()? {
-                continue;
-            }
-            tokio::select! {
-                () = watched.changed() => {}
-                _ = looks.tick() => {}
-                () = stopped(pulse.as_ref()) => {}
-            }
+            watch.wake().await;
         }
     }
 
-    /// Ends it, with everything that it has started. What is left of it is seen by looking.
+    /// Stops it, with everything that it has started, or makes sure that it never starts. Returns before it is gone.
     pub fn stop(&self) -> io::Result<()> {
-        self.folder.prepare_ward()?;
-        if let Some(_lock) = self.folder.lock()? {
-            // Nobody launches it while we hold the lock, and nobody will once its end is written.
-            return match self.folder.started()?.is_none() && self.folder.ended()?.is_none() {
-                true => {
-                    let why = "it was stopped before it began".to_owned();
-                    self.folder.write_ended(&Ended::before_it_began(Exit::NotStarted, why))
-                }
-                false => Ok(()),
-            };
-        }
-        let told = self.folder.orders()?;
-        if told.iter().any(|order| matches!(order, run_folder::Order::Stop { .. })) {
-            // Whoever wrote it may have been killed before the bell was rung.
-            self.folder.ring();
-            return Ok(());
-        }
-        self.folder.tell(&[run_folder::Order::Stop { grace_ms: millis(GRACE) }])
+        self.folder().create_for_ward()?;
+        self.process.stop(STOP_GRACE)
     }
 
-    /// Ends it, and waits until nothing of it is left.
-    pub async fn end(&self) -> io::Result<()> {
+    /// Stops it, and waits until nothing of it is left.
+    pub async fn stop_and_wait(&self) -> io::Result<()> {
         loop {
             let ward = self.clone();
-            let running = aside(move || {
+            let running = blocking(move || {
                 ward.stop()?;
-                Ok(ward.look()? == State::Running)
+                Ok(ward.status()? == WardStatus::Running)
             });
             if !running.await? {
                 return Ok(());
             }
-            tokio::time::sleep(END_PAUSE).await;
+            tokio::time::sleep(STOP_PAUSE).await;
         }
     }
 
-    fn launch(&self, order: &Order) -> Launch {
-        let mut env = order.env.clone();
-        env.insert(MARK.into(), self.folder.mark());
+    fn folder(&self) -> &RunFolder {
+        self.process.folder()
+    }
+
+    fn describe(&self, job: &WardJob) -> Launch {
+        let mut env = job.env.clone();
+        env.insert(ATTEMPT_MARK.into(), self.folder().mark());
         Launch {
-            kind: LaunchKind::Ward { limit_ms: millis(order.limit), grace_ms: millis(GRACE) },
+            kind: LaunchKind::Ward { limit_ms: millis(job.limit), grace_ms: millis(STOP_GRACE) },
             program: PathBuf::from("/bin/sh"),
-            args: vec!["-c".to_owned(), order.command.clone()],
+            args: vec!["-c".to_owned(), job.command.clone()],
             env,
-            folder: order.folder.clone(),
+            folder: job.folder.clone(),
         }
     }
 }
 
-fn verdict(ended: &Ended) -> Verdict {
-    let broken = |why: String| Verdict::Broken { why };
-    match (&ended.problem, ended.cut, ended.exit) {
+fn result(ended: &Ended) -> WardResult {
+    let broken = |why: String| WardResult::Broken { why };
+    match (&ended.problem, ended.stopped_by, ended.exit) {
         (Some(problem), ..) => broken(problem.clone()),
-        (None, Some(Cut::OutOfTime), _) => broken("it was not done in the time that it has".into()),
-        (None, Some(Cut::Stopped), _) => broken("it was stopped".into()),
-        (None, None, Exit::Code(0)) => Verdict::Green,
-        (None, None, Exit::Code(code)) if SHELL_COULD_NOT.contains(&code) => {
-            broken(format!("the shell found nothing that it could run (exit code {code})"))
+        (None, Some(StoppedBy::TimeLimit), _) => broken("it did not end within its time limit".into()),
+        (None, Some(StoppedBy::Request), _) => broken("it was stopped".into()),
+        (None, None, Exit::Code(0)) => WardResult::Green,
+        (None, None, Exit::Code(code)) if SHELL_COULD_NOT_RUN.contains(&code) => {
+            broken(format!("the shell could not run the command (exit code {code})"))
         }
-        (None, None, Exit::Code(code)) if (1..=MAX_SIGNAL).contains(&(code - SHELL_SIGNAL)) => {
-            broken(format!("it was killed by signal {}", code - SHELL_SIGNAL))
+        (None, None, Exit::Code(code)) if (1..=MAX_SIGNAL).contains(&(code - SHELL_SIGNAL_BASE)) => {
+            broken(format!("it was killed by signal {}", code - SHELL_SIGNAL_BASE))
         }
-        (None, None, Exit::Code(code)) => Verdict::Red { code },
+        (None, None, Exit::Code(code)) => WardResult::Red { code },
         (None, None, Exit::Signal(signal)) => broken(format!("it was killed by signal {signal}")),
         (None, None, Exit::NotStarted) => broken("it was not started".into()),
-        (None, None, Exit::LostWithMachine) => broken("the machine went down under it".into()),
-        (None, None, Exit::Unknown) => broken("nobody saw how it ended".into()),
+        (None, None, Exit::LostWithMachine) => broken("the machine went down while it ran".into()),
+        (None, None, Exit::Unknown) => broken("how it ended is not known".into()),
     }
-}
-
-/// Away from the runtime's own threads: those that a killed launcher left take a moment to end.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
-}
-
-async fn stopped(pulse: Option<&Pulse>) {
-    match pulse {
-        Some(pulse) => pulse.stopped().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -318,14 +270,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_ward_that_ended_well_by_itself_is_green() {
-        let of = |exit, cut, problem: Option<&str>| verdict(&Ended { exit, cut, problem: problem.map(str::to_owned) });
-        assert_eq!(of(Exit::Code(0), None, None), Verdict::Green);
-        assert_eq!(of(Exit::Code(1), None, None), Verdict::Red { code: 1 });
-        assert_eq!(of(Exit::Code(255), None, None), Verdict::Red { code: 255 });
+    fn only_a_ward_that_exited_with_0_by_itself_is_green() {
+        let of = |exit, stopped_by, problem: Option<&str>| {
+            result(&Ended { exit, stopped_by, problem: problem.map(str::to_owned) })
+        };
+        assert_eq!(of(Exit::Code(0), None, None), WardResult::Green);
+        assert_eq!(of(Exit::Code(1), None, None), WardResult::Red { code: 1 });
+        assert_eq!(of(Exit::Code(255), None, None), WardResult::Red { code: 255 });
         let broken = [
-            of(Exit::Code(0), Some(Cut::OutOfTime), None),
-            of(Exit::Code(0), Some(Cut::Stopped), None),
+            of(Exit::Code(0), Some(StoppedBy::TimeLimit), None),
+            of(Exit::Code(0), Some(StoppedBy::Request), None),
             of(Exit::Code(0), None, Some("no such folder")),
             of(Exit::Code(126), None, None),
             of(Exit::Code(127), None, None),
@@ -335,8 +289,8 @@ mod tests {
             of(Exit::LostWithMachine, None, None),
             of(Exit::Unknown, None, None),
         ];
-        for verdict in broken {
-            assert!(matches!(verdict, Verdict::Broken { .. }), "{verdict:?}");
+        for result in broken {
+            assert!(matches!(result, WardResult::Broken { .. }), "{result:?}");
         }
     }
 }

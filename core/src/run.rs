@@ -424,7 +424,7 @@ pub(crate) fn spawned(
     match run.state {
         RunState::Starting | RunState::Stopping { process: None, .. } => {
             let (session, copy_of) = (session.to_owned(), copy_of.map(str::to_owned));
-            Ok(vec![Event::RunSpawned { of: of, process: process.clone(), session, copy_of }])
+            Ok(vec![Event::RunSpawned { of, process: process.clone(), session, copy_of }])
         }
         RunState::Spawned { .. }
         | RunState::Running { .. }
@@ -458,7 +458,7 @@ pub(crate) fn take_call(
         Ok(events) => (events, None),
         Err(refused) => (Vec::new(), Some(refused)),
     };
-    let taken = Event::CallTaken { of: of, number, led_to: events.len() as u64, refused };
+    let taken = Event::CallTaken { of, number, led_to: events.len() as u64, refused };
     Ok([taken].into_iter().chain(events).collect())
 }
 
@@ -485,7 +485,7 @@ pub(crate) fn exited(
         }
         RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(of)),
     };
-    let ended = |cause, detail| vec![Event::RunEnded { of: of, cause, detail, exit }];
+    let ended = |cause, detail| vec![Event::RunEnded { of, cause, detail, exit }];
     if run.signalled || !signal.is_empty() {
         return Ok(signal.into_iter().chain(ended(cause, detail)).collect());
     }
@@ -501,7 +501,7 @@ pub(crate) fn exited(
                 .resets_at()
                 .filter(|at| *at > now)
                 .unwrap_or_else(|| now.plus_ms(back_off(FIRST_PARK_MS, run.parks)));
-            vec![Event::RunParked { of: of, cause, until: Some(until), detail }]
+            vec![Event::RunParked { of, cause, until: Some(until), detail }]
         }
         // To start it again would only make it take a turn for nothing; the next message does.
         Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
@@ -513,10 +513,10 @@ pub(crate) fn exited(
                 None => resumed,
                 Some(ms) => {
                     let detail = format!("It is started again in {} s.", ms / 1_000);
-                    Event::RunParked { of: of, cause, until: Some(now.plus_ms(ms)), detail }
+                    Event::RunParked { of, cause, until: Some(now.plus_ms(ms)), detail }
                 }
             };
-            vec![Event::RunCrashed { of: of, cause, detail, exit, forgotten }, then]
+            vec![Event::RunCrashed { of, cause, detail, exit, forgotten }, then]
         }
         // It was let go because its money is used up, and has more to do: it waits for some.
         Cause::Completed if owes => vec![resumed],
@@ -640,7 +640,7 @@ pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
 }
 
 /// Which process of which run of which agent is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AttemptId {
     pub agent: AgentId,

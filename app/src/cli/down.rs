@@ -76,7 +76,7 @@ fn is_alive(process: &OwnedFd) -> bool {
 }
 
 fn said(context: &Context, stopped: bool, words: &str) -> Result<ExitCode, Report> {
-    let working = run_folder::held(&context.project).context("it cannot be told whether agents run")?;
+    let working = run_folder::count_held(&context.project).context("it cannot be told whether agents run")?;
     if context.json {
         print_json(&serde_json::json!({ "stopped": stopped, "agents": working }))?;
         return Ok(ExitCode::SUCCESS);

@@ -4,6 +4,7 @@
 use super::Api;
 use super::error::ApiError;
 use super::page;
+use crate::blocking::blocking;
 use crate::config::Auth;
 use crate::run_folder::{self, RunFolder};
 use axum::extract::{Request, State};
@@ -131,14 +132,19 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Whether the request comes from the tools of an open run and stays within what they may do: an agent speaks for itself and for
-/// nobody else.
-fn comes_from_run(api: &Api, request: &Request) -> bool {
-    let offered = bearer(request.headers()).and_then(|token| run_folder::token_of(token).map(|of| (token, of)));
-    let Some((token, of)) = offered else { return false };
+/// The token of a run, if the request names one and stays within what the tools of that run may do: an agent acts only for itself.
+/// Whether the token is genuine is for [`is_token_of`] to say.
+fn token_of_run(api: &Api, request: &Request) -> Option<(AttemptId, String)> {
+    let token = bearer(request.headers())?;
+    let of = run_folder::attempt_of_token(token)?;
+    may_ask(api, request, of).then(|| (of, token.to_owned()))
+}
+
+/// Whether the tools of this attempt may make the request.
+fn may_ask(api: &Api, request: &Request, of: AttemptId) -> bool {
     let agent = of.agent.to_string();
     let post = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/api/agents") => return is_token_of(api, of, token),
+        (&Method::GET, "/api/agents") => return true,
         (&Method::GET, _) => false,
         (&Method::POST, _) => true,
         _ => return false,
@@ -148,14 +154,17 @@ fn comes_from_run(api: &Api, request: &Request) -> bool {
     let its_mail = matches!((post, own("/api/mail/")), (false, Some("")) | (true, Some("/read" | "/wait")));
     let quest = api.handle.view().assignment(of.agent).map(|assignment| format!("/api/quests/{}", assignment.quest));
     let its_quest = !post && quest.is_some_and(|quest| request.uri().path() == quest);
-    let allowed = about_itself || its_mail || its_quest;
-    allowed && is_token_of(api, of, token)
+    about_itself || its_mail || its_quest
 }
 
-fn is_token_of(api: &Api, of: AttemptId, offered: &str) -> bool {
+async fn is_token_of(api: &Api, of: AttemptId, offered: &str) -> bool {
     let open = api.handle.view().run(of.agent).is_some_and(|run| run.is_open() && run.attempt_id(of.agent) == of);
-    let token = RunFolder::of(&api.defaults.project, of).token();
-    open && matches!(token, Ok(Some(token)) if token.as_bytes().ct_eq(offered.as_bytes()).into())
+    if !open {
+        return false;
+    }
+    let folder = RunFolder::of(&api.defaults.project, of);
+    let token = blocking(move || folder.token()).await;
+    matches!(token, Ok(Some(token)) if token.as_bytes().ct_eq(offered.as_bytes()).into())
 }
 
 /// Whether it is alive may be asked by anybody who reaches the port.
@@ -183,11 +192,17 @@ pub fn cut(text: &str) -> String {
 pub async fn admit(State(api): State<Api>, request: Request, next: Next) -> Response {
     let mut response = match api.guard.opens(&request) {
         Some(opened) => opened,
-        None => match api.guard.check(request.headers(), request.uri(), comes_from_run(&api, &request)) {
-            Ok(()) => next.run(request).await,
-            Err(error) if error.code == "no_token" && wants_page(&request) => page::locked(&error),
-            Err(error) => error.into_response(),
-        },
+        None => {
+            let comes_from_run = match token_of_run(&api, &request) {
+                Some((of, token)) => is_token_of(&api, of, &token).await,
+                None => false,
+            };
+            match api.guard.check(request.headers(), request.uri(), comes_from_run) {
+                Ok(()) => next.run(request).await,
+                Err(error) if error.code == "no_token" && wants_page(&request) => page::locked(&error),
+                Err(error) => error.into_response(),
+            }
+        }
     };
     // Nobody but our own page has any use for an answer, now or from a cache; only its fingerprinted files say otherwise.
     let headers = response.headers_mut();

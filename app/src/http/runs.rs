@@ -3,7 +3,7 @@
 use super::agents::{drawn, find, tell};
 use super::error::{ApiError, Body, ErrorBody, ErrorDetail, Path};
 use super::{Accepted, Api};
-use crate::calls::{self, Answer, CallError};
+use crate::calls::{Answer, CallError};
 use crate::clock;
 use crate::config;
 use crate::project::Project;
@@ -298,7 +298,7 @@ pub async fn call(State(api): State<Api>, reference: Path<String>, body: Body<Ta
     let agent = find(&api, &reference.0)?;
     let of = AttemptId { agent, run: body.0.run, attempt: body.0.attempt };
     let folder = RunFolder::of(&api.defaults.project, of);
-    match calls::answer(&api.handle, &folder, of, body.0.number).await {
+    match api.calls.answer(&folder, of, body.0.number).await {
         Ok(Answer::Done(records)) => Ok(Accepted::new(agent.to_string(), &records).into_response()),
         Ok(Answer::Refused(Refused { code, message, hint })) => {
             let error = ErrorDetail { code, message, hint };

@@ -1,10 +1,11 @@
 //! What the steps of quests need beside agents: their wards are run, what they did is merged, and what is over is tidied up. Everything here
 //! may be done again: a ward goes on under its launcher and is found by its number, and merging twice is merging once.
 
-use super::watch::Watch;
 use super::{RETRY_PAUSE, RunnerContext};
+use crate::blocking::blocking;
 use crate::engine::SubmitError;
-use crate::ward::{self, Order, Ward};
+use crate::folder_watch::FolderWatcher;
+use crate::ward::{self, Ward, WardJob, WardResult, WardStatus};
 use crate::worktree::{Join, Place, Repository, WorktreeError};
 use hatchery_core::quest::{Chore, ChoreKind, Isolation, Merge, Quest, QuestSpec, StepId, Verdict};
 use hatchery_core::roles::Phase;
@@ -28,21 +29,21 @@ type Key = (QuestId, StepId);
 /// Who does which chore.
 pub struct Chores {
     context: Arc<RunnerContext>,
-    watch: Option<Watch>,
+    watcher: Option<FolderWatcher>,
     doing: BTreeMap<Key, Doing>,
     /// Quests that may have worktrees. Those that are over are tidied up.
     untidy: BTreeSet<QuestId>,
     /// Those for which that has failed: when it is tried again, and how long the pause was.
     later: BTreeMap<QuestId, (Instant, Duration)>,
-    /// Whether it was looked for wards that a daemon before us has left.
+    /// Whether the wards that an earlier daemon left behind were looked for.
     looked: bool,
     pub tasks: JoinSet<Finished>,
 }
 
 struct Doing {
     chore: Chore,
-    /// It was told that nobody wants it any more.
-    told: bool,
+    /// It is no longer wanted, and was asked to stop.
+    stopping: bool,
 }
 
 /// What a task was for.
@@ -50,17 +51,18 @@ pub enum Finished {
     Chore(Key),
     /// Whether nothing is left of a quest.
     Tidied(QuestId, bool),
-    Looked,
+    /// Wards that are not wanted any more were stopped.
+    WardsStopped,
 }
 
 impl Chores {
-    pub fn new(context: Arc<RunnerContext>, watch: Option<Watch>) -> Self {
+    pub fn new(context: Arc<RunnerContext>, watcher: Option<FolderWatcher>) -> Self {
         let folders = std::fs::read_dir(context.project.data().join("worktrees")).into_iter().flatten().flatten();
         // A folder, or a lock that was left when there was none any more.
         let quest = |name: &str| name.strip_suffix(".lock").unwrap_or(name).parse().ok();
         let untidy = folders.filter_map(|entry| quest(entry.file_name().to_str()?)).collect();
         let (doing, later) = (BTreeMap::new(), BTreeMap::new());
-        Self { context, watch, doing, untidy, later, looked: false, tasks: JoinSet::new() }
+        Self { context, watcher, doing, untidy, later, looked: false, tasks: JoinSet::new() }
     }
 
     /// Sees to it that every wanted chore is being done, and none that is not.
@@ -68,27 +70,31 @@ impl Chores {
         if !std::mem::replace(&mut self.looked, true) {
             let context = Arc::clone(&self.context);
             self.tasks.spawn(async move {
-                end_unwanted(&context, None).await;
-                Finished::Looked
+                stop_unwanted_wards(&context, None).await;
+                Finished::WardsStopped
             });
         }
         let runs_to_stop =
             |key: &Key, chore: &Chore| plan.chores.get(key).is_none_or(|wanted| wanted.number != chore.number);
-        for (key, doing) in self.doing.iter_mut().filter(|(key, doing)| !doing.told && runs_to_stop(key, &doing.chore))
-        {
-            doing.told = true;
-            stop_ward(&self.context, key, &doing.chore);
+        let unwanted = self.doing.iter_mut().filter(|(key, doing)| !doing.stopping && runs_to_stop(key, &doing.chore));
+        for (key, doing) in unwanted {
+            doing.stopping = true;
+            let (context, key, chore) = (Arc::clone(&self.context), key.clone(), doing.chore.clone());
+            self.tasks.spawn(async move {
+                stop_ward(&context, &key, &chore).await;
+                Finished::WardsStopped
+            });
         }
         for (key, chore) in plan.chores.iter().filter(|(_, chore)| chore.host == self.context.host) {
             if self.doing.contains_key(key) {
                 continue;
             }
             self.untidy.insert(key.0);
-            let (context, watch, key, chore) =
-                (Arc::clone(&self.context), self.watch.clone(), key.clone(), chore.clone());
-            self.doing.insert(key.clone(), Doing { chore: chore.clone(), told: false });
+            let (context, watcher, key, chore) =
+                (Arc::clone(&self.context), self.watcher.clone(), key.clone(), chore.clone());
+            self.doing.insert(key.clone(), Doing { chore: chore.clone(), stopping: false });
             self.tasks.spawn(async move {
-                see_to(&context, watch, &key, &chore).await;
+                do_chore(&context, watcher, &key, &chore).await;
                 Finished::Chore(key)
             });
         }
@@ -107,7 +113,7 @@ impl Chores {
             Ok(Finished::Chore(key)) => {
                 self.doing.remove(&key);
             }
-            Ok(Finished::Looked) => {}
+            Ok(Finished::WardsStopped) => {}
             Ok(Finished::Tidied(quest, true)) => {
                 self.later.remove(&quest);
             }
@@ -144,7 +150,7 @@ impl Chores {
             }
             let context = Arc::clone(&self.context);
             self.tasks.spawn(async move {
-                end_unwanted(&context, Some(quest)).await;
+                stop_unwanted_wards(&context, Some(quest)).await;
                 let tidied = aside(move || tidy(&context, quest)).await;
                 if let Err(error) = &tidied {
                     tracing::warn!(%quest, %error, "the worktrees of a quest could not be removed; trying again later");
@@ -155,33 +161,42 @@ impl Chores {
     }
 }
 
-/// Ends the wards that run and that nobody waits for, of all quests or of one. A daemon that was killed could not tell them to stop.
-async fn end_unwanted(context: &RunnerContext, only: Option<QuestId>) {
-    let all = match Ward::all(&context.program, &context.project) {
-        Ok(all) => all,
-        Err(error) => return tracing::warn!(%error, "it cannot be seen which wards there are"),
+/// Stops the wards that run and are not wanted, of all quests or of one: a daemon that was killed could not stop them.
+async fn stop_unwanted_wards(context: &Arc<RunnerContext>, only: Option<QuestId>) {
+    let here = Arc::clone(context);
+    let held = blocking(move || {
+        let mut held = Ward::all(&here.program, &here.project)?;
+        held.retain(|(quest, _, _, ward)| only.is_none_or(|only| only == *quest) && ward.is_held().unwrap_or(false));
+        Ok(held)
+    });
+    let held = match held.await {
+        Ok(held) => held,
+        Err(error) => return tracing::warn!(%error, "the folders of wards cannot be listed"),
     };
-    for (quest, step, number, ward) in all.into_iter().filter(|(quest, ..)| only.is_none_or(|only| only == *quest)) {
-        // Only what the log knows, and what is wanted at this moment: another one may have begun since.
+    for (quest, step, number, ward) in held {
+        // What is wanted now, because a ward may have become wanted since the folders were listed. Unknown quests are left alone.
         let world = context.handle.view();
         let here = world.quest_spec(quest).is_some_and(|quest_spec| quest_spec.spec.host == context.host);
         let wanted = world.chores().get(&(quest, step.clone())).is_some_and(|chore| chore.number == number);
-        if !here || wanted || !ward.is_held().unwrap_or(false) {
+        if !here || wanted {
             continue;
         }
-        if let Err(error) = ward.end().await {
+        if let Err(error) = ward.stop_and_wait().await {
             tracing::warn!(%quest, %step, %error, "a ward could not be stopped");
         }
     }
 }
 
-/// A ward that nobody waits for any more would run on under its launcher. When it has ended, so does its task.
-fn stop_ward(context: &RunnerContext, (quest, step): &Key, chore: &Chore) {
+/// Stops a ward that is not wanted any more: its launcher would let it run on. The task that waits for the ward then ends too.
+async fn stop_ward(context: &RunnerContext, (quest, step): &Key, chore: &Chore) {
     if chore.what != ChoreKind::Ward {
         return;
     }
     let ward = Ward::of(context.program.clone(), &context.project, &quest.to_string(), step.as_str(), chore.number);
-    let stopped = ward.map_err(io::Error::other).and_then(|ward| ward.stop());
+    let stopped = match ward {
+        Ok(ward) => blocking(move || ward.stop()).await,
+        Err(error) => Err(io::Error::other(error)),
+    };
     if let Err(error) = stopped {
         tracing::warn!(%quest, %step, %error, "a ward could not be stopped");
     }
@@ -191,14 +206,14 @@ fn is_at_work(world: &World, step: &hatchery_core::quest::Step) -> bool {
     step.agents.iter().any(|hand| world.run(hand.agent).is_some_and(Run::is_open))
 }
 
-/// Does a chore and reports it, as often as it takes.
-async fn see_to(context: &Arc<RunnerContext>, watch: Option<Watch>, (quest, step): &Key, chore: &Chore) {
+/// Does a chore and reports it. Does it again when the report could not be recorded.
+async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, (quest, step): &Key, chore: &Chore) {
     loop {
         let (quest, step, number) = (*quest, step.clone(), chore.number);
         let mut merged = false;
         let command = match chore.what {
             ChoreKind::Ward => {
-                let (verdict, artifact) = guard(context, watch.clone(), quest, &step, number).await;
+                let (verdict, artifact) = run_ward(context, watcher.clone(), quest, &step, number).await;
                 Command::ReportWard { quest, step: step.clone(), number, verdict, artifact }
             }
             ChoreKind::Merge => {
@@ -227,10 +242,11 @@ async fn see_to(context: &Arc<RunnerContext>, watch: Option<Watch>, (quest, step
     }
 }
 
-/// Runs the ward of a step, on top of what the others have done meanwhile. Gives the file with its output; none when it was not run.
-async fn guard(
+/// Runs the ward of a step, after merging what other steps have done meanwhile. Gives the file with its output, or an empty path when
+/// the ward was not run.
+async fn run_ward(
     context: &Arc<RunnerContext>,
-    watch: Option<Watch>,
+    watcher: Option<FolderWatcher>,
     quest: QuestId,
     step: &StepId,
     number: u32,
@@ -241,18 +257,18 @@ async fn guard(
         Ok(ward) => ward,
         Err(error) => return broken(format!("{error}.")),
     };
-    if let Err(error) = end_earlier(context, quest, step, number).await {
-        return broken(format!("one before it could not be ended: {error}."));
+    if let Err(error) = stop_earlier_wards(context, quest, step, number).await {
+        return broken(format!("an earlier ward of this step could not be stopped: {error}."));
     }
     let artifact = shown(context, quest, ward.output_file());
-    let (shop, of, known) = (Arc::clone(context), step.clone(), ward.clone());
-    let order = aside(move || {
-        // One that a daemon before us has begun looks at the folder at this moment, or has looked.
-        let begins = known.look().map_err(|error| error.to_string())? == ward::State::NotBegun;
-        order(&shop, quest, &of, begins)
+    let (here, of, known) = (Arc::clone(context), step.clone(), ward.clone());
+    let job = aside(move || {
+        // Nothing is merged under a ward that an earlier daemon has started: it reads the files at this moment.
+        let begins = known.status().map_err(|error| error.to_string())? == WardStatus::NotStarted;
+        ward_job(&here, quest, &of, begins)
     });
-    let order = match order.await {
-        Ok(Ok(order)) => order,
+    let job = match job.await {
+        Ok(Ok(job)) => job,
         Ok(Err(conflicts)) => {
             let finding =
                 |file: &String| format!("conflict: {file} was changed by other steps as well; resolve the marks in it");
@@ -260,39 +276,47 @@ async fn guard(
         }
         Err(error) => return broken(format!("{error}.")),
     };
-    let verdict = match ward.wait(&order, watch).await {
-        Ok(ward::Verdict::Green) => Verdict::Green,
-        Ok(ward::Verdict::Red { code }) => {
+    let verdict = match ward.wait(&job, watcher).await {
+        Ok(WardResult::Green) => Verdict::Green,
+        Ok(WardResult::Red { code }) => {
             let output = aside(move || ward.output().map_err(|error| error.to_string())).await.unwrap_or_default();
             let findings = ward::findings(&output);
             let silent = || vec![format!("it ended with {code} and said nothing")];
             Verdict::Red { findings: if findings.is_empty() { silent() } else { findings } }
         }
-        Ok(ward::Verdict::Broken { why }) => Verdict::Broken { why: format!("{why}.") },
+        Ok(WardResult::Broken { why }) => Verdict::Broken { why: format!("{why}.") },
         Err(error) => Verdict::Broken { why: format!("{error}.") },
     };
     (verdict, artifact)
 }
 
-/// A ward that was replaced while it ran may run on when the daemon was killed before it could stop it. Two would look at one folder.
-async fn end_earlier(context: &RunnerContext, quest: QuestId, step: &StepId, number: u32) -> io::Result<()> {
+/// Stops the earlier wards of a step. A daemon that was killed may have left one running, and two would work in one folder.
+async fn stop_earlier_wards(context: &RunnerContext, quest: QuestId, step: &StepId, number: u32) -> io::Result<()> {
     let of = |number| Ward::of(context.program.clone(), &context.project, &quest.to_string(), step.as_str(), number);
-    for earlier in (1..number).filter_map(|number| of(number).ok()).filter(|ward| ward.path().exists()) {
-        if earlier.look()? == ward::State::Running {
-            earlier.end().await?;
+    let earlier: Vec<Ward> = (1..number).filter_map(|number| of(number).ok()).collect();
+    let running = blocking(move || {
+        let mut running = Vec::new();
+        for ward in earlier.into_iter().filter(|ward| ward.path().exists()) {
+            if ward.status()? == WardStatus::Running {
+                running.push(ward);
+            }
         }
+        Ok(running)
+    });
+    for ward in running.await? {
+        ward.stop_and_wait().await?;
     }
     Ok(())
 }
 
 /// What to run and where. In a worktree everything is committed before it `begins`, and what others did is brought in; files that conflict are
 /// given instead.
-fn order(
+fn ward_job(
     context: &RunnerContext,
     quest: QuestId,
     step: &StepId,
     begins: bool,
-) -> Result<Result<Order, Vec<String>>, String> {
+) -> Result<Result<WardJob, Vec<String>>, String> {
     let world = context.handle.view();
     let gone = || "the quest is gone".to_owned();
     let (quest_spec, state) = world.quest_spec(quest).zip(world.quest(quest)).ok_or_else(gone)?;
@@ -308,7 +332,7 @@ fn order(
             place(context, quest_spec.folder(step, at.phase).as_deref())
         }
     };
-    Ok(Ok(Order {
+    Ok(Ok(WardJob {
         command: ward.command.clone(),
         folder,
         env: ward::environment(std::env::vars(), &context.pass_env),

@@ -1,13 +1,10 @@
-//! Makes a run folder ready and starts a launcher on it. Doing it twice is harmless: the second launcher finds the first, or
-//! what it left.
+//! Says what to launch for an attempt: the program, its arguments, and how its conversation is entered.
 
 use super::RunnerContext;
 use crate::clock;
 use crate::harness::{self, Opening, Start};
-use crate::launcher;
 use crate::project;
-use crate::run_folder::{Ended, Launch, LaunchKind, MARK, RunFolder};
-use hatchery_core::outcome::Exit;
+use crate::run_folder::{ATTEMPT_MARK, Launch, LaunchKind, RunFolder};
 use hatchery_core::quest::Isolation;
 use hatchery_core::roles::Phase;
 use hatchery_core::run::{self, AttemptId, HarnessSession, RunSpec};
@@ -15,8 +12,8 @@ use hatchery_core::{AgentId, World};
 use std::io;
 use std::sync::Arc;
 
-/// Sees to it that there is a folder to work in for an agent whose quest gives each step a worktree.
-pub async fn make_room(context: &Arc<RunnerContext>, world: &World, agent: AgentId) -> Result<(), String> {
+/// Creates the worktree of an agent whose quest gives each step one.
+pub async fn create_worktree(context: &Arc<RunnerContext>, world: &World, agent: AgentId) -> Result<(), String> {
     let Some(assignment) = world.assignment(agent) else { return Ok(()) };
     let isolated = world.quest_spec(assignment.quest).is_some_and(|quest_spec| quest_spec.isolation != Isolation::None);
     if !isolated {
@@ -33,44 +30,17 @@ pub async fn make_room(context: &Arc<RunnerContext>, world: &World, agent: Agent
     made.await.map_err(|error| error.to_string())?
 }
 
-/// Starts the launcher of an attempt, unless it was started before. With a `problem` it is recorded as one that could not be started.
-pub fn launch(
+/// What to launch for an attempt, or why that is not possible. Also writes the files that the process needs.
+pub fn describe(
     context: &RunnerContext,
     world: &World,
     of: AttemptId,
     folder: &RunFolder,
-    problem: Option<String>,
-) -> io::Result<()> {
-    let Some(run) = world.run(of.agent) else { return Ok(()) };
-    folder.prepare()?;
-    folder.make_token(of)?;
-    if let Some(problem) = problem {
-        // A launcher that was sent before may be at work by now, and knows better.
-        return match folder.lock()? {
-            Some(_lock) if folder.started()?.is_none() => {
-                folder.write_ended(&Ended::before_it_began(Exit::NotStarted, problem))
-            }
-            _ => Ok(()),
-        };
-    }
-    if folder.launch()?.is_none() {
-        let opening = opening(world, of.agent, &run.spec);
-        match describe(context, of, &run.spec, folder, &opening, part(world, of.agent))? {
-            Ok(launch) => folder.write_launch(&launch)?,
-            Err(problem) => return folder.write_ended(&Ended::before_it_began(Exit::NotStarted, problem)),
-        }
-    }
-    launcher::send(&context.program, folder)
-}
-
-fn describe(
-    context: &RunnerContext,
-    of: AttemptId,
-    spec: &RunSpec,
-    folder: &RunFolder,
-    opening: &Opening,
-    part: Option<String>,
 ) -> io::Result<Result<Launch, String>> {
+    let Some(run) = world.run(of.agent) else { return Ok(Err("its run is over".to_owned())) };
+    let spec = &*run.spec;
+    let opening = &opening(world, of.agent, spec);
+    folder.make_token(of)?;
     let Some(harness) = context.harnesses.named(&spec.harness) else {
         let known = context.harnesses.names().join(", ");
         return Ok(Err(format!("there is no harness `{}`; there are {known}", spec.harness)));
@@ -80,19 +50,19 @@ fn describe(
     if !place.is_dir() {
         return Ok(Err(format!("there is no folder {} to work in", place.display())));
     }
-    // Our own processes keep each other out by a lock, which a program that was started by hand knows nothing of.
+    // Launchers keep each other out by a lock. A program that was started by hand does not know of it.
     if let Opening::Resumed { session } = opening
         && let Some(pid) = context.transcripts.running().get(session)
     {
         return Ok(Err(format!(
-            "process {pid} is at the conversation {session}: end it, then say something to the agent"
+            "process {pid} has the session {session} open: end that process, then say something to the agent"
         )));
     }
     let tools = harness::mcp_config(&context.program, root, folder, &of.agent.to_string(), spec.signals);
     project::write_for_now(&folder.mcp_config(), tools.as_bytes(), 0o600)?;
-    let invocation = harness.command(&Start { spec, folder, opening, part });
+    let invocation = harness.command(&Start { spec, folder, opening, part: part(world, of.agent) });
     let mut env = invocation.env;
-    env.insert(MARK.into(), folder.mark());
+    env.insert(ATTEMPT_MARK.into(), folder.mark());
     let copy_of = match opening {
         Opening::Forked { from, .. } => Some(from.clone()),
         Opening::New { .. } | Opening::Resumed { .. } => None,
@@ -101,7 +71,7 @@ fn describe(
     Ok(Ok(Launch { kind, program: invocation.program, args: invocation.args, env, folder: place }))
 }
 
-/// What the agent is in a quest.
+/// The part of an agent in its quest: QUEST/STEP/ROLE/NUMBER.
 fn part(world: &World, agent: AgentId) -> Option<String> {
     let assignment = world.assignment(agent)?;
     let step = world.quest(assignment.quest)?.step(&assignment.step)?;
@@ -111,8 +81,8 @@ fn part(world: &World, agent: AgentId) -> Option<String> {
     Some(format!("{}/{}/{}/{number}", assignment.quest, assignment.step, assignment.role))
 }
 
-/// How the conversation is entered: the agent's own is resumed, that of the agent it was forked from is copied when it holds
-/// exactly what was inherited, and otherwise a new one is begun.
+/// How the conversation is entered. The agent's own session is resumed. Otherwise the session of its parent is copied, if it
+/// holds exactly what the agent inherited. Otherwise a new session begins.
 fn opening(world: &World, agent: AgentId, spec: &RunSpec) -> Opening {
     let here = |harness_session: &&HarnessSession| {
         harness_session.harness == spec.harness && harness_session.host == spec.host

@@ -3,10 +3,10 @@
 use crate::support::daemon::{Grounds, LOOK_AGAIN, PATIENCE, PROGRAM, wait_for_end};
 use crate::support::repository::QUEST;
 use crate::support::runtime;
+use hatchery::folder_watch::FolderWatcher;
 use hatchery::processes;
-use hatchery::run_folder::{LAUNCHER_MARK, MARK, RunFolder, Started};
-use hatchery::runner::watch::Watch;
-use hatchery::ward::{Order, State, Verdict, Ward, findings};
+use hatchery::run_folder::{ATTEMPT_MARK, LAUNCHER_MARK, RunFolder, Started};
+use hatchery::ward::{Ward, WardJob, WardResult, WardStatus, findings};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,24 +25,24 @@ impl Post {
         Self { ward, grounds }
     }
 
-    fn order(&self, command: &str) -> Order {
+    fn job(&self, command: &str) -> WardJob {
         let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
-        Order { command: command.to_owned(), folder: self.grounds.path().to_owned(), env, limit: PATIENCE }
+        WardJob { command: command.to_owned(), folder: self.grounds.path().to_owned(), env, limit: PATIENCE }
     }
 
-    fn begin(&self, order: &Order) {
+    fn start(&self, job: &WardJob) {
         let _runtime = runtime().enter();
-        self.ward.begin(order).unwrap();
+        self.ward.start(job).unwrap();
     }
 
-    fn wait(&self, order: &Order) -> Verdict {
-        let watch = Some(Watch::start().unwrap());
-        let waited = runtime().block_on(async { tokio::time::timeout(PATIENCE, self.ward.wait(order, watch)).await });
+    fn wait(&self, job: &WardJob) -> WardResult {
+        let watch = Some(FolderWatcher::start().unwrap());
+        let waited = runtime().block_on(async { tokio::time::timeout(PATIENCE, self.ward.wait(job, watch)).await });
         waited.expect("it ends in time").unwrap()
     }
 
-    fn verdict(&self, command: &str) -> Verdict {
-        self.wait(&self.order(command))
+    fn result(&self, command: &str) -> WardResult {
+        self.wait(&self.job(command))
     }
 
     /// Waits until the ward has written a line into a file, and gives it.
@@ -62,15 +62,15 @@ impl Post {
 
     /// What carries the ward's mark.
     fn left(&self) -> Vec<u32> {
-        processes::marked(MARK, &self.folder().mark())
+        processes::marked(ATTEMPT_MARK, &self.folder().mark())
     }
 }
 
 impl Drop for Post {
     fn drop(&mut self) {
         // A test that failed leaves nothing either.
-        for mark in [LAUNCHER_MARK, MARK] {
-            processes::sweep(mark, &self.folder().mark());
+        for mark in [LAUNCHER_MARK, ATTEMPT_MARK] {
+            processes::kill_marked(mark, &self.folder().mark());
         }
     }
 }
@@ -87,9 +87,9 @@ fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn why(verdict: Verdict) -> String {
-    match verdict {
-        Verdict::Broken { why } => why,
+fn why(result: WardResult) -> String {
+    match result {
+        WardResult::Broken { why } => why,
         other => panic!("{other:?}"),
     }
 }
@@ -97,12 +97,12 @@ fn why(verdict: Verdict) -> String {
 #[test]
 fn green_is_an_exit_of_0() {
     let post = Post::new();
-    assert_eq!(post.ward.look().unwrap(), State::NotBegun);
-    // Nothing is said to it, and both of its voices are in one place, in order.
-    assert_eq!(post.verdict("cat; echo one; echo two >&2; echo three; pwd"), Verdict::Green);
+    assert_eq!(post.ward.status().unwrap(), WardStatus::NotStarted);
+    // Nothing is said to it, and both of its voices are in one place, in job.
+    assert_eq!(post.result("cat; echo one; echo two >&2; echo three; pwd"), WardResult::Green);
     let place = post.grounds.path().canonicalize().unwrap();
     assert_eq!(post.ward.output().unwrap(), format!("one\ntwo\nthree\n{}\n", place.display()));
-    assert_eq!(post.ward.look().unwrap(), State::Ended(Verdict::Green));
+    assert_eq!(post.ward.status().unwrap(), WardStatus::Ended(WardResult::Green));
     assert!(!fs::read_to_string(post.ward.path().join("launch.json")).unwrap().contains("PATH"));
 }
 
@@ -110,7 +110,7 @@ fn green_is_an_exit_of_0() {
 fn red_is_any_other_and_says_what_was_found() {
     let post = Post::new();
     let command = "echo fine; echo 'a.c:4:1: error: no'; exit 3";
-    assert_eq!(post.verdict(command), Verdict::Red { code: 3 });
+    assert_eq!(post.result(command), WardResult::Red { code: 3 });
     assert_eq!(findings(&post.ward.output().unwrap()), ["a.c:4:1: error: no"]);
 }
 
@@ -118,12 +118,12 @@ fn red_is_any_other_and_says_what_was_found() {
 fn what_could_not_be_run_is_broken() {
     for command in ["no-such-command-anywhere", "/etc/passwd", "kill -9 $$", "sh -c 'kill -9 $$'; exit $?"] {
         let post = Post::new();
-        let verdict = post.verdict(command);
-        assert!(matches!(verdict, Verdict::Broken { .. }), "{command}: {verdict:?}");
+        let result = post.result(command);
+        assert!(matches!(result, WardResult::Broken { .. }), "{command}: {result:?}");
     }
     let post = Post::new();
-    let order = Order { folder: PathBuf::from("/nowhere/at/all"), ..post.order("true") };
-    let why = why(post.wait(&order));
+    let job = WardJob { folder: PathBuf::from("/nowhere/at/all"), ..post.job("true") };
+    let why = why(post.wait(&job));
     assert!(why.contains("could not be started"), "{why}");
 }
 
@@ -132,8 +132,8 @@ fn a_ward_has_only_so_much_time() {
     let post = Post::new();
     // It would even call itself green when it is told to end.
     let command = "trap 'exit 0' INT TERM; (trap '' INT TERM; echo $$ > inner; exec sleep 600) & wait";
-    let order = Order { limit: Duration::from_millis(500), ..post.order(command) };
-    assert!(why(post.wait(&order)).contains("time"));
+    let job = WardJob { limit: Duration::from_millis(500), ..post.job(command) };
+    assert!(why(post.wait(&job)).contains("time"));
     assert_eq!(post.left(), [0; 0]);
 }
 
@@ -141,7 +141,7 @@ fn a_ward_has_only_so_much_time() {
 fn what_a_ward_leaves_behind_is_gone() {
     let post = Post::new();
     let command = "setsid sh -c 'echo $$ > hidden; exec sleep 600' & while ! test -s hidden; do :; done";
-    assert_eq!(post.verdict(command), Verdict::Green);
+    assert_eq!(post.result(command), WardResult::Green);
     wait_for_end(post.written("hidden").parse().unwrap());
     assert_eq!(post.left(), [0; 0]);
 }
@@ -149,19 +149,19 @@ fn what_a_ward_leaves_behind_is_gone() {
 #[test]
 fn one_that_is_begun_twice_is_started_once() {
     let post = Post::new();
-    let order = post.order("echo started >> count; echo $$ > pid; exec sleep 600");
-    post.begin(&order);
-    post.begin(&order);
+    let job = post.job("echo started >> count; echo $$ > pid; exec sleep 600");
+    post.start(&job);
+    post.start(&job);
     let pid: u32 = post.written("pid").parse().unwrap();
-    post.begin(&order);
+    post.start(&job);
     // Another life of the daemon knows nothing but the folder.
     let again = Ward::of(PathBuf::from(PROGRAM), &post.grounds.project(), QUEST, "a-step", 1).unwrap();
-    assert_eq!(again.look().unwrap(), State::Running);
+    assert_eq!(again.status().unwrap(), WardStatus::Running);
     again.stop().unwrap();
     again.stop().unwrap();
-    assert!(why(post.wait(&order)).contains("stopped"));
+    assert!(why(post.wait(&job)).contains("stopped"));
     wait_for_end(pid);
-    post.begin(&order);
+    post.start(&job);
     assert_eq!(post.written("count"), "started");
 }
 
@@ -169,33 +169,33 @@ fn one_that_is_begun_twice_is_started_once() {
 fn one_that_is_stopped_before_it_began_never_begins() {
     let post = Post::new();
     post.ward.stop().unwrap();
-    let order = post.order("echo started > count");
-    assert!(why(post.wait(&order)).contains("before it began"));
+    let job = post.job("echo started > count");
+    assert!(why(post.wait(&job)).contains("before it was started"));
     assert!(!post.grounds.path().join("count").exists());
 }
 
 #[test]
 fn one_whose_launcher_is_killed_is_broken_and_gone() {
     let post = Post::new();
-    let order = post.order("trap '' PIPE HUP; echo $$ > pid; setsid sleep 600");
-    post.begin(&order);
+    let job = post.job("trap '' PIPE HUP; echo $$ > pid; setsid sleep 600");
+    post.start(&job);
     let pid: u32 = post.written("pid").parse().unwrap();
     let launcher = post.started().launcher;
     let killed = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| post.wait(&order));
+        let waiting = scope.spawn(|| post.wait(&job));
         processes::signal(launcher.pid, Signal::KILL);
         waiting.join().unwrap()
     });
     assert!(why(killed).contains("launcher"));
     wait_for_end(pid);
     assert_eq!(post.left(), [0; 0]);
-    assert!(matches!(post.ward.look().unwrap(), State::Ended(Verdict::Broken { .. })));
+    assert!(matches!(post.ward.status().unwrap(), WardStatus::Ended(WardResult::Broken { .. })));
 }
 
 #[test]
 fn a_flood_is_bounded_on_disk() {
     let post = Post::new();
-    assert_eq!(post.verdict("echo first; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo last"), Verdict::Green);
+    assert_eq!(post.result("echo first; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo last"), WardResult::Green);
     assert!(fs::metadata(post.ward.output_file()).unwrap().len() < 9 << 20);
     let output = post.ward.output().unwrap();
     assert!(output.starts_with("first\n") && output.ends_with("last\n") && output.contains("bytes left out"));

@@ -38,9 +38,9 @@ pub(crate) fn take_output(
     }
     let spent = listener.spent;
     if !run.held && spent != Usage::default() && budget::over(world, agent, spent, now).is_some() {
-        events.push(Event::BudgetReached { of: of });
+        events.push(Event::BudgetReached { of });
     }
-    events.push(Event::OutputTaken { of: of, upto });
+    events.push(Event::OutputTaken { of, upto });
     Ok(events)
 }
 

@@ -93,6 +93,7 @@ impl House {
         let api = Api {
             handle: handle.clone(),
             defaults: Arc::clone(&defaults),
+            calls: Arc::clone(&workshop.calls),
             guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
             project: "/project".into(),
             store: url.to_string(),

@@ -4,7 +4,7 @@ use super::house::{House, Rules};
 use super::raw::{Parts, Reply};
 use super::schema::Schemas;
 use crate::support::runtime;
-use hatchery::calls::{self, Call};
+use hatchery::calls::{Call, CallWriter, Calls};
 use hatchery::http::{Api, Guard, router};
 use hatchery::run_folder::RunFolder;
 use hatchery_core::Command;
@@ -129,6 +129,7 @@ fn routed(house: &House) -> BTreeSet<String> {
     let api = Api {
         handle: house.handle.clone(),
         defaults: Arc::clone(&house.defaults),
+        calls: Arc::new(Calls::new(house.handle.clone())),
         guard: Arc::new(Guard::new(hatchery::config::Auth::None, String::new(), house.address, Vec::new())),
         project: String::new(),
         store: String::new(),
@@ -486,9 +487,10 @@ fn at_work(house: &House) -> String {
     let agent = house.make("/api/runs", &ask);
     let of = AttemptId { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
     let folder = RunFolder::of(&house.defaults.project, of);
-    folder.prepare().unwrap();
-    calls::write(&folder, &Call::Send { to: "human".into(), body: "hello".into() }).unwrap();
-    calls::write(&folder, &Call::Send { to: "no one".into(), body: "hello".into() }).unwrap();
+    folder.create_for_agent().unwrap();
+    let mut calls = CallWriter::new(folder);
+    calls.write(&Call::Send { to: "human".into(), body: "hello".into() }).unwrap();
+    calls.write(&Call::Send { to: "no one".into(), body: "hello".into() }).unwrap();
     let servers = vec![McpServer { name: "hatchery".into(), status: ServerStatus::Connected }];
     let init = Output::SessionStarted { session: "s".into(), model: None, version: None, servers };
     let process = Process { pid: 1, began: 1 };

@@ -164,7 +164,7 @@ fn a_conversation_that_somebody_is_at_is_left_alone() {
         assert_eq!(ended["exit"], "not_started", "{ended}");
         ended["detail"].as_str().unwrap().to_owned()
     };
-    assert!(detail(1).contains(&format!("process {pid} is at the conversation {session}")));
+    assert!(detail(1).contains(&format!("process {pid} has the session {session} open")));
     fs::remove_file(note).unwrap();
     assert!(detail(2).contains("/nowhere/claude could not be started"));
 }

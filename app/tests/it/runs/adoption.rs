@@ -93,7 +93,7 @@ fn a_conversation_that_is_about_to_be_free_is_waited_for() {
     let agent = shop.run(&[json!({ "text": "one" })]);
     assert_eq!(shop.end(&agent), "completed");
     let session = shop.wait_for(&agent, "run_spawned")["session"].as_str().unwrap().to_owned();
-    let path = shop.grounds.data().join("runs/talks").join(format!("{session}.lock"));
+    let path = shop.grounds.data().join("runs/sessions").join(format!("{session}.lock"));
     let talk = std::fs::File::open(path).unwrap();
     rustix::fs::flock(&talk, rustix::fs::FlockOperation::LockExclusive).unwrap();
     shop.say(&agent, "hello");

@@ -1,8 +1,9 @@
-//! How the tools of a run ask for something: first it is written down, durably, and then the daemon is asked to take it in. A
-//! daemon that is away is waited for, because what is written counts as soon as there is one.
+//! How the tools of a run ask for something. The call is first written down, durably, and then the daemon is asked to take it
+//! in. If no daemon runs, the tools wait for one: the next daemon takes in what is written.
 
-use super::Trouble;
-use crate::calls::{self, Call};
+use super::ToolError;
+use crate::blocking::blocking;
+use crate::calls::{Call, CallWriter};
 use crate::client::paths::agent_path;
 use crate::client::{Client, Failure};
 use crate::project::Project;
@@ -11,33 +12,36 @@ use crate::run_folder::{self, RunFolder};
 use hatchery_core::AgentId;
 use hatchery_core::run::AttemptId;
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a daemon that is away is waited for before the agent is told that it is.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked for.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long to wait for a daemon before the agent is told that none runs.
+const DAEMON_TIMEOUT: Duration = Duration::from_secs(60);
+/// Between two looks for a daemon.
+const DAEMON_PAUSE: Duration = Duration::from_millis(100);
 
-pub struct Pen {
+/// The tools of one attempt.
+pub struct RunTools {
     project: Project,
-    folder: RunFolder,
+    calls: Arc<Mutex<CallWriter>>,
     of: AttemptId,
     token: String,
 }
 
-impl Pen {
+impl RunTools {
     pub fn new(project: &Project, folder: RunFolder) -> Result<Self, Report> {
-        let unusable = || Report::failed(format_args!("{} is no folder of a run", folder.path().display()));
+        let unusable = || Report::failed(format_args!("{} is not the folder of a run", folder.path().display()));
         let token = folder.token().context("the run's token cannot be read")?.ok_or_else(unusable)?;
-        let of = run_folder::token_of(&token).ok_or_else(unusable)?;
-        Ok(Self { project: project.clone(), folder, of, token })
+        let of = run_folder::attempt_of_token(&token).ok_or_else(unusable)?;
+        let calls = Arc::new(Mutex::new(CallWriter::new(folder)));
+        Ok(Self { project: project.clone(), calls, of, token })
     }
 
     pub fn agent(&self) -> AgentId {
         self.of.agent
     }
 
-    /// The daemon, once there is one. It is not for an agent's tools to start it.
+    /// Waits for a daemon. The tools of an agent never start one.
     pub async fn client(&self) -> Result<Client, Report> {
         let started = Instant::now();
         loop {
@@ -46,17 +50,19 @@ impl Pen {
             {
                 return Ok(client);
             }
-            if started.elapsed() > PATIENCE {
-                return Err(Report::new(Code::Unreachable, "Hatchery does not run at the moment"));
+            if started.elapsed() > DAEMON_TIMEOUT {
+                return Err(Report::new(Code::Unreachable, "no Hatchery daemon runs at the moment"));
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(DAEMON_PAUSE).await;
         }
     }
 
-    /// Asks for something: what is written down happens exactly once, whoever dies in between.
-    pub async fn call(&self, call: &Call) -> Result<Value, Trouble> {
-        let number = calls::write(&self.folder, call)
-            .map_err(|error| Trouble(format!("this could not be written down and was not done: {error}; try again")))?;
+    /// Asks for something. Once it is written down it happens exactly once, whichever process is killed meanwhile.
+    pub async fn call(&self, call: Call) -> Result<Value, ToolError> {
+        let calls = Arc::clone(&self.calls);
+        let written = blocking(move || calls.lock().unwrap_or_else(PoisonError::into_inner).write(&call)).await;
+        let failed = |error| ToolError(format!("this could not be written down and was not done: {error}; try again"));
+        let number = written.map_err(failed)?;
         let started = Instant::now();
         let path = agent_path(&self.of.agent.to_string(), "/calls");
         let body = json!({ "run": self.of.run, "attempt": self.of.attempt, "number": number });
@@ -68,12 +74,12 @@ impl Pen {
             match asked {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Refused { code: Code::Unreachable, .. } | Failure::Away(_))
-                    if started.elapsed() < PATIENCE =>
+                    if started.elapsed() < DAEMON_TIMEOUT =>
                 {
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                    tokio::time::sleep(DAEMON_PAUSE).await;
                 }
                 Err(Failure::Refused { code: Code::Unreachable, .. } | Failure::Away(_)) => {
-                    return Err(Trouble(
+                    return Err(ToolError(
                         "Hatchery does not run at the moment. Your request is written down and will be carried out once, \
                          as soon as it is back; do not repeat it."
                             .into(),
