@@ -5,6 +5,7 @@ import { render } from "preact";
 import { App } from "./app/app";
 import { listenKeys } from "./app/keys";
 import { watchLooks } from "./app/looks";
+import { watchNeeds } from "./app/notices";
 import { listen } from "./app/router";
 import { store } from "./store/store";
 
@@ -19,5 +20,6 @@ window.hatchery = store;
 listen();
 listenKeys();
 watchLooks(() => store.now());
+watchNeeds();
 void store.load();
 render(<App />, document.getElementById("page") as HTMLElement);

@@ -6,11 +6,14 @@ import type {
   EventObject,
   EventPage,
   HistoryView,
+  KillPreview,
   MailHeader,
   NewQuest,
   Overview,
   QuestDocument,
   QuestLine,
+  Rescued,
+  Restored,
   RunView,
   UsageView,
   WhyView,
@@ -80,6 +83,10 @@ export const api = {
   usage: () => get<UsageView>("/api/usage"),
   budgets: () => get<{ budgets: BudgetView[] }>("/api/budgets"),
   events: (after: number, limit: number) => get<EventPage>(`/api/events.json?after=${after}&limit=${limit}`),
+  rescued: () => get<{ rescued: Rescued[] }>("/api/rescue"),
+  restore: (name: string) => post<Restored>("/api/rescue/restore", { name }),
+  killPreview: (agent: string, cascade: boolean) =>
+    get<KillPreview>(`/api/agents/${part(agent)}/kill?cascade=${cascade}`),
   wardOutput: (quest: string, step: string, ward: number) =>
     get<{ text: string; size: number }>(
       `/api/quests/${part(quest)}/steps/${part(step)}/wards/${ward}/output?from=-8192`,

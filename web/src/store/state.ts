@@ -96,7 +96,7 @@ export function stateOf(overview: Overview): State {
       run: seen.run ?? null,
       spent: seen.spent,
       stallMs: seen.stallMs ?? null,
-      doing: null,
+      doing: doingOf(seen.agent),
       tools: new Map(),
       lastSign: seen.run?.lastOutput ?? seen.agent.lastActive,
     });
@@ -104,15 +104,25 @@ export function stateOf(overview: Overview): State {
   return state;
 }
 
+function doingOf({ doing }: AgentView): Doing | null {
+  if (!doing) return null;
+  return {
+    tool: doing.tool ? toolName(doing.tool) : null,
+    text: plain(doing.line),
+    at: doing.at,
+    event: doing.message,
+  };
+}
+
 export function entryOf(view: AgentView): AgentEntry {
   return {
     view,
-    activity: view.state === "dead" ? "dead" : view.state === "expired" ? "expired" : "resting",
-    evidence: [],
+    activity: view.activity,
+    evidence: view.evidence ? [view.evidence] : [],
     run: null,
-    spent: NOTHING,
+    spent: view.spent,
     stallMs: null,
-    doing: null,
+    doing: doingOf(view),
     tools: new Map(),
     lastSign: view.lastActive,
   };
@@ -199,8 +209,13 @@ function created(state: State, event: EventOf<"agent_created">, change: Change):
       messages: 0,
       lastMessage: null,
       unreadMail: 0,
+      activity: "resting",
+      evidence: null,
+      doing: null,
+      spent: NOTHING,
+      question: null,
       assignment: null,
-    } as AgentView),
+    }),
   );
 }
 
@@ -228,10 +243,11 @@ function asked(
       agent: event.agent,
       name: entry?.view.name ?? null,
       quest: entry?.view.assignment?.quest ?? null,
+      step: entry?.view.assignment?.step ?? null,
       about: event.about,
       text: event.text,
       asked: event.ts,
-    } as QuestionView);
+    });
     return;
   }
   const question = state.questions.get(event.question);

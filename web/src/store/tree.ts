@@ -108,29 +108,32 @@ function inOrder(placed: Map<string, Placed>): Placed[] {
   return out;
 }
 
+/** Agent 0 has the first lane for itself: quests are dots on it, and everybody else comes together there at the bottom. */
 function draw(list: Placed[]): Tree {
-  const lanes: (string | null)[] = [];
+  const root = list.find((it) => it.parent === null)?.node.id ?? "";
+  const lanes: (string | null)[] = [root];
   const rows: Row[] = [];
   const open: { child: number; lane: number; parent: string; dead: boolean; id: string }[] = [];
   const edges: Edge[] = [];
   let most = 1;
   list.forEach((it, row) => {
     const id = it.node.id;
-    let lane = lanes.indexOf(id);
-    if (lane < 0) {
-      lane = lanes.indexOf(null);
-      if (lane < 0) lane = lanes.length;
+    if (it.node.kind === "quest") {
+      rows.push({ node: it.node, lane: 0 });
+      open.push({ child: row, lane: 0, parent: root, dead: false, id });
+      return;
     }
+    let lane = id === root ? 0 : lanes.indexOf(id, 1);
+    if (lane < 0) lane = lanes.indexOf(null, 1);
+    if (lane < 0) lane = lanes.length;
     for (const edge of open.filter((edge) => edge.parent === id)) {
       edges.push({ from: edge.child, to: row, fromLane: edge.lane, toLane: lane, dead: edge.dead, child: edge.id });
     }
-    lanes.forEach((expected, at) => {
-      if (expected === id) lanes[at] = null;
-    });
-    lanes[lane] = it.parent;
+    for (let at = 1; at < lanes.length; at += 1) if (lanes[at] === id) lanes[at] = null;
+    if (lane > 0) lanes[lane] = it.parent;
     if (it.parent) open.push({ child: row, lane, parent: it.parent, dead: it.dead, id });
     rows.push({ node: it.node, lane });
-    most = Math.max(most, lanes.filter((expected) => expected !== null).length, lane + 1);
+    most = Math.max(most, lane + 1);
   });
   return { rows, edges, lanes: most };
 }

@@ -3,13 +3,13 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { About, QuestionView } from "../api/types";
 import { useDraft } from "../app/drafts";
-import { to } from "../app/router";
+import { to, usePlace } from "../app/router";
 import type { Need } from "../store/needs";
 import { store } from "../store/store";
 import { Glyph } from "./glyph";
 import { nameOf, questName } from "./names";
 import { Age, Ago } from "./time";
-import { ceiling, firstLine, money, plain, span } from "./words";
+import { ceiling, firstLine, group, money, plain, span } from "./words";
 
 type Choice = { words: string; answer?: string; danger?: boolean; field?: string; href?: string };
 
@@ -76,7 +76,7 @@ function shape(question: QuestionView): { words: string; context: string; choice
     }
     case "approval":
       return {
-        words: first,
+        words: planWords(question) ?? first,
         context: "",
         open: false,
         choices: [
@@ -112,6 +112,17 @@ function shape(question: QuestionView): { words: string; context: string; choice
   }
 }
 
+function planWords(question: QuestionView): string | null {
+  const quest = question.quest ? store.quest(question.quest) : null;
+  const steps = quest?.steps.filter((step) => step.phase === "work").length ?? 0;
+  return quest && steps > 0 ? `${steps} steps, ${quest.slots} at a time. Shall they be carried out?` : null;
+}
+
+/** The question in one sentence, for those who show it elsewhere. */
+export function questionWords(question: QuestionView): string {
+  return shape(question).words;
+}
+
 interface Sent {
   state: "idle" | "sending" | "refused" | "waiting";
   problem?: Problem;
@@ -135,6 +146,14 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
   useEffect(() => {
     if (open && first) setField((now) => now ?? "Your answer");
   }, [open, first]);
+  const { hash } = usePlace();
+  useEffect(() => {
+    if (hash !== id) return;
+    asked.current = true;
+    setField((now) => now ?? choices.find((choice) => choice.field)?.field ?? "Your answer");
+    document.querySelector(`[data-need="q${question.id}"]`)?.scrollIntoView({ block: "center" });
+    box.current?.focus();
+  }, [hash]);
   useEffect(() => {
     if (field && asked.current) box.current?.focus();
     asked.current = false;
@@ -296,6 +315,50 @@ function FailedStep({ need }: { need: Extract<Need, { kind: "failed" }> }) {
             See what happened
           </a>
         </div>
+      </div>
+    </article>
+  );
+}
+
+/** How long an answer stays where it was given. */
+const ANSWERED_MS = 8000;
+
+/** An answer that was seen in the log. It leaves by itself. */
+export function Answered({
+  question,
+  answer,
+  event,
+  at,
+}: {
+  question: QuestionView;
+  answer: string;
+  event: number;
+  at: number;
+}) {
+  const [here, setHere] = useState(store.now() - at < ANSWERED_MS);
+  useEffect(() => {
+    const timer = setTimeout(() => setHere(false), ANSWERED_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  if (!here) return null;
+  return (
+    <article class="ask is-answered">
+      <Glyph as="done" word="answered" />
+      <div>
+        <header class="title">
+          <a class="who cut" href={to.agent(question.agent)}>
+            {nameOf(question.agent)}
+          </a>
+          <time>now</time>
+        </header>
+        <p class="question muted">You answered: {plain(firstLine(answer))}</p>
+        <p class="evidence-line">
+          Event{" "}
+          <a class="link" href={to.event(event)}>
+            {group(event)}
+          </a>{" "}
+          · it goes on in the same conversation
+        </p>
       </div>
     </article>
   );

@@ -1,28 +1,13 @@
 // What was changed: the files, and the difference of one, line by line.
 import { useEffect, useState } from "preact/hooks";
 import { get, type Problem } from "../api/client";
+import type { ChangeSet, FileDiff } from "../api/types";
 import { Glyph } from "./glyph";
 import { plural } from "./words";
 
-export interface ChangedFile {
-  path: string;
-  how: "added" | "modified" | "deleted";
-  added: number;
-  removed: number;
-  binary: boolean;
-}
-
-export interface ChangeSet {
-  base: string;
-  files: ChangedFile[];
-  truncated: boolean;
-  added: number;
-  removed: number;
-}
-
 export interface Loader {
   all(): Promise<ChangeSet>;
-  file(path: string): Promise<{ path: string; diff: string; truncated: boolean }>;
+  file(path: string): Promise<FileDiff>;
 }
 
 /** The changes of an agent, a step or a quest, by its place in the API. */
@@ -97,7 +82,7 @@ export function Changes({ load, empty }: { load: Loader; empty: string }) {
 }
 
 function Diff({ load, path }: { load: Loader; path: string }) {
-  const [diff, setDiff] = useState<{ diff: string; truncated: boolean } | Problem | null>(null);
+  const [diff, setDiff] = useState<FileDiff | Problem | null>(null);
   useEffect(() => {
     load.file(path).then(setDiff, setDiff);
   }, [path]);

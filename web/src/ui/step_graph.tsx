@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { QuestDocument, StepDocument } from "../api/types";
 import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
+import { questionWords } from "./ask";
 import { Glyph, standingOfStep } from "./glyph";
 import { Age, Ago } from "./time";
 import { firstLine, money, plain } from "./words";
@@ -27,7 +28,8 @@ async function layOut(steps: StepDocument[]): Promise<Layout> {
   const graph = new Graph();
   graph.setGraph({ rankdir: "LR", nodesep: 10, ranksep: 44, marginx: 0, marginy: 0, align: "UL" });
   graph.setDefaultEdgeLabel(() => ({}));
-  for (const step of steps) graph.setNode(step.id, { width: WIDE, height: HIGH });
+  // The last that is put in comes out on top.
+  for (const step of [...steps].reverse()) graph.setNode(step.id, { width: WIDE, height: HIGH });
   for (const step of steps) for (const on of step.dependsOn) if (graph.hasNode(on)) graph.setEdge(on, step.id);
   layout(graph);
   const at = new Map<string, { x: number; y: number }>();
@@ -107,7 +109,7 @@ function Node({
     step.status === "complete" ? "is-done" : "",
     ["pending", "blocked", "queued"].includes(step.status) ? "is-off" : "",
   ];
-  const spent = (step as { spent?: { cost: { nanodollars: number } } }).spent?.cost;
+  const spent = step.spent?.cost;
   const after = step.dependsOn.length > 0 ? `after ${step.dependsOn.join(", ")}` : "";
   return (
     <li>
@@ -133,6 +135,8 @@ function Node({
 }
 
 function subOf(step: StepDocument): string {
+  const asked = step.question != null ? store.state?.questions.get(step.question) : undefined;
+  if (asked && step.status !== "waiting_for_human") return questionWords(asked);
   switch (step.status) {
     case "complete":
       return step.name || firstLine(step.summary ?? "complete");

@@ -5,6 +5,7 @@ import type { QuestDocument, StepDocument } from "../api/types";
 import { notify } from "../app/dialogs";
 import { to } from "../app/router";
 import { store } from "../store/store";
+import { questionWords } from "./ask";
 import { Changes, changesOf } from "./changes";
 import { Glyph, type Standing } from "./glyph";
 import { nameOf } from "./names";
@@ -100,10 +101,10 @@ export function StepPanel({ quest, step }: { quest: QuestDocument; step: StepDoc
   const [changes, setChanges] = useState(false);
   const stations = stationsOf(step);
   const next = toCome(quest, step, stations);
-  const spent = (step as { spent?: Parameters<typeof allTokens>[0] }).spent;
+  const spent = step.spent;
   const agent = step.agent ?? step.agents.at(-1)?.agent;
   const question = step.question != null ? store.state?.questions.get(step.question) : undefined;
-  const callers = (step as { callers?: { role: string }[] }).callers ?? [];
+  const callers = step.callers ?? [];
   return (
     <aside class="panel" aria-label={`The step ${step.id}`}>
       <div class="panel-head">
@@ -120,7 +121,7 @@ export function StepPanel({ quest, step }: { quest: QuestDocument; step: StepDoc
       </p>
       {question && (
         <div class="call">
-          <span>{plain(firstLine(question.text))}</span>
+          <span>{questionWords(question)}</span>
           <a class="btn you" href={`/#ask-${question.id}`}>
             Answer
           </a>

@@ -1,7 +1,7 @@
 // One agent: what does it do, how do we know, and what was said?
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { api, get, type Problem } from "../api/client";
-import type { MessageView, WhyView } from "../api/types";
+import type { ChangeSet, MessageView, WhyView } from "../api/types";
 import { confirm, forkDialog, notify, prompt } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
 import { setActions } from "../app/keys";
@@ -9,7 +9,7 @@ import { go, to, usePlace } from "../app/router";
 import { useHistory } from "../store/history";
 import type { AgentEntry } from "../store/state";
 import { store, useTopics } from "../store/store";
-import { type ChangeSet, Changes, changesOf, Lines } from "../ui/changes";
+import { Changes, changesOf, Lines } from "../ui/changes";
 import { Glyph, standingOf } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { nameOf, questName } from "../ui/names";
@@ -44,7 +44,7 @@ export function AgentPage({ id }: { id: string }) {
   }, [id, store.state === null]);
 
   const name = nameOf(id);
-  const kill = () => entry && askKill(entry);
+  const kill = () => entry && void askKill(entry);
   useEffect(() =>
     setActions({
       S: () => document.getElementById("say")?.focus(),
@@ -150,23 +150,31 @@ function chosenMessage(): number | null {
 async function askKill(entry: AgentEntry): Promise<void> {
   const { id } = entry.view;
   const name = nameOf(id);
-  const children = [...(store.state?.agents.values() ?? [])]
-    .filter((it) => it.view.parent === id && it.view.state !== "dead")
-    .map((it) => nameOf(it.view.id));
-  const parent = entry.view.parent ? nameOf(entry.view.parent) : "root";
-  const moves =
-    children.length > 0
-      ? `${list(children)} ${children.length === 1 ? "moves" : "move"} up to ${parent} and ${children.length === 1 ? "goes" : "go"} on. `
-      : "";
-  confirm({
-    title: `Kill ${name}?`,
-    words: `${entry.run && entry.run.phase !== "ended" ? "Its run ends. " : ""}${moves}Its history stays and can be forked.`,
-    keep: "Keep it",
-    choices: [
-      ...(children.length > 0 ? [{ words: "Kill with all below", quiet: true, act: () => api.kill(id, true) }] : []),
-      { words: `Kill ${name}`, act: () => api.kill(id, false) },
-    ],
-  });
+  try {
+    const [alone, all] = await Promise.all([api.killPreview(id, false), api.killPreview(id, true)]);
+    const moved = alone.moved.map((it) => nameOf(it.agent));
+    const parent = entry.view.parent ? nameOf(entry.view.parent) : "root";
+    const one = moved.length === 1;
+    const moves =
+      moved.length > 0
+        ? `${list(moved)} ${one ? "moves" : "move"} up to ${parent} and ${one ? "goes" : "go"} on. `
+        : "";
+    const ends = alone.stopped.length > 0 ? "Its run ends. " : "";
+    const asks = alone.withdrawn.length > 0 ? "What it asks is withdrawn. " : "";
+    confirm({
+      title: `Kill ${name}?`,
+      words: `${ends}${moves}${asks}Its history stays and can be forked.`,
+      keep: "Keep it",
+      choices: [
+        ...(all.killed.length > 1
+          ? [{ words: `Kill with all ${all.killed.length - 1} below`, quiet: true, act: () => api.kill(id, true) }]
+          : []),
+        { words: `Kill ${name}`, act: () => api.kill(id, false) },
+      ],
+    });
+  } catch (problem) {
+    notify(problem as Problem);
+  }
 }
 
 function EvidenceBar({ entry, open, toggle }: { entry: AgentEntry; open: boolean; toggle: () => void }) {

@@ -1,13 +1,14 @@
 // Agents: where did they part, and which is better?
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, get } from "../api/client";
+import type { ChangeSet } from "../api/types";
 import { forkDialog, openDialog } from "../app/dialogs";
 import { setActions } from "../app/keys";
 import { go, to, usePlace } from "../app/router";
 import { useHistory } from "../store/history";
 import { store, useTopics } from "../store/store";
 import { treeOf } from "../store/tree";
-import { type ChangeSet, Changes, changesOf, Lines } from "../ui/changes";
+import { Changes, changesOf, Lines } from "../ui/changes";
 import { Glyph, standingOf } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { besides, nameOf, questName } from "../ui/names";

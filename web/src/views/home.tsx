@@ -1,12 +1,15 @@
 // Who needs me, and since when? Then who works, then what is done.
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { api } from "../api/client";
 import { openDialog } from "../app/dialogs";
 import { lastLook } from "../app/looks";
+import { AskToNotify } from "../app/notices";
 import { to } from "../app/router";
 import { type Need, needs } from "../store/needs";
 import type { AgentEntry } from "../store/state";
 import { store, useTopics } from "../store/store";
-import { Ask } from "../ui/ask";
+import { Answered, Ask } from "../ui/ask";
+import { ChangedLines } from "../ui/changed_lines";
 import { Glyph, standingOf } from "../ui/glyph";
 import { nameOf, whereOf } from "../ui/names";
 import { Ago } from "../ui/time";
@@ -53,6 +56,7 @@ export function Home() {
           </button>
         </div>
       </header>
+      <AskToNotify waiting={waiting.length} />
       {nothing ? (
         <Nothing />
       ) : (
@@ -65,6 +69,9 @@ export function Home() {
             </div>
             {waiting.map((need, at) => (
               <Ask key={need.key} need={need} first={at === 0} />
+            ))}
+            {[...state.answered.values()].slice(-3).map((it) => (
+              <Answered key={it.event} {...it} />
             ))}
             {waiting.length === 0 && <Quiet working={working.length} />}
           </section>
@@ -95,6 +102,7 @@ export function Home() {
               </a>
             </div>
             {done.slice(0, DONE_ROWS).map((it) => it.row(it.at > look))}
+            <Kept />
             {done.length === 0 && (
               <div class="empty">
                 <h3>Nothing is done yet</h3>
@@ -206,6 +214,9 @@ function WorkingRow({ id }: { id: string }) {
       </div>
       <div class="aside num">
         <div>{money(entry.spent.cost)}</div>
+        <div>
+          {entry.view.assignment && <StepLines assignment={entry.view.assignment} stamp={entry.view.messages} />}
+        </div>
       </div>
     </a>
   );
@@ -246,6 +257,11 @@ export function parkedUntil(entry: AgentEntry): string {
   return until ? `goes on by itself at ${clock(until)}` : "goes on when you say so";
 }
 
+function StepLines({ assignment, stamp }: { assignment: { quest: string; step: string }; stamp: number }) {
+  if (["requirements", "plan", "review"].includes(assignment.step)) return null;
+  return <ChangedLines base={`/api/quests/${assignment.quest}/steps/${assignment.step}`} stamp={stamp} />;
+}
+
 function doneOf(entries: AgentEntry[], asked: Set<string>): Done[] {
   const found: Done[] = [];
   for (const line of store.state?.quests.values() ?? []) {
@@ -272,6 +288,9 @@ function doneOf(entries: AgentEntry[], asked: Set<string>): Done[] {
           </div>
           <div class="aside num">
             <div>{money(line.spent)}</div>
+            <div>
+              <ChangedLines base={`/api/quests/${line.id}`} stamp={0} />
+            </div>
           </div>
         </a>
       ),
@@ -317,7 +336,32 @@ function doneWords(entry: AgentEntry): string {
   const step = assignment ? store.quest(assignment.quest)?.steps.find((it) => it.id === assignment.step) : undefined;
   if (entry.run?.cause === "user_ended" || entry.run?.cause === "killed") return "Ended by you";
   const last = step?.agents.at(-1)?.agent === entry.view.id ? step?.summary : null;
-  return plain(firstLine(last ?? entry.doing?.text ?? entry.run?.detail ?? "Done"));
+  return plain(firstLine(last ?? (entry.doing?.text || entry.run?.detail) ?? "Done"));
+}
+
+/** What closed worktrees held: nothing is lost, and the page says so. */
+function Kept() {
+  const [kept, setKept] = useState(0);
+  useEffect(() => {
+    const look = () =>
+      void api.rescued().then(
+        ({ rescued }) => setKept(rescued.length),
+        () => {},
+      );
+    look();
+    return store.tap((event) => {
+      if (event.type === "quest_abandoned" || event.type === "quest_completed" || event.type === "step_dropped") look();
+    });
+  }, []);
+  if (kept === 0) return null;
+  return (
+    <p class="kept small faint">
+      The work of {kept} closed {kept === 1 ? "worktree" : "worktrees"} was kept.{" "}
+      <a class="link" href="/quests#kept">
+        See it
+      </a>
+    </p>
+  );
 }
 
 function Quiet({ working }: { working: number }) {

@@ -6,13 +6,14 @@ import { confirm, notify, prompt } from "../app/dialogs";
 import { setActions } from "../app/keys";
 import { go, to } from "../app/router";
 import { store, useTopics } from "../store/store";
+import { questionWords } from "../ui/ask";
 import { Changes, changesOf } from "../ui/changes";
 import { Glyph, type Standing, standingOfStep } from "../ui/glyph";
 import { nameOf } from "../ui/names";
 import { StepGraph } from "../ui/step_graph";
 import { StepPanel } from "../ui/step_panel";
 import { Ago } from "../ui/time";
-import { ceiling, clockSeconds, exact, firstLine, group, money, plain, plural, when } from "../ui/words";
+import { ceiling, clockSeconds, exact, firstLine, money, plain, plural, when } from "../ui/words";
 import { Loading } from "./home";
 
 export default function QuestView({ id, step }: { id: string; step: string | null }) {
@@ -288,7 +289,7 @@ function Calls({ quest }: { quest: QuestDocument }) {
             <Glyph as="you" />
             <b>{step.id}</b>
             <span class="cut" title={question?.text}>
-              {plain(firstLine(question?.text ?? ""))}
+              {question ? questionWords(question) : ""}
             </span>
             <a class="btn you" href={`/#ask-${question?.id}`}>
               Answer <kbd>A</kbd>
@@ -372,5 +373,3 @@ function Missing({ problem }: { problem: Problem }) {
     </div>
   );
 }
-
-export const eventWords = (id: number) => `#${group(id)}`;

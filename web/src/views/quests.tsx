@@ -1,11 +1,12 @@
 // All quests: which goes on, which waits, which is over.
 import { useEffect, useState } from "preact/hooks";
-import { api } from "../api/client";
-import type { QuestLine } from "../api/types";
-import { openDialog } from "../app/dialogs";
+import { api, type Problem } from "../api/client";
+import type { QuestLine, Rescued, Restored } from "../api/types";
+import { notify, openDialog } from "../app/dialogs";
 import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
 import { Glyph, type Standing } from "../ui/glyph";
+import { questName } from "../ui/names";
 import { Ago } from "../ui/time";
 import { Count, count, money, plural } from "../ui/words";
 import { Loading } from "./home";
@@ -114,11 +115,68 @@ function QuestTable() {
             </section>
           ),
       )}
+      <Kept />
       {!all && store.state.quests.size >= 50 && (
         <button class="btn quiet" type="button" onClick={() => setAll(true)}>
           Show all
         </button>
       )}
     </>
+  );
+}
+
+/** What closed worktrees held, with a way back. */
+function Kept() {
+  const [kept, setKept] = useState<Rescued[]>([]);
+  const [back, setBack] = useState<Record<string, Restored>>({});
+  useEffect(() => {
+    api.rescued().then(
+      ({ rescued }) => setKept(rescued),
+      () => {},
+    );
+  }, []);
+  if (kept.length === 0) return null;
+  return (
+    <section class="quest-group" id="kept" aria-label="Kept">
+      <div class="col-head">
+        <h2>Kept</h2>
+        <span class="n">what closed worktrees held</span>
+      </div>
+      <ul class="kept-list">
+        {kept.map((it) => {
+          const restored = back[it.name];
+          return (
+            <li key={it.name}>
+              <span>
+                {it.step ?? "all of it"}, of “{questName(it.quest)}”{" "}
+                <span class="faint small num">
+                  · {it.files} {plural(it.files, "file")} · <Ago at={it.at} />
+                </span>
+                {restored && (
+                  <span class="block small">
+                    It is in <code>{restored.folder}</code>, on the branch <code>{restored.branch}</code>.
+                  </span>
+                )}
+              </span>
+              {!restored && (
+                <button
+                  class="btn line small-btn"
+                  type="button"
+                  onClick={() =>
+                    api.restore(it.name).then(
+                      (done) => setBack((now) => ({ ...now, [it.name]: done })),
+                      (problem: Problem) => notify(problem),
+                    )
+                  }
+                >
+                  Bring it back
+                </button>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+      <p class="small faint">On a branch of its own. Your checkout is not touched.</p>
+    </section>
   );
 }

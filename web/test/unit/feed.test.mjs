@@ -1,19 +1,13 @@
 // A missing or doubled event is impossible to overlook.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createServer } from "vite";
+import { page } from "./support.mjs";
 
 let server;
 let Feed;
 before(async () => {
-  server = await createServer({
-    configFile: false,
-    server: { middlewareMode: true, hmr: false, ws: false },
-    appType: "custom",
-    logLevel: "error",
-    optimizeDeps: { noDiscovery: true },
-  });
-  ({ Feed } = await server.ssrLoadModule("/src/api/feed.ts"));
+  server = await page();
+  ({ Feed } = await server.load("/src/api/feed.ts"));
 });
 after(() => server?.close());
 

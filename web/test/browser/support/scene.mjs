@@ -4,7 +4,7 @@ import { Daemon } from "./daemon.mjs";
 const CHECK = `#!/bin/sh
 bad=$(ls *.bad 2>/dev/null | head -n 1)
 [ -z "$bad" ] && { echo "14 passed"; exit 0; }
-echo "src/$\{bad%.bad}.rs:41:9 error: \`retry\` is not a function of AttemptRow"
+echo "src/$bad:41:9 error: retry is not a function of AttemptRow"
 exit 1
 `;
 
@@ -117,30 +117,52 @@ const PARTS = {
   "alerts.spiritmender": [text("I look at the finding."), cost(0.2), complete("I think it is mended.")],
 };
 
-function playbook(daemon, parts) {
+function playbook(daemon, parts, name) {
   let folder = "";
   for (const [part, steps] of Object.entries(parts)) {
-    const path = daemon.script(`parts/${part}`, steps);
+    const path = daemon.script(`${name}/${part}`, steps);
     folder = path.slice(0, path.lastIndexOf("/"));
   }
   return folder;
 }
 
-/** A small quest that goes through to its end. */
-export async function smallQuest(daemon, request, more = {}) {
-  const script = playbook(daemon, {
-    ...PARTS,
-    pathseeker: [
-      mcp("plan-steps", {
-        steps: [
-          { id: "errors", name: "One type for all" },
-          { id: "loader", name: "The loader uses it", dependsOn: ["errors"] },
-        ],
-      }),
-      cost(0.2),
-      complete("Two steps."),
+const TWO = [
+  mcp("plan-steps", {
+    steps: [
+      { id: "errors", name: "One type for all" },
+      { id: "loader", name: "The loader uses it", dependsOn: ["errors"] },
     ],
-  });
+  }),
+  cost(0.2),
+  complete("Two steps."),
+];
+/** Ways in which a small quest can go. */
+const WAYS = {
+  plain: {},
+  asks: {
+    "errors.codeweaver": [
+      mcp("signal-back", {
+        signal: "needs-user-input",
+        stepId: "{{step}}",
+        question: "Shall the shelves be of oak or of pine?",
+        context: "Oak lasts longer. I would take oak.",
+      }),
+      "turn",
+      text("I know now."),
+      complete("Built, of the wood that was wanted."),
+    ],
+  },
+  fails: { "errors.codeweaver": [write("errors.bad", "x\n"), complete("I think it is done.")] },
+};
+
+/** A small quest that goes through to its end, asks, or fails. */
+export async function smallQuest(daemon, request, { parts = "plain", ...more } = {}) {
+  const { chaoswhisperer, codeweaver, siegemaster, spiritmender, lawbringer } = PARTS;
+  const script = playbook(
+    daemon,
+    { chaoswhisperer, codeweaver, siegemaster, spiritmender, lawbringer, pathseeker: TWO, ...WAYS[parts] },
+    parts,
+  );
   const made = await daemon.post("/api/quests", {
     request,
     slots: 2,
@@ -151,8 +173,10 @@ export async function smallQuest(daemon, request, more = {}) {
   return made.id;
 }
 
+/** Without an account: whoever is started from the page plays a script, too. */
 export async function emptyProject() {
-  return Daemon.start("parcel-api", { "check.sh": CHECK });
+  const daemon = await Daemon.start("parcel-api", { "check.sh": CHECK, "hatchery.toml": 'harness = "scripted"\n' });
+  return daemon;
 }
 
 /** Everything at once. Returns the daemon and who is who. */
@@ -163,32 +187,13 @@ export async function scene() {
   who.done = await smallQuest(daemon, "Typed errors in the config loader");
   await daemon.until((event) => event.type === "quest_completed" && event.quest === who.done);
 
+  // A fork goes on with its parent's script, so what weaver-table does stands after weaver's first turn.
   const weaver = [
     text(
       "Two places fit: a sorted set in Redis, or a table with the time of the next try. Redis is quicker to build. The table survives a restart and can be asked with SQL.",
     ),
     cost(0.31),
-  ];
-  who.weaver = await daemon.run("weaver", weaver, "Deliveries that fail are lost today. How could we send them again?");
-  await daemon.until((event) => event.type === "run_ended" && event.agent === who.weaver);
-  const fork = async (name, prompt, steps) => {
-    const { id } = await daemon.post("/api/agents", { parent: who.weaver, name });
-    await daemon.post(`/api/agents/${id}/say`, {
-      text: prompt,
-      with: { harness: "scripted", script: daemon.script(name, steps) },
-    });
-    return id;
-  };
-  who.redis = await fork("weaver-redis", "Try it with Redis. A sorted set by time is enough.", [
-    tool("Read", { file_path: "Cargo.toml" }),
-    tool("Bash", { command: "redis-cli ping" }, "PONG"),
-    text("One sorted set, `retry:due`. The worker takes what is due with a script, so that no two take the same."),
-    text(
-      "It works, but a restart of Redis without its file loses what waits. I would say so in the docs, or take the table.",
-    ),
-    cost(0.84, 120000, 6000),
-  ]);
-  who.table = await fork("weaver-table", "Try it with a table. Leave the worker’s interface as it is.", [
+    "turn",
     tool("Read", { file_path: "src/store/attempts.rs" }, lines("line", 30)),
     tool("Read", { file_path: "src/worker.rs" }, lines("line", 12)),
     tool("Grep", { pattern: "delivered_at" }, "4 matches"),
@@ -215,10 +220,45 @@ export async function scene() {
       "The pause is 30 seconds at first, then **doubled** up to six hours:\n\n1. give or take a fifth, so that they do not all come at once\n2. ten tries, then it is left alone\n\n```rust\nfn pause(tries: u32) -> Duration { BASE * 2u32.pow(tries.min(10)) }\n```",
     ),
     hang,
+  ];
+  who.weaver = await daemon.run("weaver", weaver, "Deliveries that fail are lost today. How could we send them again?");
+  await daemon.until((event) => event.type === "run_ended" && event.agent === who.weaver);
+  const fork = async (name) => (await daemon.post("/api/agents", { parent: who.weaver, name })).id;
+  /** A conversation without a process. */
+  const says = async (agent, messages) => {
+    for (const [kind, content] of messages)
+      await daemon.post(`/api/agents/${agent}/messages`, {
+        kind,
+        content: typeof content === "string" ? content : JSON.stringify(content),
+      });
+  };
+  who.tester = await fork("tester");
+  await says(who.tester, [
+    ["user", "Test both."],
+    ["assistant", "I would test two workers first."],
   ]);
-  who.tester = await fork("tester", "Test both.", [text("I would test two workers first."), cost(0.06)]);
-  await daemon.until((event) => event.type === "run_ended" && event.agent === who.tester);
   await daemon.post(`/api/agents/${who.tester}/kill`, {});
+  who.redis = await fork("weaver-redis");
+  await says(who.redis, [
+    ["user", "Try it with Redis. A sorted set by time is enough."],
+    ["tool_call", { id: "t1", name: "Read", input: { file_path: "Cargo.toml" } }],
+    ["tool_result", { id: "t1", content: "[package]", is_error: false }],
+    ["tool_call", { id: "t2", name: "Bash", input: { command: "redis-cli ping" } }],
+    ["tool_result", { id: "t2", content: "PONG", is_error: false }],
+    [
+      "assistant",
+      "One sorted set, `retry:due`. The worker takes what is due with a script, so that no two take the same.",
+    ],
+    [
+      "assistant",
+      "It works, but a restart of Redis without its file loses what waits. I would say so in the docs, or take the table.",
+    ],
+  ]);
+  who.table = await fork("weaver-table");
+  await daemon.post(`/api/agents/${who.table}/say`, {
+    text: "Try it with a table. Leave the worker’s interface as it is.",
+    with: { harness: "scripted" },
+  });
 
   who.silent = await daemon.run(
     "slow-tests",
@@ -232,7 +272,7 @@ export async function scene() {
     "What do the docs leave out?",
   );
 
-  const script = playbook(daemon, PARTS);
+  const script = playbook(daemon, PARTS, "webhooks");
   const quest = { slots: 4, ward: "sh check.sh", budget: "15", with: { harness: "scripted", script } };
   who.quest = (await daemon.post("/api/quests", { ...quest, request: "Send failed webhooks again, with backoff" })).id;
   await daemon.until((event) => event.type === "step_failed" && event.step === "alerts");

@@ -1,0 +1,201 @@
+// A person's way through the page, against a real daemon with scripted agents.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { counters, launch, open } from "./support/browser.mjs";
+import { emptyProject, hang, smallQuest } from "./support/scene.mjs";
+
+let daemon;
+let browser;
+before(async () => {
+  daemon = await emptyProject();
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+/** Nothing is missing, nothing is doubled, and the page is where the log is. */
+async function whole(page) {
+  const { head } = await daemon.get("/api/status");
+  await page.waitForFunction((upto) => globalThis.hatchery.feed.head >= upto, head);
+  const { doubled, filled } = await counters(page);
+  assert.deepEqual({ doubled, filled }, { doubled: 0, filled: 0 });
+  assert.deepEqual(page.troubles, []);
+}
+
+test("a quest is begun on the page and goes through to its end", async () => {
+  const page = await open(browser, daemon);
+  await page.keyboard.press("n");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("What do you want to have?").fill("Typed errors in the config loader");
+  await dialog.getByLabel("Ward").fill("sh check.sh");
+  await dialog.getByLabel("Ask me before the plan is carried out").check();
+  await dialog.getByRole("button", { name: "Begin quest" }).click();
+  await page.waitForURL(/\/quests\//);
+  await page.getByRole("heading", { level: 1, name: "Typed errors in the config loader" }).waitFor();
+
+  // The built-in script plans a step, and the plan needs consent.
+  await page.goto(`${daemon.url}/`);
+  await page.getByRole("button", { name: "Approve plan" }).click();
+  await page
+    .locator("section", { has: page.getByRole("heading", { name: "Done" }) })
+    .getByText("Quest complete")
+    .waitFor({ timeout: 40_000 });
+  await page.getByText("Quest complete").first().click();
+  await page.getByText("complete · since").waitFor();
+  assert.equal(
+    await page.getByRole("listitem").filter({ hasText: "Review" }).first().getByRole("img", { name: "done" }).count(),
+    1,
+  );
+  await whole(page);
+});
+
+test("a question is answered in place; two tabs agree; a draft survives a reload", async () => {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  const page = await open(browser, daemon, { context });
+  const other = await open(browser, daemon, { context });
+  await smallQuest(daemon, "A house", { parts: "asks" });
+  const question = "Shall the shelves be of oak or of pine?";
+  await page.getByText(question).waitFor({ timeout: 30_000 });
+  assert.match(await page.title(), /^1 needs you · parcel-api$/);
+  await page.getByLabel(/^Your answer to/).fill("Oak.");
+  await page.reload();
+  await page.getByText(question).waitFor();
+  assert.equal(await page.getByLabel(/^Your answer to/).inputValue(), "Oak.");
+  await other.getByText(question).waitFor();
+  await page.getByLabel(/^Your answer to/).press("Control+Enter");
+  await page.getByText(question).waitFor({ state: "detached" });
+  await other.getByText(question).waitFor({ state: "detached" });
+  await daemon.until((event) => event.type === "question_answered" && event.answer === "Oak.");
+  await whole(page);
+  await whole(other);
+});
+
+test("an answer that comes too late is refused, and the words stay", async () => {
+  const page = await open(browser, daemon);
+  await smallQuest(daemon, "Another house", { parts: "asks" });
+  const asked = await daemon.until(
+    (event) => event.type === "question_asked" && event.text.includes("oak"),
+    (await daemon.get("/api/status")).head - 1,
+  );
+  await page.getByLabel(/^Your answer to/).fill("Pine.");
+  await page.route("**/api/questions/*/answer", async (route) => {
+    await daemon.post(`/api/questions/${asked.id}/answer`, { answer: "Oak." }).catch(() => {});
+    await route.fulfill({
+      status: 404,
+      contentType: "application/json",
+      body: JSON.stringify({
+        error: { code: "no_question", message: "There is no such question.", hint: "It was answered." },
+      }),
+    });
+  });
+  // The event takes the question away; the refusal is seen when it comes first.
+  await page.getByLabel(/^Your answer to/).press("Control+Enter");
+  await page.getByText("Shall the shelves").waitFor({ state: "detached" });
+  page.troubles = page.troubles.filter((it) => !it.includes("404"));
+  await whole(page);
+});
+
+test("fork at a message, and compare the two", async () => {
+  const parent = await daemon.run("ann", [{ text: "First thought." }, { text: "Second thought." }]);
+  await daemon.until((event) => event.type === "run_ended" && event.agent === parent);
+  const page = await open(browser, daemon, { path: `/agents/${parent}` });
+  const first = page.locator(".msg", { hasText: "First thought." });
+  await first.hover();
+  await first.getByRole("button", { name: "Fork here" }).click();
+  await page.getByRole("dialog").getByLabel("Name").fill("ben");
+  await page.getByRole("dialog").getByRole("button", { name: "Fork", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "ben" }).waitFor();
+  await page.getByText("inherited from").waitFor();
+  assert.equal(await page.getByText("Second thought.").count(), 0, "it was forked before that");
+
+  await page.goto(`${daemon.url}/agents`);
+  await page.getByRole("button", { name: "Compare ann" }).click();
+  await page.getByRole("button", { name: "Compare ben" }).click();
+  await page.getByText("since they parted at").waitFor();
+  const a = page.getByRole("region", { name: "ann" });
+  await a.getByText("Second thought.").waitFor();
+  await whole(page);
+});
+
+test("a failed step is retried from Home", async () => {
+  const quest = await smallQuest(daemon, "Something that fails", { parts: "fails" });
+  const page = await open(browser, daemon);
+  await page.getByRole("button", { name: "Retry step" }).click({ timeout: 40_000 });
+  await daemon.until((event) => event.type === "step_queued" && event.quest === quest && event.step === "errors");
+  await daemon.post(`/api/quests/${quest}/abandon`);
+  await page.getByText("Abandoned by you").waitFor();
+  await whole(page);
+});
+
+test("what an agent says is text: tags, colours of a terminal, Markdown", async () => {
+  const said =
+    '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 2"> \u001b[31mred\u001b[0m **bold** [here](javascript:window.hacked=3)';
+  const agent = await daemon.run("mallory", [{ text: said }, hang]);
+  const page = await open(browser, daemon, { path: `/agents/${agent}` });
+  await page.locator(".msg strong", { hasText: "bold" }).waitFor();
+  const text = await page.locator(".msg", { hasText: "bold" }).innerText();
+  assert.ok(text.includes("<script>window.hacked = 1</script>") && text.includes("red"), text);
+  assert.ok(!text.includes("\u001b") && !text.includes("[31m"), "colours of a terminal are left out");
+  assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+  assert.equal(await page.locator(".msg img, .msg script, .msg a[href^=javascript]").count(), 0);
+  await page.goto(`${daemon.url}/`);
+  await page.locator(`[data-agent="${agent}"]`, { hasText: "<script>" }).waitFor();
+  assert.deepEqual(page.troubles, []);
+  await daemon.post(`/api/agents/${agent}/stop`);
+});
+
+test("the daemon is killed with -9 under the page, and comes back", async () => {
+  const agent = await daemon.run("flo", [{ text: "before" }, { sleep_ms: 6000 }, { text: "after" }, hang]);
+  const page = await open(browser, daemon, { path: `/agents/${agent}` });
+  await page.getByText("before", { exact: true }).waitFor();
+  await page.getByLabel("Say something to flo").fill("Are you there?");
+  await daemon.kill();
+  await page.getByText("The daemon is away.").waitFor();
+  await page.getByText("before", { exact: true }).waitFor();
+  await daemon.up();
+  await page.getByText("The daemon is away.").waitFor({ state: "detached" });
+  await page.getByText("after", { exact: true }).waitFor();
+  assert.equal(await page.getByLabel("Say something to flo").inputValue(), "Are you there?", "what was typed is kept");
+  await page.getByLabel("Say something to flo").press("Control+Enter");
+  await page.locator(".msg.is-human", { hasText: "Are you there?" }).waitFor();
+  assert.ok((await counters(page)).opened >= 2);
+  await whole(page);
+  // Every message once, in the page as in the log.
+  const { messages } = await daemon.get(`/api/agents/${agent}/history?full=true`);
+  const shown = await page
+    .locator(".msg[data-message]")
+    .evaluateAll((all) => all.map((it) => Number(it.dataset.message)));
+  assert.deepEqual(
+    shown,
+    messages.filter((it) => ["user", "assistant"].includes(it.kind)).map((it) => it.id),
+  );
+  await daemon.post(`/api/agents/${agent}/stop`);
+});
+
+test("the palette and the keys go everywhere", async () => {
+  const page = await open(browser, daemon);
+  for (const [key, heading] of [
+    ["q", /quest/i],
+    ["a", /agent/i],
+    ["s", /seats/i],
+    ["b", /build/i],
+    ["m", /mail/i],
+    ["l", /events/i],
+    ["c", /today/i],
+    ["h", /./],
+  ]) {
+    await page.keyboard.press("g");
+    await page.keyboard.press(key);
+    await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+  }
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill("ann");
+  await page.getByRole("option", { name: /^ann/ }).first().waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "ann" }).waitFor();
+  await page.keyboard.press("?");
+  await page.getByText("find or do anything").waitFor();
+  await whole(page);
+});

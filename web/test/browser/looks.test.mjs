@@ -1,0 +1,124 @@
+// Every view in both themes and at a hand's width: nothing that axe calls serious, nothing that scrolls sideways. Makes the screenshots.
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { launch, open } from "./support/browser.mjs";
+import { scene } from "./support/scene.mjs";
+
+// Given to the page by the debugger: its policy allows no script of others.
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SHOTS = process.env.HATCHERY_SHOTS;
+
+let daemon;
+let who;
+let browser;
+let views;
+before(async () => {
+  ({ daemon, who } = await scene());
+  browser = await launch();
+  views = {
+    home: "/",
+    quests: "/quests",
+    quest: `/quests/${who.quest}/admin-page`,
+    agents: `/agents?a=${who.table}&b=${who.redis}`,
+    agent: `/agents/${who.table}`,
+    seats: "/seats",
+    build: "/build",
+    mail: "/mail",
+    log: "/log",
+    cost: "/cost",
+    keys: "/keys",
+  };
+  if (SHOTS) mkdirSync(SHOTS, { recursive: true });
+});
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+async function show(page, path) {
+  await page.goto(daemon.url + path);
+  await page.getByRole("heading", { level: 1 }).first().waitFor();
+  await page.waitForFunction(() => !document.querySelector(".skeleton"));
+  if (path.includes("/quests/")) await page.locator(".graph:not(.is-list)").waitFor();
+}
+
+async function shoot(page, name) {
+  if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}.jpg`, type: "jpeg", quality: 72 });
+}
+
+for (const theme of ["light", "dark"]) {
+  test(`no view has a serious fault of accessibility, ${theme}`, async () => {
+    const page = await open(browser, daemon, { theme });
+    const faults = [];
+    for (const [name, path] of Object.entries(views)) {
+      await show(page, path);
+      if (theme === "light" || name === "home") await shoot(page, `${name}-${theme}`);
+      faults.push(...(await serious(page, name)));
+    }
+    // What opens over a view, too.
+    await page.goto(`${daemon.url}/`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox").fill("weaver");
+    if (theme === "light") await shoot(page, "palette-light");
+    faults.push(...(await serious(page, "palette")));
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("n");
+    await page.getByRole("dialog").waitFor();
+    faults.push(...(await serious(page, "new quest")));
+    assert.deepEqual(faults, []);
+    assert.deepEqual(page.troubles, []);
+  });
+}
+
+async function serious(page, name) {
+  await page.evaluate(() =>
+    Promise.all(
+      document
+        .getAnimations()
+        .map((it) => (it.effect?.getTiming().iterations === Infinity ? null : it.finished.catch(() => null))),
+    ),
+  );
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  return violations
+    .filter((it) => it.impact === "serious" || it.impact === "critical")
+    .map(
+      (it) =>
+        `${name}: ${it.id} (${it.nodes.length}): ${it.nodes[0]?.target.join(" ")} ${it.nodes[0]?.failureSummary?.split("\n")[1] ?? ""}`,
+    );
+}
+
+test("at 380 px nothing scrolls sideways, and targets are large enough", async () => {
+  const page = await open(browser, daemon, { width: 380, height: 820 });
+  for (const [name, path] of Object.entries(views)) {
+    await page.goto(daemon.url + path);
+    await page.getByRole("heading", { level: 1 }).first().waitFor();
+    await page.waitForFunction(() => !document.querySelector(".skeleton"));
+    const [wide, seen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wide <= seen, `${name} is ${wide} px wide`);
+    if (["home", "agent", "quest", "log"].includes(name)) await shoot(page, `${name}-380`);
+    const small = await page
+      .locator(".ask .btn, .tabs a")
+      .evaluateAll(
+        (all) => all.map((it) => it.getBoundingClientRect()).filter((it) => it.height > 0 && it.height < 40).length,
+      );
+    assert.equal(small, 0, `${name} has targets that are too small`);
+  }
+  assert.deepEqual(page.troubles, []);
+});
+
+test("with reduced motion all stand still, and states still say it", async () => {
+  const page = await open(browser, daemon);
+  await page.locator("a.row .g-working").first().waitFor();
+  const moving = await page.evaluate(
+    () =>
+      document
+        .getAnimations()
+        .filter((it) => it.playState === "running" && it.effect?.getTiming().iterations === Infinity).length,
+  );
+  assert.equal(moving, 0);
+  assert.ok((await page.getByRole("img", { name: "working" }).count()) > 0);
+});

@@ -1,0 +1,149 @@
+// What the page knows is folded from events, each once.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { page } from "./support.mjs";
+
+let server;
+let state;
+let words;
+let tree;
+before(async () => {
+  server = await page();
+  state = await server.load("/src/store/state.ts");
+  words = await server.load("/src/ui/words.ts");
+  tree = await server.load("/src/store/tree.ts");
+});
+after(() => server?.close());
+
+const NOTHING = {
+  cost: { nanodollars: 0 },
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+};
+const empty = () =>
+  state.stateOf({
+    head: 0,
+    now: 0,
+    project: "/x",
+    version: "1",
+    trouble: null,
+    agents: [],
+    agentCount: 0,
+    quests: [],
+    questCount: 0,
+    questions: [],
+    budgets: [],
+    today: NOTHING,
+    mail: [],
+  });
+
+/** Folds events that are numbered from 1, a second apart. */
+function folded(...events) {
+  const known = empty();
+  const change = { topics: new Set(), strangers: new Set(), quests: new Set() };
+  for (const [at, event] of events.entries()) state.fold(known, { id: at + 1, ts: (at + 1) * 1000, ...event }, change);
+  return { known, change };
+}
+
+const of = { agent: "a", run: 1, attempt: 1 };
+const begun = [
+  { type: "agent_created", agent: "a", name: "ida" },
+  { type: "run_requested", agent: "a", run: 1, spec: { harness: "scripted", stall_ms: 1000 } },
+  { type: "run_spawned", ...of, process: { pid: 7 } },
+  { type: "run_started", ...of },
+];
+const call = {
+  type: "message_added",
+  agent: "a",
+  kind: "tool_call",
+  content: JSON.stringify({ id: "t", name: "mcp__x__Edit", input: { file_path: "a.rs" } }),
+};
+
+test("an agent goes from its birth to its rest", () => {
+  const { known } = folded(...begun, call);
+  const entry = known.agents.get("a");
+  assert.equal(entry.activity, "working");
+  assert.deepEqual([entry.doing.tool, entry.doing.text, entry.doing.at], ["Edit", "a.rs", 5000]);
+  assert.equal(entry.tools.size, 1);
+  const result = {
+    type: "message_added",
+    agent: "a",
+    kind: "tool_result",
+    content: JSON.stringify({ id: "t", content: "ok" }),
+  };
+  const spent = { ...NOTHING, cost: { nanodollars: 5 }, output_tokens: 3 };
+  const ended = folded(
+    ...begun,
+    call,
+    result,
+    { type: "turn_ended", ...of, end: {}, spent },
+    { type: "run_ended", ...of, cause: "completed", detail: "well", exit: { code: 0 } },
+  ).known;
+  const after = ended.agents.get("a");
+  assert.deepEqual(
+    [after.activity, after.run.phase, after.tools.size, after.spent.cost.nanodollars],
+    ["resting", "ended", 0, 5],
+  );
+  assert.equal(ended.today.output_tokens, 3);
+  assert.equal(ended.head, 8);
+});
+
+test("a question is open until it is answered or withdrawn", () => {
+  const asked = { type: "question_asked", agent: "a", about: { budget: { of: null } }, text: "More?" };
+  const { known } = folded(...begun, asked);
+  assert.deepEqual([...known.questions.keys()], [5]);
+  const answered = folded(...begun, asked, { type: "question_answered", agent: "a", question: 5, answer: "yes" }).known;
+  assert.deepEqual([answered.questions.size, answered.answered.get(5).answer], [0, "yes"]);
+  assert.equal(
+    folded(...begun, asked, { type: "question_withdrawn", agent: "a", question: 5 }).known.questions.size,
+    0,
+  );
+});
+
+test("a stranger is asked for, and mail of others is not ours", () => {
+  const { known, change } = folded(
+    { type: "agent_renamed", agent: "z", name: "zoe" },
+    { type: "mail_sent", from: "z", to: "human", body: "x" },
+    { type: "mail_sent", from: "z", to: "a", body: "x" },
+  );
+  assert.deepEqual([...change.strangers], ["z"]);
+  assert.deepEqual([...known.mail], [[2, "z"]]);
+});
+
+test("times and money are said as the design says", () => {
+  assert.deepEqual([12_000, 240_000, 7_200_000].map(words.span), ["12 s", "4 min", "2 h"]);
+  assert.deepEqual(
+    [0, 410_000_000, 20_000_000_000, 4_200_000].map((nanodollars) => words.money({ nanodollars })),
+    ["$0", "$0.41", "$20", "$0.004"],
+  );
+  assert.equal(words.plain("\u001b[31mred\u001b[0m\u0007!"), "red!");
+});
+
+test("forks meet at their fork point, and nobody stands above a child", () => {
+  const view = (id, created, more = {}) => ({
+    id,
+    created,
+    name: id,
+    parent: "root",
+    forkedFrom: null,
+    forkPoint: null,
+    state: "alive",
+    assignment: null,
+    ...more,
+  });
+  const agents = [
+    view("root", 0, { parent: null }),
+    view("w", 1),
+    view("t", 2, { parent: "w", forkedFrom: "w", forkPoint: 9 }),
+    view("r", 3, { parent: "w", forkedFrom: "w", forkPoint: 9 }),
+  ];
+  const drawn = tree.treeOf(agents, new Map([["q", { created: 4, agents: 2 }]]));
+  assert.deepEqual(
+    drawn.rows.map((row) => row.node.id),
+    ["q", "r", "t", "w#9", "w", "root"],
+  );
+  assert.equal(drawn.rows.at(-1).lane, 0);
+  for (const edge of drawn.edges) assert.ok(edge.from < edge.to);
+});
