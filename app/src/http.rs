@@ -10,6 +10,7 @@ mod error;
 mod events;
 mod guard;
 mod history;
+mod log;
 mod mail;
 mod overview;
 mod page;
@@ -180,7 +181,9 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(overview::overview))
         .routes(routes!(status::fsck))
         .routes(routes!(events::stream))
-        .routes(routes!(events::page))
+        .routes(routes!(log::page))
+        .routes(routes!(log::count))
+        .routes(routes!(log::at))
         .routes(routes!(events::export))
         .routes(routes!(sessions::list, sessions::start))
         .routes(routes!(sessions::end))

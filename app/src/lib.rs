@@ -17,6 +17,7 @@ pub mod held_process;
 pub mod history_import;
 pub mod http;
 pub mod launcher;
+pub mod log_filter;
 pub mod mcp;
 pub mod postbox;
 pub mod processes;

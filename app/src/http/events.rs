@@ -45,28 +45,6 @@ pub struct LastSeen {
     _last_event_id: Option<i64>,
 }
 
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct PageQuery {
-    /// Events after this id; 0 or -1 means from the beginning. Must not be beyond the log.
-    #[param(minimum = -1)]
-    after: Option<i64>,
-    /// At most this many, from 1 to 1000; 100 if not given. Fewer may come when they are long.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u32>,
-}
-
-/// Some events of the log.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct EventPage {
-    events: Vec<EventObject>,
-    /// The last event of the log.
-    head: EventId,
-}
-
-const MAX_LIMIT: u32 = 1_000;
-const DEFAULT_LIMIT: u32 = 100;
 /// A comment line: keeps proxies and clients awake, and is not an event.
 const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 /// How soon a browser comes back after the daemon went away.
@@ -101,31 +79,6 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
     let headers =
         [(header::CONTENT_TYPE, "text/event-stream"), (header::HeaderName::from_static("x-accel-buffering"), "no")];
     Ok((headers, Body::from_stream(frames)).into_response())
-}
-
-/// Some events after a cursor, and where the log ends.
-#[utoipa::path(get, path = "/api/events.json", operation_id = "list_events", tag = "events", params(PageQuery),
-    responses((status = 200, description = "Some events", body = EventPage)))]
-pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Response, ApiError> {
-    let limit = query.0.limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(ApiError::bad(
-            "bad_limit",
-            format!("a limit of {limit} is out of range"),
-            format!("choose from 1 to {MAX_LIMIT}"),
-        ));
-    }
-    let after = cursor(&api, query.0.after.unwrap_or(0)).await?;
-    let page = api.handle.read(after, limit as usize).await.map_err(|error| ApiError::from(&error))?;
-    let mut body = Vec::with_capacity(page.frames().len() + 32);
-    body.extend_from_slice(b"{\"events\":[");
-    for (at, (_, event)) in page.events().enumerate() {
-        body.extend_from_slice(if at == 0 { b"" } else { b"," });
-        body.extend_from_slice(&event);
-    }
-    let head = page.last().unwrap_or(after).max(api.handle.head());
-    body.extend_from_slice(format!("],\"head\":{head}}}").as_bytes());
-    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// The whole log as JSON lines, for a backup or a move.
@@ -185,7 +138,7 @@ impl Live {
 }
 
 /// A cursor beyond the log belongs to another log: waiting there would be waiting for nothing.
-async fn cursor(api: &Api, after: i64) -> Result<EventId, ApiError> {
+pub(super) async fn cursor(api: &Api, after: i64) -> Result<EventId, ApiError> {
     let after = match u64::try_from(after) {
         Ok(after) => EventId(after),
         Err(_) if after == -1 => EventId::START,

@@ -59,13 +59,25 @@ pub struct HistoryQuery {
     /// Also what does not reach a model: marks, commands, interrupted turns.
     #[serde(default)]
     full: bool,
+    /// Only messages before this id.
+    #[param(minimum = 1)]
+    before: Option<u64>,
+    /// Only the last so many, from 1 to 10,000; all of them if not given.
+    #[param(minimum = 1, maximum = 10_000)]
+    limit: Option<usize>,
 }
+
+/// The most messages of a history that can be asked for by number.
+const MAX_MESSAGES: usize = 10_000;
 
 /// The replayed context of an agent.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct HistoryView {
     pub agent: AgentId,
     pub messages: Vec<MessageView>,
+    /// How many messages come before the first of these.
+    #[serde(default)]
+    pub earlier: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -125,11 +137,20 @@ pub async fn read(
     reference: Path<String>,
     query: Query<HistoryQuery>,
 ) -> Result<Response, ApiError> {
+    let HistoryQuery { full, before, limit } = query.0;
+    if limit.is_some_and(|limit| !(1..=MAX_MESSAGES).contains(&limit)) {
+        let hint = format!("choose from 1 to {MAX_MESSAGES}, or leave it out");
+        return Err(ApiError::bad("bad_limit", "the limit of messages is out of range", hint));
+    }
     let agent = find(&api, &reference.0)?;
     let replay = api.handle.replay(agent).await?;
-    let mut body = format!("{{\"agent\":\"{agent}\",\"messages\":[").into_bytes();
-    let shown = replay.iter().filter(|message| query.0.full || message.reaches_model());
-    for (at, message) in shown.enumerate() {
+    let is_shown = |message: &Replayed<'_>| {
+        (full || message.reaches_model()) && before.is_none_or(|before| message.id < EventId(before))
+    };
+    let count = replay.iter().filter(is_shown).count();
+    let earlier = limit.map_or(0, |limit| count.saturating_sub(limit));
+    let mut body = format!("{{\"agent\":\"{agent}\",\"earlier\":{earlier},\"messages\":[").into_bytes();
+    for (at, message) in replay.iter().filter(is_shown).skip(earlier).enumerate() {
         body.extend_from_slice(if at == 0 { b"" } else { b"," });
         write_message(&mut body, &message);
     }

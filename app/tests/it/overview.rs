@@ -142,3 +142,66 @@ fn a_question_says_where_it_is_from_and_what_it_takes() {
     let agent = asked["agent"].as_str().unwrap();
     assert_eq!(shop.door().one(agent)["question"], id, "its agent says so, too");
 }
+
+#[test]
+fn the_log_is_read_in_both_directions_and_by_filters_without_a_gap() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let door = &daemon.door;
+    let (ann, ben) = (door.child(&door.root()), door.child(&door.root()));
+    let of_ann: Vec<u64> = (0..7).map(|number| door.add(&ann, "user", &format!("Word {number}"))).collect();
+    door.add(&ben, "user", "word");
+    let mail = door.mail(&ben, &ann, "hello");
+    let see = |query: &str| {
+        let answer = door.get(&format!("/api/events.json?{query}"));
+        assert_eq!(answer.status, 200, "{query}: {answer:?}");
+        answer.json()
+    };
+    let ids = |page: &Value| -> Vec<u64> {
+        page["events"].as_array().unwrap().iter().map(|event| event["id"].as_u64().unwrap()).collect()
+    };
+    let head = door.head();
+    // Backwards, three at a time, from the end to the beginning.
+    let (mut before, mut seen) = (head + 1, Vec::new());
+    loop {
+        let page = see(&format!("before={before}&limit=3"));
+        seen.splice(0..0, ids(&page));
+        before = page["from"].as_u64().unwrap() + 1;
+        if page["more"] == false {
+            break;
+        }
+    }
+    assert_eq!(seen, (1..=head).collect::<Vec<_>>());
+    let said = see(&format!("agent={ann}&type=message_added"));
+    assert_eq!(ids(&said), of_ann);
+    let last = see(&format!("agent={ann}&type=message_added&limit=2&before={}", head + 1));
+    assert_eq!((ids(&last), &last["more"]), (of_ann[5..].to_vec(), &json!(true)));
+    assert_eq!(ids(&see("words=word%206")), of_ann[6..]);
+    assert_eq!(ids(&see("words=WORD&type=message_added")).len(), 8);
+    assert_eq!(ids(&see(&format!("agent={ann}&type=mail_sent"))), [mail], "also what it gets");
+    let count = door.get(&format!("/api/events/count?agent={ann}&type=message_added")).json();
+    assert_eq!((&count["count"], &count["upto"], &count["head"]), (&json!(7), &json!(head), &json!(head)));
+    let all = see("limit=1000");
+    let at = |ts: &Value| door.get(&format!("/api/events/at?ts={ts}")).json()["after"].as_u64().unwrap();
+    assert_eq!((at(&json!(0)), at(&json!(i64::MAX))), (0, head));
+    let middle = &all["events"][4];
+    assert!(at(&middle["ts"]) < middle["id"].as_u64().unwrap(), "the moment is before what happened then");
+}
+
+#[test]
+fn a_long_history_is_read_from_its_end() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let door = &daemon.door;
+    let agent = door.child(&door.root());
+    let ids: Vec<u64> = (0..5).map(|number| door.add(&agent, "user", &number.to_string())).collect();
+    let see = |query: &str| door.get(&format!("/api/agents/{agent}/history?{query}")).json();
+    let said = |page: &Value| -> Vec<String> {
+        page["messages"].as_array().unwrap().iter().map(|it| it["content"].as_str().unwrap().to_owned()).collect()
+    };
+    let last = see("limit=2");
+    assert_eq!((said(&last), &last["earlier"]), (vec!["3".into(), "4".into()], &json!(3)));
+    let before = see(&format!("limit=2&before={}", ids[3]));
+    assert_eq!((said(&before), &before["earlier"]), (vec!["1".into(), "2".into()], &json!(1)));
+    assert_eq!((said(&see("")).len(), &see("")["earlier"]), (5, &json!(0)));
+}

@@ -108,7 +108,7 @@ fn a_cursor_that_is_none_is_refused() {
         ("after=99999999999999999999", "bad_query"),
         ("after=1&after=2", "bad_query"),
         ("after=%ff", "bad_query"),
-        ("before=1", "bad_query"),
+        ("since=1", "bad_query"),
         ("after=-2", "bad_cursor"),
         ("after=-9223372036854775808", "bad_cursor"),
         ("after=3", "cursor_beyond_log"),

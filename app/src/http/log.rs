@@ -1,0 +1,323 @@
+//! The log over HTTP, page by page: forwards or backwards, all of it or what is meant by a filter, counted, and found by time.
+
+use super::Api;
+use super::error::{ApiError, Query};
+use super::events::{EventObject, cursor};
+use crate::log_filter::LogFilter;
+use crate::store::{Store, StoreError};
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use hatchery_core::event::write_wire;
+use hatchery_core::{EventId, Timestamp, World};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+const MAX_LIMIT: u32 = 1_000;
+const DEFAULT_LIMIT: u32 = 100;
+/// The most events that are looked at for one page: an answer comes in a fraction of a second, also when nothing is found.
+const PAGE_SCAN: u64 = 20_000;
+/// The same for a count.
+const COUNT_SCAN: u64 = 200_000;
+/// How many rows are read at once when the log is read backwards.
+const WINDOW: u64 = 512;
+/// A page is closed when it holds this much. One event may be larger, and is then alone.
+const PAGE_BYTES: usize = 256 << 10;
+/// The longest words that are looked for.
+const MAX_WORDS_BYTES: usize = 256;
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PageQuery {
+    /// Events after this id; 0 or -1 means from the beginning. Must not be beyond the log.
+    #[param(minimum = -1)]
+    after: Option<i64>,
+    /// The last events before this id, instead of the first ones after `after`. The log is read backwards; the answer is in order.
+    #[param(minimum = 1)]
+    before: Option<u64>,
+    /// At most this many, from 1 to 1000; 100 if not given. Fewer may come when they are long.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// Only events about this agent, and its mail: an id, the beginning of one, or a name.
+    agent: Option<String>,
+    /// Only events of this quest and of the agents that work for it: an id, or the beginning of one.
+    quest: Option<String>,
+    /// Only those of one step. Needs `quest`.
+    step: Option<String>,
+    /// Only events of these types, divided by commas.
+    #[serde(rename = "type")]
+    #[param(rename = "type")]
+    kind: Option<String>,
+    /// Only events that have these words in them, in small or capital letters. At most 256 bytes.
+    #[param(max_length = 256)]
+    words: Option<String>,
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct CountQuery {
+    /// Count events after this id; 0 or -1 means from the beginning.
+    #[param(minimum = -1)]
+    after: Option<i64>,
+    /// Only events about this agent, and its mail: an id, the beginning of one, or a name.
+    agent: Option<String>,
+    /// Only events of this quest and of the agents that work for it: an id, or the beginning of one.
+    quest: Option<String>,
+    /// Only those of one step. Needs `quest`.
+    step: Option<String>,
+    /// Only events of these types, divided by commas.
+    #[serde(rename = "type")]
+    #[param(rename = "type")]
+    kind: Option<String>,
+    /// Only events that have these words in them, in small or capital letters. At most 256 bytes.
+    #[param(max_length = 256)]
+    words: Option<String>,
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct TimeQuery {
+    /// Milliseconds since 1970.
+    ts: Option<i64>,
+}
+
+/// Some events of the log, in order.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct EventPage {
+    events: Vec<EventObject>,
+    /// The last event of the log.
+    head: EventId,
+    /// The place after which it was looked. To go on backwards, ask with `before` one above it.
+    from: EventId,
+    /// The last event that was looked at. To go on forwards, ask with `after` this.
+    upto: EventId,
+    /// There is more of the log in the direction that was asked for.
+    more: bool,
+}
+
+/// How many events are meant.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct EventCount {
+    /// Of those that were looked at.
+    pub count: u64,
+    /// The last event that was looked at.
+    pub upto: EventId,
+    /// The last event of the log. When it is after `upto`, ask again with `after` and add up.
+    pub head: EventId,
+}
+
+/// Where a moment is in the log.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct EventAt {
+    /// The last event before that moment; 0 when there is none.
+    pub after: EventId,
+    pub head: EventId,
+}
+
+/// What was found between two places.
+struct Found {
+    events: Vec<(EventId, String)>,
+    from: EventId,
+    upto: EventId,
+}
+
+/// Some events: after a place or before one, perhaps only certain ones. At most 20,000 events are looked at for one answer.
+#[utoipa::path(get, path = "/api/events.json", operation_id = "list_events", tag = "events", params(PageQuery),
+    responses((status = 200, description = "Some events", body = EventPage)))]
+pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Response, ApiError> {
+    let PageQuery { after, before, limit, agent, quest, step, kind, words } = query.0;
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(ApiError::bad(
+            "bad_limit",
+            format!("a limit of {limit} is out of range"),
+            format!("choose from 1 to {MAX_LIMIT}"),
+        ));
+    }
+    if after.is_some() && before.is_some() {
+        return Err(ApiError::bad("two_cursors", "a page is after a place or before one", "give one of the two"));
+    }
+    let filter = filter(&api, agent, quest, step, kind, words)?;
+    let after = cursor(&api, after.unwrap_or(0)).await?;
+    let (world, head, limit) = (api.handle.view(), api.handle.head(), limit as usize);
+    let found = aside(&api, move |store| match before {
+        Some(before) => backwards(store, &world, &filter, EventId(before), head, limit),
+        None => forwards(store, &world, &filter, after, limit),
+    })
+    .await?;
+    let head = found.upto.max(api.handle.head());
+    let more = match before {
+        Some(_) => found.from > EventId::START,
+        None => found.upto < head,
+    };
+    let mut body = b"{\"events\":[".to_vec();
+    for (at, (id, event)) in found.events.iter().enumerate() {
+        body.extend_from_slice(if at == 0 { b"" } else { b"," });
+        write_wire(&mut body, *id, event);
+    }
+    let (from, upto) = (found.from, found.upto);
+    body.extend_from_slice(format!("],\"head\":{head},\"from\":{from},\"upto\":{upto},\"more\":{more}}}").as_bytes());
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// How many events are meant. At most 200,000 events are looked at for one answer.
+#[utoipa::path(get, path = "/api/events/count", operation_id = "count_events", tag = "events", params(CountQuery),
+    responses((status = 200, description = "As many as were found up to `upto`", body = EventCount)))]
+pub async fn count(State(api): State<Api>, query: Query<CountQuery>) -> Result<Json<EventCount>, ApiError> {
+    let CountQuery { after, agent, quest, step, kind, words } = query.0;
+    let filter = filter(&api, agent, quest, step, kind, words)?;
+    let after = cursor(&api, after.unwrap_or(0)).await?;
+    let world = api.handle.view();
+    let head = world.head();
+    let (count, upto) = aside(&api, move |store| {
+        // Ids have no gaps: all events need not be read to be counted.
+        if filter.is_empty() {
+            return Ok((head.0.saturating_sub(after.0), head.max(after)));
+        }
+        let (mut count, mut upto) = (0, after);
+        store.read_after(after, usize::try_from(COUNT_SCAN).unwrap_or(usize::MAX), &mut |id, body| {
+            upto = id;
+            count += u64::from(filter.matches(&world, body));
+            ControlFlow::Continue(())
+        })?;
+        Ok((count, upto))
+    })
+    .await?;
+    Ok(Json(EventCount { count, upto, head: head.max(upto) }))
+}
+
+/// Where a moment is in the log. Clocks may step back; then it is one of the places that it may be.
+#[utoipa::path(get, path = "/api/events/at", operation_id = "find_moment", tag = "events", params(TimeQuery),
+    responses((status = 200, description = "The place of that moment", body = EventAt)))]
+pub async fn at(State(api): State<Api>, query: Query<TimeQuery>) -> Result<Json<EventAt>, ApiError> {
+    let moment = Timestamp(query.0.ts.unwrap_or(i64::MAX));
+    let head = api.handle.head();
+    let after = aside(&api, move |store| {
+        let (mut low, mut high) = (0, head.0);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            // The event right after the middle.
+            match time_of(store, EventId(middle))? {
+                Some(ts) if ts < moment => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(EventId(low))
+    })
+    .await?;
+    Ok(Json(EventAt { after, head }))
+}
+
+/// When the event after a place happened.
+fn time_of(store: &dyn Store, after: EventId) -> Result<Option<Timestamp>, StoreError> {
+    #[derive(Deserialize)]
+    struct Envelope {
+        ts: Timestamp,
+    }
+    let mut found = None;
+    store.read_after(after, 1, &mut |_, body| {
+        found = serde_json::from_str::<Envelope>(body).ok().map(|envelope| envelope.ts);
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+fn forwards(
+    store: &dyn Store,
+    world: &World,
+    filter: &LogFilter,
+    after: EventId,
+    limit: usize,
+) -> Result<Found, StoreError> {
+    let (mut events, mut upto, mut bytes) = (Vec::new(), after, 0);
+    store.read_after(after, usize::try_from(PAGE_SCAN).unwrap_or(usize::MAX), &mut |id, body| {
+        if filter.is_empty() || filter.matches(world, body) {
+            bytes += body.len();
+            // What would be too much is for the next page.
+            if bytes > PAGE_BYTES && !events.is_empty() {
+                return ControlFlow::Break(());
+            }
+            events.push((id, body.to_owned()));
+        }
+        upto = id;
+        if events.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(Found { events, from: after, upto })
+}
+
+/// Window by window, each forwards: the store reads in one direction.
+fn backwards(
+    store: &dyn Store,
+    world: &World,
+    filter: &LogFilter,
+    before: EventId,
+    head: EventId,
+    limit: usize,
+) -> Result<Found, StoreError> {
+    let last = before.before().min(head);
+    let (mut end, mut events, mut bytes) = (last, Vec::new(), 0);
+    while end > EventId::START && last.0 - end.0 < PAGE_SCAN {
+        let start = EventId(end.0.saturating_sub(WINDOW));
+        let mut window = Vec::new();
+        store.read_after(start, usize::try_from(end.0 - start.0).unwrap_or(usize::MAX), &mut |id, body| {
+            if id <= end && (filter.is_empty() || filter.matches(world, body)) {
+                window.push((id, body.to_owned()));
+            }
+            ControlFlow::Continue(())
+        })?;
+        for (id, body) in window.into_iter().rev() {
+            bytes += body.len();
+            if bytes > PAGE_BYTES && !events.is_empty() {
+                events.reverse();
+                return Ok(Found { events, from: id, upto: last });
+            }
+            events.push((id, body));
+            if events.len() >= limit {
+                events.reverse();
+                return Ok(Found { events, from: id.before(), upto: last });
+            }
+        }
+        end = start;
+    }
+    events.reverse();
+    Ok(Found { events, from: end, upto: last })
+}
+
+fn filter(
+    api: &Api,
+    agent: Option<String>,
+    quest: Option<String>,
+    step: Option<String>,
+    kind: Option<String>,
+    words: Option<String>,
+) -> Result<LogFilter, ApiError> {
+    if words.as_ref().is_some_and(|words| words.len() > MAX_WORDS_BYTES) {
+        let hint = format!("use at most {MAX_WORDS_BYTES} bytes");
+        return Err(ApiError::bad("words_too_long", "the words to look for are too long", hint));
+    }
+    if step.is_some() && quest.is_none() {
+        return Err(ApiError::bad("step_without_quest", "a step belongs to a quest", "give `quest` as well"));
+    }
+    Ok(LogFilter {
+        agent: agent.map(|agent| super::agents::find(api, &agent)).transpose()?,
+        quest: quest.map(|quest| super::quests::find(api, &quest)).transpose()?,
+        step: step.map(|step| step.parse()).transpose()?,
+        types: kind.into_iter().flat_map(|kind| kind.split(',').map(str::to_owned).collect::<Vec<_>>()).collect(),
+        words: words.as_deref().and_then(LogFilter::words),
+    })
+}
+
+/// Reads the store on a thread that may block.
+async fn aside<T: Send + 'static>(
+    api: &Api,
+    read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let store = Arc::clone(api.handle.store());
+    let read = tokio::task::spawn_blocking(move || read(store.as_ref())).await;
+    read.unwrap_or_else(|error| Err(StoreError::Broken(error.to_string()))).map_err(|error| ApiError::from(&error))
+}
