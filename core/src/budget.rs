@@ -170,7 +170,7 @@ impl Over {
     }
 
     fn question(&self, agent: AgentId) -> Event {
-        let text = format!("{} Answer with a new ceiling in dollars, or `stop`.", self.words());
+        let text = format!("{} Answer with a new budget in dollars, or `stop`.", self.words());
         Event::QuestionAsked { agent, about: self.about(), text }
     }
 }

@@ -46,7 +46,7 @@ fn list(context: &Context) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     if list.budgets.is_empty() {
-        say("no ceiling is set");
+        say("no budget is set");
     }
     for budget in &list.budgets {
         let whose = match (&budget.agent, &budget.name) {

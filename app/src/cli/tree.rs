@@ -1,7 +1,7 @@
 //! `hatchery tree`
 
 use super::paint::{DIM, STRONG, paint};
-use super::{Context, asking, print_json, print_line};
+use super::{Context, asking, counted, print_json, print_line};
 use crate::client::Client;
 use crate::http::{AgentList, AgentView};
 use crate::report::Report;
@@ -43,7 +43,7 @@ fn drawn(agents: &[AgentView]) -> Vec<String> {
         below(None).iter().rev().map(|root| (*root, String::new(), "", "")).collect();
     while let Some((agent, indent, branch, trunk)) = open.pop() {
         let name = agent.name.as_deref().unwrap_or("-");
-        let facts = format!("{} · {} messages", agent.state, agent.messages);
+        let facts = format!("{} · {}", agent.state, counted(agent.messages, "message"));
         lines.push(format!("{indent}{branch}{} {} {}", paint(STRONG, name), agent.id, paint(DIM, facts)));
         let indent = format!("{indent}{trunk}");
         let last = below(Some(agent.id)).len().saturating_sub(1);

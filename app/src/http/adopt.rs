@@ -18,13 +18,13 @@ const HARNESS: &str = "claude";
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adopt {
-    /// The conversation: its id, or the beginning of it.
+    /// The conversation: an id, or the beginning of one.
     session: String,
-    /// What to call the agent. At most 64 bytes of UTF-8.
+    /// The agent's name. At most 64 bytes of UTF-8.
     name: Option<String>,
 }
 
-/// The conversations of this project, the latest first.
+/// The conversations of this project, newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AdoptableList {
     pub sessions: Vec<Adoptable>,
@@ -39,19 +39,19 @@ pub struct AdoptableList {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Adoptable {
     pub session: String,
-    /// The folder that it was held in, relative to the project's root; the root itself without.
+    /// The folder of the conversation, relative to the project's root. Without it: the root.
     pub folder: Option<String>,
-    /// When something was last written.
+    /// The time of the last line.
     #[serde(rename = "lastActive")]
     pub last_active: Timestamp,
     pub messages: u64,
-    /// The beginning of what a person said first.
+    /// The beginning of the first prompt.
     #[serde(rename = "firstPrompt")]
     pub first_prompt: Option<String>,
-    /// The agent whose conversation it is already.
+    /// The agent that already has the conversation.
     pub agent: Option<AgentId>,
     pub name: Option<String>,
-    /// The process that is at it right now.
+    /// The process that has it open now.
     pub pid: Option<u32>,
 }
 
@@ -64,13 +64,11 @@ pub struct AdoptedView {
     pub messages: u64,
     /// Lines of the transcript that are cut off, too long, or not JSON.
     pub unread: u64,
-    /// The process that is at the conversation right now. Two at once lose what one of them says.
+    /// The process that has the conversation open now. Two processes in one conversation lose messages.
     pub pid: Option<u32>,
 }
 
-/// The conversations that were held in this project in the Claude CLI.
-///
-/// Reads each transcript from end to end, and takes as long as it takes.
+/// List the Claude CLI conversations of this project. Reads every transcript completely, so it can take long.
 #[utoipa::path(get, path = "/api/adopt", operation_id = "list_adoptable", tag = "adoption", responses((status = 200, description = "The latest 500", body = AdoptableList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiError> {
     let transcripts = api.defaults.transcripts.clone();
@@ -81,9 +79,8 @@ pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiErro
     Ok(Json(AdoptableList { sessions, looked_in, passed_over: listed.passed_over, left_out: listed.left_out }))
 }
 
-/// Make an agent of a conversation: its history is taken in, and what is said to the agent goes on with it.
-///
-/// Takes as long as it takes, and goes on when the client goes away.
+/// Make an agent from a conversation: it gets the history, and messages to it continue the conversation. Can take long, and finishes even if the
+/// client disconnects.
 #[utoipa::path(post, path = "/api/adopt", operation_id = "adopt", tag = "adoption", request_body = Adopt,
     responses((status = 201, description = "Adopted", body = AdoptedView)))]
 pub async fn take(State(api): State<Api>, body: Body<Adopt>) -> Result<(StatusCode, Json<AdoptedView>), ApiError> {

@@ -36,24 +36,24 @@ pub struct AgentView {
     pub last_message: Option<EventId>,
     #[serde(rename = "unreadMail")]
     pub unread_mail: usize,
-    /// What it does, as far as a person cares.
+    /// What it is doing now.
     pub activity: Activity,
-    /// The newest thing that its activity is known by.
+    /// The newest evidence for its activity.
     pub evidence: Option<Evidence>,
-    /// What it said or called last. Only of agents that have a run.
+    /// Its last message or tool call. Only for agents that have a run.
     #[serde(default)]
     pub doing: Option<Doing>,
-    /// What it has used in all its runs.
+    /// The usage of all its runs.
     pub spent: Usage,
-    /// The question to the human that it waits for.
+    /// The question to the user that it waits for.
     #[serde(default)]
     pub question: Option<EventId>,
-    /// What it works for, if it is an agent of a quest.
+    /// Its assignment, if it works on a quest.
     #[serde(default)]
     pub assignment: Option<AssignmentView>,
 }
 
-/// What an agent said or called last, in one line.
+/// The last message or tool call of an agent, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Doing {
     /// The message that it is from.
@@ -65,7 +65,7 @@ pub struct Doing {
     pub line: String,
 }
 
-/// What an agent of a quest was made for.
+/// The quest, step and role that an agent works for.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AssignmentView {
     pub quest: QuestId,
@@ -77,11 +77,11 @@ pub struct AssignmentView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
-    /// An egg: made, but has not spoken yet.
+    /// Created, but not heard from yet.
     Hatching,
     Alive,
     Sleeping,
-    /// An egg that never hatched.
+    /// Not heard from in time.
     Expired,
     Dead,
 }

@@ -19,39 +19,39 @@ const MAX_DOING: usize = 500;
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fork {
-    /// The child's id, if the caller draws it: 128 random bits. Then the request can be repeated when its answer is lost, and is
-    /// refused with `agent_exists` if it was carried out.
+    /// The child's id, if the caller chooses it: 128 random bits. Then the request can be repeated if its answer is lost; it is
+    /// refused with `agent_exists` if the first request was carried out.
     id: Option<AgentId>,
-    /// Whom to fork; agent 0 if not given.
+    /// The parent; agent 0 if not given.
     parent: Option<String>,
-    /// Fork from this earlier message of its history instead of from its end.
+    /// Inherit only up to this message of the parent's history.
     at: Option<EventId>,
     /// The child's first message. At most 1 MiB of UTF-8.
     prompt: Option<String>,
-    /// What to call the child. At most 64 bytes of UTF-8.
+    /// The child's name. At most 64 bytes of UTF-8.
     #[schema(
         min_length = 1,
         max_length = 64,
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     name: Option<String>,
-    /// The provider of its model, for the record. At most 64 bytes of UTF-8.
+    /// The provider of its model; only recorded. At most 64 bytes of UTF-8.
     #[schema(
         min_length = 1,
         max_length = 64,
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     provider: Option<String>,
-    /// Its model, for the record. At most 64 bytes of UTF-8.
+    /// Its model; only recorded. At most 64 bytes of UTF-8.
     #[schema(
         min_length = 1,
         max_length = 64,
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     model: Option<String>,
-    /// The session that it takes part in.
+    /// The session that it belongs to.
     session: Option<SessionId>,
-    /// Make an egg that expires unless it speaks within this time. At most a day.
+    /// The agent expires unless it is heard from within this time. At most a day.
     #[schema(minimum = 1, maximum = 86_400_000)]
     hatch_ms: Option<u64>,
 }
@@ -59,7 +59,7 @@ pub struct Fork {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenameAgent {
-    /// At most 64 bytes of UTF-8. No name takes the name away.
+    /// At most 64 bytes of UTF-8. Null removes the name.
     #[schema(
         min_length = 1,
         max_length = 64,
@@ -78,12 +78,12 @@ pub struct WakeAgent {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Kill {
-    /// Everybody below it as well. Otherwise its children move up.
+    /// Also kill all its descendants. Otherwise its children become children of its nearest living ancestor.
     #[serde(default)]
     cascade: bool,
-    /// The agent that asks, if one does. It may not kill those above it.
+    /// The agent that sends the command, if one does. It cannot kill its ancestors.
     by: Option<String>,
-    /// Why, for people.
+    /// The reason, for the log.
     #[schema(max_length = 1024)]
     remark: Option<String>,
 }
@@ -97,28 +97,28 @@ pub struct AgentList {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct AgentQuery {
-    /// Only those that are not dead or expired.
+    /// Only agents that are not dead or expired.
     #[serde(default)]
     living: bool,
-    /// Only those with a run that is not over.
+    /// Only agents with an open run.
     #[serde(default)]
     active: bool,
-    /// Only those of a quest: an id, or the beginning of one.
+    /// Only agents of this quest: an id, or the beginning of one.
     quest: Option<String>,
 }
 
-/// What a kill would do.
+/// The effects of a kill.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct KillPreview {
-    /// Who would die, the one that was named first.
+    /// The agents that would die; the named one first.
     pub killed: Vec<AgentId>,
-    /// Who would have another parent.
+    /// The agents that would get another parent.
     pub moved: Vec<MovedAgent>,
-    /// Those of the killed whose runs would be stopped.
+    /// The killed agents whose runs would be stopped.
     pub stopped: Vec<AgentId>,
-    /// Questions to the human that nobody would need an answer to any more.
+    /// Questions to the user that would be withdrawn.
     pub withdrawn: Vec<EventId>,
-    /// Forks that wait for tools and would never be made, by the id of the child.
+    /// Waiting forks that would be cancelled, by the id of the child.
     pub cancelled: Vec<AgentId>,
 }
 
@@ -133,7 +133,7 @@ pub struct MovedAgent {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct KillQuery {
-    /// Everybody below it as well.
+    /// Also all its descendants.
     #[serde(default)]
     cascade: bool,
 }
@@ -143,7 +143,7 @@ pub(super) fn find(api: &Api, reference: &str) -> Result<AgentId, ApiError> {
     Ok(agent::resolve(&api.handle.view(), reference)?)
 }
 
-/// Agents, the newest last, with what they do at the moment.
+/// List agents, newest last, with what they are doing now.
 #[utoipa::path(get, path = "/api/agents", operation_id = "list_agents", tag = "agents", params(AgentQuery), responses((status = 200, description = "All of them, or those that were asked for", body = AgentList)))]
 pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Json<AgentList>, ApiError> {
     let AgentQuery { living, active, quest } = query.0;
@@ -178,7 +178,7 @@ pub(super) async fn add_doing(api: &Api, world: &World, mut agents: Vec<&mut Age
     Ok(())
 }
 
-/// One agent.
+/// Show one agent.
 #[utoipa::path(get, path = "/api/agents/{agent}", operation_id = "show_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "This one", body = AgentView)))]
 pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<AgentView>, ApiError> {
@@ -202,7 +202,7 @@ pub(super) fn drawn(world: &World, id: Option<AgentId>) -> Result<AgentId, hatch
     }
 }
 
-/// Fork an agent: the only way to make one. 202 means that it waits for tools that run in the parent.
+/// Create an agent as a fork of another. 202 means that the fork waits for running tools of the parent.
 #[utoipa::path(post, path = "/api/agents", operation_id = "fork_agent", tag = "agents", request_body = Fork,
     responses((status = 201, description = "Forked", body = super::AcceptedBody), (status = 202, description = "It waits for tools that run in the parent", body = super::AcceptedBody)))]
 pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCode, Accepted), ApiError> {
@@ -224,7 +224,7 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
     Ok((status, Accepted::new(agent.to_string(), &records)))
 }
 
-/// Give an agent another name.
+/// Change or remove an agent's name.
 #[utoipa::path(post, path = "/api/agents/{agent}/rename", operation_id = "rename_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = RenameAgent,
     responses((status = 200, description = "Renamed", body = super::AcceptedBody)))]
 pub async fn rename(
@@ -248,7 +248,7 @@ pub async fn wake(
     tell(&api, agent, Command::WakeAgent { agent, session: body.0.session }).await
 }
 
-/// Kill an agent for good, perhaps with everybody below it.
+/// End an agent permanently, optionally with all its descendants.
 #[utoipa::path(post, path = "/api/agents/{agent}/kill", operation_id = "kill_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Kill,
     responses((status = 200, description = "Killed", body = super::AcceptedBody)))]
 pub async fn kill(State(api): State<Api>, reference: Path<String>, body: Body<Kill>) -> Result<Accepted, ApiError> {
@@ -257,7 +257,7 @@ pub async fn kill(State(api): State<Api>, reference: Path<String>, body: Body<Ki
     tell(&api, agent, Command::Kill { agent, cascade: body.0.cascade, by, remark: body.0.remark }).await
 }
 
-/// What killing an agent would do, without doing it.
+/// Show what killing an agent would do.
 #[utoipa::path(get, path = "/api/agents/{agent}/kill", operation_id = "preview_kill", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name"), KillQuery),
     responses((status = 200, description = "As things are now", body = KillPreview)))]
 pub async fn preview_kill(

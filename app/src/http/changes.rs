@@ -18,7 +18,7 @@ const MAX_PATH_BYTES: usize = 4_096;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ChangesQuery {
-    /// The path of a file, as the list has it: then the answer is a `FileDiff`.
+    /// The path of a file, as in the list. Then the answer is a `FileDiff`.
     #[param(max_length = 4096)]
     file: Option<String>,
 }
@@ -30,7 +30,7 @@ enum Place {
     Folder(PathBuf),
 }
 
-/// What an agent has changed. An agent of a quest works in the worktree of its step; any other is compared by its folder, with the last commit there.
+/// Show what an agent has changed. For an agent of a quest this is the worktree of its step; for any other agent its folder, compared with the last commit.
 #[utoipa::path(get, path = "/api/agents/{agent}/changes", operation_id = "agent_changes", tag = "changes", params(("agent" = String, Path, description = "An id, the beginning of one, or a name"), ChangesQuery),
     responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
 pub async fn of_agent(
@@ -43,7 +43,7 @@ pub async fn of_agent(
     answer(&api, place, query.0).await
 }
 
-/// What a quest has changed so far: the work of its steps that is merged.
+/// Show what a quest has changed so far: the merged work of its steps.
 #[utoipa::path(get, path = "/api/quests/{quest}/changes", operation_id = "quest_changes", tag = "changes", params(("quest" = String, Path, description = "An id, or the beginning of one"), ChangesQuery),
     responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
 pub async fn of_quest(
@@ -59,7 +59,7 @@ pub async fn of_quest(
     answer(&api, place, query.0).await
 }
 
-/// What a step has changed: what is in its worktree, or what was merged.
+/// Show what a step has changed: the content of its worktree, or what was merged.
 #[utoipa::path(get, path = "/api/quests/{quest}/steps/{step}/changes", operation_id = "step_changes", tag = "changes", params(("quest" = String, Path, description = "An id, or the beginning of one"), ("step" = String, Path, description = "The id of a step"), ChangesQuery),
     responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
 pub async fn of_step(

@@ -31,7 +31,7 @@ pub struct EventObject {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Cursor {
-    /// Events after this id; 0 or -1 means from the beginning. Wins over `Last-Event-ID`. Must not be beyond the log.
+    /// Only events after this id; 0 or -1 is the beginning. Overrides `Last-Event-ID`. Must not be beyond the end of the log.
     #[param(minimum = -1)]
     after: Option<i64>,
 }
@@ -40,7 +40,7 @@ pub struct Cursor {
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 pub struct LastSeen {
-    /// Sent by browsers when they come back.
+    /// Sent by browsers when they reconnect.
     #[param(rename = "Last-Event-ID", minimum = -1)]
     _last_event_id: Option<i64>,
 }
@@ -50,7 +50,7 @@ const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 /// How soon a browser comes back after the daemon went away.
 const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 
-/// Follow the log: everything after the cursor, then what happens, as server-sent events.
+/// Follow the log as server-sent events: first everything after the cursor, then new events.
 #[utoipa::path(get, path = "/api/events", operation_id = "follow_events", tag = "events", params(Cursor, LastSeen),
     responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON. Comment lines are heartbeats.", content_type = "text/event-stream", body = String)))]
 pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: HeaderMap) -> Result<Response, ApiError> {
@@ -81,7 +81,7 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
     Ok((headers, Body::from_stream(frames)).into_response())
 }
 
-/// The whole log as JSON lines, for a backup or a move.
+/// The whole log as JSON lines.
 #[utoipa::path(get, path = "/api/export", operation_id = "export", tag = "events",
     responses((status = 200, description = "One event a line, to the last one there was when the export began", content_type = "application/x-ndjson", body = String)))]
 pub async fn export(State(api): State<Api>) -> Response {

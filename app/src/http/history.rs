@@ -26,7 +26,7 @@ const IMPORT_PATIENCE: u32 = 20;
 #[serde(deny_unknown_fields)]
 pub struct AddMessage {
     kind: MessageKind,
-    /// What is said; for a rewind, where it goes: a mark's label, a message's id, or nothing for the last mark. At most 1 MiB of UTF-8.
+    /// The text. For a rewind: a mark's label, a message's id, or empty for the last mark. At most 1 MiB of UTF-8.
     content: String,
 }
 
@@ -37,7 +37,7 @@ pub struct Nothing {}
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetMark {
-    /// What to call the place.
+    /// The label of the mark.
     #[serde(default)]
     #[schema(max_length = 256)]
     label: String,
@@ -46,9 +46,9 @@ pub struct SetMark {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rewind {
-    /// Back to the last mark with this label.
+    /// Go back to the last mark with this label.
     mark: Option<String>,
-    /// Back to this message. Without either: to the last mark.
+    /// Go back to this message. Without label and message: to the last mark.
     message: Option<EventId>,
 }
 
@@ -56,7 +56,7 @@ pub struct Rewind {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryQuery {
-    /// Also what does not reach a model: marks, commands, interrupted turns.
+    /// Include what a model does not receive: marks, commands, interrupted turns.
     #[serde(default)]
     full: bool,
     /// Only messages before this id.
@@ -92,7 +92,7 @@ pub struct MessageView {
     /// Its id in the file that it was imported from.
     pub source_id: Option<SourceId>,
     pub interrupted: bool,
-    /// Whether a model gets to see it.
+    /// Whether a model receives it.
     pub reaches_model: bool,
 }
 
@@ -129,7 +129,7 @@ impl From<ImportError> for ApiError {
     }
 }
 
-/// An agent's history: what was inherited, then its own.
+/// Show an agent's history: inherited messages, then its own.
 #[utoipa::path(get, path = "/api/agents/{agent}/history", operation_id = "read_history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name"), HistoryQuery),
     responses((status = 200, description = "What it knows", body = HistoryView)))]
 pub async fn read(
@@ -179,7 +179,7 @@ pub async fn add(
     created(tell(&api, agent, Command::AddMessage { agent, kind, content }).await)
 }
 
-/// Begin anew: nothing before it counts any more, and nothing is lost.
+/// Start the history again from nothing. Earlier messages stay in the log.
 #[utoipa::path(post, path = "/api/agents/{agent}/clear", operation_id = "clear_history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Nothing,
     responses((status = 201, description = "Begun anew", body = super::AcceptedBody)))]
 pub async fn clear(
@@ -191,7 +191,7 @@ pub async fn clear(
     created(tell(&api, agent, Command::AddMessage { agent, kind: MessageKind::Clear, content: String::new() }).await)
 }
 
-/// Mark a place to come back to.
+/// Mark the current place in the history.
 #[utoipa::path(post, path = "/api/agents/{agent}/mark", operation_id = "mark_history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = SetMark,
     responses((status = 201, description = "Marked", body = super::AcceptedBody)))]
 pub async fn mark(
@@ -203,7 +203,7 @@ pub async fn mark(
     created(tell(&api, agent, Command::AddMessage { agent, kind: MessageKind::Mark, content: body.0.label }).await)
 }
 
-/// Go back to a mark or a message. Children that were forked meanwhile keep what they inherited.
+/// Go back to a mark or a message. Children that were forked in the meantime keep what they inherited.
 #[utoipa::path(post, path = "/api/agents/{agent}/rewind", operation_id = "rewind_history", tag = "history", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Rewind,
     responses((status = 201, description = "Gone back", body = super::AcceptedBody)))]
 pub async fn rewind(
@@ -226,10 +226,10 @@ pub async fn rewind(
     created(tell(&api, agent, Command::Rewind { agent, to }).await)
 }
 
-/// Take in histories as JSON lines: `{"agent":{"id","parent","fork_message_id"}}` and `{"message":{"id","agent","kind","content"}}`.
+/// Import histories as JSON lines: `{"agent":{"id","parent","fork_message_id"}}` and `{"message":{"id","agent","kind","content"}}`.
 ///
-/// At most 256 MiB and 1,000,000 lines, one file at a time; `max_body_bytes` does not apply here. It has to arrive within 20 times
-/// `request_timeout_ms`, and is then taken in to its end, also when nobody waits for the answer any more.
+/// At most 256 MiB and 1,000,000 lines, one file at a time; `max_body_bytes` does not apply here. The file must arrive within 20
+/// times `request_timeout_ms`. The import finishes even if the client disconnects.
 #[utoipa::path(post, path = "/api/history/import", operation_id = "import_history", tag = "history", request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, description = "Taken in", body = ImportView)))]
 pub async fn import(State(api): State<Api>, request: Request) -> Result<(StatusCode, Json<ImportView>), ApiError> {

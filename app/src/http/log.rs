@@ -32,13 +32,13 @@ const MAX_WORDS_BYTES: usize = 256;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// Events after this id; 0 or -1 means from the beginning. Must not be beyond the log.
+    /// Only events after this id; 0 or -1 is the beginning. Must not be beyond the end of the log.
     #[param(minimum = -1)]
     after: Option<i64>,
     /// The last events before this id, instead of the first ones after `after`. The log is read backwards; the answer is in order.
     #[param(minimum = 1)]
     before: Option<u64>,
-    /// At most this many, from 1 to 1000; 100 if not given. Fewer may come when they are long.
+    /// At most this many, from 1 to 1000; 100 if not given. Long events make the page shorter.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
     /// Only events about this agent, and its mail: an id, the beginning of one, or a name.
@@ -126,7 +126,7 @@ struct Found {
     upto: EventId,
 }
 
-/// Some events: after a place or before one, perhaps only certain ones. At most 20,000 events are looked at for one answer.
+/// A page of events after or before a position, with filters. At most 20,000 events are searched for one answer.
 #[utoipa::path(get, path = "/api/events.json", operation_id = "list_events", tag = "events", params(PageQuery),
     responses((status = 200, description = "Some events", body = EventPage)))]
 pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Response, ApiError> {

@@ -16,29 +16,29 @@ use std::time::Duration;
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Send {
-    /// Who writes; the human if not given.
+    /// The sender; `human` if not given.
     from: Option<String>,
-    /// Who gets it.
+    /// The recipient.
     to: String,
-    /// At most 1 MiB of UTF-8; comes out exactly as it went in.
+    /// At most 1 MiB of UTF-8, stored unchanged.
     body: String,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Read {
-    /// A certain mail; the oldest unread one if not given.
+    /// The id of a mail; the oldest unread one if not given.
     mail: Option<EventId>,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
-    /// Wait for each of these agents; for the next mail of anybody if empty.
+    /// Wait for each of these agents. If empty: for the next mail.
     #[serde(default)]
     #[schema(max_items = 100)]
     from: Vec<String>,
-    /// 0 looks once. At most 25,000: ask again to wait longer. Where `request_timeout_ms` is short, nothing comes sooner.
+    /// 0 looks once. At most 25,000: ask again to wait longer. With a short `request_timeout_ms` the answer comes earlier.
     #[serde(default)]
     #[schema(maximum = 25000)]
     timeout_ms: u64,
@@ -47,7 +47,7 @@ pub struct Wait {
 /// The event by which a mail was sent. It is durable.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct SentBody {
-    /// Who gets it.
+    /// The recipient.
     id: Address,
     events: Vec<EventObject>,
 }
@@ -88,7 +88,7 @@ pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCod
     Ok((StatusCode::CREATED, super::Accepted::new(to.to_string(), &records)))
 }
 
-/// What is unread, the oldest first. Changes nothing.
+/// List unread mail, oldest first, without marking it as read.
 #[utoipa::path(get, path = "/api/mail/{address}", operation_id = "check_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")),
     responses((status = 200, description = "What is unread", body = MailList)))]
 pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<MailList>, ApiError> {
@@ -96,7 +96,7 @@ pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<Mail
     Ok(Json(MailList { mail: postbox::check(&api.handle, of) }))
 }
 
-/// Read the oldest unread mail, or a certain one.
+/// Read the oldest unread mail, or the one with the given id.
 #[utoipa::path(post, path = "/api/mail/{address}/read", operation_id = "read_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Read,
     responses((status = 200, description = "This one", body = Mail)))]
 pub async fn read(State(api): State<Api>, of: Path<String>, body: Body<Read>) -> Result<Json<Mail>, ApiError> {
@@ -104,7 +104,7 @@ pub async fn read(State(api): State<Api>, of: Path<String>, body: Body<Read>) ->
     Ok(Json(postbox::read(&api.handle, of, body.0.mail).await?))
 }
 
-/// Wait for the next mail, or for several agents. Each mail is given to exactly one who waits.
+/// Wait for the next mail, or for mail of several agents. Each mail goes to exactly one reader.
 #[utoipa::path(post, path = "/api/mail/{address}/wait", operation_id = "wait_for_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Wait,
     responses((status = 200, description = "What came, or how it stands", body = Waited)))]
 pub async fn wait(State(api): State<Api>, of: Path<String>, body: Body<Wait>) -> Result<Json<Waited>, ApiError> {

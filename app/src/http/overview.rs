@@ -23,17 +23,18 @@ const RECENT_AGENTS: usize = 100;
 /// How many quests are shown that are over.
 const RECENT_QUESTS: usize = 50;
 
-/// How everything stands. Long lists are cut: what needs somebody or works is always there, and of the rest the latest.
+/// The current state of everything. Long lists are cut: working agents and open questions are always complete, of the rest only the latest are
+/// listed.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overview {
-    /// The last event that this rests on.
+    /// The last event that this answer includes.
     pub head: EventId,
     /// When this was asked, by the daemon's clock.
     pub now: Timestamp,
     pub project: String,
     pub version: &'static str,
-    /// What is wrong with the store at the moment.
+    /// The current problem of the store.
     pub trouble: Option<String>,
     /// The oldest first.
     pub agents: Vec<Seen>,
@@ -47,7 +48,7 @@ pub struct Overview {
     pub budgets: Vec<BudgetView>,
     /// What was used since midnight in UTC.
     pub today: Usage,
-    /// What waits to be read by the human.
+    /// Unread mail of the user.
     pub mail: Vec<Header>,
 }
 
@@ -65,7 +66,7 @@ pub struct Seen {
     pub stall_ms: Option<u64>,
 }
 
-/// Everything that a person wants to see first.
+/// The overview for the home page.
 #[utoipa::path(get, path = "/api/overview", operation_id = "overview", tag = "daemon", responses((status = 200, description = "As of `head`", body = Overview)))]
 pub async fn overview(State(api): State<Api>) -> Result<Json<Overview>, ApiError> {
     let world = api.handle.view();

@@ -20,13 +20,13 @@ pub struct QuestionList {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct QuestionView {
     pub id: EventId,
-    /// Who waits for the answer.
+    /// The agent that waits for the answer.
     pub agent: AgentId,
     pub name: Option<String>,
     /// The quest that it works for.
     #[serde(default)]
     pub quest: Option<QuestId>,
-    /// The step of that quest which waits for the answer.
+    /// The step that waits for the answer.
     #[serde(default)]
     pub step: Option<StepId>,
     pub about: About,
@@ -42,18 +42,18 @@ pub struct QuestionView {
 pub struct TakesView {
     /// Words that mean something by themselves: `wait`, `stop`, `retry`, `yes`.
     pub words: Vec<String>,
-    /// An amount of dollars, such as `5` or `0.25`: the new ceiling.
+    /// An amount of dollars, such as `5` or `0.25`: the new budget.
     pub amount: bool,
     /// `ward: COMMAND`, for another ward.
     pub ward: bool,
-    /// Any other text, which is told to the agent.
+    /// Any other text, which the agent receives.
     pub text: bool,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
-    /// What a question takes for an answer is in its text. At most 1 MiB of UTF-8.
+    /// The text of the question says which answers it accepts. At most 1 MiB of UTF-8.
     answer: String,
 }
 
@@ -62,7 +62,7 @@ pub struct Reply {
 pub struct SetBudget {
     /// The agent that the budget is for. Without it, the daily budget of all agents.
     agent: Option<String>,
-    /// In dollars, such as `5` or `0.25`. None takes the ceiling away.
+    /// In dollars, such as `5` or `0.25`. Null removes the budget.
     limit: Option<String>,
 }
 
@@ -82,14 +82,14 @@ pub struct BudgetView {
     pub spent: Money,
 }
 
-/// What the human is asked and has not answered.
+/// List the open questions to the user.
 #[utoipa::path(get, path = "/api/questions", operation_id = "list_questions", tag = "questions", responses((status = 200, description = "The oldest first", body = QuestionList)))]
 pub async fn list(State(api): State<Api>) -> Json<QuestionList> {
     let world = api.handle.view();
     Json(QuestionList { questions: views(&world) })
 }
 
-/// Answer a question. It can be done once.
+/// Answer a question. A question can be answered once.
 #[utoipa::path(post, path = "/api/questions/{question}/answer", operation_id = "answer_question", tag = "questions", params(("question" = u64, Path, description = "The id of a question")), request_body = Reply,
     responses((status = 200, description = "Answered", body = super::AcceptedBody)))]
 pub async fn answer(State(api): State<Api>, question: Path<u64>, body: Body<Reply>) -> Result<Accepted, ApiError> {
@@ -100,7 +100,7 @@ pub async fn answer(State(api): State<Api>, question: Path<u64>, body: Body<Repl
     Ok(Accepted::new(agent.to_string(), &records))
 }
 
-/// All ceilings, and how much of them is used.
+/// List all budgets and what is spent.
 #[utoipa::path(get, path = "/api/budgets", operation_id = "list_budgets", tag = "questions", responses((status = 200, description = "That of each day first", body = BudgetList)))]
 pub async fn budgets(State(api): State<Api>) -> Json<BudgetList> {
     let world = api.handle.view();
@@ -117,7 +117,7 @@ pub(super) fn budget_views(world: &World, now: Timestamp) -> Vec<BudgetView> {
     world.budgets().map(view).collect()
 }
 
-/// Set a ceiling for an agent, or for all agents on each day. The answer's id is the agent's, or that of agent 0.
+/// Set the budget of an agent, or the daily budget of all agents. The id in the answer is the agent's, or that of agent 0.
 #[utoipa::path(post, path = "/api/budgets", operation_id = "set_budget", tag = "questions", request_body = SetBudget,
     responses((status = 200, description = "Set; runs that waited for it go on", body = super::AcceptedBody)))]
 pub async fn set_budget(State(api): State<Api>, body: Body<SetBudget>) -> Result<Accepted, ApiError> {

@@ -20,29 +20,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewQuest {
-    /// Its id, if the caller draws it: 128 random bits. Then the request can be repeated when its answer is lost, and is refused
-    /// with `quest_exists` if it was carried out.
+    /// Its id, if the caller chooses it: 128 random bits. Then the request can be repeated if its answer is lost; it is refused
+    /// with `quest_exists` if the first request was carried out.
     id: Option<QuestId>,
-    /// What is wanted. At most 256 KiB of UTF-8.
+    /// The request. At most 256 KiB of UTF-8.
     request: String,
-    /// How many of its agents may be at work at once.
+    /// How many steps run at the same time.
     #[schema(minimum = 1, maximum = 64)]
     slots: Option<u32>,
-    /// The command that says whether the work is good. Guessed from the project's files if not given; empty for none.
+    /// The command that checks the work. Guessed from the project's files if not given; empty for none.
     ward: Option<String>,
-    /// How long the ward may take.
+    /// The time limit of the ward.
     #[schema(minimum = 1_000, maximum = 86_400_000)]
     ward_limit_ms: Option<u64>,
-    /// Where steps are worked on: `worktree` or `none`.
+    /// Where steps work: `worktree` or `none`.
     isolation: Option<Isolated>,
-    /// Ask a person for consent before the plan that agents make is carried out. Not together with `steps`.
+    /// Ask the user before the agents' plan is carried out. Not together with `steps`.
     approve_plan: Option<bool>,
-    /// What its agents may use in all, in dollars, such as `5` or `0.25`.
+    /// How much all its agents may spend, in dollars, such as `5` or `0.25`.
     budget: Option<String>,
-    /// Make it paused: nothing is begun until it is resumed.
+    /// Create it paused: nothing starts until it is resumed.
     #[serde(default)]
     hold: bool,
-    /// The plan, if it is made already.
+    /// The steps, if you have planned them yourself.
     #[serde(default, deserialize_with = "step_plan::deserialize")]
     steps: Vec<StepPlan>,
     /// How its agents are run.
@@ -53,14 +53,14 @@ pub struct NewQuest {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetQuestBudget {
-    /// In dollars, such as `5` or `0.25`. None takes the ceiling away.
+    /// In dollars, such as `5` or `0.25`. Null removes the budget.
     limit: Option<String>,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetWard {
-    /// For a shell. None takes the ward away.
+    /// A shell command. Null removes the ward.
     command: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub struct QuestLine {
     pub changed: Timestamp,
 }
 
-/// All quests.
+/// List all quests.
 #[utoipa::path(get, path = "/api/quests", operation_id = "list_quests", tag = "quests", responses((status = 200, description = "The newest last", body = QuestList)))]
 pub async fn list(State(api): State<Api>) -> Json<QuestList> {
     let world = api.handle.view();
@@ -98,7 +98,7 @@ pub async fn list(State(api): State<Api>) -> Json<QuestList> {
     Json(QuestList { quests })
 }
 
-/// Begin a quest. The answer's id is the quest's.
+/// Create a quest. The id in the answer is the quest's.
 #[utoipa::path(post, path = "/api/quests", operation_id = "new_quest", tag = "quests", request_body = NewQuest,
     responses((status = 201, description = "Begun, or paused", body = super::AcceptedBody)))]
 pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(StatusCode, Accepted), ApiError> {
@@ -131,8 +131,8 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records)))
 }
 
-/// Take in a quest that was exported. It is paused until it is resumed; what was complete stays complete. Its files are on its branch and do
-/// not come along: `warning` says so when that branch is not here.
+/// Import an exported quest. It is paused until it is resumed, and complete steps stay complete. Its files are not part of the export: `warning`
+/// says so if the quest's branch does not exist here.
 #[utoipa::path(post, path = "/api/quests/import", operation_id = "import_quest", tag = "quests", request_body = QuestDocument,
     responses((status = 201, description = "Taken in, under a new id if its own is taken", body = super::AcceptedBody)))]
 pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result<(StatusCode, Accepted), ApiError> {
@@ -150,7 +150,7 @@ pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records).warning(warning.as_deref())))
 }
 
-/// A quest with its steps: the same as its `quest.json`.
+/// Show a quest with its steps, the same as its `quest.json`.
 #[utoipa::path(get, path = "/api/quests/{quest}", operation_id = "show_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "As it is now", body = QuestDocument)))]
 pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<QuestDocument>, ApiError> {
@@ -159,7 +159,7 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
     Ok(Json(document))
 }
 
-/// Begin nothing more, and stop those at work. They go on when the quest does.
+/// Pause a quest: stop its agents and start nothing new. The agents continue when the quest is resumed.
 #[utoipa::path(post, path = "/api/quests/{quest}/pause", operation_id = "pause_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "Paused; nothing is marked as failed", body = super::AcceptedBody)))]
 pub async fn pause(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
@@ -167,7 +167,7 @@ pub async fn pause(State(api): State<Api>, reference: Path<String>) -> Result<Ac
     tell(&api, quest, Command::PauseQuest { quest }).await
 }
 
-/// Go on with a quest that is paused.
+/// Continue a paused quest.
 #[utoipa::path(post, path = "/api/quests/{quest}/resume", operation_id = "resume_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "It goes on", body = super::AcceptedBody)))]
 pub async fn resume(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
@@ -176,7 +176,7 @@ pub async fn resume(State(api): State<Api>, reference: Path<String>) -> Result<A
     tell(&api, quest, Command::ResumeQuest { quest }).await
 }
 
-/// End a quest as it is, for good. Its agents are stopped, and its worktrees are kept as rescue refs.
+/// End a quest permanently. Its agents are stopped, and the work in its worktrees is kept as rescue refs.
 #[utoipa::path(post, path = "/api/quests/{quest}/abandon", operation_id = "abandon_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "Abandoned", body = super::AcceptedBody)))]
 pub async fn abandon(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
@@ -184,7 +184,7 @@ pub async fn abandon(State(api): State<Api>, reference: Path<String>) -> Result<
     tell(&api, quest, Command::AbandonQuest { quest }).await
 }
 
-/// Set a ceiling for what the agents of a quest may use in all.
+/// Set how much all agents of a quest may spend.
 #[utoipa::path(post, path = "/api/quests/{quest}/budget", operation_id = "set_quest_budget", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")), request_body = SetQuestBudget,
     responses((status = 200, description = "Set; what waited for it goes on", body = super::AcceptedBody)))]
 pub async fn set_budget(
@@ -197,8 +197,8 @@ pub async fn set_budget(
     tell(&api, quest, Command::SetQuestBudget { quest, limit }).await
 }
 
-/// Name another ward, or none. Steps that are at the ward or wait because of it begin with the new one; what the old one says no longer
-/// counts. A step that has failed by it is tried again by its own request.
+/// Change or remove the ward. Steps at the ward, or waiting because of it, start again with the new ward; results of the old ward no longer count.
+/// A step that has failed because of it needs a retry.
 #[utoipa::path(post, path = "/api/quests/{quest}/ward", operation_id = "set_quest_ward", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")), request_body = SetWard,
     responses((status = 200, description = "Set; what is complete stays so", body = super::AcceptedBody)))]
 pub async fn set_ward(
@@ -211,7 +211,7 @@ pub async fn set_ward(
     tell(&api, quest, Command::SetWard { quest, command: body.0.command, limit_ms }).await
 }
 
-/// Try a failed step again. What was blocked by it waits for it again.
+/// Try a failed step again. Steps that depend on it become unblocked.
 #[utoipa::path(post, path = "/api/quests/{quest}/steps/{step}/retry", operation_id = "retry_step", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one"), ("step" = String, Path, description = "The id of a step")),
     responses((status = 200, description = "It waits for a slot", body = super::AcceptedBody)))]
 pub async fn retry(State(api): State<Api>, of: Path<(String, String)>) -> Result<Accepted, ApiError> {

@@ -19,11 +19,11 @@ pub struct RescueList {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Restore {
-    /// As the list has it: `QUEST/STEP/NUMBER`.
+    /// The name as in the list: `QUEST/STEP/NUMBER`.
     name: String,
 }
 
-/// What was kept of worktrees before they were removed.
+/// List the work that was kept from removed worktrees.
 #[utoipa::path(get, path = "/api/rescue", operation_id = "list_rescued", tag = "quests", responses((status = 200, description = "The newest first", body = RescueList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<RescueList>, ApiError> {
     let mut rescued = in_repository(&api, |repository| repository.rescued()).await?;
@@ -33,7 +33,7 @@ pub async fn list(State(api): State<Api>) -> Result<Json<RescueList>, ApiError> 
     Ok(Json(RescueList { rescued }))
 }
 
-/// Bring something back into a new worktree in `.hatchery/rescued/`, with a branch of its own. What was kept stays kept.
+/// Restore kept work into a new worktree in `.hatchery/rescued/`, with a branch of its own. The kept work stays in the list.
 #[utoipa::path(post, path = "/api/rescue/restore", operation_id = "restore_rescued", tag = "quests", request_body = Restore,
     responses((status = 201, description = "It is back", body = Restored)))]
 pub async fn restore(State(api): State<Api>, body: Body<Restore>) -> Result<(StatusCode, Json<Restored>), ApiError> {

@@ -40,45 +40,45 @@ pub struct RunDefaults {
     pub transcripts: Transcripts,
 }
 
-/// How this run differs from what is usual here.
+/// Options of a run. Anything that is left out is as in the agent's last run, or as in the settings.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunOptions {
-    /// The program that plays the agent: `claude` or `scripted`.
+    /// The harness: `claude` or `scripted`.
     harness: Option<String>,
-    /// The model that the program shall use.
+    /// The model to use.
     model: Option<String>,
     /// The folder to work in, relative to the project's root.
     folder: Option<String>,
-    /// For the scripted harness: a script, or a folder of scripts of which it takes one.
+    /// For the scripted harness: a script, or a folder from which it takes one.
     script: Option<String>,
-    /// Wait for further messages after a turn, instead of ending.
+    /// Wait for more messages after a turn, instead of ending.
     stays: Option<bool>,
     /// Silence that counts as stuck.
     #[schema(minimum = 1_000, maximum = 604_800_000)]
     stall_ms: Option<u64>,
-    /// Whether a stuck process is stopped. Otherwise its silence is only reported.
+    /// Whether a stuck process is stopped. Otherwise the user is asked.
     kill_stuck: Option<bool>,
-    /// How often a crashed process is resumed.
+    /// How many times in a row a crashed process is resumed.
     #[schema(maximum = 100)]
     retries: Option<u32>,
-    /// Whether rate limits and overloads are waited out.
+    /// Whether the run waits for rate limits and overloads to end.
     park: Option<bool>,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
-    /// The new agent's id, if the caller draws it: 128 random bits. Then the request can be repeated when its answer is lost, and is
-    /// refused with `agent_exists` if it was carried out.
+    /// The new agent's id, if the caller chooses it: 128 random bits. Then the request can be repeated if its answer is lost; it is
+    /// refused with `agent_exists` if the first request was carried out.
     id: Option<AgentId>,
-    /// What the new agent is to do. At most 1 MiB of UTF-8.
+    /// The task of the new agent. At most 1 MiB of UTF-8.
     prompt: String,
-    /// Whom to fork; agent 0 if not given.
+    /// The parent; agent 0 if not given.
     parent: Option<String>,
-    /// What to call the new agent. At most 64 bytes of UTF-8.
+    /// The new agent's name. At most 64 bytes of UTF-8.
     name: Option<String>,
-    /// How the run differs from what is usual here.
+    /// Options of the run.
     #[serde(default)]
     with: RunOptions,
 }
@@ -88,7 +88,7 @@ pub struct StartRun {
 pub struct Say {
     /// At most 1 MiB of UTF-8.
     text: String,
-    /// When nothing runs the agent, how it is to be run: as the last time, but for this.
+    /// If a run is started: options that differ from the last run.
     #[serde(default)]
     with: RunOptions,
 }
@@ -235,7 +235,7 @@ impl RunDefaults {
     }
 }
 
-/// All runs, open and past.
+/// List all runs, open and ended.
 #[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", responses((status = 200, description = "By agent and number", body = RunList)))]
 pub async fn list(State(api): State<Api>) -> Json<RunList> {
     let world = api.handle.view();
@@ -244,7 +244,7 @@ pub async fn list(State(api): State<Api>) -> Json<RunList> {
     Json(RunList { runs })
 }
 
-/// Make an agent and run it. The answer's id is the agent's.
+/// Create an agent and start a run. The id in the answer is the agent's.
 #[utoipa::path(post, path = "/api/runs", operation_id = "start_run", tag = "runs", request_body = StartRun,
     responses((status = 201, description = "A process is on its way", body = super::AcceptedBody)))]
 pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(StatusCode, Accepted), ApiError> {
@@ -263,7 +263,7 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
     Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records)))
 }
 
-/// Say something to an agent. When nothing runs it, a run is started.
+/// Send a message to an agent, and start a run if none is open.
 #[utoipa::path(post, path = "/api/agents/{agent}/say", operation_id = "say", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Say,
     responses((status = 200, description = "It is in the agent's history, and will be said to its process", body = super::AcceptedBody)))]
 pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say>) -> Result<Accepted, ApiError> {
@@ -275,7 +275,7 @@ pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say
     tell(&api, agent, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await
 }
 
-/// Break off the turn of an agent. Its process goes on.
+/// Interrupt the current turn of an agent. Its process keeps running.
 #[utoipa::path(post, path = "/api/agents/{agent}/interrupt", operation_id = "interrupt", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "It will be told", body = super::AcceptedBody)))]
 pub async fn interrupt(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
@@ -283,7 +283,7 @@ pub async fn interrupt(State(api): State<Api>, reference: Path<String>) -> Resul
     tell(&api, agent, Command::InterruptRun { agent }).await
 }
 
-/// End an agent's run, and everything that its process has started. The agent stays, and can be run again.
+/// End an agent's run and every process that it started. The agent stays and can be started again.
 #[utoipa::path(post, path = "/api/agents/{agent}/stop", operation_id = "stop_run", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "It is being stopped; its run_ended event says when it is", body = super::AcceptedBody)))]
 pub async fn stop(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
@@ -291,7 +291,7 @@ pub async fn stop(State(api): State<Api>, reference: Path<String>) -> Result<Acc
     tell(&api, agent, Command::StopRun { agent }).await
 }
 
-/// Take in a call that an agent's tools have written down. Asking again gives the same answer.
+/// Carry out a call that an agent's tools have written down. Asking again gives the same answer.
 #[utoipa::path(post, path = "/api/agents/{agent}/calls", operation_id = "take_call", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = TakeCall,
     responses((status = 200, description = "What it led to", body = super::AcceptedBody)))]
 pub async fn call(State(api): State<Api>, reference: Path<String>, body: Body<TakeCall>) -> Result<Response, ApiError> {
@@ -312,7 +312,7 @@ pub async fn call(State(api): State<Api>, reference: Path<String>, body: Body<Ta
     }
 }
 
-/// What an agent does at the moment, and how that is known.
+/// Show what an agent is doing now, with the evidence.
 #[utoipa::path(get, path = "/api/agents/{agent}/why", operation_id = "why", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "Its state, and the evidence for it", body = WhyView)))]
 pub async fn why(State(api): State<Api>, reference: Path<String>) -> Result<Json<WhyView>, ApiError> {
@@ -323,7 +323,7 @@ pub async fn why(State(api): State<Api>, reference: Path<String>) -> Result<Json
     Ok(Json(WhyView { agent, name, state: why.state, evidence: why.evidence, now: clock::now() }))
 }
 
-/// What was used: in all, by agent, and by day.
+/// Cost and tokens: in total, by agent and by day.
 #[utoipa::path(get, path = "/api/usage", operation_id = "usage", tag = "runs", responses((status = 200, description = "Money and tokens", body = UsageView)))]
 pub async fn usage(State(api): State<Api>) -> Json<UsageView> {
     /// The days of the log begin at midnight in UTC.

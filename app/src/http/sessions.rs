@@ -14,13 +14,13 @@ use std::fmt;
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartSession {
-    /// Its id, if the caller draws it: 128 random bits. Then the request can be repeated when its answer is lost, and is refused
-    /// with `session_exists` if it was carried out.
+    /// Its id, if the caller chooses it: 128 random bits. Then the request can be repeated if its answer is lost; it is refused
+    /// with `session_exists` if the first request was carried out.
     id: Option<SessionId>,
-    /// What it is about, for people.
+    /// A label for people.
     #[schema(max_length = 256)]
     label: Option<String>,
-    /// End by itself after this much silence.
+    /// End the session after this much inactivity.
     #[schema(minimum = 1000, maximum = 31_536_000_000_i64)]
     #[serde(default, deserialize_with = "whole_number")]
     idle_ms: Option<u64>,
@@ -78,7 +78,7 @@ pub struct SessionList {
     pub sessions: Vec<SessionView>,
 }
 
-/// Every session, the newest last.
+/// List the sessions, newest last.
 #[utoipa::path(get, path = "/api/sessions", operation_id = "list_sessions", tag = "sessions", responses((status = 200, description = "All of them", body = SessionList)))]
 pub async fn list(State(api): State<Api>) -> Json<SessionList> {
     let world = api.handle.view();
@@ -115,7 +115,7 @@ pub async fn start(State(api): State<Api>, body: Body<StartSession>) -> Result<(
     Ok((StatusCode::CREATED, Accepted::new(session.to_string(), &records)))
 }
 
-/// Ask for the end of a session. The reason is recorded first; `session_ended` follows when it is done.
+/// End a session. The reason is logged first; `session_ended` follows when the session has ended.
 #[utoipa::path(post, path = "/api/sessions/{id}/end", operation_id = "end_session", tag = "sessions", params(("id" = SessionId, Path, description = "The session's id")), request_body = EndSession,
     responses((status = 202, description = "It is ending", body = super::AcceptedBody)))]
 pub async fn end(

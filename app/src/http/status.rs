@@ -19,7 +19,7 @@ pub struct Health {
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
     Ok,
-    /// Nothing can be recorded at the moment.
+    /// Nothing can be recorded now.
     StoreTrouble,
 }
 
@@ -29,7 +29,7 @@ pub struct Status {
     pub pid: u32,
     pub project: String,
     pub store: String,
-    /// What is wrong with the store at the moment.
+    /// The current problem of the store.
     pub trouble: Option<String>,
     /// The last event.
     pub head: EventId,
@@ -42,7 +42,7 @@ pub struct Status {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FsckRequest {
-    /// Make what is derived from the log anew if it is wrong.
+    /// Rebuild derived data that is wrong.
     #[serde(default)]
     repair: bool,
 }
@@ -54,7 +54,7 @@ pub async fn health(State(api): State<Api>) -> Json<Health> {
     Json(Health { status, version: env!("CARGO_PKG_VERSION") })
 }
 
-/// What the daemon serves, and how it is doing.
+/// Show the daemon: project, store, size of the log.
 #[utoipa::path(get, path = "/api/status", operation_id = "status", tag = "daemon", responses((status = 200, description = "How it is doing", body = Status)))]
 pub async fn status(State(api): State<Api>) -> Json<Status> {
     let world = api.handle.view();
@@ -71,7 +71,7 @@ pub async fn status(State(api): State<Api>) -> Json<Status> {
     })
 }
 
-/// Fold the whole log again and compare. Reads everything, so it may take long.
+/// Read the whole log and check everything that is derived from it. Can take long.
 #[utoipa::path(post, path = "/api/fsck", operation_id = "fsck", tag = "daemon", request_body = FsckRequest,
     responses((status = 200, description = "What was found", body = Findings)))]
 pub async fn fsck(State(api): State<Api>, body: Body<FsckRequest>) -> Result<Json<Findings>, ApiError> {

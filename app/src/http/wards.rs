@@ -28,7 +28,7 @@ pub struct OutputQuery {
     limit: Option<u64>,
 }
 
-/// A part of what a ward said.
+/// A part of the output of a ward.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WardOutput {
     /// The first byte of this part.
@@ -41,7 +41,7 @@ pub struct WardOutput {
     pub text: String,
 }
 
-/// A part of what a ward of a step said. Of a long output the first and the last 4 MiB are kept.
+/// A part of the output of a ward. Of a long output only the first and the last 4 MiB are kept.
 #[utoipa::path(get, path = "/api/quests/{quest}/steps/{step}/wards/{number}/output", operation_id = "ward_output", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one"), ("step" = String, Path, description = "The id of a step"), ("number" = u32, Path, description = "The number of the ward among those of the step"), OutputQuery),
     responses((status = 200, description = "This part", body = WardOutput)))]
 pub async fn output(

@@ -119,7 +119,7 @@ fn what_is_reached_is_noted_and_the_turn_is_finished() {
     let detail = "Its budget of $5.00 is used up: $5.00 so far.";
     let parked = Event::RunParked { of: first(), cause: Cause::OverBudget, until: None, detail: detail.into() };
     let question =
-        asked(About::Budget { of: Some(A) }, &format!("{detail} Answer with a new ceiling in dollars, or `stop`."));
+        asked(About::Budget { of: Some(A) }, &format!("{detail} Answer with a new budget in dollars, or `stop`."));
     let it = it.when(exit(first(), Exit::Code(0))).then([parked, question]).restarted();
     // What is said meanwhile is heard when it can be afforded. Without, there is nothing to go on with.
     let told = it.clone().when(tell(A, "more", Some(staying()))).then([said(A, "more")]);
@@ -156,7 +156,7 @@ fn broke() -> Given {
     let of = hatchery_core::run::AttemptId { run: 2, ..first() };
     let detail = "Its budget of $5.00 is used up: $5.00 so far.";
     let parked = Event::RunParked { of, cause: Cause::OverBudget, until: None, detail: detail.into() };
-    let text = format!("{detail} Answer with a new ceiling in dollars, or `stop`.");
+    let text = format!("{detail} Answer with a new budget in dollars, or `stop`.");
     it.when(tell(A, "more", Some(spec()))).then([
         said(A, "more"),
         again,
@@ -207,7 +207,7 @@ fn the_budget_of_a_day_is_over_with_the_day() {
     let detail = "Today's budget of $5.00 is used up: $6.00 so far.";
     let parked =
         Event::RunParked { of, cause: Cause::OverBudget, until: Some(Timestamp(DAY_MS)), detail: detail.into() };
-    let text = format!("{detail} Answer with a new ceiling in dollars, or `stop`.");
+    let text = format!("{detail} Answer with a new budget in dollars, or `stop`.");
     let it = it.when(tell(A, "more", Some(spec()))).then([
         said(A, "more"),
         again,
