@@ -104,6 +104,11 @@ export function stateOf(overview: Overview): State {
   return state;
 }
 
+/** The first line of what was said, without the marks of Markdown. */
+function prose(text: string): string {
+  return plain(firstLine(text)).replaceAll(/\*\*|__|`|^#+ /g, "");
+}
+
 function doingOf({ doing }: AgentView): Doing | null {
   if (!doing) return null;
   return {
@@ -478,7 +483,7 @@ function said(entry: AgentEntry, event: EventOf<"message_added">): void {
     const result = toolResult(event.content);
     if (result) entry.tools.delete(result.id);
   } else if (event.kind === "assistant") {
-    entry.doing = { tool: null, text: plain(firstLine(event.content)), at: event.ts, event: event.id };
+    entry.doing = { tool: null, text: prose(event.content), at: event.ts, event: event.id };
   } else {
     return;
   }

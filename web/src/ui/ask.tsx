@@ -118,6 +118,11 @@ function planWords(question: QuestionView): string | null {
   return quest && steps > 0 ? `${steps} steps, ${quest.slots} at a time. Shall they be carried out?` : null;
 }
 
+/** Whether it is a question that an agent put in its own words. */
+export function takesWords(question: QuestionView): boolean {
+  return shape(question).open;
+}
+
 /** The question in one sentence, for those who show it elsewhere. */
 export function questionWords(question: QuestionView): string {
   return shape(question).words;

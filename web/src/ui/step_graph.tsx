@@ -26,10 +26,9 @@ async function layOut(steps: StepDocument[]): Promise<Layout> {
     layout: it.layout,
   }));
   const graph = new Graph();
-  graph.setGraph({ rankdir: "LR", nodesep: 10, ranksep: 44, marginx: 0, marginy: 0, align: "UL" });
+  graph.setGraph({ rankdir: "LR", nodesep: 10, ranksep: 44, marginx: 0, marginy: 0 });
   graph.setDefaultEdgeLabel(() => ({}));
-  // The last that is put in comes out on top.
-  for (const step of [...steps].reverse()) graph.setNode(step.id, { width: WIDE, height: HIGH });
+  for (const step of steps) graph.setNode(step.id, { width: WIDE, height: HIGH });
   for (const step of steps) for (const on of step.dependsOn) if (graph.hasNode(on)) graph.setEdge(on, step.id);
   layout(graph);
   const at = new Map<string, { x: number; y: number }>();
@@ -40,6 +39,10 @@ async function layOut(steps: StepDocument[]): Promise<Layout> {
     width = Math.max(width, node.x + WIDE / 2);
     height = Math.max(height, node.y + HIGH / 2);
   }
+  // The plan's order runs downwards; where the layout has it upwards, it is the same layout in a mirror.
+  const ordered = steps.map((step) => at.get(step.id)?.y ?? 0);
+  const drift = ordered.reduce((sum, y, index) => sum + (index - (steps.length - 1) / 2) * y, 0);
+  if (drift < 0) for (const place of at.values()) place.y = height - HIGH - place.y;
   return { width, height, at };
 }
 
@@ -80,7 +83,7 @@ export function StepGraph({ quest, chosen }: { quest: QuestDocument; chosen: str
           )}
         </svg>
       )}
-      <ol style={drawn ? { width: `${drawn.width}px`, height: `${drawn.height}px` } : undefined}>
+      <ol style={drawn ? { "--w": `${drawn.width}px`, "--h": `${drawn.height}px` } : undefined}>
         {steps.map((step) => (
           <Node key={step.id} quest={quest} step={step} chosen={step.id === chosen} place={drawn?.at.get(step.id)} />
         ))}
@@ -117,9 +120,7 @@ function Node({
         class={looks.filter(Boolean).join(" ")}
         href={to.quest(quest.id, step.id)}
         aria-current={chosen ? "true" : undefined}
-        style={
-          place ? { left: `${place.x}px`, top: `${place.y}px`, width: `${WIDE}px`, height: `${HIGH}px` } : undefined
-        }
+        style={place ? { "--x": `${place.x}px`, "--y": `${place.y}px` } : undefined}
       >
         <Glyph as={step.question != null ? "you" : standingOfStep(step.status)} />
         <b class="cut">{step.id}</b>

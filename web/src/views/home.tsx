@@ -8,7 +8,7 @@ import { to } from "../app/router";
 import { type Need, needs } from "../store/needs";
 import type { AgentEntry } from "../store/state";
 import { store, useTopics } from "../store/store";
-import { Answered, Ask } from "../ui/ask";
+import { Answered, Ask, takesWords } from "../ui/ask";
 import { ChangedLines } from "../ui/changed_lines";
 import { Glyph, standingOf } from "../ui/glyph";
 import { nameOf, whereOf } from "../ui/names";
@@ -30,6 +30,8 @@ export function Home() {
   if (!state) return <Loading />;
   const now = store.now();
   const waiting = needs(store);
+  // The oldest that takes words is open at once.
+  const toAnswer = waiting.find((need) => need.kind === "question" && takesWords(need.question));
   const asked = new Set([...state.questions.values()].map((question) => question.agent));
   const entries = [...state.agents.values()];
   const working = entries.filter(
@@ -67,8 +69,8 @@ export function Home() {
               <span class="n">{waiting.length || ""}</span>
               {waiting.length > 1 && <span class="more hide-small">oldest first</span>}
             </div>
-            {waiting.map((need, at) => (
-              <Ask key={need.key} need={need} first={at === 0} />
+            {waiting.map((need) => (
+              <Ask key={need.key} need={need} first={need === toAnswer} />
             ))}
             {[...state.answered.values()].slice(-3).map((it) => (
               <Answered key={it.event} {...it} />
@@ -336,7 +338,10 @@ function doneWords(entry: AgentEntry): string {
   const step = assignment ? store.quest(assignment.quest)?.steps.find((it) => it.id === assignment.step) : undefined;
   if (entry.run?.cause === "user_ended" || entry.run?.cause === "killed") return "Ended by you";
   const last = step?.agents.at(-1)?.agent === entry.view.id ? step?.summary : null;
-  return plain(firstLine(last ?? (entry.doing?.text || entry.run?.detail) ?? "Done"));
+  const words = last || entry.doing?.text;
+  if (words) return plain(firstLine(words));
+  if (entry.run?.cause === "completed") return assignment ? `${assignment.role} is done with its part` : "Done";
+  return plain(firstLine(entry.run?.detail ?? "Done"));
 }
 
 /** What closed worktrees held: nothing is lost, and the page says so. */

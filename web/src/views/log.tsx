@@ -16,7 +16,8 @@ import { Loading } from "./home";
 const CHUNK = 200;
 /** How many events are kept at hand. */
 const KEPT = 20_000;
-const ROW = 30;
+/** The height of a row: one line, or two at a hand’s width. */
+const rowHeight = () => (matchMedia("(max-width: 860px)").matches ? 52 : 30);
 
 /** Events by id, read in chunks as they are looked at, and forgotten when there are too many. */
 class Pages {
@@ -79,6 +80,7 @@ export default function Log() {
   const [chosen, setChosen] = useState<number | null>(hash ? Number(hash) : null);
   const [jump, setJump] = useState<{ at: number; id: number } | null>(null);
   const jumps = useRef(0);
+  const [row] = useState(rowHeight);
   const live = store.state?.head ?? 0;
   const shownHead = following ? live : head;
 
@@ -151,11 +153,11 @@ export default function Log() {
       {filters.length > 0 ? (
         <Matches key={filters.map((it) => it.value).join()} filters={filters} />
       ) : (
-        <div class="log" role="table" aria-label="Events" aria-rowcount={shownHead}>
+        <div class="log" role="grid" aria-label="Events" aria-rowcount={shownHead}>
           <LogHead />
           <Virtual
             count={shownHead}
-            height={ROW}
+            height={row}
             open={open && chosen !== null && chosen <= shownHead ? { at: shownHead - chosen, extra } : null}
             label="Events, the newest first"
             jump={jump}
@@ -223,7 +225,7 @@ function LogRow({
         class={`log-row${chosen ? " is-chosen" : ""}`}
         role="row"
         tabIndex={0}
-        aria-expanded={chosen}
+        aria-selected={chosen}
         data-event={id}
         onClick={choose}
         onKeyDown={(key) => {
@@ -409,7 +411,7 @@ function Matches({ filters }: { filters: Filter[] }) {
           </div>
         </div>
       )}
-      <div class="log" role="table" aria-label="Events that match" aria-rowcount={found.length}>
+      <div class="log" role="grid" aria-label="Events that match" aria-rowcount={found.length}>
         <LogHead />
         <div role="rowgroup">
           {found.map((event) => (

@@ -326,7 +326,8 @@ function Signals({ quest }: { quest: QuestDocument }) {
   const notes = quest.steps
     .flatMap((step) => step.history.map((note) => ({ step, note })))
     .filter(({ note }) => !/ is next$|^to be merged$/.test(note.what))
-    .sort((a, b) => b.note.at - a.note.at)
+    .map((it, order) => ({ ...it, order }))
+    .sort((a, b) => b.note.at - a.note.at || b.order - a.order)
     .slice(0, 12);
   if (notes.length === 0) return null;
   return (

@@ -1,5 +1,6 @@
 // Debian's Chromium, driven by playwright-core.
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 const WHERE = [
@@ -22,7 +23,14 @@ const QUIET = [
 export async function launch() {
   const executablePath = WHERE.find((path) => path && existsSync(path));
   if (!executablePath) throw new Error("there is no Chromium here");
-  return chromium.launch({ executablePath, headless: true, args: QUIET });
+  // On a machine that is very busy it may die while it starts.
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await chromium.launch({ executablePath, headless: true, args: QUIET });
+    } catch (error) {
+      if (tries === 3) throw error;
+    }
+  }
 }
 
 /** Opens the page by the printed link. Whatever the page complains about fails the test that asks for `troubles`. */
@@ -40,6 +48,7 @@ export async function open(
       deviceScaleFactor: scale,
       serviceWorkers: "block",
     }));
+  if (!given) await fromFolder(context);
   const page = await context.newPage();
   page.troubles = [];
   page.on("console", (message) => {
@@ -52,7 +61,9 @@ export async function open(
   });
   page.on("pageerror", (error) => page.troubles.push(String(error)));
   await page.goto(daemon.link);
-  if (path !== "/") await page.goto(daemon.url + path);
+  if (process.env.HATCHERY_DIST) page.troubles = [];
+  // What a redirect leads to is not looked for in a folder.
+  if (path !== "/" || process.env.HATCHERY_DIST) await page.goto(daemon.url + path);
   await page.waitForFunction(() => globalThis.hatchery?.state && globalThis.hatchery.connection.live);
   return page;
 }
@@ -60,3 +71,27 @@ export async function open(
 /** What the page counted: nothing may be missing and nothing doubled. */
 export const counters = (page) =>
   page.evaluate(() => ({ ...globalThis.hatchery.feed.counters, head: globalThis.hatchery.feed.head }));
+
+const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html" };
+
+/** For those who develop the page: HATCHERY_DIST names a build of it that is served instead of what the program has embedded. */
+async function fromFolder(context) {
+  const folder = process.env.HATCHERY_DIST;
+  if (!folder) return;
+  await context.route(
+    (url) => !url.pathname.startsWith("/api/") && !url.searchParams.has("token"),
+    (route) => {
+      const { pathname } = new URL(route.request().url());
+      const file =
+        [join(folder, pathname), join(folder, "index.html")].find((path) => pathname !== "/" && existsSync(path)) ??
+        join(folder, "index.html");
+      const policy =
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'";
+      return route.fulfill({
+        body: readFileSync(file),
+        contentType: TYPES[file.split(".").pop()] ?? "text/plain",
+        headers: { "content-security-policy": policy },
+      });
+    },
+  );
+}
