@@ -182,17 +182,19 @@ function Plot({ usage, unit, now }: { usage: UsageView; unit: "dollars" | "token
           );
         })}
       </svg>
-      <table class="sr">
-        <caption>{words}</caption>
-        <tbody>
-          {days.map(({ day, used }) => (
-            <tr key={day}>
-              <th scope="row">{date(day)}</th>
-              <td>{say(used)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <div class="sr">
+        <table>
+          <caption>{words}</caption>
+          <tbody>
+            {days.map(({ day, used }) => (
+              <tr key={day}>
+                <th scope="row">{date(day)}</th>
+                <td>{say(used)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </>
   );
 }

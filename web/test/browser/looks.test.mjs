@@ -45,7 +45,7 @@ async function show(page, path) {
 }
 
 async function shoot(page, name) {
-  if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}.png` });
+  if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}.jpg`, type: "jpeg", quality: 78 });
 }
 
 for (const theme of ["light", "dark"]) {
