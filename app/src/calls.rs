@@ -9,6 +9,7 @@ use crate::spool::Tail;
 use crate::store::StoreError;
 use hatchery_core::agent::{self, Birth};
 use hatchery_core::event::Refused;
+use hatchery_core::event::RunEvent;
 use hatchery_core::quest::{Requirements, Signal, StepPlan};
 use hatchery_core::run::AttemptId;
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, World};
@@ -171,8 +172,12 @@ impl Calls {
         let (_, at) = found.ok_or(CallError::Forgotten(number))?;
         let taken = records(handle, *at, 1).await?;
         match taken.first().map(|record| &record.event) {
-            Some(Event::CallTaken { refused: Some(refused), .. }) => Ok(Answer::Refused(refused.clone())),
-            Some(Event::CallTaken { led_to, .. }) => Ok(Answer::Done(records(handle, at.next(), *led_to).await?)),
+            Some(Event::Run { what: RunEvent::CallTaken { refused: Some(refused), .. }, .. }) => {
+                Ok(Answer::Refused(refused.clone()))
+            }
+            Some(Event::Run { what: RunEvent::CallTaken { led_to, .. }, .. }) => {
+                Ok(Answer::Done(records(handle, at.next(), *led_to).await?))
+            }
             _ => Err(CallError::NoSuchCall(number)),
         }
     }

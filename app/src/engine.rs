@@ -17,6 +17,7 @@ mod replay;
 pub mod snapshot;
 
 pub use handle::{FollowError, Follower, Handle, HistoryError};
+use hatchery_core::event::{AgentEvent, MailEvent};
 pub use page::{PAGE_ROWS, Page};
 pub use replay::{Replay, Replayed};
 
@@ -593,7 +594,11 @@ impl Decided {
 
 /// Whether somebody who waits for mail may have to be told something.
 fn ends_a_wait(event: &Event) -> bool {
-    matches!(event, Event::MailSent { .. } | Event::AgentKilled { .. } | Event::AgentExpired { .. })
+    matches!(
+        event,
+        Event::Mail(MailEvent::Sent { .. })
+            | Event::Agent { what: AgentEvent::Killed { .. } | AgentEvent::Expired, .. }
+    )
 }
 
 /// Where the messages are between the end of the index and another place.

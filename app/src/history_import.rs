@@ -9,6 +9,7 @@ mod order;
 use crate::clock;
 use crate::engine::{Handle, SubmitError};
 use futures_util::FutureExt as _;
+use hatchery_core::event::MessageEvent;
 use hatchery_core::history::{Imported, MAX_MESSAGE_BYTES, SourceId};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, step};
 use order::{Step, in_order};
@@ -184,7 +185,7 @@ impl<'a> Intake<'a> {
             Target::Engine(handle) => handle.submit(command).await?,
         };
         for record in records {
-            if let Event::MessageAdded { source_id: Some(source), .. } = record.event {
+            if let Event::Message(MessageEvent::Added { source_id: Some(source), .. }) = record.event {
                 self.messages.insert(source, record.id);
             }
         }

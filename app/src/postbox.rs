@@ -3,6 +3,7 @@
 use crate::engine::{Handle, SubmitError};
 use crate::store::StoreError;
 use hatchery_core::agent::{self, Lifecycle};
+use hatchery_core::event::MailEvent;
 use hatchery_core::mail::LetterState;
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
@@ -216,7 +217,7 @@ async fn claim(
 /// The mail that was given out, read from the log.
 async fn fetch(handle: &Handle, records: &[Record]) -> Result<Mail, SubmitError> {
     let given = records.iter().find_map(|record| match record.event {
-        Event::MailDelivered { mail, .. } | Event::MailRead { mail, .. } => Some(mail),
+        Event::Mail(MailEvent::Delivered { mail, .. } | MailEvent::Read { mail, .. }) => Some(mail),
         _ => None,
     });
     let damaged = |what: String| SubmitError::Store(Arc::new(StoreError::Damaged(what)));
@@ -227,7 +228,7 @@ async fn fetch(handle: &Handle, records: &[Record]) -> Result<Mail, SubmitError>
     let body = std::str::from_utf8(&body).map_err(|error| damaged(error.to_string()))?;
     let record = Record::read(id, body).map_err(|error| damaged(error.to_string()))?;
     match record.event {
-        Event::MailSent { from, to, body } => Ok(Mail { id, from, to, sent: record.ts, body }),
+        Event::Mail(MailEvent::Sent { from, to, body }) => Ok(Mail { id, from, to, sent: record.ts, body }),
         _ => Err(damaged(format!("event {id} is no mail"))),
     }
 }

@@ -1,6 +1,7 @@
 //! An agent: an identity that outlives its processes. It is made by forking another one, it has a parent, and it ends by
 //! being killed. What it said is in the log; the world keeps where to look.
 
+use crate::event::AgentEvent;
 use crate::history::Cut;
 use crate::run::RunSpec;
 use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, Timestamp, World};
@@ -146,15 +147,17 @@ pub(crate) fn found(world: &World, agent: AgentId, name: Option<&str>) -> Result
     check_name(name)?;
     match world.root() {
         Some(root) => Err(Refusal::RootExists(root)),
-        None => Ok(vec![Event::AgentCreated {
+        None => Ok(vec![Event::Agent {
             agent,
-            parent: None,
-            origin: None,
-            name: name.map(str::to_owned),
-            provider: None,
-            model: None,
-            session: None,
-            hatch_by: None,
+            what: AgentEvent::Created {
+                parent: None,
+                origin: None,
+                name: name.map(str::to_owned),
+                provider: None,
+                model: None,
+                session: None,
+                hatch_by: None,
+            },
         }]),
     }
 }
@@ -194,7 +197,9 @@ pub(crate) fn fork(
             let origin = crate::history::origin_at(world, parent, at)?;
             Ok(born(parent, origin, birth, now))
         }
-        None if forked.open_tools > 0 => Ok(vec![Event::ForkRequested { agent: parent, birth: birth.clone() }]),
+        None if forked.open_tools > 0 => {
+            Ok(vec![Event::Agent { agent: parent, what: AgentEvent::ForkRequested { birth: birth.clone() } }])
+        }
         None => Ok(born(parent, Origin { agent: parent, upto: forked.last_message }, birth, now)),
     }
 }
@@ -202,20 +207,25 @@ pub(crate) fn fork(
 /// The events of a birth.
 pub(crate) fn born(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Vec<Event> {
     let prompt = birth.prompt.clone().map(|prompt| crate::history::said(birth.agent, MessageKind::User, prompt));
-    let run = birth.run.as_ref().map(|spec| Event::RunRequested { agent: birth.agent, run: 1, spec: (**spec).clone() });
+    let run = birth.run.as_ref().map(|spec| Event::Agent {
+        agent: birth.agent,
+        what: AgentEvent::RunRequested { run: 1, spec: (**spec).clone() },
+    });
     [created(parent, origin, birth, now)].into_iter().chain(prompt).chain(run).collect()
 }
 
 pub(crate) fn created(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Event {
-    Event::AgentCreated {
+    Event::Agent {
         agent: birth.agent,
-        parent: Some(parent),
-        origin: Some(origin),
-        name: birth.name.clone(),
-        provider: birth.provider.clone(),
-        model: birth.model.clone(),
-        session: birth.session,
-        hatch_by: birth.hatch_ms.map(|ms| now.plus_ms(ms)),
+        what: AgentEvent::Created {
+            parent: Some(parent),
+            origin: Some(origin),
+            name: birth.name.clone(),
+            provider: birth.provider.clone(),
+            model: birth.model.clone(),
+            session: birth.session,
+            hatch_by: birth.hatch_ms.map(|ms| now.plus_ms(ms)),
+        },
     }
 }
 
@@ -242,8 +252,9 @@ pub(crate) fn kill(
     }
     let killed = |id| {
         let cancelled = world.agent(id).and_then(|it| it.pending_fork.as_ref());
-        let cancelled = cancelled.map(|birth| Event::ForkCancelled { agent: id, child: birth.agent });
-        let killed = Event::AgentKilled { agent: id, by, remark: remark.map(str::to_owned) };
+        let cancelled =
+            cancelled.map(|birth| Event::Agent { agent: id, what: AgentEvent::ForkCancelled { child: birth.agent } });
+        let killed = Event::Agent { agent: id, what: AgentEvent::Killed { by, remark: remark.map(str::to_owned) } };
         cancelled.into_iter().chain([killed])
     };
     if cascade {
@@ -256,12 +267,14 @@ pub(crate) fn kill(
 /// An egg's time is up.
 pub(crate) fn expire(world: &World, agent: AgentId) -> Vec<Event> {
     let moved = world.agent(agent).into_iter().flat_map(orphans);
-    moved.chain([Event::AgentExpired { agent }]).collect()
+    moved.chain([Event::Agent { agent, what: AgentEvent::Expired }]).collect()
 }
 
 /// Those right below an agent that ends move up. Its parent lives: whoever was below one that ended has moved up too.
 fn orphans(ends: &Agent) -> impl Iterator<Item = Event> {
-    let moved = |parent| ends.children.iter().map(move |child| Event::AgentReparented { agent: *child, parent });
+    let moved = |parent| {
+        ends.children.iter().map(move |child| Event::Agent { agent: *child, what: AgentEvent::Reparented { parent } })
+    };
     ends.parent.into_iter().flat_map(moved)
 }
 

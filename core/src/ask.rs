@@ -2,6 +2,7 @@
 //! is answered, or until nobody needs the answer any more.
 
 use crate::budget::BudgetScope;
+use crate::event::QuestionEvent;
 use crate::run::{self, AttemptId, StopWhy};
 use crate::{AgentId, Event, EventId, MessageKind, QuestId, Refusal, Timestamp, World};
 use crate::{budget, quest};
@@ -93,7 +94,7 @@ pub(crate) fn of_silence(of: AttemptId, silent_ms: u64) -> Event {
         "Nothing was heard of it for {} s. Answer `wait`, `stop`, or something to say to it.",
         silent_ms / 1_000
     );
-    Event::QuestionAsked { agent: of.agent, about: About::Silence(of), text }
+    Event::Question { agent: of.agent, what: QuestionEvent::Asked { about: About::Silence(of), text } }
 }
 
 /// What an answer leads to.
@@ -103,7 +104,7 @@ pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timest
         return Err(Refusal::MessageTooLong { bytes: answer.len() });
     }
     let agent = asked.agent;
-    let answered = Event::QuestionAnswered { agent, question, answer: answer.to_owned() };
+    let answered = Event::Question { agent, what: QuestionEvent::Answered { question, answer: answer.to_owned() } };
     let bad = || Refusal::BadAnswer { question, expected: asked.text.clone() };
     let follows = match (asked.about, answer.trim()) {
         (_, "") => return Err(bad()),

@@ -2,6 +2,7 @@
 //! nothing more is begun until a person raises the ceiling or the day is over. Work is never killed for money.
 
 use crate::ask::{About, Question};
+use crate::event::{BudgetEvent, QuestionEvent, RunEvent, StepEvent};
 use crate::outcome::Cause;
 use crate::quest::{NextAction, Quest, QuestState};
 use crate::run::{self, Run, RunState, StopWhy};
@@ -65,7 +66,7 @@ pub(crate) fn set(
     if let Some(agent) = of {
         crate::agent::living(world, agent)?;
     }
-    let set = Event::BudgetSet { agent: of, limit };
+    let set = Event::Budget(BudgetEvent::Set { agent: of, limit });
     let mut then = world.clone();
     then.record(set.clone(), now);
     let waits = |(_, run): &(AgentId, &Run)| matches!(run.state, RunState::Parked { cause: Cause::OverBudget, .. });
@@ -108,7 +109,7 @@ pub(crate) fn raise(
 }
 
 fn queues(event: &Event, agent: AgentId) -> bool {
-    matches!(event, Event::StepQueued { next: NextAction::Resume { agent: queued, .. }, .. } if *queued == agent)
+    matches!(event, Event::Step { what: StepEvent::Queued { next: NextAction::Resume { agent: queued, .. }, .. }, .. } if *queued == agent)
 }
 
 /// A parked run goes on. One that works for a quest waits for a slot of it, and does so once.
@@ -119,11 +120,9 @@ fn goes_on(world: &World, agent: AgentId, run: &Run) -> Option<Event> {
 
 /// A run that is about to begin something it cannot afford, with the question that it leads to, unless that is asked already.
 pub(crate) fn park(world: &World, agent: AgentId, run: &Run, over: Over) -> Vec<Event> {
-    let parked = Event::RunParked {
+    let parked = Event::Run {
         of: run.attempt_id(agent),
-        cause: Cause::OverBudget,
-        until: over.until,
-        detail: over.words(),
+        what: RunEvent::Parked { cause: Cause::OverBudget, until: over.until, detail: over.words() },
     };
     let asked = (!is_asked(world, agent, over.about())).then(|| over.question(agent));
     [parked].into_iter().chain(asked).collect()
@@ -171,7 +170,7 @@ impl Over {
 
     fn question(&self, agent: AgentId) -> Event {
         let text = format!("{} Answer with a new budget in dollars, or `stop`.", self.words());
-        Event::QuestionAsked { agent, about: self.about(), text }
+        Event::Question { agent, what: QuestionEvent::Asked { about: self.about(), text } }
     }
 }
 

@@ -5,6 +5,7 @@
 //! Order is by id: clocks may stand still or run backwards.
 
 use crate::agent::{Birth, Origin, created, living};
+use crate::event::MessageEvent;
 use crate::{AgentId, Event, EventId, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
 
@@ -240,7 +241,7 @@ pub(crate) fn rewind(world: &World, agent: AgentId, to: &RewindTo) -> Result<Vec
     crate::run::at_rest(world, agent)?;
     let to = Some(place(world, agent, to)?);
     let kind = MessageKind::Rewind;
-    Ok(vec![Event::MessageAdded { agent, kind, content: String::new(), to, source_id: None }])
+    Ok(vec![Event::Message(MessageEvent::Added { agent, kind, content: String::new(), to, source_id: None })])
 }
 
 /// The message to which a rewind goes back.
@@ -276,7 +277,7 @@ fn target(content: &str) -> RewindTo {
 }
 
 pub(crate) fn said(agent: AgentId, kind: MessageKind, content: String) -> Event {
-    Event::MessageAdded { agent, kind, content, to: None, source_id: None }
+    Event::Message(MessageEvent::Added { agent, kind, content, to: None, source_id: None })
 }
 
 pub(crate) fn check_content(kind: MessageKind, content: &str) -> Result<(), Refusal> {
@@ -340,7 +341,13 @@ fn imported(world: &World, item: &Imported) -> Result<Event, Refusal> {
                 _ => None,
             };
             let source_id = Some(source_id.clone());
-            Ok(Event::MessageAdded { agent: *agent, kind: *kind, content: content.clone(), to, source_id })
+            Ok(Event::Message(MessageEvent::Added {
+                agent: *agent,
+                kind: *kind,
+                content: content.clone(),
+                to,
+                source_id,
+            }))
         }
     }
 }

@@ -2,6 +2,7 @@
 //! is read from the log.
 
 use crate::agent::living;
+use crate::event::MailEvent;
 use crate::{AgentId, Event, EventId, Refusal, World};
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -55,13 +56,13 @@ pub(crate) fn send(world: &World, from: Address, to: Address, body: &str) -> Res
     }
     present(world, from)?;
     present(world, to)?;
-    Ok(vec![Event::MailSent { from, to, body: body.to_owned() }])
+    Ok(vec![Event::Mail(MailEvent::Sent { from, to, body: body.to_owned() })])
 }
 
 /// Gives the oldest queued mail, perhaps of one sender, to whoever asks first.
 pub(crate) fn take(world: &World, to: Address, from: Option<Address>) -> Result<Vec<Event>, Refusal> {
     match world.mailbox(to).and_then(|mailbox| mailbox.first_queued(from)) {
-        Some(mail) => Ok(vec![Event::MailDelivered { to, mail }]),
+        Some(mail) => Ok(vec![Event::Mail(MailEvent::Delivered { to, mail })]),
         None => Err(none(world, to, from)),
     }
 }
@@ -77,7 +78,7 @@ pub(crate) fn read(world: &World, to: Address, mail: Option<EventId>) -> Result<
             mailbox.and_then(|it| it.unread.get_min()).map(|(mail, _)| *mail).ok_or_else(|| none(world, to, None))?
         }
     };
-    Ok(vec![Event::MailRead { to, mail: found }])
+    Ok(vec![Event::Mail(MailEvent::Read { to, mail: found })])
 }
 
 /// Why there is no mail: none yet, or none ever, so that nobody waits for the dead and the unknown.

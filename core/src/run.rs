@@ -9,6 +9,7 @@ mod listener;
 
 use crate::agent::{Lifecycle, living};
 use crate::event::Refused;
+use crate::event::{AgentEvent, RunEvent};
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnEnd;
 use crate::usage::{Meter, Usage};
@@ -362,10 +363,10 @@ pub(crate) fn adopt(
         let name = world.agent(owner).and_then(|it| it.name.clone());
         return Err(Refusal::HarnessSessionTaken { session: harness_session.session.clone(), agent: owner, name });
     }
-    let named = name.map(|name| Event::AgentRenamed { agent, name: Some(name.to_owned()) });
+    let named = name.map(|name| Event::Agent { agent, what: AgentEvent::Renamed { name: Some(name.to_owned()) } });
     Ok(named
         .into_iter()
-        .chain([Event::HarnessSessionAdopted { agent, harness_session: harness_session.clone() }])
+        .chain([Event::Agent { agent, what: AgentEvent::HarnessSessionAdopted(harness_session.clone()) }])
         .collect())
 }
 
@@ -384,9 +385,13 @@ pub(crate) fn request(world: &World, agent: AgentId, spec: &RunSpec) -> Result<V
     if let Some(session) = it.session() {
         crate::session::open(world, session)?;
     }
-    let woken = (it.lifecycle == Lifecycle::Sleeping).then_some(Event::AgentWoken { agent, session: None });
+    let woken = (it.lifecycle == Lifecycle::Sleeping)
+        .then_some(Event::Agent { agent, what: AgentEvent::Woken { session: None } });
     let run = world.run(agent).map_or(0, |last| last.number) + 1;
-    Ok(woken.into_iter().chain([Event::RunRequested { agent, run, spec: spec.clone() }]).collect())
+    Ok(woken
+        .into_iter()
+        .chain([Event::Agent { agent, what: AgentEvent::RunRequested { run, spec: spec.clone() } }])
+        .collect())
 }
 
 /// No process plays the agent, and none is about to.
@@ -424,7 +429,7 @@ pub(crate) fn spawned(
     match run.state {
         RunState::Starting | RunState::Stopping { process: None, .. } => {
             let (session, copy_of) = (session.to_owned(), copy_of.map(str::to_owned));
-            Ok(vec![Event::RunSpawned { of, process: process.clone(), session, copy_of }])
+            Ok(vec![Event::Run { of, what: RunEvent::Spawned { process: process.clone(), session, copy_of } }])
         }
         RunState::Spawned { .. }
         | RunState::Running { .. }
@@ -458,7 +463,7 @@ pub(crate) fn take_call(
         Ok(events) => (events, None),
         Err(refused) => (Vec::new(), Some(refused)),
     };
-    let taken = Event::CallTaken { of, number, led_to: events.len() as u64, refused };
+    let taken = Event::Run { of, what: RunEvent::CallTaken { number, led_to: events.len() as u64, refused } };
     Ok([taken].into_iter().chain(events).collect())
 }
 
@@ -485,11 +490,11 @@ pub(crate) fn exited(
         }
         RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(of)),
     };
-    let ended = |cause, detail| vec![Event::RunEnded { of, cause, detail, exit }];
+    let ended = |cause, detail| vec![Event::Run { of, what: RunEvent::Ended { cause, detail, exit } }];
     if run.signalled || !signal.is_empty() {
         return Ok(signal.into_iter().chain(ended(cause, detail)).collect());
     }
-    let resumed = Event::RunResumed { of: of.next() };
+    let resumed = Event::Run { of: of.next(), what: RunEvent::Resumed };
     let lives = living(world, of.agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
     if !lives {
         return Ok(ended(cause, detail));
@@ -501,7 +506,7 @@ pub(crate) fn exited(
                 .resets_at()
                 .filter(|at| *at > now)
                 .unwrap_or_else(|| now.plus_ms(back_off(FIRST_PARK_MS, run.parks)));
-            vec![Event::RunParked { of, cause, until: Some(until), detail }]
+            vec![Event::Run { of, what: RunEvent::Parked { cause, until: Some(until), detail } }]
         }
         // To start it again would only make it take a turn for nothing; the next message does.
         Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
@@ -513,10 +518,10 @@ pub(crate) fn exited(
                 None => resumed,
                 Some(ms) => {
                     let detail = format!("It is started again in {} s.", ms / 1_000);
-                    Event::RunParked { of, cause, until: Some(now.plus_ms(ms)), detail }
+                    Event::Run { of, what: RunEvent::Parked { cause, until: Some(now.plus_ms(ms)), detail } }
                 }
             };
-            vec![Event::RunCrashed { of, cause, detail, exit, forgotten }, then]
+            vec![Event::Run { of, what: RunEvent::Crashed { cause, detail, exit, forgotten } }, then]
         }
         // It was let go because its money is used up, and has more to do: it waits for some.
         Cause::Completed if owes => vec![resumed],
@@ -577,7 +582,7 @@ pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Ref
             Ok(Vec::new())
         }
         RunState::Spawned { .. } | RunState::Running { .. } if run.in_turn => {
-            Ok(vec![Event::RunInterrupted { of: run.attempt_id(agent) }])
+            Ok(vec![Event::Run { of: run.attempt_id(agent), what: RunEvent::Interrupted }])
         }
         RunState::Starting
         | RunState::Spawned { .. }
@@ -594,11 +599,12 @@ pub(crate) fn stop(world: &World, agent: AgentId, why: &StopWhy) -> Result<Vec<E
     let of = run.attempt_id(agent);
     match run.state {
         RunState::Stopping { .. } => Err(Refusal::RunStopping { agent, run: run.number }),
-        RunState::Parked { .. } => {
-            Ok(vec![Event::RunEnded { of, cause: why.cause(), detail: why.detail(), exit: Exit::Unknown }])
-        }
+        RunState::Parked { .. } => Ok(vec![Event::Run {
+            of,
+            what: RunEvent::Ended { cause: why.cause(), detail: why.detail(), exit: Exit::Unknown },
+        }]),
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } | RunState::Ended { .. } => {
-            Ok(vec![Event::RunStopping { of, why: why.clone() }])
+            Ok(vec![Event::Run { of, what: RunEvent::Stopping { why: why.clone() } }])
         }
     }
 }
@@ -610,11 +616,11 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     match run.state {
         RunState::Parked { .. } => vec![goes_on(world, agent, run)],
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-            let silent = Event::RunSilent { of, since: run.quiet_since() };
+            let silent = Event::Run { of, what: RunEvent::Silent { since: run.quiet_since() } };
             match (run.silent, run.spec.kill_stuck) {
                 (None, false) => vec![silent, ask::of_silence(of, run.spec.stall_ms)],
                 (None, true) => vec![silent],
-                (Some(_), _) => vec![Event::RunStopping { of, why: StopWhy::Stuck }],
+                (Some(_), _) => vec![Event::Run { of, what: RunEvent::Stopping { why: StopWhy::Stuck } }],
             }
         }
         RunState::Stopping { .. } | RunState::Ended { .. } => Vec::new(),
@@ -628,14 +634,14 @@ pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
     match run.state {
         RunState::Parked { cause: Cause::OverBudget, .. } if run.had_finished() && !waits => {
             let detail = "Its last turn ended well, and nothing was said to it since.".to_owned();
-            Event::RunEnded { of, cause: Cause::Completed, detail, exit: Exit::Unknown }
+            Event::Run { of, what: RunEvent::Ended { cause: Cause::Completed, detail, exit: Exit::Unknown } }
         }
         RunState::Parked { .. }
         | RunState::Starting
         | RunState::Spawned { .. }
         | RunState::Running { .. }
         | RunState::Stopping { .. }
-        | RunState::Ended { .. } => Event::RunResumed { of: of.next() },
+        | RunState::Ended { .. } => Event::Run { of: of.next(), what: RunEvent::Resumed },
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session: one sitting of work. It is opened, it is asked to end for a reason, and then it has ended for that reason.
 //! The reason is on the log before anything is stopped, so that a stop is never mistaken for a failure afterwards.
 
+use crate::event::{AgentEvent, SessionEvent};
 use crate::{AgentId, Event, Refusal, SessionId, Timestamp, World};
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
@@ -76,14 +77,17 @@ pub(crate) fn start(
         return Err(Refusal::IdleOutOfRange { ms });
     }
     match world.session(session) {
-        None => Ok(vec![Event::SessionStarted { session, label: label.map(str::to_owned), idle_ms }]),
+        None => Ok(vec![Event::Session {
+            session,
+            what: SessionEvent::Started { label: label.map(str::to_owned), idle_ms },
+        }]),
         Some(_) => Err(Refusal::SessionExists(session)),
     }
 }
 
 pub(crate) fn end(world: &World, session: SessionId, reason: &EndReason) -> Result<Vec<Event>, Refusal> {
     open(world, session)?;
-    Ok(vec![Event::SessionEnding { session, reason: reason.clone() }])
+    Ok(vec![Event::Session { session, what: SessionEvent::Ending { reason: reason.clone() } }])
 }
 
 /// An ended session's agents fall asleep in the same breath, once none of them is at work.
@@ -92,8 +96,10 @@ pub(crate) fn close(world: &World, id: SessionId) -> Result<Vec<Event>, Refusal>
     match &session.state {
         SessionState::Ending { reason, .. } => {
             session.awake.iter().try_for_each(|agent| crate::run::at_rest(world, *agent))?;
-            let asleep = session.awake.iter().map(|agent| Event::AgentSlept { agent: *agent });
-            Ok(asleep.chain([Event::SessionEnded { session: id, reason: reason.clone() }]).collect())
+            let asleep = session.awake.iter().map(|agent| Event::Agent { agent: *agent, what: AgentEvent::Slept });
+            Ok(asleep
+                .chain([Event::Session { session: id, what: SessionEvent::Ended { reason: reason.clone() } }])
+                .collect())
         }
         SessionState::Ended { reason, .. } => Err(Refusal::SessionOver { session: id, reason: reason.clone() }),
         SessionState::Open => Err(Refusal::SessionNotEnding(id)),

@@ -2,6 +2,7 @@
 //! can be decided about a noun stands with the noun; this room only says who decides what.
 
 use crate::agent::{self, Birth, Lifecycle, Origin};
+use crate::event::{AgentEvent, QuestionEvent, SessionEvent};
 use crate::run::{self, StopWhy};
 use crate::session::{self, EndReason};
 use crate::world::Due;
@@ -35,14 +36,16 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::RenameAgent { agent, name } => {
             agent::check_name(name.as_deref())?;
             agent::living(world, *agent)?;
-            Ok(vec![Event::AgentRenamed { agent: *agent, name: name.clone() }])
+            Ok(vec![Event::Agent { agent: *agent, what: AgentEvent::Renamed { name: name.clone() } }])
         }
         Command::WakeAgent { agent, session } => {
             if let Some(session) = session {
                 session::open(world, *session)?;
             }
             match agent::living(world, *agent)?.lifecycle {
-                Lifecycle::Sleeping => Ok(vec![Event::AgentWoken { agent: *agent, session: *session }]),
+                Lifecycle::Sleeping => {
+                    Ok(vec![Event::Agent { agent: *agent, what: AgentEvent::Woken { session: *session } }])
+                }
                 Lifecycle::Hatching { .. }
                 | Lifecycle::Alive { .. }
                 | Lifecycle::Expired { .. }
@@ -106,7 +109,7 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
         return budget::park(world, agent, run, over);
     }
     if let Some((question, asked)) = world.question_to_withdraw() {
-        let withdrawn = Event::QuestionWithdrawn { agent: asked.agent, question };
+        let withdrawn = Event::Question { agent: asked.agent, what: QuestionEvent::Withdrawn { question } };
         return [withdrawn].into_iter().chain(budget::ask_instead(world, asked, now)).collect();
     }
     if let Some(agent) = world.stirred_agent() {
@@ -117,7 +120,7 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     }
     match world.next_deadline() {
         Some((at, Due::Session(session))) if at <= now => {
-            vec![Event::SessionEnding { session, reason: EndReason::Inactive }]
+            vec![Event::Session { session, what: SessionEvent::Ending { reason: EndReason::Inactive } }]
         }
         Some((at, Due::Egg(agent))) if at <= now => agent::expire(world, agent),
         Some((at, Due::Run(agent))) if at <= now => run::due(world, agent),
@@ -133,7 +136,7 @@ fn late_birth(world: &World, parent: AgentId, birth: &Birth, now: Timestamp) -> 
     match birth.session {
         Some(session) if session::open(world, session).is_err() => {
             let outside = Birth { session: None, run: None, ..birth.clone() };
-            let asleep = Event::AgentSlept { agent: birth.agent };
+            let asleep = Event::Agent { agent: birth.agent, what: AgentEvent::Slept };
             agent::born(parent, origin, &outside, now).into_iter().chain([asleep]).collect()
         }
         _ => agent::born(parent, origin, birth, now),
@@ -146,7 +149,13 @@ fn late_birth(world: &World, parent: AgentId, birth: &Birth, now: Timestamp) -> 
 /// that of its agent.
 pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
     let changed = records.iter().map(|record| record.event.stream());
-    let enters = |record: &&Record| matches!(record.event, Event::AgentCreated { .. } | Event::RunRequested { .. });
+    let enters = |record: &&Record| {
+        matches!(
+            record.event,
+            Event::Agent { what: AgentEvent::Created { .. }, .. }
+                | Event::Agent { what: AgentEvent::RunRequested { .. }, .. }
+        )
+    };
     let entered = records.iter().filter(enters).filter_map(|record| record.session.map(Stream::Session));
     command.reads().into_iter().chain(changed).chain(entered).collect()
 }
@@ -155,7 +164,7 @@ pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
 fn hatched(world: &World, agent: AgentId, kind: MessageKind, said: Vec<Event>) -> Vec<Event> {
     match world.agent(agent).map(|it| it.lifecycle) {
         Some(Lifecycle::Hatching { .. }) if kind.is_spoken() => {
-            [Event::AgentHatched { agent }].into_iter().chain(said).collect()
+            [Event::Agent { agent, what: AgentEvent::Hatched }].into_iter().chain(said).collect()
         }
         _ => said,
     }

@@ -15,9 +15,10 @@ mod sessions;
 use crate::agent::{Agent, Birth};
 use crate::ask::Question;
 use crate::budget::{self, Over};
+use crate::event::{AgentEvent, BudgetEvent, MailEvent, MessageEvent};
 use crate::mail::Mailbox;
-use crate::quest::{Assignment, Chore, ChoreKind, Quest, QuestSpec, QuestState, StepId, WardSpec, Work};
-use crate::run::{Conversation, DesiredRun, PastRun, Run};
+use crate::quest::{Assignment, Chore, Quest, QuestSpec, StepId, WardSpec};
+use crate::run::{AttemptId, Conversation, DesiredRun, PastRun, Run};
 use crate::session::Session;
 use crate::usage::{Money, Usage};
 use crate::{Address, AgentId, Event, EventId, QuestId, Record, SessionId, Timestamp};
@@ -291,68 +292,15 @@ impl World {
     /// Gives an event its envelope and applies it.
     pub(crate) fn record(&mut self, event: Event, now: Timestamp) -> Record {
         let session = match &event {
-            Event::SessionStarted { session, .. }
-            | Event::SessionEnding { session, .. }
-            | Event::SessionEnded { session, .. } => Some(*session),
-            Event::AgentCreated { session, .. } | Event::AgentWoken { session, .. } => *session,
-            Event::ForkRequested { agent, .. }
-            | Event::ForkCancelled { agent, .. }
-            | Event::AgentHatched { agent }
-            | Event::AgentExpired { agent }
-            | Event::AgentRenamed { agent, .. }
-            | Event::AgentSlept { agent }
-            | Event::AgentKilled { agent, .. }
-            | Event::AgentReparented { agent, .. }
-            | Event::MessageAdded { agent, .. }
-            | Event::HarnessSessionAdopted { agent, .. }
-            | Event::RunRequested { agent, .. }
-            | Event::QuestionAsked { agent, .. }
-            | Event::QuestionAnswered { agent, .. }
-            | Event::QuestionWithdrawn { agent, .. }
-            | Event::BudgetSet { agent: Some(agent), .. }
-            | Event::MailSent { from: Address::Agent(agent), .. } => self.agent(*agent).and_then(Agent::session),
-            Event::RunSpawned { of, .. }
-            | Event::RunStarted { of, .. }
-            | Event::MessageHeard { of, .. }
-            | Event::OutputNoted { of, .. }
-            | Event::OutputTaken { of, .. }
-            | Event::CallTaken { of, .. }
-            | Event::TurnStarted { of }
-            | Event::TurnEnded { of, .. }
-            | Event::RunSilent { of, .. }
-            | Event::RunInterrupted { of }
-            | Event::RunStopping { of, .. }
-            | Event::RunParked { of, .. }
-            | Event::RunCrashed { of, .. }
-            | Event::BudgetReached { of }
-            | Event::RunResumed { of }
-            | Event::RunEnded { of, .. } => self.agent(of.agent).and_then(Agent::session),
-            Event::MailSent { from: Address::Human, .. }
-            | Event::MailDelivered { .. }
-            | Event::MailRead { .. }
-            | Event::BudgetSet { agent: None, .. }
-            | Event::QuestCreated { .. }
-            | Event::QuestPaused { .. }
-            | Event::QuestResumed { .. }
-            | Event::QuestAbandoned { .. }
-            | Event::QuestCompleted { .. }
-            | Event::QuestBudgetSet { .. }
-            | Event::WardChanged { .. }
-            | Event::WardRemoved { .. }
-            | Event::RequirementsSet { .. }
-            | Event::StepsPlanned { .. }
-            | Event::StepQueued { .. }
-            | Event::StepBegun { .. }
-            | Event::SignalGiven { .. }
-            | Event::WardBegun { .. }
-            | Event::WardEnded { .. }
-            | Event::MergeBegun { .. }
-            | Event::MergeEnded { .. }
-            | Event::StepWaits { .. }
-            | Event::StepParked { .. }
-            | Event::StepFailed { .. }
-            | Event::StepCompleted { .. }
-            | Event::StepDropped { .. } => None,
+            Event::Session { session, .. } => Some(*session),
+            Event::Agent { what: AgentEvent::Created { session, .. } | AgentEvent::Woken { session }, .. } => *session,
+            Event::Agent { agent, .. }
+            | Event::Question { agent, .. }
+            | Event::Message(MessageEvent::Added { agent, .. })
+            | Event::Budget(BudgetEvent::Set { agent: Some(agent), .. })
+            | Event::Mail(MailEvent::Sent { from: Address::Agent(agent), .. })
+            | Event::Run { of: AttemptId { agent, .. }, .. } => self.agent(*agent).and_then(Agent::session),
+            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
         self.apply(&record).expect("what was decided in this world is possible in it");
@@ -369,96 +317,15 @@ impl World {
             return Err(Impossible::Forward { at, to });
         }
         match event {
-            Event::SessionStarted { session, label, idle_ms } => {
-                self.session_started(at, ts, *session, label, *idle_ms)?
-            }
-            Event::SessionEnding { session, reason } => self.session_ending(at, ts, *session, reason)?,
-            Event::SessionEnded { session, reason } => self.session_ended(at, ts, *session, reason)?,
-            Event::AgentCreated { .. } => self.agent_created(at, ts, event)?,
-            Event::ForkRequested { agent, birth } => self.fork_requested(at, *agent, birth)?,
-            Event::ForkCancelled { agent, child } => self.fork_cancelled(at, *agent, *child)?,
-            Event::AgentHatched { agent } => self.agent_hatched(at, *agent)?,
-            Event::AgentExpired { agent } => self.agent_expired(at, ts, *agent)?,
-            Event::AgentRenamed { agent, name } => self.change_living(at, *agent, |it| it.name = name.clone())?,
-            Event::AgentSlept { agent } => self.agent_slept(at, *agent)?,
-            Event::AgentWoken { agent, session } => self.agent_woken(at, *agent, *session)?,
-            Event::AgentKilled { agent, .. } => self.agent_killed(at, ts, *agent)?,
-            Event::AgentReparented { agent, parent } => self.agent_reparented(at, *agent, *parent)?,
-            Event::MessageAdded { agent, kind, content, to, source_id } => {
-                self.message_added(at, ts, *agent, *kind, content, *to, source_id.is_some())?;
-            }
-            Event::MailSent { from, to, .. } => self.mail_sent(at, *from, *to),
-            Event::MailDelivered { to, mail } => self.mail_delivered(at, *to, *mail)?,
-            Event::MailRead { to, mail } => self.mail_read(at, *to, *mail)?,
-            Event::HarnessSessionAdopted { agent, harness_session } => {
-                self.harness_session_adopted(at, *agent, harness_session)?
-            }
-            Event::RunRequested { agent, run, spec } => self.run_requested(at, ts, *agent, *run, spec)?,
-            Event::RunSpawned { of, process, session, copy_of } => {
-                self.run_spawned(at, ts, *of, process, copy_of.is_some())?;
-                self.harness_sessions.insert(session.as_str().into(), of.agent);
-            }
-            Event::RunStarted { of, session } => self.run_started(at, *of, session)?,
-            Event::MessageHeard { of, message } => self.message_heard(at, *of, *message)?,
-            Event::OutputNoted { of, output } => self.output_noted(at, *of, output)?,
-            Event::OutputTaken { of, upto } => self.output_taken(at, ts, *of, *upto)?,
-            Event::TurnEnded { of, end, spent } => self.turn_ended(at, ts, *of, end, *spent)?,
-            Event::CallTaken { of, number, .. } => self.call_taken(at, ts, *of, *number)?,
-            Event::TurnStarted { of } => self.turn_started(at, *of)?,
-            Event::RunSilent { of, .. } => self.run_silent(at, ts, *of)?,
-            Event::RunInterrupted { of } => self.run_interrupted(at, *of)?,
-            Event::RunStopping { of, why } => self.run_stopping(at, *of, why)?,
-            Event::RunParked { of, cause, until, .. } => self.run_parked(at, *of, *cause, *until)?,
-            Event::RunCrashed { of, .. } => self.run_crashed(at, *of)?,
-            Event::BudgetReached { of } => self.budget_reached(at, *of)?,
-            Event::BudgetSet { agent, limit } => self.budget_set(*agent, *limit),
-            Event::QuestionAsked { agent, about, text } => self.question_asked(at, ts, *agent, *about, text)?,
-            Event::QuestionAnswered { question, .. } => self.question_answered(at, ts, *question)?,
-            Event::QuestionWithdrawn { question, .. } => {
-                self.question_closed(at, *question)?;
-            }
-            Event::RunResumed { of } => self.run_resumed(at, ts, *of)?,
-            Event::RunEnded { of, cause, detail, .. } => self.run_ended(at, ts, *of, *cause, detail)?,
-            Event::QuestCreated { quest, quest_spec, budget } => {
-                self.quest_created(at, ts, *quest, quest_spec, *budget)?
-            }
-            Event::QuestPaused { quest } => self.quest_state(at, ts, *quest, QuestState::Paused)?,
-            Event::QuestResumed { quest } => self.quest_state(at, ts, *quest, QuestState::Open)?,
-            Event::QuestAbandoned { quest } => self.quest_state(at, ts, *quest, QuestState::Abandoned { at: ts })?,
-            Event::QuestCompleted { quest } => self.quest_state(at, ts, *quest, QuestState::Complete { at: ts })?,
-            Event::QuestBudgetSet { quest, limit } => self.quest_budget_set(at, ts, *quest, *limit)?,
-            Event::WardChanged { quest, command, limit_ms } => {
-                self.ward_changed(at, ts, *quest, command, *limit_ms)?;
-            }
-            Event::WardRemoved { quest } => self.ward_removed(at, ts, *quest)?,
-            Event::RequirementsSet { quest, requirements } => self.requirements_set(at, ts, *quest, requirements)?,
-            Event::StepsPlanned { quest, steps, by, summary } => {
-                self.steps_planned(at, ts, *quest, steps, *by, summary.as_deref())?;
-            }
-            Event::StepQueued { quest, step, next, progress } => {
-                self.step_queued(at, ts, *quest, step, next, progress)?
-            }
-            Event::StepBegun { quest, step, agent, role } => self.step_begun(at, ts, *quest, step, *agent, role)?,
-            Event::SignalGiven { quest, step, of, signal } => self.signal_given(at, ts, *quest, step, *of, signal)?,
-            Event::WardBegun { quest, step, number } => {
-                self.chore_begun(at, ts, *quest, step, *number, ChoreKind::Ward)?;
-            }
-            Event::MergeBegun { quest, step, number } => {
-                self.chore_begun(at, ts, *quest, step, *number, ChoreKind::Merge)?;
-            }
-            Event::WardEnded { quest, step, number, verdict, .. } => {
-                self.chore_ended(at, ts, *quest, step, &Work::Ward(*number), quests::ward_words(verdict))?;
-            }
-            Event::MergeEnded { quest, step, number, merge } => {
-                self.chore_ended(at, ts, *quest, step, &Work::Merge(*number), quests::merge_words(merge))?;
-            }
-            Event::StepWaits { quest, step, progress, then } => {
-                self.step_waits(at, ts, *quest, step, progress, then)?
-            }
-            Event::StepParked { quest, step, until } => self.step_parked(at, ts, *quest, step, *until)?,
-            Event::StepFailed { quest, step, why, then } => self.step_failed(at, ts, *quest, step, why, then)?,
-            Event::StepCompleted { quest, step, summary } => self.step_completed(at, ts, *quest, step, summary)?,
-            Event::StepDropped { quest, step } => self.step_dropped(at, ts, *quest, step)?,
+            Event::Session { session, what } => self.apply_session(at, ts, *session, what)?,
+            Event::Agent { agent, what } => self.apply_agent(at, ts, *agent, what)?,
+            Event::Message(message) => self.message_added(at, ts, message)?,
+            Event::Mail(what) => self.apply_mail(at, what)?,
+            Event::Question { agent, what } => self.apply_question(at, ts, *agent, what)?,
+            Event::Budget(BudgetEvent::Set { agent, limit }) => self.budget_set(*agent, *limit),
+            Event::Run { of, what } => self.apply_run(at, ts, *of, what)?,
+            Event::Quest { quest, what } => self.apply_quest(at, ts, *quest, what)?,
+            Event::Step { quest, step, what } => self.apply_step(at, ts, *quest, step, what)?,
         }
         if let Some(session) = session {
             self.change_session(at, session, |it| {

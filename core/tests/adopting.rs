@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test and its support stop where something is not as it must be")]
 
 use hatchery_core::agent::Birth;
+use hatchery_core::event::AgentEvent;
 use hatchery_core::history::Imported;
 use hatchery_core::run::{AttemptId, DeliveryKind, ForeignSession, Process, RunSpec};
 use hatchery_core::usage::{Money, Usage};
@@ -59,8 +60,11 @@ fn refused(world: &World, command: &Command) -> Refusal {
 fn it_is_named_and_gets_the_conversation() {
     let mut world = given();
     let events: Vec<Event> = when(&mut world, &adopt(ONE)).into_iter().map(|record| record.event).collect();
-    let named = Event::AgentRenamed { agent: ONE, name: Some("old".into()) };
-    assert_eq!(events, [named, Event::HarnessSessionAdopted { agent: ONE, harness_session: harness_session() }]);
+    let named = Event::Agent { agent: ONE, what: AgentEvent::Renamed { name: Some("old".into()) } };
+    assert_eq!(
+        events,
+        [named, Event::Agent { agent: ONE, what: AgentEvent::HarnessSessionAdopted(harness_session()) }]
+    );
     let conversation = world.conversation(ONE).unwrap();
     let kept = conversation.harness_session.as_ref().unwrap();
     assert_eq!((kept.session.as_str(), kept.folder.as_deref(), kept.meter), ("s", Some("sub"), Meter::Inherited));
@@ -158,8 +162,10 @@ fn nonsense_is_refused() {
 #[test]
 fn it_is_written_so_for_good() {
     let agent = AgentId::from_bytes([0x11; 16]);
-    let event =
-        Event::HarnessSessionAdopted { agent, harness_session: ForeignSession { folder: None, ..harness_session() } };
+    let event = Event::Agent {
+        agent,
+        what: AgentEvent::HarnessSessionAdopted(ForeignSession { folder: None, ..harness_session() }),
+    };
     let record = Record { id: hatchery_core::EventId(55), ts: Timestamp(1_767_225_600_055), session: None, event };
     let written = r#"{"ts":1767225600055,"sessionId":null,"type":"harness_session_adopted","agent":"EREREREREREREREREREREQ","harness":"claude","session":"s","host":"here"}"#;
     assert_eq!(record.body(), written);

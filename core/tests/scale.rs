@@ -2,6 +2,7 @@
 //! stack than another.
 
 use hatchery_core::agent::{Birth, ancestors, below};
+use hatchery_core::event::MessageEvent;
 use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
 use hatchery_core::output::{ApiError, ApiErrorKind, Output, TurnEnd};
 use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan};
@@ -27,7 +28,8 @@ fn founded() -> World {
 }
 
 fn say(world: &mut World, agent: AgentId, kind: MessageKind) -> EventId {
-    let event = Event::MessageAdded { agent, kind, content: "x".repeat(200), to: None, source_id: None };
+    let event =
+        Event::Message(MessageEvent::Added { agent, kind, content: "x".repeat(200), to: None, source_id: None });
     let record = Record { id: world.head().next(), ts: Timestamp(0), session: None, event };
     world.apply(&record).expect("it is possible");
     record.id
@@ -173,13 +175,13 @@ fn many_rewinds_and_interruptions_are_replayed_in_one_pass() {
     let mut world = founded();
     for _ in 0..100_000 {
         let to = say(&mut world, id(0), MessageKind::User);
-        let event = Event::MessageAdded {
+        let event = Event::Message(MessageEvent::Added {
             agent: id(0),
             kind: MessageKind::Rewind,
             content: String::new(),
             to: Some(to),
             source_id: None,
-        };
+        });
         let record = Record { id: world.head().next(), ts: Timestamp(0), session: None, event };
         world.apply(&record).expect("it is possible");
     }

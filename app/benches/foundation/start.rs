@@ -10,6 +10,7 @@ use crate::table::{Goal, Table, Unit, in_turns};
 use hatchery::store::{self, Batch, Row, Store, StoreUrl};
 use hatchery_core::MessageKind;
 use hatchery_core::agent::Origin;
+use hatchery_core::event::{AgentEvent, MessageEvent};
 use hatchery_core::{AgentId, Event, EventId, Record, Timestamp};
 use rusqlite::Connection;
 use std::hint::black_box;
@@ -138,22 +139,26 @@ pub fn open_bare(file: &Path) -> (Vec<Bare>, Connection) {
 pub fn fill(file: &Path, agents: u64, messages: u64) -> u64 {
     let runtime = raw::runtime();
     let store = store::open(&StoreUrl::Sqlite(file.to_owned()), runtime.handle()).unwrap();
-    let created = (0..agents).map(|at| Event::AgentCreated {
+    let created = (0..agents).map(|at| Event::Agent {
         agent: agent(at),
-        parent: at.checked_sub(1).map(|parent| agent(parent / 2)),
-        origin: at.checked_sub(1).map(|parent| Origin { agent: agent(parent / 2), upto: None }),
-        name: Some(format!("agent {at}")),
-        provider: None,
-        model: None,
-        session: None,
-        hatch_by: None,
+        what: AgentEvent::Created {
+            parent: at.checked_sub(1).map(|parent| agent(parent / 2)),
+            origin: at.checked_sub(1).map(|parent| Origin { agent: agent(parent / 2), upto: None }),
+            name: Some(format!("agent {at}")),
+            provider: None,
+            model: None,
+            session: None,
+            hatch_by: None,
+        },
     });
-    let said = (0..messages).map(|at| Event::MessageAdded {
-        agent: agent(at % agents),
-        kind: MessageKind::Assistant,
-        content: raw::body(),
-        to: None,
-        source_id: None,
+    let said = (0..messages).map(|at| {
+        Event::Message(MessageEvent::Added {
+            agent: agent(at % agents),
+            kind: MessageKind::Assistant,
+            content: raw::body(),
+            to: None,
+            source_id: None,
+        })
     });
     let mut rows = Vec::with_capacity(BULK);
     for (id, event) in (1..).map(EventId).zip(created.chain(said)) {

@@ -5,6 +5,7 @@ use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, Handle, Options};
 use hatchery::store::{self, StoreUrl};
 use hatchery_core::agent::Birth;
+use hatchery_core::event::MessageEvent;
 use hatchery_core::history::{Imported, SourceId};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind};
 use std::sync::Arc;
@@ -62,7 +63,7 @@ pub fn say_in_turn(handle: &Handle, agents: &[AgentId], each: u64) -> EventId {
         let items = speakers.by_ref().take(CHUNK).map(message).collect();
         let records = submit(handle, Command::ImportHistory { items });
         last = records.last().map(|record| record.id).unwrap();
-        assert!(matches!(records[0].event, Event::MessageAdded { .. }));
+        assert!(matches!(records[0].event, Event::Message(MessageEvent::Added { .. })));
     }
     last
 }

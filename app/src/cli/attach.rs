@@ -8,6 +8,7 @@ use crate::client::paths::agent_path;
 use crate::http::AgentView;
 use crate::report::{Context as _, Report};
 use crate::run_folder::RunFolder;
+use hatchery_core::event::{MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
 use hatchery_core::{AgentId, Event, MessageKind, Record};
@@ -73,7 +74,7 @@ pub async fn follow(
             true => print_line(&line)?,
             false => show(context, &record)?,
         }
-        if let (Event::RunEnded { cause, .. }, Until::RunIsOver) = (&record.event, until) {
+        if let (Event::Run { what: RunEvent::Ended { cause, .. }, .. }, Until::RunIsOver) = (&record.event, until) {
             return Ok(if *cause == Cause::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
     }
@@ -92,16 +93,18 @@ fn whose(event: &Event) -> Option<AgentId> {
 /// What the agent said goes to standard output; everything about it goes to standard error.
 fn show(context: &Context, record: &Record) -> Result<(), Report> {
     match &record.event {
-        Event::MessageAdded { kind: MessageKind::Assistant, content, .. } => print_line(&printable(content))?,
-        Event::MessageAdded { kind: MessageKind::User, content, .. } => {
+        Event::Message(MessageEvent::Added { kind: MessageKind::Assistant, content, .. }) => {
+            print_line(&printable(content))?
+        }
+        Event::Message(MessageEvent::Added { kind: MessageKind::User, content, .. }) => {
             say(paint(STRONG, format_args!("> {}", printable(content))));
         }
-        Event::MessageAdded { kind: MessageKind::ToolCall, content, .. } => {
+        Event::Message(MessageEvent::Added { kind: MessageKind::ToolCall, content, .. }) => {
             let call: serde_json::Value = serde_json::from_str(content).unwrap_or_default();
             let name = call["name"].as_str().unwrap_or("a tool");
             say(paint(DIM, format_args!("  {name} {}", cut(&call["input"].to_string()))));
         }
-        Event::MessageAdded { kind: MessageKind::ToolResult, content, .. } => {
+        Event::Message(MessageEvent::Added { kind: MessageKind::ToolResult, content, .. }) => {
             let result: serde_json::Value = serde_json::from_str(content).unwrap_or_default();
             let text = cut(result["content"].as_str().unwrap_or_default());
             match result["is_error"] == true {
@@ -109,19 +112,23 @@ fn show(context: &Context, record: &Record) -> Result<(), Report> {
                 false => say(paint(DIM, format_args!("  → {text}"))),
             }
         }
-        Event::OutputNoted { output, .. } => note(output),
-        Event::RunSilent { .. } => say(paint(BAD, "it has been silent for longer than it should be")),
-        Event::QuestionAsked { text, .. } => {
+        Event::Run { what: RunEvent::OutputNoted { output }, .. } => note(output),
+        Event::Run { what: RunEvent::Silent { .. }, .. } => {
+            say(paint(BAD, "it has been silent for longer than it should be"))
+        }
+        Event::Question { what: QuestionEvent::Asked { text, .. }, .. } => {
             say(format_args!("{text}\n  hatchery ask answer {} …", record.id));
         }
-        Event::RunInterrupted { .. } => say(paint(DIM, "interrupted")),
-        Event::RunParked { cause, detail, .. } => say(paint(DIM, format_args!("parked ({cause}): {detail}"))),
-        Event::RunCrashed { detail, .. } => say(paint(BAD, format_args!("crashed: {detail}"))),
-        Event::RunResumed { of } => say(paint(DIM, format_args!("attempt {}", of.attempt))),
-        Event::RunEnded { cause, detail, .. } if *cause == Cause::Completed => {
+        Event::Run { what: RunEvent::Interrupted, .. } => say(paint(DIM, "interrupted")),
+        Event::Run { what: RunEvent::Parked { cause, detail, .. }, .. } => {
+            say(paint(DIM, format_args!("parked ({cause}): {detail}")))
+        }
+        Event::Run { what: RunEvent::Crashed { detail, .. }, .. } => say(paint(BAD, format_args!("crashed: {detail}"))),
+        Event::Run { of, what: RunEvent::Resumed } => say(paint(DIM, format_args!("attempt {}", of.attempt))),
+        Event::Run { what: RunEvent::Ended { cause, detail, .. }, .. } if *cause == Cause::Completed => {
             say(paint(DIM, format_args!("{cause}: {detail}")));
         }
-        Event::RunEnded { of, cause, detail, exit } => {
+        Event::Run { of, what: RunEvent::Ended { cause, detail, exit } } => {
             say(paint(BAD, format_args!("{cause}: {detail}")));
             match (cause, exit) {
                 (Cause::Crashed, Exit::NotStarted) => {

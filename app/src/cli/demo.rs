@@ -13,6 +13,7 @@ use crate::quest_document::QuestDocument;
 use crate::report::{Context as _, Report};
 use audit::Audit;
 use hatchery_core::ask::About;
+use hatchery_core::event::{QuestEvent, QuestionEvent, RunEvent, StepEvent};
 use hatchery_core::{Event, QuestId, Record};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -130,17 +131,19 @@ async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
         audit.take(&record)?;
         show(json, &line, &record)?;
         match &record.event {
-            Event::QuestionAsked { about: About::Step { .. }, .. } => {
+            Event::Question { what: QuestionEvent::Asked { about: About::Step { .. }, .. }, .. } => {
                 seen.asked = true;
                 say(format_args!("the demo answers for you: {ANSWER}"));
                 let path = format!("/api/questions/{}/answer", record.id);
                 let _: Value = client.post(&path, &json!({ "answer": ANSWER })).await?;
             }
-            Event::RunCrashed { .. } => {
+            Event::Run { what: RunEvent::Crashed { .. }, .. } => {
                 seen.crashes += 1;
                 say("an agent crashed; Hatchery resumes it");
             }
-            Event::StepBegun { role, step, .. } if role == "codeweaver" && step.as_str() != "hall" => {
+            Event::Step { step, what: StepEvent::Begun { role, .. }, .. }
+                if role == "codeweaver" && step.as_str() != "hall" =>
+            {
                 seen.rooms += 1;
                 if seen.rooms == KILL_AFTER_ROOMS && !seen.killed {
                     seen.killed = true;
@@ -152,7 +155,7 @@ async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
                     (daemon, client) = start(project).await?;
                 }
             }
-            Event::QuestCompleted { .. } => complete = true,
+            Event::Quest { what: QuestEvent::Completed, .. } => complete = true,
             _ => {}
         }
     }

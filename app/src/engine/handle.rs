@@ -5,6 +5,7 @@ use super::recent::Recent;
 use super::replay::Replay;
 use super::{Job, SubmitError};
 use crate::store::{Store, StoreError};
+use hatchery_core::event::MessageEvent;
 use hatchery_core::event::Unreadable;
 use hatchery_core::history::{self, Said};
 use hatchery_core::{AgentId, Command, Event, EventId, Plan, Record, World};
@@ -147,7 +148,7 @@ impl Handle {
             let mut problem = None;
             store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match Record::read(id, body) {
                 Ok(record) => {
-                    if let Event::MessageAdded { agent, kind, .. } = &record.event
+                    if let Event::Message(MessageEvent::Added { agent, kind, .. }) = &record.event
                         && kind.is_spoken()
                         && latest.get(agent).is_none_or(|known| known.id < id)
                     {
@@ -185,7 +186,9 @@ impl Handle {
         let page = self.read(message.before(), 1).await?;
         let Some((id, json)) = page.events().next().filter(|(id, _)| *id == message) else { return Ok(false) };
         let body = std::str::from_utf8(&json).map_err(|error| StoreError::Damaged(error.to_string()))?;
-        let Event::MessageAdded { agent: owner, .. } = Record::read(id, body)?.event else { return Ok(false) };
+        let Event::Message(MessageEvent::Added { agent: owner, .. }) = Record::read(id, body)?.event else {
+            return Ok(false);
+        };
         let inside = |part: &history::Range| part.after < id && id <= part.upto && owner == part.agent;
         Ok(history::ranges(&world, agent).iter().any(inside))
     }

@@ -1,6 +1,7 @@
 //! Where the messages are that the store's index does not know yet: those since the last checkpoint.
 
 use crate::store::{IdRange, MessageRanges};
+use hatchery_core::event::MessageEvent;
 use hatchery_core::history::Range;
 use hatchery_core::{AgentId, Event, EventId, Record};
 use imbl::{OrdMap, Vector};
@@ -24,7 +25,7 @@ impl Recent {
             return;
         }
         self.upto = record.id;
-        let Event::MessageAdded { agent, .. } = record.event else { return };
+        let Event::Message(MessageEvent::Added { agent, .. }) = record.event else { return };
         let ranges = self.of.entry(agent).or_default();
         match ranges.back_mut() {
             Some(range) if range.last.next() == record.id => range.last = record.id,
@@ -79,8 +80,13 @@ mod tests {
     const B: AgentId = AgentId::from_bytes([2; 16]);
 
     fn message(id: u64, agent: AgentId) -> Record {
-        let event =
-            Event::MessageAdded { agent, kind: MessageKind::User, content: String::new(), to: None, source_id: None };
+        let event = Event::Message(MessageEvent::Added {
+            agent,
+            kind: MessageKind::User,
+            content: String::new(),
+            to: None,
+            source_id: None,
+        });
         Record { id: EventId(id), ts: Timestamp(0), session: None, event }
     }
 

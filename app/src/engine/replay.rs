@@ -3,6 +3,7 @@
 //! The messages stay the JSON that is stored, all of them in one piece of memory: most who ask for a history send it on as
 //! JSON, and need not take ten thousand texts apart only to write them again.
 
+use hatchery_core::event::MessageEvent;
 use hatchery_core::event::{Unreadable, message_kind};
 use hatchery_core::history::{Said, interrupted};
 use hatchery_core::{Event, EventId, MessageKind, Record};
@@ -81,7 +82,7 @@ impl Replayed<'_> {
     pub fn said(&self) -> Result<Option<Said>, Unreadable> {
         let Self { id, interrupted, .. } = *self;
         Ok(match Record::read(id, self.body)?.event {
-            Event::MessageAdded { agent, kind, content, source_id, .. } => {
+            Event::Message(MessageEvent::Added { agent, kind, content, source_id, .. }) => {
                 Some(Said { id, agent, kind, content, source_id, interrupted })
             }
             _ => None,

@@ -1,6 +1,7 @@
 //! An agent as the API shows it: who it is, what it does at the moment, and how that is known.
 
 use hatchery_core::agent::{Agent, Lifecycle};
+use hatchery_core::event::MessageEvent;
 use hatchery_core::quest::StepId;
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
@@ -170,7 +171,7 @@ fn newest(evidence: Vec<Evidence>, now: Timestamp) -> Option<Evidence> {
 impl Doing {
     /// Nothing when the event is none that an agent says.
     pub fn of(record: &Record) -> Option<Self> {
-        let Event::MessageAdded { kind, content, .. } = &record.event else { return None };
+        let Event::Message(MessageEvent::Added { kind, content, .. }) = &record.event else { return None };
         let (tool, line) = match kind {
             MessageKind::ToolCall => {
                 let call: ToolCall = serde_json::from_str(content).ok()?;
@@ -211,7 +212,8 @@ mod tests {
 
     fn doing(kind: MessageKind, content: &str) -> (Option<String>, String) {
         let agent = crate::clock::new_agent_id();
-        let event = Event::MessageAdded { agent, kind, content: content.into(), to: None, source_id: None };
+        let event =
+            Event::Message(MessageEvent::Added { agent, kind, content: content.into(), to: None, source_id: None });
         let doing = Doing::of(&Record { id: EventId(1), ts: Timestamp(1), session: None, event }).unwrap();
         (doing.tool, doing.line)
     }

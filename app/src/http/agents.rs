@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::agent::{self, Agent, Birth};
+use hatchery_core::event::{AgentEvent, QuestionEvent, RunEvent};
 use hatchery_core::run::Run;
 use hatchery_core::{AgentId, Command, Event, EventId, SessionId, World};
 use serde::{Deserialize, Serialize};
@@ -219,7 +220,9 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
     }
     let birth = Birth { agent, name, provider, model, prompt, session, hatch_ms, run: None };
     let records = api.handle.submit(Command::Fork { parent, at, birth }).await?;
-    let waits = records.iter().any(|record| matches!(record.event, Event::ForkRequested { .. }));
+    let waits = records
+        .iter()
+        .any(|record| matches!(record.event, Event::Agent { what: AgentEvent::ForkRequested { .. }, .. }));
     let status = if waits { StatusCode::ACCEPTED } else { StatusCode::CREATED };
     Ok((status, Accepted::new(agent.to_string(), &records)))
 }
@@ -278,11 +281,15 @@ pub async fn preview_kill(
     };
     for record in events {
         match record.event {
-            Event::AgentKilled { agent, .. } => preview.killed.push(agent),
-            Event::AgentReparented { agent, parent } => preview.moved.push(MovedAgent { agent, to: parent }),
-            Event::RunStopping { of, .. } | Event::RunEnded { of, .. } => preview.stopped.push(of.agent),
-            Event::QuestionWithdrawn { question, .. } => preview.withdrawn.push(question),
-            Event::ForkCancelled { child, .. } => preview.cancelled.push(child),
+            Event::Agent { agent, what: AgentEvent::Killed { .. } } => preview.killed.push(agent),
+            Event::Agent { agent, what: AgentEvent::Reparented { parent } } => {
+                preview.moved.push(MovedAgent { agent, to: parent })
+            }
+            Event::Run { of, what: RunEvent::Stopping { .. } } | Event::Run { of, what: RunEvent::Ended { .. } } => {
+                preview.stopped.push(of.agent)
+            }
+            Event::Question { what: QuestionEvent::Withdrawn { question }, .. } => preview.withdrawn.push(question),
+            Event::Agent { what: AgentEvent::ForkCancelled { child }, .. } => preview.cancelled.push(child),
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::engine::{Handle, HistoryError};
 use crate::store::StoreError;
+use hatchery_core::event::MessageEvent;
 use hatchery_core::history::Said;
 use hatchery_core::run::{Delivery, DeliveryKind};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
@@ -46,7 +47,7 @@ async fn message(handle: &Handle, id: EventId) -> Result<String, BriefingError> 
     let (found, json) = page.events().next().filter(|(found, _)| *found == id).ok_or_else(missing)?;
     let body = std::str::from_utf8(&json).map_err(|_| missing())?;
     match Record::read(found, body).map_err(HistoryError::from)?.event {
-        Event::MessageAdded { content, .. } => Ok(content),
+        Event::Message(MessageEvent::Added { content, .. }) => Ok(content),
         _ => Err(missing()),
     }
 }

@@ -7,6 +7,7 @@ use crate::support::postgres::Server;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, Options, SubmitError};
+use hatchery_core::event::MailEvent;
 use hatchery_core::{Address, Command, Event, Record, Refusal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -383,7 +384,7 @@ mod engine {
                 drop(given_up);
                 house.handle().submit(house.send("x")).await.unwrap();
                 let taken = house.take().await.unwrap();
-                assert!(matches!(taken[..], [Record { event: Event::MailDelivered { .. }, .. }]));
+                assert!(matches!(taken[..], [Record { event: Event::Mail(MailEvent::Delivered { .. }), .. }]));
                 house.handle().submit(Command::ReadMail { to: house.ann, mail: None }).await.unwrap();
             }
         });
@@ -404,7 +405,9 @@ mod engine {
                     }
                 };
                 let sent = sent.unwrap()[0].id;
-                assert!(matches!(taken.unwrap()[0].event, Event::MailDelivered { mail, .. } if mail == sent));
+                assert!(
+                    matches!(taken.unwrap()[0].event, Event::Mail(MailEvent::Delivered { mail, .. }) if mail == sent)
+                );
                 let read = Command::ReadMail { to: house.ann, mail: Some(sent) };
                 house.handle().submit(read).await.unwrap();
             }
@@ -452,7 +455,7 @@ mod engine {
                 sent.push(house.handle().submit(house.send("x")).await.unwrap()[0].id);
             }
             for (one, expected) in waiting.into_iter().zip(sent) {
-                assert!(matches!(one.await.unwrap()[0].event, Event::MailDelivered { mail, .. } if mail == expected));
+                assert!(matches!(one.await.unwrap()[0].event, Event::Mail(MailEvent::Delivered { mail, .. }) if mail == expected));
             }
         });
     }

@@ -2,6 +2,7 @@
 
 use super::{Brief, MAX_MENDINGS, Merge, NextAction, StepContext, StepId, StepProgress, StepState, Verdict, Work};
 use crate::ask::StepTrouble;
+use crate::event::StepEvent;
 use crate::roles::WARD;
 use crate::{AgentId, Event, QuestId, Refusal, World};
 
@@ -48,7 +49,8 @@ pub(crate) fn warded(
             at.asks(progress, NextAction::Ward, last, StepTrouble::Ward, text)
         }
     };
-    let ended = Event::WardEnded { quest: id, step: step_id.clone(), number, verdict, artifact };
+    let ended =
+        Event::Step { quest: id, step: step_id.clone(), what: StepEvent::WardEnded { number, verdict, artifact } };
     Ok([ended].into_iter().chain(then).collect())
 }
 
@@ -87,7 +89,7 @@ pub(crate) fn merged(
             at.asks(progress, NextAction::Merge, last, StepTrouble::Merge, text)
         }
     };
-    let ended = Event::MergeEnded { quest: id, step: step_id.clone(), number, merge };
+    let ended = Event::Step { quest: id, step: step_id.clone(), what: StepEvent::MergeEnded { number, merge } };
     Ok([ended].into_iter().chain(then).collect())
 }
 

@@ -6,6 +6,7 @@ use super::{Brief, Caller, NextAction, Signal, StepContext, StepProgress, StepSt
 use super::{MAX_CALLERS, MAX_CONTINUATIONS, MAX_FOLLOW_UPS};
 use crate::agent::{self, Lifecycle};
 use crate::ask::StepTrouble;
+use crate::event::{AgentEvent, StepEvent};
 use crate::outcome::Cause;
 use crate::roles::Phase;
 use crate::run::RunState;
@@ -31,7 +32,7 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
     };
     let cause = match run.state {
         RunState::Parked { until, .. } => {
-            return vec![Event::StepParked { quest: at.id, step: at.step_id.clone(), until }];
+            return vec![Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Parked { until } }];
         }
         RunState::Ended { cause, .. } => cause,
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } | RunState::Stopping { .. } => {
@@ -125,7 +126,7 @@ fn heed(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Signal) -> Ve
 /// A role is done: whoever waits for it goes on, or the step moves on to its next station.
 fn done(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     if at.step.dropped {
-        return vec![Event::StepDropped { quest: at.id, step: at.step_id.clone() }];
+        return vec![Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Dropped }];
     }
     let progress = StepProgress { continuations: 0, ..at.progress() };
     // It was called to plan, or has found out by itself that something else comes first.
@@ -155,5 +156,5 @@ fn done(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
 /// An agent that has done its work sleeps until it is needed.
 fn rest(world: &World, agent: AgentId) -> Option<Event> {
     let alive = |it: &agent::Agent| matches!(it.lifecycle, Lifecycle::Alive { .. });
-    world.agent(agent).is_some_and(alive).then_some(Event::AgentSlept { agent })
+    world.agent(agent).is_some_and(alive).then_some(Event::Agent { agent, what: AgentEvent::Slept })
 }

@@ -3,6 +3,7 @@
 use super::chore::reconciling;
 use super::{Brief, NextAction, Quest, StepContext, StepId, StepProgress, StepState, ward, words};
 use crate::ask::StepTrouble;
+use crate::event::StepEvent;
 use crate::run::{self, Run, StopWhy};
 use crate::{AgentId, Event, MessageKind, QuestId, Refusal, World, agent, history};
 
@@ -90,7 +91,7 @@ pub(crate) fn out_of_money(world: &World, agent: AgentId) -> Option<Event> {
     let at = StepContext::find(world, assignment.quest, &assignment.step)?;
     let (_, then) = parked(&at).filter(|(parked, _)| *parked == agent)?;
     let why = format!("the budget of its agent ({agent}) is used up, and a person gave no more");
-    Some(Event::StepFailed { quest: at.id, step: at.step_id.clone(), why, then })
+    Some(Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Failed { why, then } })
 }
 
 /// The events by which those of a quest wait for a slot whose agents wait for money.

@@ -1,6 +1,7 @@
 //! The life of a quest as a person decides it: begun, paused, resumed, abandoned, given more to spend.
 
 use super::{GIVEN, NextAction, Quest, QuestSpec, QuestState, Start, Step, StepId, StepState, human, plan};
+use crate::event::{QuestEvent, StepEvent};
 use crate::run::{self, Run, StopWhy};
 use crate::usage::Money;
 use crate::{AgentId, Event, QuestId, Refusal, World};
@@ -32,10 +33,15 @@ pub(crate) fn create(
     if let Some((step, _)) = complete.iter().find(|(step, _)| !known(step)) {
         return Err(Refusal::UnknownStep { quest, step: step.clone() });
     }
-    let completed = |step: StepId, summary: String| Event::StepCompleted { quest, step, summary };
-    let mut events = vec![Event::QuestCreated { quest, quest_spec: Box::new(quest_spec.clone()), budget }];
-    events.extend(hold.then_some(Event::QuestPaused { quest }));
-    events.extend(requirements.iter().map(|given| Event::RequirementsSet { quest, requirements: given.clone() }));
+    let completed = |step: StepId, summary: String| Event::Step { quest, step, what: StepEvent::Completed { summary } };
+    let mut events =
+        vec![Event::Quest { quest, what: QuestEvent::Created { quest_spec: Box::new(quest_spec.clone()), budget } }];
+    events.extend(hold.then_some(Event::Quest { quest, what: QuestEvent::Paused }));
+    events.extend(
+        requirements
+            .iter()
+            .map(|given| Event::Quest { quest, what: QuestEvent::RequirementsSet { requirements: given.clone() } }),
+    );
     // Whoever knows what is wanted or by which steps need not be asked.
     let is_clear = requirements.is_some() || !steps.is_empty();
     // Named twice, it was done once.
@@ -46,7 +52,7 @@ pub(crate) fn create(
     }
     if !steps.is_empty() {
         let summary = done.get(&StepId::plan()).map(|summary| (*summary).clone());
-        events.push(Event::StepsPlanned { quest, steps: steps.clone(), by: None, summary });
+        events.push(Event::Quest { quest, what: QuestEvent::StepsPlanned { steps: steps.clone(), by: None, summary } });
     }
     let said = |step: &StepId| done.get(step).map(|summary| completed(step.clone(), (*summary).clone()));
     events.extend(steps.iter().filter_map(|plan| said(&plan.id)));
@@ -74,7 +80,7 @@ pub(crate) fn pause(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
         return Err(Refusal::QuestPaused(id));
     }
     let stopped = stopped(world, quest, &StopWhy::Paused);
-    Ok([Event::QuestPaused { quest: id }].into_iter().chain(stopped).collect())
+    Ok([Event::Quest { quest: id, what: QuestEvent::Paused }].into_iter().chain(stopped).collect())
 }
 
 pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
@@ -83,7 +89,7 @@ pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> 
         // Whoever waits for money and has been told that there is none may ask again.
         QuestState::Paused => {
             let asking = human::queue_unasked(world, id, quest);
-            Ok([Event::QuestResumed { quest: id }].into_iter().chain(asking).collect())
+            Ok([Event::Quest { quest: id, what: QuestEvent::Resumed }].into_iter().chain(asking).collect())
         }
         QuestState::Open | QuestState::Complete { .. } | QuestState::Abandoned { .. } => Err(Refusal::QuestOpen(id)),
     }
@@ -93,14 +99,14 @@ pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> 
 pub(crate) fn abandon(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
     let quest = going(world, id)?;
     let stopped = stopped(world, quest, &StopWhy::Abandoned);
-    Ok([Event::QuestAbandoned { quest: id }].into_iter().chain(stopped).collect())
+    Ok([Event::Quest { quest: id, what: QuestEvent::Abandoned }].into_iter().chain(stopped).collect())
 }
 
 /// Sets the ceiling of a quest. What waited for it goes on when there is a slot.
 pub(crate) fn set_budget(world: &World, id: QuestId, limit: Option<Money>) -> Result<Vec<Event>, Refusal> {
     let quest = going(world, id)?;
     let affordable = limit.is_none_or(|limit| quest.spent.cost < limit);
-    let set = Event::QuestBudgetSet { quest: id, limit };
+    let set = Event::Quest { quest: id, what: QuestEvent::BudgetSet { limit } };
     let resumed = if affordable { human::queue_broke(world, id, quest) } else { Vec::new() };
     Ok([set].into_iter().chain(resumed).collect())
 }

@@ -1,6 +1,7 @@
 //! What a quest is to achieve and by which steps: handed in by agents, checked before it counts.
 
 use super::{Quest, StepState, Work, going};
+use crate::event::QuestEvent;
 use crate::roles::{self, Phase};
 use crate::{AgentId, Event, QuestId, Refusal, World, dag};
 use serde::de::Error as _;
@@ -134,7 +135,7 @@ pub(crate) fn require(world: &World, agent: AgentId, given: &Requirements) -> Re
     let (id, _) = by(world, agent, |table| &table.requirer)?;
     check_requirements(given)?;
     check_promises(going(world, id)?, given)?;
-    Ok(vec![Event::RequirementsSet { quest: id, requirements: given.clone() }])
+    Ok(vec![Event::Quest { quest: id, what: QuestEvent::RequirementsSet { requirements: given.clone() } }])
 }
 
 /// Whether everything that the steps of the plan are to make true is still wanted. What is complete has been looked at for it, and what is
@@ -206,7 +207,10 @@ pub(crate) fn hand_in(world: &World, agent: AgentId, steps: &[StepPlan]) -> Resu
     let given = steps.iter().filter(|plan| !stays(plan));
     let all: Vec<&StepPlan> = kept.into_iter().chain(given).collect();
     check_graph(&all)?;
-    Ok(vec![Event::StepsPlanned { quest: id, steps: steps.to_vec(), by: Some(agent), summary: None }])
+    Ok(vec![Event::Quest {
+        quest: id,
+        what: QuestEvent::StepsPlanned { steps: steps.to_vec(), by: Some(agent), summary: None },
+    }])
 }
 
 /// Whether a step stays as it is when a new plan comes from an agent that works on `own`.

@@ -1,6 +1,7 @@
 //! What an agent says about its step: four signals, checked against who it is, what it may say and what it is at.
 
 use super::{Assignment, StepId, StepState, Work, going};
+use crate::event::StepEvent;
 use crate::roles::SignalKind;
 use crate::run::{AttemptId, OUR_SERVER};
 use crate::{AgentId, Event, Refusal, World};
@@ -142,7 +143,11 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
         return Err(Refusal::NothingHandedIn { tool: "plan-steps" });
     }
     let run = world.run(agent).ok_or(Refusal::NoRun(agent))?;
-    Ok(vec![Event::SignalGiven { quest: *id, step: step.clone(), of: run.attempt_id(agent), signal: signal.clone() }])
+    Ok(vec![Event::Step {
+        quest: *id,
+        step: step.clone(),
+        what: StepEvent::SignalGiven { of: run.attempt_id(agent), signal: signal.clone() },
+    }])
 }
 
 /// The signal that an agent gave in its own stream, but that never reached us: its tools were killed before they could write it

@@ -2,6 +2,7 @@
 
 use super::{Brief, CRASH_RETRIES, NextAction, StepContext, StepState, agent_id, words};
 use crate::agent::{self, Birth, Origin};
+use crate::event::{QuestEvent, RunEvent, StepEvent};
 use crate::run::{self, RunSpec, RunState};
 use crate::{AgentId, Event, QuestId, Timestamp, World};
 
@@ -9,7 +10,7 @@ use crate::{AgentId, Event, QuestId, Timestamp, World};
 pub(crate) fn serve(world: &World, id: QuestId, now: Timestamp) -> Vec<Event> {
     let Some((quest, quest_spec)) = world.quest(id).zip(world.quest_spec(id)) else { return Vec::new() };
     if quest.is_done() {
-        return vec![Event::QuestCompleted { quest: id }];
+        return vec![Event::Quest { quest: id, what: QuestEvent::Completed }];
     }
     let first = quest.queue.get_min().filter(|_| quest.can_begin(quest_spec));
     let at = first.and_then(|place| StepContext::find(world, id, &place.step));
@@ -21,12 +22,12 @@ fn begin(at: &StepContext<'_>, now: Timestamp) -> Vec<Event> {
     let StepState::Queued(next) = &at.step.state else { return Vec::new() };
     let (quest, step, number) = (at.id, at.step_id.clone(), at.step.chores + 1);
     match next {
-        NextAction::Ward => vec![Event::WardBegun { quest, step, number }],
-        NextAction::Merge => vec![Event::MergeBegun { quest, step, number }],
+        NextAction::Ward => vec![Event::Step { quest, step, what: StepEvent::WardBegun { number } }],
+        NextAction::Merge => vec![Event::Step { quest, step, what: StepEvent::MergeBegun { number } }],
         NextAction::Begin { role, brief } => hire(at, role, brief, now),
         NextAction::Resume { agent, role } => match recall(at, *agent) {
             Some(events) => {
-                let begun = Event::StepBegun { quest, step, agent: *agent, role: role.clone() };
+                let begun = Event::Step { quest, step, what: StepEvent::Begun { agent: *agent, role: role.clone() } };
                 [begun].into_iter().chain(events).collect()
             }
             // Somebody killed it meanwhile: another one takes its place.
@@ -51,7 +52,8 @@ fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<
     };
     // Agents of a quest know what they are told, and nothing of what was said to agent 0.
     let origin = Origin { agent: root, upto: None };
-    let begun = Event::StepBegun { quest: at.id, step: at.step_id.clone(), agent, role: role.to_owned() };
+    let begun =
+        Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Begun { agent, role: role.to_owned() } };
     let mut events = agent::born(root, origin, &birth, now);
     // After the birth, so that the assignment speaks of somebody who exists; before the run, so that the run is known for what it is.
     events.insert(1, begun);
@@ -63,7 +65,7 @@ fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<
 fn recall(at: &StepContext<'_>, agent: AgentId) -> Option<Vec<Event>> {
     let run = at.world.run(agent)?;
     match &run.state {
-        RunState::Parked { .. } => Some(vec![Event::RunResumed { of: run.attempt_id(agent).next() }]),
+        RunState::Parked { .. } => Some(vec![Event::Run { of: run.attempt_id(agent).next(), what: RunEvent::Resumed }]),
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } | RunState::Stopping { .. } => {
             Some(Vec::new())
         }

@@ -2,6 +2,7 @@
 
 use super::{Brief, Isolation, NextAction, Quest, QuestSpec, Step, StepId, StepProgress};
 use crate::ask::{About, StepTrouble};
+use crate::event::{QuestionEvent, StepEvent};
 use crate::roles::{Phase, WARD};
 use crate::{AgentId, Event, QuestId, Refusal, World};
 
@@ -51,15 +52,19 @@ impl<'a> StepContext<'a> {
     }
 
     pub fn queued(&self, progress: StepProgress, next: NextAction) -> Event {
-        Event::StepQueued { quest: self.id, step: self.step_id.clone(), next, progress }
+        Event::Step { quest: self.id, step: self.step_id.clone(), what: StepEvent::Queued { next, progress } }
     }
 
     pub fn failed(&self, why: String, then: NextAction) -> Vec<Event> {
-        vec![Event::StepFailed { quest: self.id, step: self.step_id.clone(), why, then }]
+        vec![Event::Step { quest: self.id, step: self.step_id.clone(), what: StepEvent::Failed { why, then } }]
     }
 
     pub fn completed(&self) -> Event {
-        Event::StepCompleted { quest: self.id, step: self.step_id.clone(), summary: self.step.summary.clone() }
+        Event::Step {
+            quest: self.id,
+            step: self.step_id.clone(),
+            what: StepEvent::Completed { summary: self.step.summary.clone() },
+        }
     }
 
     /// It waits for a person, who is asked on behalf of an agent.
@@ -71,9 +76,10 @@ impl<'a> StepContext<'a> {
         trouble: StepTrouble,
         text: String,
     ) -> Vec<Event> {
-        let waits = Event::StepWaits { quest: self.id, step: self.step_id.clone(), progress, then };
+        let waits =
+            Event::Step { quest: self.id, step: self.step_id.clone(), what: StepEvent::Waits { progress, then } };
         let about = About::Step { quest: self.id, trouble };
-        vec![waits, Event::QuestionAsked { agent, about, text }]
+        vec![waits, Event::Question { agent, what: QuestionEvent::Asked { about, text } }]
     }
 
     /// What is to be done at a station. A ward that nobody named is passed by; after the last station the work is merged, and a plan

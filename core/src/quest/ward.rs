@@ -5,6 +5,7 @@ use super::{
     Brief, MAX_WARD_MS, MIN_WARD_MS, NextAction, Quest, StepContext, StepId, StepProgress, StepState, WardSpec, Work,
 };
 use super::{check_ward, going};
+use crate::event::{QuestEvent, QuestionEvent};
 use crate::{AgentId, Event, EventId, QuestId, Refusal, World};
 
 /// Sets the ward of a quest, or takes it away. `limit_ms` is for a quest that has none; otherwise its limit stays.
@@ -24,7 +25,7 @@ pub(crate) fn set_ward(
         None => {
             let after = Quest { ward: None, ..quest.clone() };
             let anew = anew(world, id, &after, None);
-            Ok([Event::WardRemoved { quest: id }].into_iter().chain(anew).collect())
+            Ok([Event::Quest { quest: id, what: QuestEvent::WardRemoved }].into_iter().chain(anew).collect())
         }
     }
 }
@@ -46,7 +47,7 @@ pub(super) fn changed(
     let limit = limit_ms.or(kept).ok_or(Refusal::NoWard(id))?;
     let ward = WardSpec { command: command.to_owned(), limit_ms: limit, guessed_from: None };
     let after = Quest { ward: Some(ward), ..quest.clone() };
-    let changed = Event::WardChanged { quest: id, command: command.to_owned(), limit_ms };
+    let changed = Event::Quest { quest: id, what: QuestEvent::WardChanged { command: command.to_owned(), limit_ms } };
     Ok([changed].into_iter().chain(anew(world, id, &after, answered)).collect())
 }
 
@@ -88,5 +89,5 @@ pub(crate) fn mends(next: &NextAction) -> bool {
 
 fn withdrawn(world: &World, question: EventId) -> Option<Event> {
     let agent: AgentId = world.question(question)?.agent;
-    Some(Event::QuestionWithdrawn { agent, question })
+    Some(Event::Question { agent, what: QuestionEvent::Withdrawn { question } })
 }

@@ -3,6 +3,7 @@
 
 use super::{AttemptId, Conversation, OUR_SERVER, Run, RunState, StopWhy, at_attempt, cut, delivery_of};
 use crate::agent::{Lifecycle, living};
+use crate::event::{AgentEvent, MessageEvent, RunEvent};
 use crate::history::said;
 use crate::output::{Denial, McpServer, Output, ServerStatus, TurnEnd};
 use crate::usage::{Meter, Usage};
@@ -31,16 +32,18 @@ pub(crate) fn take_output(
     let mut listener = Listener::new(of, run, world.conversation(agent));
     let mut events: Vec<Event> = outputs.iter().flat_map(|output| listener.hear(output)).collect();
     match living(world, agent).map(|it| it.lifecycle) {
-        Ok(Lifecycle::Hatching { .. }) if events.iter().any(speaks) => events.insert(0, Event::AgentHatched { agent }),
+        Ok(Lifecycle::Hatching { .. }) if events.iter().any(speaks) => {
+            events.insert(0, Event::Agent { agent, what: AgentEvent::Hatched })
+        }
         Ok(_) => {}
         // The dead say nothing, and what they said stays in the spool; but what it cost was spent.
-        Err(_) => events.retain(|event| !matches!(event, Event::MessageAdded { .. })),
+        Err(_) => events.retain(|event| !matches!(event, Event::Message(MessageEvent::Added { .. }))),
     }
     let spent = listener.spent;
     if !run.held && spent != Usage::default() && budget::over(world, agent, spent, now).is_some() {
-        events.push(Event::BudgetReached { of });
+        events.push(Event::Run { of, what: RunEvent::BudgetReached });
     }
-    events.push(Event::OutputTaken { of, upto });
+    events.push(Event::Run { of, what: RunEvent::OutputTaken { upto } });
     Ok(events)
 }
 
@@ -103,7 +106,7 @@ impl<'a> Listener<'a> {
             | Output::Asked { .. }
             | Output::Compacted { .. }
             | Output::ApiError(_)
-            | Output::Unread { .. } => vec![Event::OutputNoted { of, output: output.clone() }],
+            | Output::Unread { .. } => vec![Event::Run { of, what: RunEvent::OutputNoted { output: output.clone() } }],
         }
     }
 
@@ -116,15 +119,18 @@ impl<'a> Listener<'a> {
             self.in_turn = true;
             let session = cut(session);
             self.conversation.enter(&session, &self.run.spec, self.meter);
-            return [Event::RunStarted { of, session }].into_iter().chain(self.heard_begun()).collect();
+            return [Event::Run { of, what: RunEvent::Started { session } }]
+                .into_iter()
+                .chain(self.heard_begun())
+                .collect();
         }
         if !self.started && !self.stopping {
             self.stopping = true;
             let status = ours.map_or("missing".into(), status_word);
-            return vec![Event::RunStopping { of, why: StopWhy::Gate { status } }];
+            return vec![Event::Run { of, what: RunEvent::Stopping { why: StopWhy::Gate { status } } }];
         }
         let begins = !std::mem::replace(&mut self.in_turn, true);
-        begins.then_some(Event::TurnStarted { of }).into_iter().chain(self.heard_begun()).collect()
+        begins.then_some(Event::Run { of, what: RunEvent::TurnStarted }).into_iter().chain(self.heard_begun()).collect()
     }
 
     /// What it has begun is in its own records when its turn begins, so it must not be said again.
@@ -134,7 +140,7 @@ impl<'a> Listener<'a> {
 
     fn heard(&mut self, id: EventId) -> Option<Event> {
         let delivery = self.conversation.hear(id)?;
-        Some(Event::MessageHeard { of: self.of, message: delivery.id })
+        Some(Event::Run { of: self.of, what: RunEvent::MessageHeard { message: delivery.id } })
     }
 
     fn turn_ends(&mut self, end: &TurnEnd) -> Vec<Event> {
@@ -149,13 +155,13 @@ impl<'a> Listener<'a> {
         // taken back with it.
         let marks = end.interrupted() && !self.conversation.has_words();
         let broken_off = marks.then(|| said(of.agent, MessageKind::Interrupted, String::new()));
-        let ended = Event::TurnEnded { of, end: in_short(end), spent };
+        let ended = Event::Run { of, what: RunEvent::TurnEnded { end: in_short(end), spent } };
         broken_off.into_iter().chain([ended]).collect()
     }
 }
 
 fn speaks(event: &Event) -> bool {
-    matches!(event, Event::MessageAdded { kind, .. } if kind.is_spoken())
+    matches!(event, Event::Message(MessageEvent::Added { kind, .. }) if kind.is_spoken())
 }
 
 /// A tool call as it stands in a history.

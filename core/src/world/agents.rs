@@ -2,21 +2,67 @@
 
 use super::{Due, Impossible, World};
 use crate::agent::{Agent, Birth, Lifecycle, ancestors};
+use crate::event::{AgentEvent, MessageEvent};
 use crate::history::{Cut, CutHow, MessageKind};
-use crate::{AgentId, Event, EventId, SessionId, Timestamp};
+use crate::{AgentId, EventId, SessionId, Timestamp};
 use imbl::{OrdSet, Vector};
 use std::sync::Arc;
 
 impl World {
-    pub(super) fn agent_created(&mut self, at: EventId, ts: Timestamp, event: &Event) -> Result<(), Impossible> {
-        let Event::AgentCreated { agent, parent, origin, name, provider, model, session, hatch_by } = event else {
-            return Ok(());
-        };
-        let agent = *agent;
+    pub(super) fn apply_agent(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        agent: AgentId,
+        what: &AgentEvent,
+    ) -> Result<(), Impossible> {
+        match what {
+            AgentEvent::Created { parent, origin, name, provider, model, session, hatch_by } => {
+                let lifecycle = match *hatch_by {
+                    Some(until) => Lifecycle::Hatching { until, session: *session },
+                    None => Lifecycle::Alive { session: *session },
+                };
+                let created = Agent {
+                    parent: *parent,
+                    origin: *origin,
+                    children: OrdSet::new(),
+                    name: name.clone(),
+                    provider: provider.clone(),
+                    model: model.clone(),
+                    lifecycle,
+                    born: at,
+                    created: ts,
+                    last_active: ts,
+                    last_message: None,
+                    messages: 0,
+                    open_tools: 0,
+                    pending_fork: None,
+                    cuts: Vector::new(),
+                    marks: Vector::new(),
+                };
+                self.agent_created(at, agent, created)
+            }
+            AgentEvent::ForkRequested { birth } => self.fork_requested(at, agent, birth),
+            AgentEvent::ForkCancelled { child } => self.fork_cancelled(at, agent, *child),
+            AgentEvent::Hatched => self.agent_hatched(at, agent),
+            AgentEvent::Expired => self.agent_expired(at, ts, agent),
+            AgentEvent::Renamed { name } => self.change_living(at, agent, |it| it.name.clone_from(name)),
+            AgentEvent::Slept => self.agent_slept(at, agent),
+            AgentEvent::Woken { session } => self.agent_woken(at, agent, *session),
+            AgentEvent::Killed { .. } => self.agent_killed(at, ts, agent),
+            AgentEvent::Reparented { parent } => self.agent_reparented(at, agent, *parent),
+            AgentEvent::HarnessSessionAdopted(harness_session) => {
+                self.harness_session_adopted(at, agent, harness_session)
+            }
+            AgentEvent::RunRequested { run, spec } => self.run_requested(at, ts, agent, *run, spec),
+        }
+    }
+
+    fn agent_created(&mut self, at: EventId, agent: AgentId, created: Agent) -> Result<(), Impossible> {
         if self.agents.contains_key(&agent) {
             return Err(Impossible::Agent { at, agent, why: "had been created before" });
         }
-        match *parent {
+        match created.parent {
             None if self.root.is_some() => return Err(Impossible::Agent { at, agent, why: "has no parent" }),
             None => self.root = Some(agent),
             Some(parent) => {
@@ -31,38 +77,18 @@ impl World {
                 }
             }
         }
-        if let Some(origin) = origin.filter(|origin| !self.agents.contains_key(&origin.agent)) {
+        if let Some(origin) = created.origin.filter(|origin| !self.agents.contains_key(&origin.agent)) {
             return Err(Impossible::Agent { at, agent: origin.agent, why: "was never created" });
         }
-        self.enter(at, agent, *session)?;
-        let lifecycle = match *hatch_by {
-            Some(until) => Lifecycle::Hatching { until, session: *session },
-            None => Lifecycle::Alive { session: *session },
-        };
-        self.deadlines.extend(hatch_by.map(|until| (until, Due::Egg(agent))));
-        let created = Agent {
-            parent: *parent,
-            origin: *origin,
-            children: OrdSet::new(),
-            name: name.clone(),
-            provider: provider.clone(),
-            model: model.clone(),
-            lifecycle,
-            born: at,
-            created: ts,
-            last_active: ts,
-            last_message: None,
-            messages: 0,
-            open_tools: 0,
-            pending_fork: None,
-            cuts: Vector::new(),
-            marks: Vector::new(),
-        };
+        self.enter(at, agent, created.session())?;
+        if let Lifecycle::Hatching { until, .. } = created.lifecycle {
+            self.deadlines.insert((until, Due::Egg(agent)));
+        }
         self.agents.insert(agent, Arc::new(created));
         Ok(())
     }
 
-    pub(super) fn fork_requested(&mut self, at: EventId, agent: AgentId, birth: &Birth) -> Result<(), Impossible> {
+    fn fork_requested(&mut self, at: EventId, agent: AgentId, birth: &Birth) -> Result<(), Impossible> {
         if self.is_taken(birth.agent) {
             return Err(Impossible::Agent { at, agent: birth.agent, why: "had been created before" });
         }
@@ -79,7 +105,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn fork_cancelled(&mut self, at: EventId, agent: AgentId, child: AgentId) -> Result<(), Impossible> {
+    fn fork_cancelled(&mut self, at: EventId, agent: AgentId, child: AgentId) -> Result<(), Impossible> {
         self.change_agent(at, agent, |it| match it.pending_fork.take() {
             Some(birth) if birth.agent == child => Ok(()),
             _ => Err("had no such fork waiting"),
@@ -89,7 +115,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn agent_hatched(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
+    fn agent_hatched(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
         let mut due = None;
         self.change_agent(at, agent, |it| match it.lifecycle {
             Lifecycle::Hatching { until, session } => {
@@ -105,7 +131,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn agent_expired(&mut self, at: EventId, ts: Timestamp, agent: AgentId) -> Result<(), Impossible> {
+    fn agent_expired(&mut self, at: EventId, ts: Timestamp, agent: AgentId) -> Result<(), Impossible> {
         self.leave(at, agent)?;
         let mut due = None;
         self.change_agent(at, agent, |it| match it.lifecycle {
@@ -125,7 +151,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn agent_slept(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
+    fn agent_slept(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
         self.leave(at, agent)?;
         self.change_agent(at, agent, |it| match it.lifecycle {
             Lifecycle::Hatching { until, .. } => {
@@ -144,12 +170,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn agent_woken(
-        &mut self,
-        at: EventId,
-        agent: AgentId,
-        session: Option<SessionId>,
-    ) -> Result<(), Impossible> {
+    fn agent_woken(&mut self, at: EventId, agent: AgentId, session: Option<SessionId>) -> Result<(), Impossible> {
         self.change_agent(at, agent, |it| match it.lifecycle {
             Lifecycle::Sleeping => {
                 it.lifecycle = Lifecycle::Alive { session };
@@ -163,7 +184,7 @@ impl World {
         self.enter(at, agent, session)
     }
 
-    pub(super) fn agent_killed(&mut self, at: EventId, ts: Timestamp, agent: AgentId) -> Result<(), Impossible> {
+    fn agent_killed(&mut self, at: EventId, ts: Timestamp, agent: AgentId) -> Result<(), Impossible> {
         if self.root == Some(agent) {
             return Err(Impossible::Agent { at, agent, why: "is agent 0" });
         }
@@ -186,7 +207,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn agent_reparented(&mut self, at: EventId, agent: AgentId, parent: AgentId) -> Result<(), Impossible> {
+    fn agent_reparented(&mut self, at: EventId, agent: AgentId, parent: AgentId) -> Result<(), Impossible> {
         if !ancestors(self, agent).any(|ancestor| ancestor == parent) {
             return Err(Impossible::Agent { at, agent: parent, why: "was not above" });
         }
@@ -197,17 +218,14 @@ impl World {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of one event, each used once")]
     pub(super) fn message_added(
         &mut self,
         at: EventId,
         ts: Timestamp,
-        agent: AgentId,
-        kind: MessageKind,
-        content: &str,
-        to: Option<EventId>,
-        imported: bool,
+        message: &MessageEvent,
     ) -> Result<(), Impossible> {
+        let MessageEvent::Added { agent, kind, ref content, to, ref source_id } = *message;
+        let imported = source_id.is_some();
         self.change_living(at, agent, |it| {
             it.last_message = Some(at);
             it.messages += 1;
@@ -216,7 +234,7 @@ impl World {
                 MessageKind::Clear => it.cut(at, CutHow::Clear),
                 MessageKind::Rewind => it.cut(at, CutHow::Rewind { to: to.unwrap_or_default() }),
                 MessageKind::Interrupted => it.open_tools = 0,
-                MessageKind::Mark => it.marks.push_back((at, content.to_owned())),
+                MessageKind::Mark => it.marks.push_back((at, content.clone())),
                 // What was imported happened elsewhere: none of its tools runs here.
                 MessageKind::ToolCall => it.open_tools += u32::from(!imported),
                 MessageKind::ToolResult => it.open_tools = it.open_tools.saturating_sub(u32::from(!imported)),

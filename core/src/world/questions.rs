@@ -2,12 +2,27 @@
 
 use super::{Impossible, World};
 use crate::ask::{About, Question};
+use crate::event::QuestionEvent;
 use crate::usage::Money;
 use crate::{AgentId, EventId, Timestamp};
 use std::sync::Arc;
 
 impl World {
-    pub(super) fn question_asked(
+    pub(super) fn apply_question(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        agent: AgentId,
+        what: &QuestionEvent,
+    ) -> Result<(), Impossible> {
+        match what {
+            QuestionEvent::Asked { about, text } => self.question_asked(at, ts, agent, *about, text),
+            QuestionEvent::Answered { question, .. } => self.question_answered(at, ts, *question),
+            QuestionEvent::Withdrawn { question } => self.question_closed(at, *question).map(|_| ()),
+        }
+    }
+
+    fn question_asked(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -32,12 +47,7 @@ impl World {
     }
 
     /// A person answered. Whoever was silent gets the same time again.
-    pub(super) fn question_answered(
-        &mut self,
-        at: EventId,
-        ts: Timestamp,
-        question: EventId,
-    ) -> Result<(), Impossible> {
+    fn question_answered(&mut self, at: EventId, ts: Timestamp, question: EventId) -> Result<(), Impossible> {
         let asked = self.question_closed(at, question)?;
         match asked.about {
             About::Silence(of) => self.given_time(at, ts, of),
@@ -46,7 +56,7 @@ impl World {
     }
 
     /// It is answered, or nobody needs the answer any more.
-    pub(super) fn question_closed(&mut self, at: EventId, question: EventId) -> Result<Question, Impossible> {
+    fn question_closed(&mut self, at: EventId, question: EventId) -> Result<Question, Impossible> {
         let asked = self.questions.remove(&question).ok_or(Impossible::Question { at, question })?;
         self.questions_to_withdraw.remove(&question);
         if let About::Step { .. } = asked.about {

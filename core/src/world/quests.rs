@@ -3,6 +3,7 @@
 mod order;
 
 use super::{Due, Impossible, World};
+use crate::event::{QuestEvent, StepEvent};
 use crate::quest::{
     Assignment, Chore, ChoreKind, GIVEN, NextAction, Quest, QuestSpec, QuestState, Requirements, SIGNAL_GRACE_MS,
     Signal, Step, StepAgent, StepId, StepPlan, StepProgress, StepState, WardSpec, Work, phase,
@@ -19,7 +20,58 @@ use std::sync::Arc;
 const KEPT_HANDS: usize = 100;
 
 impl World {
-    pub(super) fn quest_created(
+    pub(super) fn apply_quest(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        what: &QuestEvent,
+    ) -> Result<(), Impossible> {
+        match what {
+            QuestEvent::Created { quest_spec, budget } => self.quest_created(at, ts, id, quest_spec, *budget),
+            QuestEvent::Paused => self.quest_state(at, ts, id, QuestState::Paused),
+            QuestEvent::Resumed => self.quest_state(at, ts, id, QuestState::Open),
+            QuestEvent::Abandoned => self.quest_state(at, ts, id, QuestState::Abandoned { at: ts }),
+            QuestEvent::Completed => self.quest_state(at, ts, id, QuestState::Complete { at: ts }),
+            QuestEvent::BudgetSet { limit } => self.quest_budget_set(at, ts, id, *limit),
+            QuestEvent::WardChanged { command, limit_ms } => self.ward_changed(at, ts, id, command, *limit_ms),
+            QuestEvent::WardRemoved => self.ward_removed(at, ts, id),
+            QuestEvent::RequirementsSet { requirements } => self.requirements_set(at, ts, id, requirements),
+            QuestEvent::StepsPlanned { steps, by, summary } => {
+                self.steps_planned(at, ts, id, steps, *by, summary.as_deref())
+            }
+        }
+    }
+
+    pub(super) fn apply_step(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        what: &StepEvent,
+    ) -> Result<(), Impossible> {
+        match what {
+            StepEvent::Queued { next, progress } => self.step_queued(at, ts, id, step, next, progress),
+            StepEvent::Begun { agent, role } => self.step_begun(at, ts, id, step, *agent, role),
+            StepEvent::SignalGiven { of, signal } => self.signal_given(at, ts, id, step, *of, signal),
+            StepEvent::WardBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Ward),
+            StepEvent::MergeBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Merge),
+            StepEvent::WardEnded { number, verdict, .. } => {
+                self.chore_ended(at, ts, id, step, &Work::Ward(*number), ward_words(verdict))
+            }
+            StepEvent::MergeEnded { number, merge } => {
+                self.chore_ended(at, ts, id, step, &Work::Merge(*number), merge_words(merge))
+            }
+            StepEvent::Waits { progress, then } => self.step_waits(at, ts, id, step, progress, then),
+            StepEvent::Parked { until } => self.step_parked(at, ts, id, step, *until),
+            StepEvent::Failed { why, then } => self.step_failed(at, ts, id, step, why, then),
+            StepEvent::Completed { summary } => self.step_completed(at, ts, id, step, summary),
+            StepEvent::Dropped => self.step_dropped(at, ts, id, step),
+        }
+    }
+
+    fn quest_created(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -60,13 +112,7 @@ impl World {
         })
     }
 
-    pub(super) fn quest_state(
-        &mut self,
-        at: EventId,
-        ts: Timestamp,
-        id: QuestId,
-        state: QuestState,
-    ) -> Result<(), Impossible> {
+    fn quest_state(&mut self, at: EventId, ts: Timestamp, id: QuestId, state: QuestState) -> Result<(), Impossible> {
         let (mut questions_to_withdraw, mut agents) = (Vec::new(), Vec::new());
         self.change_quest(at, ts, id, |quest, _| {
             if quest.is_over() {
@@ -94,7 +140,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn quest_budget_set(
+    fn quest_budget_set(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -107,7 +153,7 @@ impl World {
         })
     }
 
-    pub(super) fn ward_changed(
+    fn ward_changed(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -123,7 +169,7 @@ impl World {
         })
     }
 
-    pub(super) fn ward_removed(&mut self, at: EventId, ts: Timestamp, id: QuestId) -> Result<(), Impossible> {
+    fn ward_removed(&mut self, at: EventId, ts: Timestamp, id: QuestId) -> Result<(), Impossible> {
         self.change_quest(at, ts, id, |quest, _| {
             quest.ward.take().ok_or("had no ward")?;
             quest.forget_findings();
@@ -131,7 +177,7 @@ impl World {
         })
     }
 
-    pub(super) fn requirements_set(
+    fn requirements_set(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -145,7 +191,7 @@ impl World {
     }
 
     /// A plan, or another one: what was touched stays as it is.
-    pub(super) fn steps_planned(
+    fn steps_planned(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -201,7 +247,7 @@ impl World {
         })
     }
 
-    pub(super) fn step_queued(
+    fn step_queued(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -230,7 +276,7 @@ impl World {
         }
     }
 
-    pub(super) fn step_begun(
+    fn step_begun(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -265,7 +311,7 @@ impl World {
         })
     }
 
-    pub(super) fn chore_begun(
+    fn chore_begun(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -287,7 +333,7 @@ impl World {
         })
     }
 
-    pub(super) fn chore_ended(
+    fn chore_ended(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -305,7 +351,7 @@ impl World {
         })
     }
 
-    pub(super) fn signal_given(
+    fn signal_given(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -337,7 +383,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn step_waits(
+    fn step_waits(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -354,7 +400,7 @@ impl World {
         })
     }
 
-    pub(super) fn step_parked(
+    fn step_parked(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -377,7 +423,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn step_failed(
+    fn step_failed(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -397,7 +443,7 @@ impl World {
         })
     }
 
-    pub(super) fn step_completed(
+    fn step_completed(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -430,13 +476,7 @@ impl World {
         })
     }
 
-    pub(super) fn step_dropped(
-        &mut self,
-        at: EventId,
-        ts: Timestamp,
-        id: QuestId,
-        step: &StepId,
-    ) -> Result<(), Impossible> {
+    fn step_dropped(&mut self, at: EventId, ts: Timestamp, id: QuestId, step: &StepId) -> Result<(), Impossible> {
         let mut agent = None;
         self.change_quest(at, ts, id, |quest, quest_spec| {
             let dropped = quest.step(step).ok_or("had no such step")?;
@@ -609,7 +649,7 @@ fn words(next: &NextAction) -> String {
 }
 
 /// A verdict in a word.
-pub(super) fn ward_words(verdict: &Verdict) -> String {
+fn ward_words(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Green => "the ward is green".into(),
         Verdict::Red { findings } => format!("the ward is red: {} findings", findings.len()),
@@ -618,7 +658,7 @@ pub(super) fn ward_words(verdict: &Verdict) -> String {
 }
 
 /// What became of a merge, in a few words.
-pub(super) fn merge_words(merge: &Merge) -> String {
+fn merge_words(merge: &Merge) -> String {
     match merge {
         Merge::Merged => "merged".into(),
         Merge::Conflict { files } => format!("conflicts in {} files", files.len()),

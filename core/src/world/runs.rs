@@ -2,6 +2,7 @@
 
 use super::{Due, Impossible, World};
 use crate::agent::Agent;
+use crate::event::RunEvent;
 use crate::outcome::{Cause, Outcome};
 use crate::output::{Output, TurnEnd};
 use crate::run::{
@@ -21,6 +22,37 @@ const KEPT_ANSWERS: usize = 64;
 const KEPT_RUNS: u32 = 100;
 
 impl World {
+    pub(super) fn apply_run(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        of: AttemptId,
+        what: &RunEvent,
+    ) -> Result<(), Impossible> {
+        match what {
+            RunEvent::Spawned { process, session, copy_of } => {
+                self.run_spawned(at, ts, of, process, copy_of.is_some())?;
+                self.harness_sessions.insert(session.as_str().into(), of.agent);
+                Ok(())
+            }
+            RunEvent::Started { session } => self.run_started(at, of, session),
+            RunEvent::MessageHeard { message } => self.message_heard(at, of, *message),
+            RunEvent::OutputNoted { output } => self.output_noted(at, of, output),
+            RunEvent::OutputTaken { upto } => self.output_taken(at, ts, of, *upto),
+            RunEvent::CallTaken { number, .. } => self.call_taken(at, ts, of, *number),
+            RunEvent::TurnStarted => self.turn_started(at, of),
+            RunEvent::TurnEnded { end, spent } => self.turn_ended(at, ts, of, end, *spent),
+            RunEvent::Silent { .. } => self.run_silent(at, ts, of),
+            RunEvent::Interrupted => self.run_interrupted(at, of),
+            RunEvent::Stopping { why } => self.run_stopping(at, of, why),
+            RunEvent::Parked { cause, until, .. } => self.run_parked(at, of, *cause, *until),
+            RunEvent::Crashed { .. } => self.run_crashed(at, of),
+            RunEvent::BudgetReached => self.budget_reached(at, of),
+            RunEvent::Resumed => self.run_resumed(at, ts, of),
+            RunEvent::Ended { cause, detail, .. } => self.run_ended(at, ts, of, *cause, detail),
+        }
+    }
+
     pub(super) fn harness_session_adopted(
         &mut self,
         at: EventId,
@@ -103,7 +135,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn run_spawned(
+    fn run_spawned(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -137,7 +169,7 @@ impl World {
     }
 
     /// One that is being stopped is stopped all the same, but its conversation can be resumed.
-    pub(super) fn run_started(&mut self, at: EventId, of: AttemptId, session: &str) -> Result<(), Impossible> {
+    fn run_started(&mut self, at: EventId, of: AttemptId, session: &str) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
             run.state = match &run.state {
                 RunState::Spawned { process } => RunState::Running { process: process.clone() },
@@ -155,13 +187,7 @@ impl World {
         })
     }
 
-    pub(super) fn call_taken(
-        &mut self,
-        at: EventId,
-        ts: Timestamp,
-        of: AttemptId,
-        number: u64,
-    ) -> Result<(), Impossible> {
+    fn call_taken(&mut self, at: EventId, ts: Timestamp, of: AttemptId, number: u64) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| match number == run.calls + 1 {
             true => {
                 run.alive(ts);
@@ -176,20 +202,14 @@ impl World {
         })
     }
 
-    pub(super) fn turn_started(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+    fn turn_started(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.begin_turn();
             Ok(())
         })
     }
 
-    pub(super) fn output_taken(
-        &mut self,
-        at: EventId,
-        ts: Timestamp,
-        of: AttemptId,
-        upto: u64,
-    ) -> Result<(), Impossible> {
+    fn output_taken(&mut self, at: EventId, ts: Timestamp, of: AttemptId, upto: u64) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| match run.spooled <= upto {
             true => {
                 run.alive(ts);
@@ -200,14 +220,14 @@ impl World {
         })
     }
 
-    pub(super) fn output_noted(&mut self, at: EventId, of: AttemptId, output: &Output) -> Result<(), Impossible> {
+    fn output_noted(&mut self, at: EventId, of: AttemptId, output: &Output) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.outcome.take(output);
             Ok(())
         })
     }
 
-    pub(super) fn message_heard(&mut self, at: EventId, of: AttemptId, message: EventId) -> Result<(), Impossible> {
+    fn message_heard(&mut self, at: EventId, of: AttemptId, message: EventId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
             let heard = Arc::make_mut(conversation).hear(message).ok_or("had heard it")?;
             run.heard = true;
@@ -218,7 +238,7 @@ impl World {
         })
     }
 
-    pub(super) fn turn_ended(
+    fn turn_ended(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -252,7 +272,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn budget_reached(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+    fn budget_reached(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.held = true;
             Ok(())
@@ -292,21 +312,21 @@ impl World {
         })
     }
 
-    pub(super) fn run_silent(&mut self, at: EventId, ts: Timestamp, of: AttemptId) -> Result<(), Impossible> {
+    fn run_silent(&mut self, at: EventId, ts: Timestamp, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.silent = Some(ts);
             Ok(())
         })
     }
 
-    pub(super) fn run_interrupted(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+    fn run_interrupted(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |_, conversation| {
             Arc::make_mut(conversation).add(at, DeliveryKind::Interrupt);
             Ok(())
         })
     }
 
-    pub(super) fn run_stopping(&mut self, at: EventId, of: AttemptId, why: &StopWhy) -> Result<(), Impossible> {
+    fn run_stopping(&mut self, at: EventId, of: AttemptId, why: &StopWhy) -> Result<(), Impossible> {
         self.runs_to_stop.remove(&of.agent);
         self.let_go(of.agent);
         self.change_run(at, of, |run, _| {
@@ -322,7 +342,7 @@ impl World {
         })
     }
 
-    pub(super) fn run_parked(
+    fn run_parked(
         &mut self,
         at: EventId,
         of: AttemptId,
@@ -338,7 +358,7 @@ impl World {
         })
     }
 
-    pub(super) fn run_crashed(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+    fn run_crashed(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.tools_gone(of.agent);
         self.change_run(at, of, |run, conversation| {
             run.process_gone(conversation);
@@ -348,7 +368,7 @@ impl World {
     }
 
     /// The next attempt. It goes on where the last one broke off, if that got so far.
-    pub(super) fn run_resumed(&mut self, at: EventId, ts: Timestamp, next: AttemptId) -> Result<(), Impossible> {
+    fn run_resumed(&mut self, at: EventId, ts: Timestamp, next: AttemptId) -> Result<(), Impossible> {
         let agent = next.agent;
         let before = next.attempt.checked_sub(1).ok_or(Impossible::Agent { at, agent, why: "had made no attempt" })?;
         self.tools_gone(agent);
@@ -372,7 +392,7 @@ impl World {
         })
     }
 
-    pub(super) fn run_ended(
+    fn run_ended(
         &mut self,
         at: EventId,
         ts: Timestamp,

@@ -1,12 +1,27 @@
 //! How events change sessions.
 
 use super::{Due, Impossible, World};
+use crate::event::SessionEvent;
 use crate::session::{EndReason, Session, SessionState};
 use crate::{AgentId, EventId, SessionId, Timestamp};
 use imbl::OrdSet;
 
 impl World {
-    pub(super) fn session_started(
+    pub(super) fn apply_session(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        session: SessionId,
+        what: &SessionEvent,
+    ) -> Result<(), Impossible> {
+        match what {
+            SessionEvent::Started { label, idle_ms } => self.session_started(at, ts, session, label, *idle_ms),
+            SessionEvent::Ending { reason } => self.session_ending(at, ts, session, reason),
+            SessionEvent::Ended { reason } => self.session_ended(at, ts, session, reason),
+        }
+    }
+
+    fn session_started(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -30,7 +45,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn session_ending(
+    fn session_ending(
         &mut self,
         at: EventId,
         ts: Timestamp,
@@ -50,7 +65,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn session_ended(
+    fn session_ended(
         &mut self,
         at: EventId,
         ts: Timestamp,

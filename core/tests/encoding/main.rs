@@ -5,6 +5,7 @@ mod runs;
 
 use hatchery_core::agent::{Birth, Origin};
 use hatchery_core::event::write_wire;
+use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, SessionEvent};
 use hatchery_core::history::SourceId;
 use hatchery_core::session::EndReason;
 use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp};
@@ -88,41 +89,51 @@ fn event() -> impl Strategy<Value = Event> {
 /// Whatever can happen, but for runs and quests.
 fn happened() -> impl Strategy<Value = Event> {
     prop_oneof![
-        (session(), option::of(text()), option::of(any::<u64>()))
-            .prop_map(|(session, label, idle_ms)| Event::SessionStarted { session, label, idle_ms }),
-        (session(), reason()).prop_map(|(session, reason)| Event::SessionEnding { session, reason }),
-        (session(), reason()).prop_map(|(session, reason)| Event::SessionEnded { session, reason }),
+        (session(), option::of(text()), option::of(any::<u64>())).prop_map(|(session, label, idle_ms)| {
+            Event::Session { session, what: SessionEvent::Started { label, idle_ms } }
+        }),
+        (session(), reason())
+            .prop_map(|(session, reason)| Event::Session { session, what: SessionEvent::Ending { reason } }),
+        (session(), reason())
+            .prop_map(|(session, reason)| Event::Session { session, what: SessionEvent::Ended { reason } }),
         (option::of(agent()), option::of(origin()), birth(), option::of(any::<i64>())).prop_map(
-            |(parent, origin, birth, hatch_by)| Event::AgentCreated {
+            |(parent, origin, birth, hatch_by)| Event::Agent {
                 agent: birth.agent,
-                parent,
-                origin,
-                name: birth.name,
-                provider: birth.provider,
-                model: birth.model,
-                session: birth.session,
-                hatch_by: hatch_by.map(Timestamp),
+                what: AgentEvent::Created {
+                    parent,
+                    origin,
+                    name: birth.name,
+                    provider: birth.provider,
+                    model: birth.model,
+                    session: birth.session,
+                    hatch_by: hatch_by.map(Timestamp)
+                }
             }
         ),
-        (agent(), birth()).prop_map(|(agent, birth)| Event::ForkRequested { agent, birth }),
-        (agent(), agent()).prop_map(|(agent, child)| Event::ForkCancelled { agent, child }),
-        agent().prop_map(|agent| Event::AgentHatched { agent }),
-        agent().prop_map(|agent| Event::AgentExpired { agent }),
-        (agent(), option::of(text())).prop_map(|(agent, name)| Event::AgentRenamed { agent, name }),
-        agent().prop_map(|agent| Event::AgentSlept { agent }),
-        (agent(), option::of(session())).prop_map(|(agent, session)| Event::AgentWoken { agent, session }),
-        (agent(), option::of(agent()), option::of(text())).prop_map(|(agent, by, remark)| Event::AgentKilled {
-            agent,
-            by,
-            remark
-        }),
-        (agent(), agent()).prop_map(|(agent, parent)| Event::AgentReparented { agent, parent }),
+        (agent(), birth()).prop_map(|(agent, birth)| Event::Agent { agent, what: AgentEvent::ForkRequested { birth } }),
+        (agent(), agent()).prop_map(|(agent, child)| Event::Agent { agent, what: AgentEvent::ForkCancelled { child } }),
+        agent().prop_map(|agent| Event::Agent { agent, what: AgentEvent::Hatched }),
+        agent().prop_map(|agent| Event::Agent { agent, what: AgentEvent::Expired }),
+        (agent(), option::of(text()))
+            .prop_map(|(agent, name)| Event::Agent { agent, what: AgentEvent::Renamed { name } }),
+        agent().prop_map(|agent| Event::Agent { agent, what: AgentEvent::Slept }),
+        (agent(), option::of(session()))
+            .prop_map(|(agent, session)| Event::Agent { agent, what: AgentEvent::Woken { session } }),
+        (agent(), option::of(agent()), option::of(text()))
+            .prop_map(|(agent, by, remark)| Event::Agent { agent, what: AgentEvent::Killed { by, remark } }),
+        (agent(), agent()).prop_map(|(agent, parent)| Event::Agent { agent, what: AgentEvent::Reparented { parent } }),
         (agent(), kind(), text(), option::of(event_id()), option::of(source_id())).prop_map(
-            |(agent, kind, content, to, source_id)| Event::MessageAdded { agent, kind, content, to, source_id }
+            |(agent, kind, content, to, source_id)| Event::Message(MessageEvent::Added {
+                agent,
+                kind,
+                content,
+                to,
+                source_id
+            })
         ),
-        (address(), address(), text()).prop_map(|(from, to, body)| Event::MailSent { from, to, body }),
-        (address(), event_id()).prop_map(|(to, mail)| Event::MailDelivered { to, mail }),
-        (address(), event_id()).prop_map(|(to, mail)| Event::MailRead { to, mail }),
+        (address(), address(), text()).prop_map(|(from, to, body)| Event::Mail(MailEvent::Sent { from, to, body })),
+        (address(), event_id()).prop_map(|(to, mail)| Event::Mail(MailEvent::Delivered { to, mail })),
+        (address(), event_id()).prop_map(|(to, mail)| Event::Mail(MailEvent::Read { to, mail })),
     ]
 }
 
@@ -188,7 +199,7 @@ proptest! {
 fn unknown_fields_of_a_later_version_are_passed_over_and_unknown_events_are_not() {
     let agent = AgentId::from_bytes([0; 16]);
     let later = format!(r#"{{"ts":1,"sessionId":null,"type":"agent_slept","agent":"{agent}","mood":"calm"}}"#);
-    assert_eq!(Record::read(EventId(1), &later).unwrap().event, Event::AgentSlept { agent });
+    assert_eq!(Record::read(EventId(1), &later).unwrap().event, Event::Agent { agent, what: AgentEvent::Slept });
     let unknown = format!(r#"{{"ts":1,"sessionId":null,"type":"agent_dreamt","agent":"{agent}"}}"#);
     assert!(Record::read(EventId(1), &unknown).unwrap_err().to_string().contains("agent_dreamt"));
 }

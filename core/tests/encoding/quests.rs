@@ -3,6 +3,7 @@
 use super::runs::{attempt, comes_back, instant, money, spec, usage};
 use super::{agent, event_id, text};
 use hatchery_core::ask::StepTrouble;
+use hatchery_core::event::{QuestEvent, StepEvent};
 use hatchery_core::quest::{
     Assignment, Brief, Caller, Chore, ChoreKind, Context, Isolation, Merge, NextAction, Note, Observable, Quest,
     QuestSpec, QuestState, QueuePosition, Requirements, Signal, Step, StepAgent, StepId, StepPlan, StepProgress,
@@ -29,25 +30,28 @@ pub fn happened() -> impl Strategy<Value = Event> {
 
 fn of_quests() -> impl Strategy<Value = Event> {
     prop_oneof![
-        (quest(), quest_spec(), option::of(money())).prop_map(|(quest, quest_spec, budget)| Event::QuestCreated {
+        (quest(), quest_spec(), option::of(money())).prop_map(|(quest, quest_spec, budget)| Event::Quest {
             quest,
-            quest_spec: Box::new(quest_spec),
-            budget
+            what: QuestEvent::Created { quest_spec: Box::new(quest_spec), budget }
         }),
-        quest().prop_map(|quest| Event::QuestPaused { quest }),
-        quest().prop_map(|quest| Event::QuestResumed { quest }),
-        quest().prop_map(|quest| Event::QuestAbandoned { quest }),
-        quest().prop_map(|quest| Event::QuestCompleted { quest }),
-        (quest(), option::of(money())).prop_map(|(quest, limit)| Event::QuestBudgetSet { quest, limit }),
-        (quest(), text(), option::of(any::<u64>())).prop_map(|(quest, command, limit_ms)| Event::WardChanged {
+        quest().prop_map(|quest| Event::Quest { quest, what: QuestEvent::Paused }),
+        quest().prop_map(|quest| Event::Quest { quest, what: QuestEvent::Resumed }),
+        quest().prop_map(|quest| Event::Quest { quest, what: QuestEvent::Abandoned }),
+        quest().prop_map(|quest| Event::Quest { quest, what: QuestEvent::Completed }),
+        (quest(), option::of(money()))
+            .prop_map(|(quest, limit)| Event::Quest { quest, what: QuestEvent::BudgetSet { limit } }),
+        (quest(), text(), option::of(any::<u64>())).prop_map(|(quest, command, limit_ms)| Event::Quest {
             quest,
-            command,
-            limit_ms
+            what: QuestEvent::WardChanged { command, limit_ms }
         }),
-        quest().prop_map(|quest| Event::WardRemoved { quest }),
-        (quest(), requirements()).prop_map(|(quest, requirements)| Event::RequirementsSet { quest, requirements }),
-        (quest(), vec(planned(), 0..3), option::of(agent()), option::of(text()))
-            .prop_map(|(quest, steps, by, summary)| Event::StepsPlanned { quest, steps, by, summary }),
+        quest().prop_map(|quest| Event::Quest { quest, what: QuestEvent::WardRemoved }),
+        (quest(), requirements()).prop_map(|(quest, requirements)| Event::Quest {
+            quest,
+            what: QuestEvent::RequirementsSet { requirements }
+        }),
+        (quest(), vec(planned(), 0..3), option::of(agent()), option::of(text())).prop_map(
+            |(quest, steps, by, summary)| Event::Quest { quest, what: QuestEvent::StepsPlanned { steps, by, summary } }
+        ),
     ]
 }
 
@@ -55,44 +59,58 @@ fn of_steps() -> impl Strategy<Value = Event> {
     let of = || (quest(), step_id());
     let of_chore = || (quest(), step_id(), any::<u32>());
     prop_oneof![
-        (of(), next(), progress()).prop_map(|((quest, step), next, progress)| Event::StepQueued {
+        (of(), next(), progress()).prop_map(|((quest, step), next, progress)| Event::Step {
             quest,
             step,
-            next,
-            progress
+            what: StepEvent::Queued { next, progress }
         }),
-        (of(), agent(), text()).prop_map(|((quest, step), agent, role)| Event::StepBegun { quest, step, agent, role }),
-        (of(), attempt(), signal()).prop_map(|((quest, step), of, signal)| Event::SignalGiven {
+        (of(), agent(), text()).prop_map(|((quest, step), agent, role)| Event::Step {
             quest,
             step,
-            of,
-            signal
+            what: StepEvent::Begun { agent, role }
         }),
-        of_chore().prop_map(|(quest, step, number)| Event::WardBegun { quest, step, number }),
-        (of_chore(), verdict(), text()).prop_map(|((quest, step, number), verdict, artifact)| Event::WardEnded {
+        (of(), attempt(), signal()).prop_map(|((quest, step), of, signal)| Event::Step {
             quest,
             step,
-            number,
-            verdict,
-            artifact
+            what: StepEvent::SignalGiven { of, signal }
         }),
-        of_chore().prop_map(|(quest, step, number)| Event::MergeBegun { quest, step, number }),
-        (of_chore(), merge()).prop_map(|((quest, step, number), merge)| Event::MergeEnded {
+        of_chore().prop_map(|(quest, step, number)| Event::Step { quest, step, what: StepEvent::WardBegun { number } }),
+        (of_chore(), verdict(), text()).prop_map(|((quest, step, number), verdict, artifact)| Event::Step {
             quest,
             step,
-            number,
-            merge
+            what: StepEvent::WardEnded { number, verdict, artifact }
         }),
-        (of(), progress(), next()).prop_map(|((quest, step), progress, then)| Event::StepWaits {
+        of_chore().prop_map(|(quest, step, number)| Event::Step {
             quest,
             step,
-            progress,
-            then
+            what: StepEvent::MergeBegun { number }
         }),
-        (of(), option::of(instant())).prop_map(|((quest, step), until)| Event::StepParked { quest, step, until }),
-        (of(), text(), next()).prop_map(|((quest, step), why, then)| Event::StepFailed { quest, step, why, then }),
-        (of(), text()).prop_map(|((quest, step), summary)| Event::StepCompleted { quest, step, summary }),
-        of().prop_map(|(quest, step)| Event::StepDropped { quest, step }),
+        (of_chore(), merge()).prop_map(|((quest, step, number), merge)| Event::Step {
+            quest,
+            step,
+            what: StepEvent::MergeEnded { number, merge }
+        }),
+        (of(), progress(), next()).prop_map(|((quest, step), progress, then)| Event::Step {
+            quest,
+            step,
+            what: StepEvent::Waits { progress, then }
+        }),
+        (of(), option::of(instant())).prop_map(|((quest, step), until)| Event::Step {
+            quest,
+            step,
+            what: StepEvent::Parked { until }
+        }),
+        (of(), text(), next()).prop_map(|((quest, step), why, then)| Event::Step {
+            quest,
+            step,
+            what: StepEvent::Failed { why, then }
+        }),
+        (of(), text()).prop_map(|((quest, step), summary)| Event::Step {
+            quest,
+            step,
+            what: StepEvent::Completed { summary }
+        }),
+        of().prop_map(|(quest, step)| Event::Step { quest, step, what: StepEvent::Dropped }),
     ]
 }
 

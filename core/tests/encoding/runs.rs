@@ -3,6 +3,7 @@
 use super::{agent, event_id, quests, text};
 use hatchery_core::ask::About;
 use hatchery_core::event::Refused;
+use hatchery_core::event::{AgentEvent, BudgetEvent, QuestionEvent, RunEvent};
 use hatchery_core::outcome::{Cause, Exit, Outcome};
 use hatchery_core::output::{ApiError, ApiErrorKind, Denial, McpServer, Output, ServerStatus, TurnEnd};
 use hatchery_core::run::{
@@ -40,46 +41,48 @@ pub fn spec() -> impl Strategy<Value = RunSpec> {
 
 pub fn happened() -> impl Strategy<Value = Event> {
     prop_oneof![
-        (agent(), any::<u32>(), spec()).prop_map(|(agent, run, spec)| Event::RunRequested { agent, run, spec }),
-        (attempt(), process(), text(), option::of(text()))
-            .prop_map(|(of, process, session, copy_of)| Event::RunSpawned { of, process, session, copy_of }),
-        (attempt(), text()).prop_map(|(of, session)| Event::RunStarted { of, session }),
-        (attempt(), event_id()).prop_map(|(of, message)| Event::MessageHeard { of, message }),
-        (attempt(), output()).prop_map(|(of, output)| Event::OutputNoted { of, output }),
-        (attempt(), any::<u64>()).prop_map(|(of, upto)| Event::OutputTaken { of, upto }),
-        (attempt(), any::<u64>(), any::<u64>(), option::of(refused()))
-            .prop_map(|(of, number, led_to, refused)| Event::CallTaken { of, number, led_to, refused }),
-        attempt().prop_map(|of| Event::TurnStarted { of }),
-        (attempt(), turn_end(), usage()).prop_map(|(of, end, spent)| Event::TurnEnded { of, end, spent }),
-        (attempt(), instant()).prop_map(|(of, since)| Event::RunSilent { of, since }),
-        attempt().prop_map(|of| Event::RunInterrupted { of }),
-        (attempt(), why()).prop_map(|(of, why)| Event::RunStopping { of, why }),
-        (attempt(), cause(), option::of(instant()), text()).prop_map(|(of, cause, until, detail)| Event::RunParked {
+        (agent(), any::<u32>(), spec())
+            .prop_map(|(agent, run, spec)| Event::Agent { agent, what: AgentEvent::RunRequested { run, spec } }),
+        (attempt(), process(), text(), option::of(text())).prop_map(|(of, process, session, copy_of)| Event::Run {
             of,
-            cause,
-            until,
-            detail
+            what: RunEvent::Spawned { process, session, copy_of }
         }),
-        (attempt(), cause(), text(), exit(), any::<bool>())
-            .prop_map(|(of, cause, detail, exit, forgotten)| Event::RunCrashed { of, cause, detail, exit, forgotten }),
-        (agent(), foreign())
-            .prop_map(|(agent, harness_session)| Event::HarnessSessionAdopted { agent, harness_session }),
-        attempt().prop_map(|of| Event::BudgetReached { of }),
-        (option::of(agent()), option::of(money())).prop_map(|(agent, limit)| Event::BudgetSet { agent, limit }),
-        (agent(), about(), text()).prop_map(|(agent, about, text)| Event::QuestionAsked { agent, about, text }),
-        (agent(), event_id(), text()).prop_map(|(agent, question, answer)| Event::QuestionAnswered {
+        (attempt(), text()).prop_map(|(of, session)| Event::Run { of, what: RunEvent::Started { session } }),
+        (attempt(), event_id()).prop_map(|(of, message)| Event::Run { of, what: RunEvent::MessageHeard { message } }),
+        (attempt(), output()).prop_map(|(of, output)| Event::Run { of, what: RunEvent::OutputNoted { output } }),
+        (attempt(), any::<u64>()).prop_map(|(of, upto)| Event::Run { of, what: RunEvent::OutputTaken { upto } }),
+        (attempt(), any::<u64>(), any::<u64>(), option::of(refused())).prop_map(|(of, number, led_to, refused)| {
+            Event::Run { of, what: RunEvent::CallTaken { number, led_to, refused } }
+        }),
+        attempt().prop_map(|of| Event::Run { of, what: RunEvent::TurnStarted }),
+        (attempt(), turn_end(), usage())
+            .prop_map(|(of, end, spent)| Event::Run { of, what: RunEvent::TurnEnded { end, spent } }),
+        (attempt(), instant()).prop_map(|(of, since)| Event::Run { of, what: RunEvent::Silent { since } }),
+        attempt().prop_map(|of| Event::Run { of, what: RunEvent::Interrupted }),
+        (attempt(), why()).prop_map(|(of, why)| Event::Run { of, what: RunEvent::Stopping { why } }),
+        (attempt(), cause(), option::of(instant()), text())
+            .prop_map(|(of, cause, until, detail)| Event::Run { of, what: RunEvent::Parked { cause, until, detail } }),
+        (attempt(), cause(), text(), exit(), any::<bool>()).prop_map(|(of, cause, detail, exit, forgotten)| {
+            Event::Run { of, what: RunEvent::Crashed { cause, detail, exit, forgotten } }
+        }),
+        (agent(), foreign()).prop_map(|(agent, harness_session)| Event::Agent {
             agent,
-            question,
-            answer
+            what: AgentEvent::HarnessSessionAdopted(harness_session)
         }),
-        (agent(), event_id()).prop_map(|(agent, question)| Event::QuestionWithdrawn { agent, question }),
-        attempt().prop_map(|of| Event::RunResumed { of }),
-        (attempt(), cause(), text(), exit()).prop_map(|(of, cause, detail, exit)| Event::RunEnded {
-            of,
-            cause,
-            detail,
-            exit
+        attempt().prop_map(|of| Event::Run { of, what: RunEvent::BudgetReached }),
+        (option::of(agent()), option::of(money()))
+            .prop_map(|(agent, limit)| Event::Budget(BudgetEvent::Set { agent, limit })),
+        (agent(), about(), text())
+            .prop_map(|(agent, about, text)| Event::Question { agent, what: QuestionEvent::Asked { about, text } }),
+        (agent(), event_id(), text()).prop_map(|(agent, question, answer)| Event::Question {
+            agent,
+            what: QuestionEvent::Answered { question, answer }
         }),
+        (agent(), event_id())
+            .prop_map(|(agent, question)| Event::Question { agent, what: QuestionEvent::Withdrawn { question } }),
+        attempt().prop_map(|of| Event::Run { of, what: RunEvent::Resumed }),
+        (attempt(), cause(), text(), exit())
+            .prop_map(|(of, cause, detail, exit)| Event::Run { of, what: RunEvent::Ended { cause, detail, exit } }),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use crate::given::*;
 use hatchery_core::agent::{Lifecycle, MAX_NAME_BYTES};
+use hatchery_core::event::AgentEvent;
 use hatchery_core::history::MAX_MESSAGE_BYTES;
 use hatchery_core::mail::Address;
 use hatchery_core::session::EndReason::User;
@@ -39,8 +40,9 @@ fn names_are_not_keys() {
         .then([renamed(B, "Cael")]);
     assert_eq!(it.world.agent(A).unwrap().name, it.world.agent(B).unwrap().name);
 
-    let it =
-        it.when(Command::RenameAgent { agent: A, name: None }).then([Event::AgentRenamed { agent: A, name: None }]);
+    let it = it
+        .when(Command::RenameAgent { agent: A, name: None })
+        .then([Event::Agent { agent: A, what: AgentEvent::Renamed { name: None } }]);
     assert_eq!(it.world.agent(A).unwrap().name, None);
     assert_eq!(it.world.agent(B).unwrap().name.as_deref(), Some("Cael"), "the namesake keeps the name");
 }

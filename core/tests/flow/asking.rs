@@ -3,6 +3,7 @@
 use crate::given::*;
 use crate::run::words::*;
 use hatchery_core::ask::About;
+use hatchery_core::event::{AgentEvent, BudgetEvent, QuestionEvent, RunEvent};
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::TurnEnd;
 use hatchery_core::run::{DesiredState, StopWhy};
@@ -16,15 +17,15 @@ fn answer(question: u64, answer: &str) -> Command {
 }
 
 fn answered(question: u64, answer: &str) -> Event {
-    Event::QuestionAnswered { agent: A, question: EventId(question), answer: answer.into() }
+    Event::Question { agent: A, what: QuestionEvent::Answered { question: EventId(question), answer: answer.into() } }
 }
 
 fn withdrawn(question: u64) -> Event {
-    Event::QuestionWithdrawn { agent: A, question: EventId(question) }
+    Event::Question { agent: A, what: QuestionEvent::Withdrawn { question: EventId(question) } }
 }
 
 fn asked(about: About, text: &str) -> Event {
-    Event::QuestionAsked { agent: A, about, text: text.into() }
+    Event::Question { agent: A, what: QuestionEvent::Asked { about, text: text.into() } }
 }
 
 fn dollars(amount: u64) -> Money {
@@ -36,7 +37,7 @@ fn budget(agent: Option<AgentId>, limit: Option<u64>) -> Command {
 }
 
 fn set(agent: Option<AgentId>, limit: Option<u64>) -> Event {
-    Event::BudgetSet { agent, limit: limit.map(dollars) }
+    Event::Budget(BudgetEvent::Set { agent, limit: limit.map(dollars) })
 }
 
 /// A is in a turn and has been silent for too long (9); the human is asked (10).
@@ -112,12 +113,15 @@ fn what_is_reached_is_noted_and_the_turn_is_finished() {
     let it = hears(it, [result(costly(4))]).then([turn_ended(first(), costly(4), spent(4)), taken(first(), 11)]);
     let it = it.and(turn_started(first()));
     let more = TurnEnd { total: spent(5), since_last: Some(spent(1)), ..well() };
-    let reached = Event::BudgetReached { of: first() };
+    let reached = Event::Run { of: first(), what: RunEvent::BudgetReached };
     let it = hears(it, [result(more.clone())]).then([turn_ended(first(), more, spent(1)), reached, taken(first(), 12)]);
     // It is let go without a blow.
     assert_eq!(it.world.desired_runs().get(&A).unwrap().state, DesiredState::Running { upto: None, last: true });
     let detail = "Its budget of $5.00 is used up: $5.00 so far.";
-    let parked = Event::RunParked { of: first(), cause: Cause::OverBudget, until: None, detail: detail.into() };
+    let parked = Event::Run {
+        of: first(),
+        what: RunEvent::Parked { cause: Cause::OverBudget, until: None, detail: detail.into() },
+    };
     let question =
         asked(About::Budget { of: Some(A) }, &format!("{detail} Answer with a new budget in dollars, or `stop`."));
     let it = it.when(exit(first(), Exit::Code(0))).then([parked, question]).restarted();
@@ -132,7 +136,7 @@ fn what_is_reached_is_noted_and_the_turn_is_finished() {
 #[test]
 fn one_that_was_not_to_stay_has_done_its_work_when_its_budget_is_used_up() {
     let it = working(spec()).and(set(Some(A), Some(5)));
-    let reached = Event::BudgetReached { of: first() };
+    let reached = Event::Run { of: first(), what: RunEvent::BudgetReached };
     let it = hears(it, [result(costly(5))]);
     let it = it.then([turn_ended(first(), costly(5), spent(5)), reached, taken(first(), 11)]);
     let well = over(first(), Cause::Completed, Exit::Code(0), "Its last turn ended well.");
@@ -152,10 +156,11 @@ fn broke() -> Given {
         Exit::Code(0),
         "Its last turn ended well.",
     )]);
-    let again = Event::RunRequested { agent: A, run: 2, spec: spec() };
+    let again = Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: spec() } };
     let of = hatchery_core::run::AttemptId { run: 2, ..first() };
     let detail = "Its budget of $5.00 is used up: $5.00 so far.";
-    let parked = Event::RunParked { of, cause: Cause::OverBudget, until: None, detail: detail.into() };
+    let parked =
+        Event::Run { of, what: RunEvent::Parked { cause: Cause::OverBudget, until: None, detail: detail.into() } };
     let text = format!("{detail} Answer with a new budget in dollars, or `stop`.");
     it.when(tell(A, "more", Some(spec()))).then([
         said(A, "more"),
@@ -202,11 +207,13 @@ fn the_budget_of_a_day_is_over_with_the_day() {
         Exit::Code(0),
         "Its last turn ended well.",
     )]);
-    let again = Event::RunRequested { agent: A, run: 2, spec: spec() };
+    let again = Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: spec() } };
     let of = hatchery_core::run::AttemptId { run: 2, ..first() };
     let detail = "Today's budget of $5.00 is used up: $6.00 so far.";
-    let parked =
-        Event::RunParked { of, cause: Cause::OverBudget, until: Some(Timestamp(DAY_MS)), detail: detail.into() };
+    let parked = Event::Run {
+        of,
+        what: RunEvent::Parked { cause: Cause::OverBudget, until: Some(Timestamp(DAY_MS)), detail: detail.into() },
+    };
     let text = format!("{detail} Answer with a new budget in dollars, or `stop`.");
     let it = it.when(tell(A, "more", Some(spec()))).then([
         said(A, "more"),

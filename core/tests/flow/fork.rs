@@ -2,6 +2,7 @@
 
 use crate::given::*;
 use hatchery_core::agent::{Birth, Lifecycle};
+use hatchery_core::event::AgentEvent;
 use hatchery_core::history::{MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal};
@@ -159,7 +160,9 @@ fn a_waiting_fork_survives_a_restart() {
 #[test]
 fn a_waiting_fork_keeps_all_that_was_asked_for() {
     let birth = Birth { prompt: Some("go".into()), hatch_ms: Some(500), name: Some("Cael".into()), ..Birth::of(B) };
-    let it = given([called(R)]).when(bear(R, birth.clone())).then([Event::ForkRequested { agent: R, birth }]);
+    let it = given([called(R)])
+        .when(bear(R, birth.clone()))
+        .then([Event::Agent { agent: R, what: AgentEvent::ForkRequested { birth } }]);
     let created = born(R, R, Some(4), Birth { hatch_ms: Some(1_200), name: Some("Cael".into()), ..Birth::of(B) });
     // Its time to hatch begins when it is laid, not when it was asked for.
     it.at(700).when(add(R, MessageKind::ToolResult, "ok")).then([answered(R), created, said(B, "go")]);
@@ -197,7 +200,7 @@ fn a_fork_is_released_by_whatever_ends_the_tools() {
 #[test]
 fn a_child_whose_session_ends_before_it_is_born_is_born_asleep() {
     let birth = Birth { session: Some(S), prompt: Some("go".into()), ..Birth::of(B) };
-    let requested = || Event::ForkRequested { agent: A, birth: birth.clone() };
+    let requested = || Event::Agent { agent: A, what: AgentEvent::ForkRequested { birth: birth.clone() } };
     let it = given([started(S), created(A, Some(S)), called(A), requested(), ending(S, User)]);
     let born_asleep = |upto| [forked(A, B, Some(upto)), said(B, "go"), slept(B)];
 

@@ -1,6 +1,7 @@
 //! The words in which the other files speak: `given(history).when(command).then(events)`.
 
 use hatchery_core::agent::{Birth, Origin};
+use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, SessionEvent};
 use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
 use hatchery_core::session::EndReason;
 use hatchery_core::{
@@ -92,7 +93,10 @@ impl Given {
 
     fn read(&self, of: AgentId, after: EventId, upto: EventId) -> impl Iterator<Item = Said> {
         self.log.iter().filter(move |record| after < record.id && record.id <= upto).filter_map(move |record| {
-            let Event::MessageAdded { agent, kind, content, source_id, .. } = record.event.clone() else { return None };
+            let Event::Message(MessageEvent::Added { agent, kind, content, source_id, .. }) = record.event.clone()
+            else {
+                return None;
+            };
             let said = Said { id: record.id, agent, kind, content, source_id, interrupted: false };
             (agent == of).then_some(said)
         })
@@ -128,8 +132,12 @@ impl When {
 pub fn enveloped(world: &World, event: Event, ts: Timestamp) -> Record {
     let of_agent = |agent| world.agent(agent).and_then(|it| it.session());
     let session = match (&event, event.stream()) {
-        (Event::AgentCreated { session, .. } | Event::AgentWoken { session, .. }, _) => *session,
-        (Event::MailSent { from: Address::Agent(sender), .. }, _) => of_agent(*sender),
+        (
+            Event::Agent { what: AgentEvent::Created { session, .. }, .. }
+            | Event::Agent { what: AgentEvent::Woken { session }, .. },
+            _,
+        ) => *session,
+        (Event::Mail(MailEvent::Sent { from: Address::Agent(sender), .. }), _) => of_agent(*sender),
         (_, Stream::Session(session)) => Some(session),
         (_, Stream::Agent(agent)) => of_agent(agent),
         (_, Stream::Mail(_) | Stream::Registry | Stream::Quest(_)) => None,
@@ -223,31 +231,33 @@ pub fn read_this(to: Address, mail: u64) -> Command {
 }
 
 pub fn started(session: SessionId) -> Event {
-    Event::SessionStarted { session, label: None, idle_ms: None }
+    Event::Session { session, what: SessionEvent::Started { label: None, idle_ms: None } }
 }
 
 pub fn started_idle(session: SessionId, ms: u64) -> Event {
-    Event::SessionStarted { session, label: None, idle_ms: Some(ms) }
+    Event::Session { session, what: SessionEvent::Started { label: None, idle_ms: Some(ms) } }
 }
 
 pub fn ending(session: SessionId, reason: EndReason) -> Event {
-    Event::SessionEnding { session, reason }
+    Event::Session { session, what: SessionEvent::Ending { reason } }
 }
 
 pub fn ended(session: SessionId, reason: EndReason) -> Event {
-    Event::SessionEnded { session, reason }
+    Event::Session { session, what: SessionEvent::Ended { reason } }
 }
 
 pub fn founded(agent: AgentId) -> Event {
-    Event::AgentCreated {
+    Event::Agent {
         agent,
-        parent: None,
-        origin: None,
-        name: None,
-        provider: None,
-        model: None,
-        session: None,
-        hatch_by: None,
+        what: AgentEvent::Created {
+            parent: None,
+            origin: None,
+            name: None,
+            provider: None,
+            model: None,
+            session: None,
+            hatch_by: None,
+        },
     }
 }
 
@@ -268,52 +278,54 @@ pub fn laid(agent: AgentId, hatch_ms: u64) -> Event {
 
 /// A birth at time 0.
 pub fn born(parent: AgentId, origin: AgentId, upto: Option<u64>, birth: Birth) -> Event {
-    Event::AgentCreated {
+    Event::Agent {
         agent: birth.agent,
-        parent: Some(parent),
-        origin: Some(Origin { agent: origin, upto: upto.map(EventId) }),
-        name: birth.name,
-        provider: birth.provider,
-        model: birth.model,
-        session: birth.session,
-        hatch_by: birth.hatch_ms.map(|ms| Timestamp(0).plus_ms(ms)),
+        what: AgentEvent::Created {
+            parent: Some(parent),
+            origin: Some(Origin { agent: origin, upto: upto.map(EventId) }),
+            name: birth.name,
+            provider: birth.provider,
+            model: birth.model,
+            session: birth.session,
+            hatch_by: birth.hatch_ms.map(|ms| Timestamp(0).plus_ms(ms)),
+        },
     }
 }
 
 pub fn fork_requested(agent: AgentId, child: AgentId) -> Event {
-    Event::ForkRequested { agent, birth: Birth::of(child) }
+    Event::Agent { agent, what: AgentEvent::ForkRequested { birth: Birth::of(child) } }
 }
 
 pub fn fork_cancelled(agent: AgentId, child: AgentId) -> Event {
-    Event::ForkCancelled { agent, child }
+    Event::Agent { agent, what: AgentEvent::ForkCancelled { child } }
 }
 
 pub fn hatched(agent: AgentId) -> Event {
-    Event::AgentHatched { agent }
+    Event::Agent { agent, what: AgentEvent::Hatched }
 }
 
 pub fn expired(agent: AgentId) -> Event {
-    Event::AgentExpired { agent }
+    Event::Agent { agent, what: AgentEvent::Expired }
 }
 
 pub fn renamed(agent: AgentId, name: &str) -> Event {
-    Event::AgentRenamed { agent, name: Some(name.into()) }
+    Event::Agent { agent, what: AgentEvent::Renamed { name: Some(name.into()) } }
 }
 
 pub fn slept(agent: AgentId) -> Event {
-    Event::AgentSlept { agent }
+    Event::Agent { agent, what: AgentEvent::Slept }
 }
 
 pub fn woken(agent: AgentId, session: Option<SessionId>) -> Event {
-    Event::AgentWoken { agent, session }
+    Event::Agent { agent, what: AgentEvent::Woken { session } }
 }
 
 pub fn dead(agent: AgentId) -> Event {
-    Event::AgentKilled { agent, by: None, remark: None }
+    Event::Agent { agent, what: AgentEvent::Killed { by: None, remark: None } }
 }
 
 pub fn moved(agent: AgentId, parent: AgentId) -> Event {
-    Event::AgentReparented { agent, parent }
+    Event::Agent { agent, what: AgentEvent::Reparented { parent } }
 }
 
 pub fn said(agent: AgentId, content: &str) -> Event {
@@ -321,7 +333,7 @@ pub fn said(agent: AgentId, content: &str) -> Event {
 }
 
 pub fn added(agent: AgentId, kind: MessageKind, content: &str) -> Event {
-    Event::MessageAdded { agent, kind, content: content.into(), to: None, source_id: None }
+    Event::Message(MessageEvent::Added { agent, kind, content: content.into(), to: None, source_id: None })
 }
 
 pub fn cleared(agent: AgentId) -> Event {
@@ -341,23 +353,23 @@ pub fn answered(agent: AgentId) -> Event {
 }
 
 pub fn rewound(agent: AgentId, to: u64) -> Event {
-    Event::MessageAdded {
+    Event::Message(MessageEvent::Added {
         agent,
         kind: MessageKind::Rewind,
         content: String::new(),
         to: Some(EventId(to)),
         source_id: None,
-    }
+    })
 }
 
 pub fn sent(from: Address, to: Address, body: &str) -> Event {
-    Event::MailSent { from, to, body: body.into() }
+    Event::Mail(MailEvent::Sent { from, to, body: body.into() })
 }
 
 pub fn delivered(to: Address, mail: u64) -> Event {
-    Event::MailDelivered { to, mail: EventId(mail) }
+    Event::Mail(MailEvent::Delivered { to, mail: EventId(mail) })
 }
 
 pub fn opened(to: Address, mail: u64) -> Event {
-    Event::MailRead { to, mail: EventId(mail) }
+    Event::Mail(MailEvent::Read { to, mail: EventId(mail) })
 }

@@ -2,6 +2,7 @@
 
 use crate::given::*;
 use hatchery_core::agent::Birth;
+use hatchery_core::event::MessageEvent;
 use hatchery_core::history::{Imported, MAX_MARK_BYTES, MAX_MESSAGE_BYTES, SourceId};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal};
 
@@ -28,13 +29,13 @@ fn import<const N: usize>(items: [Imported; N]) -> Command {
 }
 
 fn imported(agent: AgentId, kind: MessageKind, content: &str, to: Option<u64>) -> Event {
-    Event::MessageAdded {
+    Event::Message(MessageEvent::Added {
         agent,
         kind,
         content: content.into(),
         to: to.map(EventId),
         source_id: Some(SourceId::Text("m".into())),
-    }
+    })
 }
 
 #[test]

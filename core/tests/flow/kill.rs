@@ -2,6 +2,7 @@
 
 use crate::given::*;
 use hatchery_core::agent::{Lifecycle, MAX_REMARK_BYTES, ancestors, below};
+use hatchery_core::event::AgentEvent;
 use hatchery_core::mail::Address;
 use hatchery_core::{Command, Event, Refusal, Timestamp};
 
@@ -82,7 +83,7 @@ fn nobody_kills_an_ancestor() {
 
 #[test]
 fn others_and_oneself_may_be_killed() {
-    let killed = |agent, by| Event::AgentKilled { agent, by: Some(by), remark: None };
+    let killed = |agent, by| Event::Agent { agent, what: AgentEvent::Killed { by: Some(by), remark: None } };
     family().when(kill_by(A, D, false)).then([killed(D, A)]);
     family().when(kill_by(C, B, true)).then([killed(D, C), killed(B, C)]);
     family().when(kill_by(B, B, false)).then([moved(D, A), killed(B, B)]);
@@ -108,11 +109,9 @@ fn forks_that_wait_below_are_cancelled_too() {
 fn a_remark_may_be_as_long_as_the_limit_and_no_longer() {
     let remark = |bytes| Some("x".repeat(bytes));
     let kill = |bytes| Command::Kill { agent: A, cascade: false, by: None, remark: remark(bytes) };
-    given([created(A, None)]).when(kill(MAX_REMARK_BYTES)).then([Event::AgentKilled {
-        agent: A,
-        by: None,
-        remark: remark(MAX_REMARK_BYTES),
-    }]);
+    given([created(A, None)])
+        .when(kill(MAX_REMARK_BYTES))
+        .then([Event::Agent { agent: A, what: AgentEvent::Killed { by: None, remark: remark(MAX_REMARK_BYTES) } }]);
     let bytes = MAX_REMARK_BYTES + 1;
     given([created(A, None)]).when(kill(bytes)).refused(Refusal::RemarkTooLong { bytes });
 }

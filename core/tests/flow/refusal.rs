@@ -5,6 +5,7 @@ use crate::quest;
 use crate::run::words::*;
 use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, resolve};
 use hatchery_core::ask::About;
+use hatchery_core::event::QuestionEvent;
 use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::mail::MAX_MAIL_BYTES;
 use hatchery_core::outcome::Exit;
@@ -161,7 +162,10 @@ fn every_refusal_is_given_where_it_should_be() {
         working(spec()).when(command).refused(refusal);
     }
     let question = EventId(9);
-    let asked = hatchery_core::Event::QuestionAsked { agent: A, about: About::Silence(first()), text: "Well?".into() };
+    let asked = hatchery_core::Event::Question {
+        agent: A,
+        what: QuestionEvent::Asked { about: About::Silence(first()), text: "Well?".into() },
+    };
     let refusal = Refusal::BadAnswer { question, expected: "Well?".into() };
     check_words(&refusal, Invalid, "bad_answer");
     working(spec()).and(asked).when(answer(9)).refused(refusal);

@@ -1,6 +1,7 @@
 //! Sessions: started, asked to end for a reason, ended for that reason.
 
 use crate::given::*;
+use hatchery_core::event::SessionEvent;
 use hatchery_core::session::EndReason::{Completed, Failed, User};
 use hatchery_core::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS, SessionState};
 use hatchery_core::{Command, Event, Refusal, Timestamp, plan};
@@ -11,7 +12,7 @@ fn a_session_starts_open_with_its_label() {
     let it = given([])
         .at(7)
         .when(Command::StartSession { session: S, label: label.clone(), idle_ms: None })
-        .then([Event::SessionStarted { session: S, label: label.clone(), idle_ms: None }]);
+        .then([Event::Session { session: S, what: SessionEvent::Started { label: label.clone(), idle_ms: None } }]);
     let session = it.world.session(S).unwrap();
     assert_eq!((&session.label, &session.state), (&label, &SessionState::Open));
     assert_eq!((session.started, session.last_active), (Timestamp(7), Timestamp(7)));
@@ -62,7 +63,10 @@ fn an_agent_that_ended_before_does_not_fall_asleep() {
 #[test]
 fn a_label_may_be_as_long_as_the_limit_and_no_longer() {
     let labelled = |bytes| Command::StartSession { session: S, label: Some("x".repeat(bytes)), idle_ms: None };
-    let fits = Event::SessionStarted { session: S, label: Some("x".repeat(MAX_LABEL_BYTES)), idle_ms: None };
+    let fits = Event::Session {
+        session: S,
+        what: SessionEvent::Started { label: Some("x".repeat(MAX_LABEL_BYTES)), idle_ms: None },
+    };
     given([]).when(labelled(MAX_LABEL_BYTES)).then([fits]);
     given([]).when(labelled(MAX_LABEL_BYTES + 1)).refused(Refusal::LabelTooLong { bytes: MAX_LABEL_BYTES + 1 });
 }

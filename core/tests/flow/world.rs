@@ -3,6 +3,7 @@
 use crate::given::*;
 use crate::run::words::*;
 use hatchery_core::agent::Birth;
+use hatchery_core::event::AgentEvent;
 use hatchery_core::history::{Imported, RewindTo, SourceId};
 use hatchery_core::session::EndReason::{Failed, User};
 use hatchery_core::world::Impossible;
@@ -180,7 +181,12 @@ fn a_decision_rests_on_what_it_read_and_on_what_it_changes() {
     rests_on(given([]), Command::ImportHistory { items }, [r, a]);
     // A child that waited must not be born into a session that another writer ends meanwhile.
     let birth = Birth { session: Some(S), ..Birth::of(B) };
-    let waiting = given([started(S), created(A, None), called(A), Event::ForkRequested { agent: A, birth }]);
+    let waiting = given([
+        started(S),
+        created(A, None),
+        called(A),
+        Event::Agent { agent: A, what: AgentEvent::ForkRequested { birth } },
+    ]);
     rests_on(waiting, add(A, MessageKind::ToolResult, "ok"), [a, s]);
     // Nor may a run begin in one.
     let awake = || given([started(S), created(A, Some(S))]);

@@ -4,6 +4,7 @@ use crate::chance::spec;
 use crate::process::cents;
 use crate::shell::Shell;
 use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::event::{QuestEvent, QuestionEvent, RunEvent, StepEvent};
 use hatchery_core::outcome::Cause;
 use hatchery_core::quest::{Brief, MAX_MENDINGS, Merge, NextAction, QuestState, Signal, Status, Verdict};
 use hatchery_core::run::StopWhy;
@@ -119,35 +120,46 @@ impl Shell {
     /// What a history must have met at least once, over all seeds, besides refusals.
     pub fn note(&mut self, event: &Event) {
         let met = match event {
-            Event::CallTaken { refused: Some(refused), .. } => {
+            Event::Run { what: RunEvent::CallTaken { refused: Some(refused), .. }, .. } => {
                 CALLS.iter().find(|code| **code == refused.code).unwrap_or_else(|| panic!("{refused:?}"))
             }
-            Event::QuestCompleted { .. } => "complete",
-            Event::QuestAbandoned { .. } => "abandoned",
-            Event::QuestPaused { .. } => "paused",
-            Event::QuestResumed { .. } => "resumed",
-            Event::WardChanged { limit_ms: None, .. } => "another ward",
-            Event::WardChanged { limit_ms: Some(_), .. } => "a first ward",
-            Event::WardRemoved { .. } => "no ward any more",
-            Event::StepsPlanned { by: Some(by), .. } => match self.world.assignment(*by).map(|it| it.step.as_str()) {
-                Some("plan") => "planned",
-                _ => "replanned",
-            },
-            Event::StepDropped { .. } => "dropped",
-            Event::StepFailed { then: NextAction::Resume { .. }, .. } => "failed by crashes",
-            Event::StepFailed { then: NextAction::Begin { brief: Brief::Mend { .. }, .. }, .. } => "failed by its ward",
-            Event::StepFailed { then: NextAction::Begin { .. }, .. } => "failed by conflicts",
-            Event::StepParked { until: Some(_), .. } => "parked",
-            Event::StepParked { until: None, .. } => "parked for money",
-            Event::WardEnded { verdict: Verdict::Red { findings }, .. } if findings.is_empty() => "red, nothing found",
-            Event::WardEnded { verdict: Verdict::Red { .. }, .. } => "red",
-            Event::WardEnded { verdict: Verdict::Broken { .. }, .. } => "broken",
-            Event::WardEnded { .. } => "green",
-            Event::MergeEnded { merge: Merge::Conflict { .. }, .. } => "conflict",
-            Event::MergeEnded { merge: Merge::Broken { .. }, .. } => "merge broken",
-            Event::MergeEnded { .. } => "merged",
-            Event::StepQueued { progress, .. } if progress.mendings == MAX_MENDINGS => "mended as often as may be",
-            Event::StepQueued { next: NextAction::Begin { brief, .. }, .. } => match brief {
+            Event::Quest { what: QuestEvent::Completed, .. } => "complete",
+            Event::Quest { what: QuestEvent::Abandoned, .. } => "abandoned",
+            Event::Quest { what: QuestEvent::Paused, .. } => "paused",
+            Event::Quest { what: QuestEvent::Resumed, .. } => "resumed",
+            Event::Quest { what: QuestEvent::WardChanged { limit_ms: None, .. }, .. } => "another ward",
+            Event::Quest { what: QuestEvent::WardChanged { limit_ms: Some(_), .. }, .. } => "a first ward",
+            Event::Quest { what: QuestEvent::WardRemoved, .. } => "no ward any more",
+            Event::Quest { what: QuestEvent::StepsPlanned { by: Some(by), .. }, .. } => {
+                match self.world.assignment(*by).map(|it| it.step.as_str()) {
+                    Some("plan") => "planned",
+                    _ => "replanned",
+                }
+            }
+            Event::Step { what: StepEvent::Dropped, .. } => "dropped",
+            Event::Step { what: StepEvent::Failed { then: NextAction::Resume { .. }, .. }, .. } => "failed by crashes",
+            Event::Step {
+                what: StepEvent::Failed { then: NextAction::Begin { brief: Brief::Mend { .. }, .. }, .. },
+                ..
+            } => "failed by its ward",
+            Event::Step { what: StepEvent::Failed { then: NextAction::Begin { .. }, .. }, .. } => "failed by conflicts",
+            Event::Step { what: StepEvent::Parked { until: Some(_) }, .. } => "parked",
+            Event::Step { what: StepEvent::Parked { until: None }, .. } => "parked for money",
+            Event::Step { what: StepEvent::WardEnded { verdict: Verdict::Red { findings }, .. }, .. }
+                if findings.is_empty() =>
+            {
+                "red, nothing found"
+            }
+            Event::Step { what: StepEvent::WardEnded { verdict: Verdict::Red { .. }, .. }, .. } => "red",
+            Event::Step { what: StepEvent::WardEnded { verdict: Verdict::Broken { .. }, .. }, .. } => "broken",
+            Event::Step { what: StepEvent::WardEnded { .. }, .. } => "green",
+            Event::Step { what: StepEvent::MergeEnded { merge: Merge::Conflict { .. }, .. }, .. } => "conflict",
+            Event::Step { what: StepEvent::MergeEnded { merge: Merge::Broken { .. }, .. }, .. } => "merge broken",
+            Event::Step { what: StepEvent::MergeEnded { .. }, .. } => "merged",
+            Event::Step { what: StepEvent::Queued { progress, .. }, .. } if progress.mendings == MAX_MENDINGS => {
+                "mended as often as may be"
+            }
+            Event::Step { what: StepEvent::Queued { next: NextAction::Begin { brief, .. }, .. }, .. } => match brief {
                 Brief::Begin => "next station",
                 Brief::Continue { progress, .. } if progress.starts_with("unknown") => "a place taken",
                 Brief::Continue { .. } => "continued",
@@ -155,26 +167,38 @@ impl Shell {
                 Brief::Reconcile { .. } => "reconciled",
                 Brief::FollowUp { .. } => "followed up",
             },
-            Event::QuestionAsked { about: About::Step { trouble, .. }, .. } => match trouble {
-                StepTrouble::Input => "asked by an agent",
-                StepTrouble::Circle => "a circle cut",
-                StepTrouble::Ended => "asked after an end",
-                StepTrouble::Ward => "asked about a ward",
-                StepTrouble::Merge => "asked about a merge",
-                StepTrouble::Approval => "asked for consent",
-            },
-            Event::QuestionAsked { about: About::QuestBudget { .. }, .. } => "asked for money",
-            Event::QuestionAsked { about: About::Silence(_), .. } => "silent",
-            Event::SignalGiven { signal: Signal::NeedsRoleFollowup { resume: true, .. }, .. } => "called, to go on",
-            Event::SignalGiven { signal: Signal::NeedsRoleFollowup { resume: false, .. }, .. } => "called, and done",
-            Event::RunStopping { why: StopWhy::Signalled, .. } => "did not leave",
-            Event::RunStopping { why: StopWhy::Gate { .. }, .. } => "gate",
-            Event::RunEnded { of, .. } if self.was_overheard(*of) => "signal taken from the stream",
-            Event::RunEnded { cause: Cause::Killed, .. } => "killed",
-            Event::RunEnded { cause: Cause::Stuck, .. } => "stuck",
-            Event::RunEnded { cause: Cause::PromptTooLong, .. } => "prompt too long",
-            Event::RunCrashed { cause: Cause::LostWithMachine, .. } => "lost with its machine",
-            Event::RunCrashed { .. } => "crashed",
+            Event::Question { what: QuestionEvent::Asked { about: About::Step { trouble, .. }, .. }, .. } => {
+                match trouble {
+                    StepTrouble::Input => "asked by an agent",
+                    StepTrouble::Circle => "a circle cut",
+                    StepTrouble::Ended => "asked after an end",
+                    StepTrouble::Ward => "asked about a ward",
+                    StepTrouble::Merge => "asked about a merge",
+                    StepTrouble::Approval => "asked for consent",
+                }
+            }
+            Event::Question { what: QuestionEvent::Asked { about: About::QuestBudget { .. }, .. }, .. } => {
+                "asked for money"
+            }
+            Event::Question { what: QuestionEvent::Asked { about: About::Silence(_), .. }, .. } => "silent",
+            Event::Step {
+                what: StepEvent::SignalGiven { signal: Signal::NeedsRoleFollowup { resume: true, .. }, .. },
+                ..
+            } => "called, to go on",
+            Event::Step {
+                what: StepEvent::SignalGiven { signal: Signal::NeedsRoleFollowup { resume: false, .. }, .. },
+                ..
+            } => "called, and done",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::Signalled }, .. } => "did not leave",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::Gate { .. } }, .. } => "gate",
+            Event::Run { of, what: RunEvent::Ended { .. } } if self.was_overheard(*of) => {
+                "signal taken from the stream"
+            }
+            Event::Run { what: RunEvent::Ended { cause: Cause::Killed, .. }, .. } => "killed",
+            Event::Run { what: RunEvent::Ended { cause: Cause::Stuck, .. }, .. } => "stuck",
+            Event::Run { what: RunEvent::Ended { cause: Cause::PromptTooLong, .. }, .. } => "prompt too long",
+            Event::Run { what: RunEvent::Crashed { cause: Cause::LostWithMachine, .. }, .. } => "lost with its machine",
+            Event::Run { what: RunEvent::Crashed { .. }, .. } => "crashed",
             _ => return,
         };
         self.met.insert(met);

@@ -1,6 +1,7 @@
 //! What the log says about quests, told a second time without the core's world, and plainly. Folding asserts that each record may
 //! follow those before it; [`Witness::agrees_with`] asserts that the core tells the same story.
 
+use hatchery_core::event::{AgentEvent, QuestEvent, QuestionEvent, RunEvent, StepEvent};
 use hatchery_core::outcome::Cause;
 use hatchery_core::quest::{Isolation, Merge, QuestSpec, Status, StepId, StepPlan, StepState, Verdict, WardSpec, Work};
 use hatchery_core::roles::{Phase, WARD};
@@ -58,83 +59,93 @@ enum Holder {
 impl Witness {
     pub fn fold(&mut self, record: &Record) {
         match &record.event {
-            Event::QuestCreated { quest, quest_spec, .. } => {
+            Event::Quest { quest, what: QuestEvent::Created { quest_spec, .. } } => {
                 let names = [StepId::requirements(), StepId::plan(), StepId::review()];
                 let steps = names.into_iter().map(|step| (step, Part::default())).collect();
                 let quest_spec = (**quest_spec).clone();
                 let tale = Tale { quest_spec, open: true, over: false, steps, plans: BTreeMap::new() };
                 assert!(self.quests.insert(*quest, tale).is_none(), "{quest} begins once");
             }
-            Event::QuestPaused { quest } => assert!(std::mem::take(&mut self.going(*quest).open), "it was open"),
-            Event::QuestResumed { quest } => self.going(*quest).open = true,
-            Event::QuestAbandoned { quest } => self.going(*quest).over = true,
-            Event::QuestCompleted { quest } => self.going(*quest).ends(),
-            Event::WardChanged { quest, command, limit_ms } => self.going(*quest).ward(command, *limit_ms),
-            Event::WardRemoved { quest } => {
+            Event::Quest { quest, what: QuestEvent::Paused } => {
+                assert!(std::mem::take(&mut self.going(*quest).open), "it was open")
+            }
+            Event::Quest { quest, what: QuestEvent::Resumed } => self.going(*quest).open = true,
+            Event::Quest { quest, what: QuestEvent::Abandoned } => self.going(*quest).over = true,
+            Event::Quest { quest, what: QuestEvent::Completed } => self.going(*quest).ends(),
+            Event::Quest { quest, what: QuestEvent::WardChanged { command, limit_ms } } => {
+                self.going(*quest).ward(command, *limit_ms)
+            }
+            Event::Quest { quest, what: QuestEvent::WardRemoved } => {
                 let tale = self.going(*quest);
                 assert!(tale.quest_spec.ward.take().is_some(), "it has one");
                 tale.outdate();
             }
-            Event::StepsPlanned { quest, steps, by, .. } => self.going(*quest).plan(steps, by.as_ref()),
-            Event::StepQueued { quest, step, .. } => {
+            Event::Quest { quest, what: QuestEvent::StepsPlanned { steps, by, .. } } => {
+                self.going(*quest).plan(steps, by.as_ref())
+            }
+            Event::Step { quest, step, what: StepEvent::Queued { .. } } => {
                 let part = self.part(*quest, step);
                 assert!(!part.complete, "{step} is complete");
                 (part.holder, part.failed, part.outdated) = (None, false, false);
             }
-            Event::StepBegun { quest, step, agent, .. } => {
+            Event::Step { quest, step, what: StepEvent::Begun { agent, .. } } => {
                 self.going(*quest).begin(step, Holder::Agent(*agent));
                 let part = self.part(*quest, step);
                 (part.begun, part.worked_since, part.merged) = (true, true, false);
             }
-            Event::WardBegun { quest, step, number } => {
+            Event::Step { quest, step, what: StepEvent::WardBegun { number } } => {
                 let tale = self.going(*quest);
                 assert!(tale.quest_spec.ward.is_some(), "there is a ward");
                 tale.begin(step, Holder::Ward(*number));
             }
-            Event::MergeBegun { quest, step, number } => self.going(*quest).begin(step, Holder::Merge(*number)),
-            Event::WardEnded { quest, step, number, verdict, .. } => {
+            Event::Step { quest, step, what: StepEvent::MergeBegun { number } } => {
+                self.going(*quest).begin(step, Holder::Merge(*number))
+            }
+            Event::Step { quest, step, what: StepEvent::WardEnded { number, verdict, .. } } => {
                 let part = self.part(*quest, step);
                 assert_eq!(part.holder.take(), Some(Holder::Ward(*number)), "{step} was at it");
                 assert!(!part.outdated, "what another ward says of {step} does not count");
                 (part.warded, part.worked_since) = (Some(*verdict == Verdict::Green), false);
             }
-            Event::MergeEnded { quest, step, number, merge } => {
+            Event::Step { quest, step, what: StepEvent::MergeEnded { number, merge } } => {
                 let part = self.part(*quest, step);
                 assert_eq!(part.holder.take(), Some(Holder::Merge(*number)), "{step} was at it");
                 part.merged = *merge == Merge::Merged;
             }
-            Event::SignalGiven { quest, step, of, .. } => {
+            Event::Step { quest, step, what: StepEvent::SignalGiven { of, .. } } => {
                 assert_eq!(self.part(*quest, step).holder, Some(Holder::Agent(of.agent)), "it is at work on {step}");
                 assert!(self.signalled.insert((of.agent, of.run)), "{of:?} signals once");
             }
-            Event::StepWaits { quest, step, .. } => {
+            Event::Step { quest, step, what: StepEvent::Waits { .. } } => {
                 let part = self.part(*quest, step);
                 (part.holder, part.outdated) = (None, false);
             }
-            Event::StepParked { quest, step, .. } => self.part(*quest, step).holder = None,
-            Event::StepFailed { quest, step, .. } => self.fail(*quest, step),
-            Event::StepCompleted { quest, step, .. } => self.going(*quest).complete(step),
-            Event::StepDropped { quest, step } => {
+            Event::Step { quest, step, what: StepEvent::Parked { .. } } => self.part(*quest, step).holder = None,
+            Event::Step { quest, step, what: StepEvent::Failed { .. } } => self.fail(*quest, step),
+            Event::Step { quest, step, what: StepEvent::Completed { .. } } => self.going(*quest).complete(step),
+            Event::Step { quest, step, what: StepEvent::Dropped } => {
                 let part = self.going(*quest).steps.remove(step).expect("it was there");
                 assert!(!part.complete, "{step} is complete and stays");
             }
-            Event::QuestBudgetSet { .. } | Event::RequirementsSet { .. } => {}
-            Event::RunCrashed { of, .. } => {
+            Event::Quest { what: QuestEvent::BudgetSet { .. }, .. }
+            | Event::Quest { what: QuestEvent::RequirementsSet { .. }, .. } => {}
+            Event::Run { of, what: RunEvent::Crashed { .. } } => {
                 let crashes = self.crashes.entry((of.agent, of.run)).or_default();
                 *crashes += 1;
                 assert!(*crashes <= 3, "{of:?} is resumed after a crash at most three times");
             }
-            Event::RunRequested { agent, .. } => {
+            Event::Agent { agent, what: AgentEvent::RunRequested { .. } } => {
                 self.stopping.remove(agent);
             }
-            Event::RunStopping { of, why } => {
+            Event::Run { of, what: RunEvent::Stopping { why } } => {
                 self.stopping.insert(of.agent, why.clone());
             }
-            Event::RunEnded { of, cause, .. } => {
+            Event::Run { of, what: RunEvent::Ended { cause, .. } } => {
                 self.ended.insert(of.agent, *cause);
             }
-            Event::QuestionAsked { .. } => assert!(self.questions.insert(record.id)),
-            Event::QuestionAnswered { question, .. } | Event::QuestionWithdrawn { question, .. } => {
+            Event::Question { what: QuestionEvent::Asked { .. }, .. } => assert!(self.questions.insert(record.id)),
+            Event::Question { what: QuestionEvent::Answered { question, .. }, .. }
+            | Event::Question { what: QuestionEvent::Withdrawn { question }, .. } => {
                 assert!(self.questions.remove(question), "{question} is answered once");
             }
             other => assert!(!matches!(other.stream(), hatchery_core::Stream::Quest(_)), "{other:?} is told"),

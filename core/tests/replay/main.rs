@@ -2,6 +2,7 @@
 //! `README.md` beside this file says what the data mean.
 
 use hatchery_core::agent::Birth;
+use hatchery_core::event::MessageEvent;
 use hatchery_core::history::{Imported, Range, Said, SourceId, mark_interrupted, ranges};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Record, Timestamp, World, step};
 use serde::Deserialize;
@@ -74,7 +75,10 @@ impl Lived {
     fn read(&self, part: Range) -> impl Iterator<Item = Said> {
         let inside = self.log.iter().filter(move |record| part.after < record.id && record.id <= part.upto);
         inside.filter_map(move |record| {
-            let Event::MessageAdded { agent, kind, content, source_id, .. } = record.event.clone() else { return None };
+            let Event::Message(MessageEvent::Added { agent, kind, content, source_id, .. }) = record.event.clone()
+            else {
+                return None;
+            };
             let said = Said { id: record.id, agent, kind, content, source_id, interrupted: false };
             (agent == part.agent).then_some(said)
         })

@@ -3,6 +3,7 @@
 use crate::chance::Chance;
 use crate::log::Log;
 use hatchery_core::agent::Birth;
+use hatchery_core::event::{AgentEvent, MailEvent};
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, Timestamp, World, rests_on, step};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +93,7 @@ impl Post {
             Command::SendMail { from, to, body } => self.present(*from).and_then(|()| self.present(*to)).map(|()| {
                 let mail = Mail { id: self.log.head(), from: *from, taken: false };
                 self.queues.entry(*to).or_default().push(mail);
-                Event::MailSent { from: *from, to: *to, body: body.clone() }
+                Event::Mail(MailEvent::Sent { from: *from, to: *to, body: body.clone() })
             }),
             Command::TakeMail { to, from } => {
                 let queue = self.queues.entry(*to).or_default();
@@ -101,7 +102,7 @@ impl Post {
                     Some(mail) => {
                         mail.taken = true;
                         self.met.insert(if from.is_some() { "picked out" } else { "delivered" });
-                        Ok(Event::MailDelivered { to: *to, mail: mail.id })
+                        Ok(Event::Mail(MailEvent::Delivered { to: *to, mail: mail.id }))
                     }
                     None => Err(self.why_none(*to, *from)),
                 }
@@ -112,7 +113,7 @@ impl Post {
                 match (wanted, mail) {
                     (Some(place), _) => {
                         self.met.insert("read");
-                        Ok(Event::MailRead { to: *to, mail: queue.remove(place).id })
+                        Ok(Event::Mail(MailEvent::Read { to: *to, mail: queue.remove(place).id }))
                     }
                     (None, Some(_)) => Err("not_unread"),
                     (None, None) => Err(self.why_none(*to, None)),
@@ -120,7 +121,9 @@ impl Post {
             }
             Command::Kill { agent, .. } => {
                 let first = self.dead.insert(*agent);
-                first.then_some(Event::AgentKilled { agent: *agent, by: None, remark: None }).ok_or("agent_dead")
+                first
+                    .then_some(Event::Agent { agent: *agent, what: AgentEvent::Killed { by: None, remark: None } })
+                    .ok_or("agent_dead")
             }
             other => panic!("no mail: {other:?}"),
         };

@@ -6,6 +6,7 @@ use crate::follower::Follower;
 use crate::log::{Conflict, Log};
 use crate::witness::Witness;
 use hatchery_core::agent::Lifecycle;
+use hatchery_core::event::{AgentEvent, MailEvent, RunEvent, SessionEvent};
 use hatchery_core::run::{AttemptId, StopWhy};
 use hatchery_core::session::EndReason;
 use hatchery_core::{AgentId, Command, Event, EventId, Record, Timestamp, World, plan, rests_on, settle, step};
@@ -298,7 +299,9 @@ impl Shell {
         for record in records {
             assert_eq!(record.ts, self.now);
             self.note(&record.event, &witness);
-            if let Event::SessionEnding { session, reason: EndReason::Inactive } = &record.event {
+            if let Event::Session { session, what: SessionEvent::Ending { reason: EndReason::Inactive } } =
+                &record.event
+            {
                 let due = witness.deadline(*session).expect("only a session with a limit is inactive");
                 assert!(due <= self.now.0, "{session} has until {due}, and it is {:?}", self.now);
                 self.met.insert("inactive");
@@ -319,49 +322,35 @@ impl Shell {
     /// What a history must have met at least once, over all seeds, besides refusals.
     fn note(&mut self, event: &Event, before: &Witness) {
         let met = match event {
-            Event::AgentCreated { parent: Some(parent), .. } if before.waits(*parent) => "fork had waited",
-            Event::ForkRequested { .. } => "fork waits",
-            Event::ForkCancelled { .. } => "fork cancelled",
-            Event::AgentHatched { .. } => "hatched",
-            Event::AgentExpired { .. } => "expired",
-            Event::AgentReparented { .. } => "moved up",
-            Event::MailRead { .. } => "mail read",
-            Event::AgentSlept { .. } => "slept",
-            Event::AgentWoken { .. } => "woken",
-            Event::RunRequested { .. } => "run asked for",
-            Event::RunStarted { .. } => "run started",
-            Event::MessageHeard { .. } => "heard",
-            Event::CallTaken { .. } => "call taken",
-            Event::RunSilent { .. } => "silent",
-            Event::RunStopping { why: StopWhy::Session, .. } => "stopped with its session",
-            Event::RunStopping { why: StopWhy::Killed, .. } => "stopped with its agent",
-            Event::RunStopping { why: StopWhy::User, .. } => "stopped by a person",
-            Event::RunParked { .. } => "parked",
-            Event::RunResumed { .. } => "resumed",
-            Event::RunEnded { .. } => "run over",
-            Event::SessionStarted { .. }
-            | Event::SessionEnding { .. }
-            | Event::SessionEnded { .. }
-            | Event::AgentCreated { .. }
-            | Event::AgentRenamed { .. }
-            | Event::AgentKilled { .. }
-            | Event::MessageAdded { .. }
-            | Event::MailSent { .. }
-            | Event::MailDelivered { .. }
-            | Event::RunSpawned { .. }
-            | Event::OutputNoted { .. }
-            | Event::OutputTaken { .. }
-            | Event::TurnStarted { .. }
-            | Event::TurnEnded { .. }
-            | Event::RunInterrupted { .. }
-            | Event::RunStopping { .. }
-            | Event::HarnessSessionAdopted { .. }
-            | Event::BudgetReached { .. }
-            | Event::BudgetSet { .. }
-            | Event::QuestionAsked { .. }
-            | Event::QuestionAnswered { .. }
-            | Event::QuestionWithdrawn { .. }
-            | Event::RunCrashed { .. } => return,
+            Event::Agent { what: AgentEvent::Created { parent: Some(parent), .. }, .. } if before.waits(*parent) => {
+                "fork had waited"
+            }
+            Event::Agent { what: AgentEvent::ForkRequested { .. }, .. } => "fork waits",
+            Event::Agent { what: AgentEvent::ForkCancelled { .. }, .. } => "fork cancelled",
+            Event::Agent { what: AgentEvent::Hatched, .. } => "hatched",
+            Event::Agent { what: AgentEvent::Expired, .. } => "expired",
+            Event::Agent { what: AgentEvent::Reparented { .. }, .. } => "moved up",
+            Event::Mail(MailEvent::Read { .. }) => "mail read",
+            Event::Agent { what: AgentEvent::Slept, .. } => "slept",
+            Event::Agent { what: AgentEvent::Woken { .. }, .. } => "woken",
+            Event::Agent { what: AgentEvent::RunRequested { .. }, .. } => "run asked for",
+            Event::Run { what: RunEvent::Started { .. }, .. } => "run started",
+            Event::Run { what: RunEvent::MessageHeard { .. }, .. } => "heard",
+            Event::Run { what: RunEvent::CallTaken { .. }, .. } => "call taken",
+            Event::Run { what: RunEvent::Silent { .. }, .. } => "silent",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::Session }, .. } => "stopped with its session",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::Killed }, .. } => "stopped with its agent",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::User }, .. } => "stopped by a person",
+            Event::Run { what: RunEvent::Parked { .. }, .. } => "parked",
+            Event::Run { what: RunEvent::Resumed, .. } => "resumed",
+            Event::Run { what: RunEvent::Ended { .. }, .. } => "run over",
+            Event::Session { .. }
+            | Event::Agent { .. }
+            | Event::Message(_)
+            | Event::Mail(_)
+            | Event::Run { .. }
+            | Event::Budget(_)
+            | Event::Question { .. } => return,
             quest => panic!("nobody has a quest here: {quest:?}"),
         };
         self.met.insert(met);

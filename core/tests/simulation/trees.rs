@@ -3,6 +3,7 @@
 
 use crate::chance::Chance;
 use hatchery_core::agent::Birth;
+use hatchery_core::event::MessageEvent;
 use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Record, Timestamp, World, step};
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +134,7 @@ impl Family {
             let from = self.log.partition_point(|record| record.id <= part.after);
             let inside = self.log[from..].iter().take_while(|record| record.id <= part.upto);
             said.extend(inside.filter_map(|record| {
-                let Event::MessageAdded { agent, kind, .. } = record.event else { return None };
+                let Event::Message(MessageEvent::Added { agent, kind, .. }) = record.event else { return None };
                 let content = String::new();
                 let said = Said { id: record.id, agent, kind, content, source_id: None, interrupted: false };
                 (agent == part.agent).then_some(said)

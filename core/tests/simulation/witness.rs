@@ -4,9 +4,10 @@
 mod jobs;
 
 use hatchery_core::agent::Lifecycle;
+use hatchery_core::event::{AgentEvent, BudgetEvent, MailEvent, MessageEvent, SessionEvent};
 use hatchery_core::mail::LetterState;
 use hatchery_core::session::{EndReason, SessionState};
-use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Stream, Timestamp, World, plan};
+use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World, plan};
 use jobs::Jobs;
 use std::collections::BTreeMap;
 
@@ -69,21 +70,21 @@ impl Witness {
         );
         assert!(record.event.refers_to().is_none_or(|to| to < record.id), "nothing refers to what comes later");
         match &record.event {
-            Event::SessionStarted { session, idle_ms, .. } => {
+            Event::Session { session, what: SessionEvent::Started { idle_ms, .. } } => {
                 let sitting = Sitting { idle_ms: *idle_ms, last_active: record.ts.0, asked: None, over: false };
                 assert!(self.sessions.insert(*session, sitting).is_none(), "{session} starts once");
             }
-            Event::SessionEnding { session, reason } => {
+            Event::Session { session, what: SessionEvent::Ending { reason } } => {
                 let first = self.sitting(*session).asked.replace(reason.clone()).is_none();
                 assert!(first, "{session} is asked to end once");
             }
-            Event::SessionEnded { session, reason } => {
+            Event::Session { session, what: SessionEvent::Ended { reason } } => {
                 let sitting = self.sitting(*session);
                 assert_eq!(sitting.asked.as_ref(), Some(reason), "{session} ends for the reason recorded first");
                 assert!(!std::mem::replace(&mut sitting.over, true), "{session} ends once");
                 assert_eq!(self.awake_in(*session), [], "nobody is awake in {session}, which has ended");
             }
-            Event::AgentCreated { agent, parent, name, session, hatch_by, .. } => {
+            Event::Agent { agent, what: AgentEvent::Created { parent, name, session, hatch_by, .. } } => {
                 self.assert_open(*session);
                 match parent {
                     None => assert_eq!(self.agents.len(), 0, "only agent 0 has no parent"),
@@ -108,28 +109,28 @@ impl Witness {
                 };
                 assert!(self.agents.insert(*agent, being).is_none(), "{agent} is created once");
             }
-            Event::ForkRequested { agent, birth } => {
+            Event::Agent { agent, what: AgentEvent::ForkRequested { birth } } => {
                 let above = self.living(*agent);
                 assert!(above.tools > 0, "a fork waits for tools and for nothing else");
                 assert_eq!(above.waits_for.replace(birth.agent), None, "one fork at a time");
             }
-            Event::ForkCancelled { agent, child } => {
+            Event::Agent { agent, what: AgentEvent::ForkCancelled { child } } => {
                 assert_eq!(self.living(*agent).waits_for.take(), Some(*child), "only a fork that waits is cancelled");
             }
-            Event::AgentHatched { agent } => {
+            Event::Agent { agent, what: AgentEvent::Hatched } => {
                 let being = self.living(*agent);
                 let Place::Egg { session, .. } = being.place else { panic!("{agent} is no egg") };
                 being.place = Place::Awake(session);
             }
-            Event::AgentExpired { agent } => {
+            Event::Agent { agent, what: AgentEvent::Expired } => {
                 assert_eq!(self.children(*agent), [], "nobody is left below {agent}");
                 let being = self.living(*agent);
                 let Place::Egg { until, .. } = being.place else { panic!("{agent} is no egg") };
                 assert!(until <= record.ts.0, "{agent} has until {until}");
                 being.place = Place::Expired;
             }
-            Event::AgentRenamed { agent, name } => self.living(*agent).name = name.clone(),
-            Event::AgentSlept { agent } => {
+            Event::Agent { agent, what: AgentEvent::Renamed { name } } => self.living(*agent).name = name.clone(),
+            Event::Agent { agent, what: AgentEvent::Slept } => {
                 assert!(!self.jobs.is_open(*agent), "{agent} has stopped working before it sleeps");
                 let being = self.living(*agent);
                 being.place = match being.place {
@@ -139,12 +140,12 @@ impl Witness {
                 };
                 being.tools = 0;
             }
-            Event::AgentWoken { agent, session } => {
+            Event::Agent { agent, what: AgentEvent::Woken { session } } => {
                 self.assert_open(*session);
                 let place = std::mem::replace(&mut self.living(*agent).place, Place::Awake(*session));
                 assert_eq!(place, Place::Asleep, "{agent} wakes from sleep");
             }
-            Event::AgentKilled { agent, by, .. } => {
+            Event::Agent { agent, what: AgentEvent::Killed { by, .. } } => {
                 assert_eq!(self.children(*agent), [], "nobody is left below {agent}");
                 assert!(by.is_none_or(|by| !self.above(by).contains(agent)), "nobody kills an ancestor");
                 let being = self.living(*agent);
@@ -152,12 +153,12 @@ impl Witness {
                 assert_eq!(being.waits_for, None, "no fork waits for the dead");
                 being.place = Place::Dead;
             }
-            Event::AgentReparented { agent, parent } => {
+            Event::Agent { agent, what: AgentEvent::Reparented { parent } } => {
                 assert_eq!(self.above(*agent).get(1), Some(parent), "{agent} moves up by one");
                 self.living(*parent);
                 self.living(*agent).parent = Some(*parent);
             }
-            Event::MessageAdded { agent, kind, source_id, .. } => {
+            Event::Message(MessageEvent::Added { agent, kind, source_id, .. }) => {
                 let here = source_id.is_none();
                 let being = self.living(*agent);
                 being.messages += 1;
@@ -176,7 +177,7 @@ impl Witness {
                     | MessageKind::Usage => {}
                 }
             }
-            Event::MailSent { from, to, .. } => {
+            Event::Mail(MailEvent::Sent { from, to, .. }) => {
                 for party in [from, to] {
                     if let Address::Agent(agent) = party {
                         self.living(*agent);
@@ -184,45 +185,29 @@ impl Witness {
                 }
                 self.mail.insert(record.id, Letter { from: *from, to: *to, delivered: false, read: false });
             }
-            Event::MailDelivered { to, mail } => {
+            Event::Mail(MailEvent::Delivered { to, mail }) => {
                 let letter = self.letter(*mail, *to);
                 assert!(!std::mem::replace(&mut letter.delivered, true), "{mail} is taken once");
             }
-            Event::MailRead { to, mail } => {
+            Event::Mail(MailEvent::Read { to, mail }) => {
                 self.letter(*mail, *to).read = true;
             }
-            Event::RunRequested { agent, .. } => {
+            Event::Agent { agent, what: AgentEvent::RunRequested { run, .. } } => {
                 self.living(*agent);
                 self.assert_open(self.session_of_agent(*agent));
-                self.jobs.fold(&record.event);
+                self.jobs.request(*agent, *run);
             }
-            Event::RunSpawned { of, .. }
-            | Event::RunStarted { of, .. }
-            | Event::MessageHeard { of, .. }
-            | Event::OutputNoted { of, .. }
-            | Event::OutputTaken { of, .. }
-            | Event::CallTaken { of, .. }
-            | Event::TurnStarted { of }
-            | Event::TurnEnded { of, .. }
-            | Event::RunSilent { of, .. }
-            | Event::RunInterrupted { of }
-            | Event::RunStopping { of, .. }
-            | Event::RunParked { of, .. }
-            | Event::RunCrashed { of, .. }
-            | Event::RunResumed { of }
-            | Event::RunEnded { of, .. } => {
-                if self.jobs.fold(&record.event) {
+            Event::Run { of, what } => {
+                if self.jobs.fold(*of, what) {
                     self.agents.entry(of.agent).and_modify(|being| being.tools = 0);
                 }
             }
             // Nobody has a budget or a conversation from elsewhere here, and nobody answers questions.
-            Event::HarnessSessionAdopted { .. }
-            | Event::BudgetReached { .. }
-            | Event::BudgetSet { .. }
-            | Event::QuestionAsked { .. }
-            | Event::QuestionAnswered { .. }
-            | Event::QuestionWithdrawn { .. } => {}
-            quest => assert!(matches!(quest.stream(), Stream::Quest(_)), "a quest has a witness of its own"),
+            Event::Agent { what: AgentEvent::HarnessSessionAdopted(_), .. }
+            | Event::Budget(_)
+            | Event::Question { .. } => {}
+            // Quests have a witness of their own.
+            Event::Quest { .. } | Event::Step { .. } => {}
         }
         if let Some(session) = record.session {
             let sitting = self.sitting(session);
@@ -233,50 +218,15 @@ impl Witness {
     /// The session in which an event happens: the one that it names, else the one that its agent is in.
     pub fn session_of(&self, event: &Event) -> Option<SessionId> {
         match event {
-            Event::SessionStarted { session, .. }
-            | Event::SessionEnding { session, .. }
-            | Event::SessionEnded { session, .. } => Some(*session),
-            Event::AgentCreated { session, .. } | Event::AgentWoken { session, .. } => *session,
-            Event::ForkRequested { agent, .. }
-            | Event::ForkCancelled { agent, .. }
-            | Event::AgentHatched { agent }
-            | Event::AgentExpired { agent }
-            | Event::AgentRenamed { agent, .. }
-            | Event::AgentSlept { agent }
-            | Event::AgentKilled { agent, .. }
-            | Event::AgentReparented { agent, .. }
-            | Event::MessageAdded { agent, .. }
-            | Event::RunRequested { agent, .. }
-            | Event::HarnessSessionAdopted { agent, .. }
-            | Event::QuestionAsked { agent, .. }
-            | Event::QuestionAnswered { agent, .. }
-            | Event::QuestionWithdrawn { agent, .. }
-            | Event::BudgetSet { agent: Some(agent), .. }
-            | Event::MailSent { from: Address::Agent(agent), .. } => self.session_of_agent(*agent),
-            Event::RunSpawned { of, .. }
-            | Event::RunStarted { of, .. }
-            | Event::MessageHeard { of, .. }
-            | Event::OutputNoted { of, .. }
-            | Event::OutputTaken { of, .. }
-            | Event::CallTaken { of, .. }
-            | Event::TurnStarted { of, .. }
-            | Event::TurnEnded { of, .. }
-            | Event::RunSilent { of, .. }
-            | Event::RunInterrupted { of, .. }
-            | Event::RunStopping { of, .. }
-            | Event::RunParked { of, .. }
-            | Event::RunCrashed { of, .. }
-            | Event::BudgetReached { of }
-            | Event::RunResumed { of, .. }
-            | Event::RunEnded { of, .. } => self.session_of_agent(of.agent),
-            Event::MailSent { from: Address::Human, .. }
-            | Event::MailDelivered { .. }
-            | Event::MailRead { .. }
-            | Event::BudgetSet { agent: None, .. } => None,
-            quest => {
-                assert!(matches!(quest.stream(), Stream::Quest(_)), "a quest has a witness of its own");
-                None
-            }
+            Event::Session { session, .. } => Some(*session),
+            Event::Agent { what: AgentEvent::Created { session, .. } | AgentEvent::Woken { session }, .. } => *session,
+            Event::Agent { agent, .. }
+            | Event::Question { agent, .. }
+            | Event::Message(MessageEvent::Added { agent, .. })
+            | Event::Budget(BudgetEvent::Set { agent: Some(agent), .. })
+            | Event::Mail(MailEvent::Sent { from: Address::Agent(agent), .. }) => self.session_of_agent(*agent),
+            Event::Run { of, .. } => self.session_of_agent(of.agent),
+            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } => None,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::project::Project;
 use crate::report::{Context as _, Report};
+use hatchery_core::event::{MessageEvent, RunEvent};
 use hatchery_core::output::Output;
 use hatchery_core::{Event, MessageKind, Record, stream_json};
 use serde_json::Value;
@@ -55,16 +56,16 @@ impl Audit {
             return Err(Report::failed(format_args!("event {} came where {} should be", record.id, self.events)));
         }
         match &record.event {
-            Event::MessageAdded { agent, kind: MessageKind::Assistant, content, .. } => {
+            Event::Message(MessageEvent::Added { agent, kind: MessageKind::Assistant, content, .. }) => {
                 self.messages.log(format!("{agent} says {content}"));
             }
-            Event::MessageAdded { agent, kind: MessageKind::ToolCall, content, .. } => {
+            Event::Message(MessageEvent::Added { agent, kind: MessageKind::ToolCall, content, .. }) => {
                 self.messages.log(format!("{agent} calls {}", tool_id(content)));
             }
-            Event::MessageAdded { agent, kind: MessageKind::ToolResult, content, .. } => {
+            Event::Message(MessageEvent::Added { agent, kind: MessageKind::ToolResult, content, .. }) => {
                 self.messages.log(format!("{agent} hears of {}", tool_id(content)));
             }
-            Event::CallTaken { of, number, .. } => {
+            Event::Run { of, what: RunEvent::CallTaken { number, .. } } => {
                 self.calls.log(format!("{} {}-{} {number}", of.agent, of.run, of.attempt));
             }
             _ => {}

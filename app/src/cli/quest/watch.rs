@@ -9,6 +9,7 @@ use crate::http::QuestionList;
 use crate::quest_document::{QuestDocument, Standing, StepDocument};
 use crate::report::{Code, Context as _, Report};
 use hatchery_core::ask::About;
+use hatchery_core::event::{QuestEvent, QuestionEvent, StepEvent};
 use hatchery_core::quest::{Merge, Signal, Status, Verdict};
 use hatchery_core::{AgentId, Event, EventId, QuestId, Record, Stream};
 use std::collections::BTreeSet;
@@ -52,12 +53,12 @@ pub async fn watch(
                 }
             }
             match record.event {
-                Event::QuestCompleted { quest: done } if done == id => {
+                Event::Quest { quest: done, what: QuestEvent::Completed } if done == id => {
                     say_where(quest);
                     return Ok(ExitCode::SUCCESS);
                 }
-                Event::QuestAbandoned { quest } if quest == id => return Ok(ExitCode::FAILURE),
-                Event::QuestPaused { quest } if quest == id => {
+                Event::Quest { quest, what: QuestEvent::Abandoned } if quest == id => return Ok(ExitCode::FAILURE),
+                Event::Quest { quest, what: QuestEvent::Paused } if quest == id => {
                     say(format_args!("`hatchery quest run {id}` goes on with it"));
                     return Ok(waits());
                 }
@@ -104,21 +105,23 @@ impl View {
 
     /// Whether it is a question that was there before, and was shown then.
     fn is_shown(&self, record: &Record) -> bool {
-        matches!(record.event, Event::QuestionAsked { .. }) && self.asked.contains(&record.id)
+        matches!(record.event, Event::Question { what: QuestionEvent::Asked { .. }, .. })
+            && self.asked.contains(&record.id)
     }
 
     fn concerns(&mut self, event: &Event) -> bool {
         match event {
-            Event::QuestionAsked { about: About::Step { quest, .. } | About::QuestBudget { quest }, .. } => {
-                *quest == self.id
-            }
-            Event::QuestionAsked { agent, .. } => self.agents.contains(agent),
+            Event::Question {
+                what: QuestionEvent::Asked { about: About::Step { quest, .. } | About::QuestBudget { quest }, .. },
+                ..
+            } => *quest == self.id,
+            Event::Question { agent, what: QuestionEvent::Asked { .. } } => self.agents.contains(agent),
             _ if event.stream() != Stream::Quest(self.id) => false,
-            Event::StepBegun { agent, .. } => {
+            Event::Step { what: StepEvent::Begun { agent, .. }, .. } => {
                 self.agents.insert(*agent);
                 true
             }
-            Event::StepFailed { .. } => {
+            Event::Step { what: StepEvent::Failed { .. }, .. } => {
                 self.failed = true;
                 true
             }
@@ -129,8 +132,10 @@ impl View {
     /// Whether it is worth asking how the quest stands. Each step that ends may have been the last that could move; and when it was
     /// found stuck before all of it was told, the end of the telling is the time to look again.
     fn may_be_stuck(&self, record: &Record, is_told: bool) -> bool {
-        let ends =
-            matches!(record.event, Event::StepFailed { .. } | Event::StepCompleted { .. } | Event::StepDropped { .. });
+        let ends = matches!(
+            record.event,
+            Event::Step { what: StepEvent::Failed { .. } | StepEvent::Completed { .. } | StepEvent::Dropped, .. }
+        );
         self.stuck_at.is_some_and(|at| record.id >= at) || (self.failed && is_told && ends)
     }
 
@@ -216,26 +221,26 @@ fn asked(id: EventId, text: &str) -> String {
 pub fn words(record: &Record) -> Option<String> {
     let at = |step: &hatchery_core::quest::StepId| format!("{:<16}", step.to_string());
     Some(match &record.event {
-        Event::QuestPaused { .. } => paint(WARN, "the quest is paused"),
-        Event::QuestResumed { .. } => paint(STRONG, "the quest goes on"),
-        Event::QuestAbandoned { .. } => paint(BAD, "the quest is abandoned"),
-        Event::QuestCompleted { .. } => paint(GOOD, "the quest is complete"),
-        Event::QuestBudgetSet { .. } => "it has another budget".into(),
-        Event::WardChanged { command, .. } => format!("the ward is `{command}` now"),
-        Event::WardRemoved { .. } => "there is no ward any more".into(),
-        Event::RequirementsSet { requirements, .. } => {
+        Event::Quest { what: QuestEvent::Paused, .. } => paint(WARN, "the quest is paused"),
+        Event::Quest { what: QuestEvent::Resumed, .. } => paint(STRONG, "the quest goes on"),
+        Event::Quest { what: QuestEvent::Abandoned, .. } => paint(BAD, "the quest is abandoned"),
+        Event::Quest { what: QuestEvent::Completed, .. } => paint(GOOD, "the quest is complete"),
+        Event::Quest { what: QuestEvent::BudgetSet { .. }, .. } => "it has another budget".into(),
+        Event::Quest { what: QuestEvent::WardChanged { command, .. }, .. } => format!("the ward is `{command}` now"),
+        Event::Quest { what: QuestEvent::WardRemoved, .. } => "there is no ward any more".into(),
+        Event::Quest { what: QuestEvent::RequirementsSet { requirements }, .. } => {
             let observables = counted(requirements.observables.len() as u64, "observable");
             format!("{} {observables}", at(&hatchery_core::quest::StepId::requirements()))
         }
-        Event::StepsPlanned { steps, .. } => {
+        Event::Quest { what: QuestEvent::StepsPlanned { steps, .. }, .. } => {
             let steps: Vec<String> = steps.iter().map(|step| step.id.to_string()).collect();
             let count = counted(steps.len() as u64, "step");
             format!("{} {count}: {}", at(&hatchery_core::quest::StepId::plan()), steps.join(", "))
         }
-        Event::StepBegun { step, role, agent, .. } => {
+        Event::Step { step, what: StepEvent::Begun { role, agent }, .. } => {
             format!("{} {} {}", at(step), paint(STRONG, role), paint(DIM, agent.to_string()))
         }
-        Event::SignalGiven { step, signal, .. } => {
+        Event::Step { step, what: StepEvent::SignalGiven { signal, .. }, .. } => {
             let said = match signal {
                 Signal::Complete { summary } => summary.clone(),
                 Signal::PartiallyComplete { progress, .. } => progress.clone(),
@@ -244,7 +249,7 @@ pub fn words(record: &Record) -> Option<String> {
             };
             format!("{} signals {}: {}", at(step), signal.kind(), short(&said))
         }
-        Event::WardEnded { step, verdict, .. } => match verdict {
+        Event::Step { step, what: StepEvent::WardEnded { verdict, .. }, .. } => match verdict {
             Verdict::Green => format!("{} ward {}", at(step), paint(GOOD, "green")),
             Verdict::Red { findings } => {
                 let first = findings.first().map(|line| short(line)).unwrap_or_default();
@@ -252,24 +257,26 @@ pub fn words(record: &Record) -> Option<String> {
             }
             Verdict::Broken { why } => format!("{} ward {}: {}", at(step), paint(BAD, "broken"), short(why)),
         },
-        Event::MergeEnded { step, merge, .. } => match merge {
+        Event::Step { step, what: StepEvent::MergeEnded { merge, .. }, .. } => match merge {
             Merge::Merged => format!("{} merged", at(step)),
             Merge::Conflict { files } => format!("{} conflicts in {}", at(step), printable(&files.join(", "))),
             Merge::Broken { why } => format!("{} could not be merged: {}", at(step), short(why)),
         },
-        Event::StepParked { step, until: Some(_), .. } => {
+        Event::Step { step, what: StepEvent::Parked { until: Some(_) }, .. } => {
             format!("{} {}", at(step), paint(WARN, "parked: it goes on by itself"))
         }
-        Event::StepParked { step, until: None, .. } => {
+        Event::Step { step, what: StepEvent::Parked { until: None }, .. } => {
             format!("{} {}", at(step), paint(WARN, "parked: it waits for you"))
         }
-        Event::StepFailed { quest, step, why, .. } => {
+        Event::Step { quest, step, what: StepEvent::Failed { why, .. } } => {
             let failed = format!("{} {}: {}", at(step), paint(BAD, "failed"), cut(why, REASON_CHARS));
             format!("{failed}\n  `hatchery quest retry {quest} {step}` tries it again")
         }
-        Event::StepCompleted { step, .. } => format!("{} {}", at(step), paint(GOOD, "complete")),
-        Event::StepDropped { step, .. } => format!("{} is no longer part of the plan", at(step)),
-        Event::QuestionAsked { text, .. } => asked(record.id, text),
+        Event::Step { step, what: StepEvent::Completed { .. }, .. } => {
+            format!("{} {}", at(step), paint(GOOD, "complete"))
+        }
+        Event::Step { step, what: StepEvent::Dropped, .. } => format!("{} is no longer part of the plan", at(step)),
+        Event::Question { what: QuestionEvent::Asked { text, .. }, .. } => asked(record.id, text),
         _ => return None,
     })
 }

@@ -6,6 +6,7 @@ use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, Handle, Options, SubmitError};
 use hatchery::store::Store;
+use hatchery_core::event::StepEvent;
 use hatchery_core::quest::{Signal, StepId};
 use hatchery_core::{Command, Event, EventId, QuestId, Record, World};
 use std::collections::BTreeMap;
@@ -97,8 +98,8 @@ fn witness(store: &dyn Store, quest: QuestId) -> (BTreeMap<StepId, u32>, BTreeMa
         let record = Record::read(id, body).unwrap();
         world.apply(&record).unwrap();
         match record.event {
-            Event::StepBegun { step, .. } => *begun.entry(step).or_default() += 1,
-            Event::StepCompleted { step, .. } => *completed.entry(step).or_default() += 1,
+            Event::Step { step, what: StepEvent::Begun { .. }, .. } => *begun.entry(step).or_default() += 1,
+            Event::Step { step, what: StepEvent::Completed { .. }, .. } => *completed.entry(step).or_default() += 1,
             _ => {}
         }
         let working = world.quest(quest).map_or(0, |quest| quest.working.len());

@@ -2,6 +2,7 @@
 
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::event::{RunEvent, StepEvent};
 use hatchery_core::output::{Output, TurnEnd};
 use hatchery_core::quest::Status;
 use hatchery_core::{Cause, Command, Event, Exit, Timestamp};
@@ -11,7 +12,10 @@ fn a_crash_resumes_the_conversation_in_the_same_slot() {
     let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
     let agent = it.start("a");
     let events = it.exits(agent, Exit::Code(1));
-    assert!(matches!(events[..], [Event::RunCrashed { .. }, Event::RunResumed { .. }]));
+    assert!(matches!(
+        events[..],
+        [Event::Run { what: RunEvent::Crashed { .. }, .. }, Event::Run { what: RunEvent::Resumed, .. }]
+    ));
     assert_eq!((it.running(), it.agent("a")), (vec!["a".to_owned()], agent));
     assert!(it.world.conversation(agent).is_some_and(|conversation| conversation.harness_session.is_some()));
     it.plays("a", complete());
@@ -27,7 +31,14 @@ fn one_that_crashes_again_waits_before_it_is_resumed() {
     it.start("a");
     let events = it.exits(agent, Exit::Code(1));
     assert!(
-        matches!(events[..], [Event::RunCrashed { .. }, Event::RunParked { until: Some(_), .. }, ..]),
+        matches!(
+            events[..],
+            [
+                Event::Run { what: RunEvent::Crashed { .. }, .. },
+                Event::Run { what: RunEvent::Parked { until: Some(_), .. }, .. },
+                ..
+            ]
+        ),
         "{events:?}"
     );
     assert_eq!((it.status("a"), it.questions().len()), (Status::Parked, 0));
@@ -161,7 +172,10 @@ fn broke() -> Play {
 fn money_is_asked_for_and_nothing_is_spent_on_waiting_for_it() {
     let mut it = broke();
     assert_eq!([it.status("a"), it.status("b")], [Status::Parked, Status::Queued], "nobody may begin");
-    assert_eq!((it.questions().len(), it.count(|event| matches!(event, Event::RunCrashed { .. }))), (1, 0));
+    assert_eq!(
+        (it.questions().len(), it.count(|event| matches!(event, Event::Run { what: RunEvent::Crashed { .. }, .. }))),
+        (1, 0)
+    );
     let question = it.questions()[0];
     let answer = |answer: &str| Command::AnswerQuestion { question, answer: answer.into() };
     assert_eq!(it.when(answer("5.50")).unwrap_err().code(), "bad_answer", "that is spent already");
@@ -307,6 +321,9 @@ fn what_could_not_be_started_fails_at_once_and_says_why() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     let of = it.attempt_id(it.agent("a"));
     let events = it.must(Command::ReportExit { of, exit: Exit::NotStarted, evidence: Some("no harness".into()) });
-    assert!(matches!(&events[0], Event::RunEnded { cause: Cause::Crashed, .. }));
-    assert!(matches!(&events[1], Event::StepFailed { why, .. } if why.contains("no harness")), "{events:?}");
+    assert!(matches!(&events[0], Event::Run { what: RunEvent::Ended { cause: Cause::Crashed, .. }, .. }));
+    assert!(
+        matches!(&events[1], Event::Step { what: StepEvent::Failed { why, .. }, .. } if why.contains("no harness")),
+        "{events:?}"
+    );
 }

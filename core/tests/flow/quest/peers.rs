@@ -1,6 +1,7 @@
 //! Thirteen ways in which others have failed at this, each as a test.
 
 use super::words::*;
+use hatchery_core::event::{QuestEvent, RunEvent, StepEvent};
 use hatchery_core::output::Output;
 use hatchery_core::quest::{Start, Status, Verdict};
 use hatchery_core::{Command, Event, Exit, QuestId, Stream};
@@ -10,10 +11,14 @@ use hatchery_core::{Command, Event, Exit, QuestId, Stream};
 fn peers_01_three_that_finish_in_the_order_2_1_0_are_each_handled_once() {
     let mut it = smithy(quest_spec(), &[("s0", &[]), ("s1", &[]), ("s2", &[])]);
     for step in ["s2", "s1", "s0"] {
-        assert!(it.plays(step, complete()).iter().any(|event| matches!(event, Event::StepCompleted { .. })));
+        assert!(
+            it.plays(step, complete())
+                .iter()
+                .any(|event| matches!(event, Event::Step { what: StepEvent::Completed { .. }, .. }))
+        );
         assert_eq!(it.status(step), Status::Complete);
     }
-    assert_eq!(it.count(|event| matches!(event, Event::StepCompleted { .. })), 3);
+    assert_eq!(it.count(|event| matches!(event, Event::Step { what: StepEvent::Completed { .. }, .. })), 3);
     assert_eq!(it.state(), "complete");
 }
 
@@ -34,7 +39,9 @@ fn peers_03_exit_0_without_a_signal_is_a_crash_and_what_is_behind_a_failed_step_
     let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &["a"]), ("c", &["b"])]);
     for crashes in 1..=3 {
         let events = it.forgets("a");
-        assert!(matches!(&events[0], Event::RunCrashed { detail, .. } if detail.contains("without `signal-back`")));
+        assert!(
+            matches!(&events[0], Event::Run { what: RunEvent::Crashed { detail, .. }, .. } if detail.contains("without `signal-back`"))
+        );
         assert_eq!((it.status("a"), it.run(it.agent("a")).crashes), (Status::Running, crashes));
     }
     it.forgets("a");
@@ -100,7 +107,10 @@ fn peers_06_crashes_are_resumed_three_times_and_no_step_is_lost_for_want_of_a_sl
     it.start("a");
     it.exits(agent, Exit::Signal(9));
     assert_eq!((it.status("a"), it.running()), (Status::Failed, ["c", "d"].map(str::to_owned).to_vec()));
-    assert_eq!(it.count(|event| matches!(event, Event::RunSpawned { of, .. } if of.agent == agent)), 4);
+    assert_eq!(
+        it.count(|event| matches!(event, Event::Run { of, what: RunEvent::Spawned { .. } } if of.agent == agent)),
+        4
+    );
 }
 
 /// The recovery sweep overwrote a step that had just completed.
@@ -130,14 +140,15 @@ fn peers_08_every_change_of_a_step_is_an_event_of_its_quest() {
 
 fn word(event: &Event) -> &'static str {
     match event {
-        Event::QuestCreated { .. } => "created",
-        Event::StepsPlanned { .. } => "planned",
-        Event::StepBegun { .. } => "begun",
-        Event::SignalGiven { .. } => "signal",
-        Event::StepQueued { .. } => "queued",
-        Event::WardBegun { .. } | Event::WardEnded { .. } => "ward",
-        Event::StepCompleted { .. } => "complete",
-        Event::QuestCompleted { .. } => "quest complete",
+        Event::Quest { what: QuestEvent::Created { .. }, .. } => "created",
+        Event::Quest { what: QuestEvent::StepsPlanned { .. }, .. } => "planned",
+        Event::Step { what: StepEvent::Begun { .. }, .. } => "begun",
+        Event::Step { what: StepEvent::SignalGiven { .. }, .. } => "signal",
+        Event::Step { what: StepEvent::Queued { .. }, .. } => "queued",
+        Event::Step { what: StepEvent::WardBegun { .. }, .. }
+        | Event::Step { what: StepEvent::WardEnded { .. }, .. } => "ward",
+        Event::Step { what: StepEvent::Completed { .. }, .. } => "complete",
+        Event::Quest { what: QuestEvent::Completed, .. } => "quest complete",
         other => panic!("{other:?}"),
     }
 }
@@ -165,7 +176,7 @@ fn peers_10_a_signal_for_an_unknown_step_is_refused_and_writes_nothing() {
     let agent = it.start("a");
     assert_eq!(it.signals(agent, "nowhere", complete()), Err("unknown_step".into()));
     assert_eq!(it.signals(agent, "b", complete()), Err("other_step".into()));
-    assert_eq!(it.count(|event| matches!(event, Event::SignalGiven { .. })), 0);
+    assert_eq!(it.count(|event| matches!(event, Event::Step { what: StepEvent::SignalGiven { .. }, .. })), 0);
 }
 
 /// A provider outage spent the whole retry budget in eleven minutes.
@@ -184,7 +195,10 @@ fn peers_11_an_overload_is_waited_out_for_hours_and_spends_nothing() {
     }
     it.later(31 * 60 * 1_000);
     it.plays("a", complete());
-    assert_eq!((it.state(), it.count(|event| matches!(event, Event::RunCrashed { .. }))), ("complete", 0));
+    assert_eq!(
+        (it.state(), it.count(|event| matches!(event, Event::Run { what: RunEvent::Crashed { .. }, .. }))),
+        ("complete", 0)
+    );
 }
 
 /// Output written just before the exit was lost.

@@ -2,6 +2,7 @@
 
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::event::{QuestEvent, RunEvent, StepEvent};
 use hatchery_core::quest::{QuestSpec, Requirements, Start, Status, StepState, Verdict};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Command, Event, Exit};
@@ -37,7 +38,7 @@ fn a_quest_goes_through_all_roles_to_its_end() {
     it.plays("review", complete());
     it.ward("review", Verdict::Green);
     assert_eq!(it.state(), "complete");
-    assert_eq!(it.count(|event| matches!(event, Event::QuestCompleted { .. })), 1);
+    assert_eq!(it.count(|event| matches!(event, Event::Quest { what: QuestEvent::Completed, .. })), 1);
 }
 
 #[test]
@@ -136,14 +137,17 @@ fn a_pause_stops_those_at_work_and_they_go_on_where_they_were() {
     let mut it = smithy(slots(2), &[("a", &[]), ("b", &[]), ("c", &[])]);
     let (a, b) = (it.start("a"), it.start("b"));
     let events = it.must(Command::PauseQuest { quest: Q });
-    let paused = |event: &&Event| matches!(event, Event::RunStopping { why: StopWhy::Paused, .. });
+    let paused = |event: &&Event| matches!(event, Event::Run { what: RunEvent::Stopping { why: StopWhy::Paused }, .. });
     assert_eq!(events.iter().filter(paused).count(), 2);
     it.exits(a, Exit::Signal(15));
     // One that signals while it is stopped has signalled.
     it.signals(b, "b", complete()).expect("it may");
     it.exits(b, Exit::Signal(15));
     assert_eq!([it.status("a"), it.status("b"), it.status("c")], [Status::Queued, Status::Complete, Status::Queued]);
-    assert_eq!((it.running().len(), it.count(|event| matches!(event, Event::StepFailed { .. }))), (0, 0));
+    assert_eq!(
+        (it.running().len(), it.count(|event| matches!(event, Event::Step { what: StepEvent::Failed { .. }, .. }))),
+        (0, 0)
+    );
     it.restarted();
     it.must(Command::ResumeQuest { quest: Q });
     assert_eq!((it.agent("a"), it.run(a).number, it.status("c")), (a, 2, Status::Running));
@@ -154,7 +158,7 @@ fn what_is_parked_stays_parked_over_a_pause() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.agent("a");
     it.leaves("a", refused(529));
-    assert_eq!(it.must(Command::PauseQuest { quest: Q }), [Event::QuestPaused { quest: Q }]);
+    assert_eq!(it.must(Command::PauseQuest { quest: Q }), [Event::Quest { quest: Q, what: QuestEvent::Paused }]);
     it.later(60_000);
     assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));
     it.must(Command::ResumeQuest { quest: Q });

@@ -1,6 +1,7 @@
 //! Plans: what is refused, in which order steps begin, and what becomes of them when there is another plan.
 
 use super::words::*;
+use hatchery_core::event::StepEvent;
 use hatchery_core::quest::{Status, StepPlan, StepState, Work};
 use hatchery_core::{AgentId, Command, Event, Exit};
 
@@ -61,7 +62,7 @@ fn another_plan_keeps_what_is_complete_or_under_way_and_replaces_the_rest() {
         it.plays(step, complete());
     }
     assert_eq!(it.state(), "complete");
-    assert_eq!(it.count(|event| matches!(event, Event::StepCompleted { .. })), 4);
+    assert_eq!(it.count(|event| matches!(event, Event::Step { what: StepEvent::Completed { .. }, .. })), 4);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::event::AgentEvent;
 use hatchery_core::quest::{MAX_FOLLOW_UPS, Status, Verdict};
 use hatchery_core::{Command, Event};
 
@@ -93,5 +94,5 @@ fn whoever_has_done_its_work_sleeps() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.agent("a");
     let events = it.plays("a", complete());
-    assert!(events.contains(&Event::AgentSlept { agent }));
+    assert!(events.contains(&Event::Agent { agent, what: AgentEvent::Slept }));
 }

@@ -2,6 +2,7 @@
 
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::event::{RunEvent, StepEvent};
 use hatchery_core::output::Output;
 use hatchery_core::quest::{MAX_CONTINUATIONS, Signal, Status, StepState, Work};
 use hatchery_core::run::StopWhy;
@@ -23,7 +24,10 @@ fn whoever_does_not_leave_after_its_signal_is_stopped() {
     let agent = it.start("a");
     it.signals(agent, "a", complete()).expect("it may");
     assert_eq!(it.later(59_999), []);
-    assert_eq!(it.later(1), [Event::RunStopping { of: it.attempt_id(agent), why: StopWhy::Signalled }]);
+    assert_eq!(
+        it.later(1),
+        [Event::Run { of: it.attempt_id(agent), what: RunEvent::Stopping { why: StopWhy::Signalled } }]
+    );
     it.exits(agent, Exit::Signal(15));
     assert_eq!(it.state(), "complete");
 }
@@ -37,7 +41,7 @@ fn the_same_signal_twice_is_one_and_another_is_refused() {
     assert_eq!(it.signals(agent, "a", partial()), Err("signalled".into()));
     it.says(agent, vec![spoken("a"), well(0)]);
     it.exits(agent, Exit::Code(0));
-    assert_eq!(it.count(|event| matches!(event, Event::SignalGiven { .. })), 1);
+    assert_eq!(it.count(|event| matches!(event, Event::Step { what: StepEvent::SignalGiven { .. }, .. })), 1);
 }
 
 #[test]
@@ -72,7 +76,11 @@ fn a_signal_that_only_the_stream_has_is_taken_from_there_at_the_end() {
         let mut it = smithy(quest_spec(), &[("a", &[])]);
         let agent = it.start("a");
         it.says(agent, vec![spoken("a")]);
-        assert_eq!(it.count(|event| matches!(event, Event::SignalGiven { .. })), 0, "its tool may yet pass it on");
+        assert_eq!(
+            it.count(|event| matches!(event, Event::Step { what: StepEvent::SignalGiven { .. }, .. })),
+            0,
+            "its tool may yet pass it on"
+        );
         it.restarted();
         it.exits(agent, exit);
         assert_eq!(it.state(), "complete");

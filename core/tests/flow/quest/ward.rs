@@ -2,6 +2,7 @@
 
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::event::{QuestEvent, QuestionEvent, StepEvent};
 use hatchery_core::quest::{ChoreKind, Merge, Status, Verdict};
 use hatchery_core::{Command, Event};
 
@@ -50,7 +51,9 @@ fn after_three_mendings_red_is_a_failure_and_another_try_has_three_again() {
             it.plays("a", complete());
         }
         let events = it.ward("a", red(&["error: crooked"]));
-        assert!(matches!(&events[1], Event::StepFailed { why, .. } if why.ends_with("3 mendings: error: crooked")));
+        assert!(
+            matches!(&events[1], Event::Step { what: StepEvent::Failed { why, .. }, .. } if why.ends_with("3 mendings: error: crooked"))
+        );
         assert_eq!([it.status("a"), it.status("b")], [Status::Failed, Status::Blocked]);
         it.must(Command::RetryStep { quest: Q, step: id("a") });
         assert_eq!(it.role("a"), "tinker");
@@ -87,7 +90,10 @@ fn a_broken_ward_says_nothing_and_a_person_mends_it() {
     let nonsense = Command::AnswerQuestion { question, answer: "well".into() };
     assert_eq!(it.when(nonsense).unwrap_err().code(), "bad_answer");
     let events = it.answers("ward: cargo test");
-    assert!(events.contains(&Event::WardChanged { quest: Q, command: "cargo test".into(), limit_ms: None }));
+    assert!(events.contains(&Event::Quest {
+        quest: Q,
+        what: QuestEvent::WardChanged { command: "cargo test".into(), limit_ms: None }
+    }));
     assert_eq!(it.world.ward(Q).map(|ward| ward.command.as_str()), Some("cargo test"));
     it.ward("a", Verdict::Broken { why: "again.".into() });
     it.answers("retry");
@@ -197,7 +203,10 @@ fn what_failed_by_a_ward_is_tried_again_with_the_one_that_took_its_place() {
     }
     it.ward("a", red(&["error: crooked"]));
     let events = it.must(names(Some("make test")));
-    assert_eq!(events, [Event::WardChanged { quest: Q, command: "make test".into(), limit_ms: None }]);
+    assert_eq!(
+        events,
+        [Event::Quest { quest: Q, what: QuestEvent::WardChanged { command: "make test".into(), limit_ms: None } }]
+    );
     assert_eq!(it.status("a"), Status::Failed, "a person has to try it again");
     it.restarted();
     it.must(Command::RetryStep { quest: Q, step: id("a") });
@@ -224,7 +233,7 @@ fn who_waits_to_be_mended_or_for_an_answer_about_the_ward_goes_on_with_another()
     let (asked, question) = (it.question(), it.step("b").question);
     let events = it.must(names(Some("make test")));
     assert!(
-        events.iter().any(|event| matches!(event, Event::QuestionWithdrawn { question, .. } if *question == asked))
+        events.iter().any(|event| matches!(event, Event::Question { what: QuestionEvent::Withdrawn { question }, .. } if *question == asked))
     );
     assert_eq!((question, it.questions(), it.step("b").question), (Some(asked), vec![], None));
     it.must(Command::ResumeQuest { quest: Q });

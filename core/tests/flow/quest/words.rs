@@ -1,6 +1,7 @@
 //! The words in which the tests of quests speak. A quest is long, so they play it: each command is what a shell, an agent or a person
 //! would say, and after each one the log alone leads to the same world.
 
+use hatchery_core::event::{MessageEvent, RunEvent};
 use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
 use hatchery_core::quest::{
     Context, Isolation, Merge, Observable, QuestSpec, Requirements, Signal, Start, Status, Step, StepId, StepPlan,
@@ -295,7 +296,7 @@ impl Play {
         let number = self.run(agent).calls + 1;
         let mut events = self.must(Command::TakeCall { of: self.attempt_id(agent), number, ask: Ok(Box::new(ask)) });
         match events.remove(0) {
-            Event::CallTaken { refused: Some(refused), .. } => Err(refused.code),
+            Event::Run { what: RunEvent::CallTaken { refused: Some(refused), .. }, .. } => Err(refused.code),
             _ => Ok(events),
         }
     }
@@ -380,7 +381,7 @@ impl Play {
     /// The last thing that was said to an agent.
     pub fn told(&self, to: AgentId) -> String {
         let said = self.log.iter().rev().find_map(|record| match &record.event {
-            Event::MessageAdded { agent, content, .. } if *agent == to => Some(content.clone()),
+            Event::Message(MessageEvent::Added { agent, content, .. }) if *agent == to => Some(content.clone()),
             _ => None,
         });
         said.expect("something was said to it")

@@ -3,6 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::agent::{Birth, Lifecycle};
+use hatchery_core::event::AgentEvent;
 use hatchery_core::output::ServerStatus;
 use hatchery_core::run::{
     DesiredState, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS, RunSpec, RunState, StopWhy,
@@ -39,7 +40,9 @@ fn parked_for_a_while() -> Event {
 fn runs_are_numbered() {
     use hatchery_core::{Cause, Exit};
     let it = done(spec()).and(over(first(), Cause::Completed, Exit::Code(0), ""));
-    let it = it.when(run(A, spec())).then([Event::RunRequested { agent: A, run: 2, spec: spec() }]);
+    let it = it
+        .when(run(A, spec()))
+        .then([Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: spec() } }]);
     it.when(spawn(first())).refused(Refusal::StaleAttempt(first()));
 }
 
@@ -126,7 +129,9 @@ fn a_fork_may_be_run_from_the_start() {
     let it = it.then([forked(R, A, None), said(A, "go"), requested(A, spec())]);
     assert_eq!(unheard(&it), [4], "a briefing, which has the prompt in it");
     // When it has to wait, so does its run.
-    let it = given([called(R)]).when(bear(R, birth())).then([Event::ForkRequested { agent: R, birth: birth() }]);
+    let it = given([called(R)])
+        .when(bear(R, birth()))
+        .then([Event::Agent { agent: R, what: AgentEvent::ForkRequested { birth: birth() } }]);
     let it = it.when(add(R, MessageKind::ToolResult, "ok"));
     it.then([answered(R), forked(R, A, Some(4)), said(A, "go"), requested(A, spec())]);
 }
@@ -134,8 +139,13 @@ fn a_fork_may_be_run_from_the_start() {
 #[test]
 fn a_child_that_is_born_asleep_is_not_run() {
     let birth = Birth { session: Some(S), run: Some(Box::new(spec())), ..Birth::of(B) };
-    let it =
-        given([started(S), created(A, None), called(A), Event::ForkRequested { agent: A, birth }, ending(S, User)]);
+    let it = given([
+        started(S),
+        created(A, None),
+        called(A),
+        Event::Agent { agent: A, what: AgentEvent::ForkRequested { birth } },
+        ending(S, User),
+    ]);
     let it = it.when(add(A, MessageKind::ToolResult, "ok"));
     it.then([answered(A), forked(A, B, Some(7)), slept(B)]).when(close(S)).then([ended(S, User)]);
 }

@@ -2,6 +2,7 @@
 
 use super::words::*;
 use crate::given::*;
+use hatchery_core::event::AgentEvent;
 use hatchery_core::event::Refused;
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Address, Command, EventId, Exit, Refusal};
@@ -58,7 +59,7 @@ fn each_process_counts_its_own_calls() {
 #[test]
 fn an_agent_may_kill_itself_and_is_stopped_for_it() {
     let it = working(spec()).when(call(first(), 1, kill_by(A, A, false)));
-    let killed = hatchery_core::Event::AgentKilled { agent: A, by: Some(A), remark: None };
+    let killed = hatchery_core::Event::Agent { agent: A, what: AgentEvent::Killed { by: Some(A), remark: None } };
     it.then([call_taken(first(), 1, 1), killed, stopping(first(), StopWhy::Killed)]);
 }
 

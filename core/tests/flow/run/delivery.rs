@@ -2,6 +2,7 @@
 
 use super::words::*;
 use crate::given::*;
+use hatchery_core::event::AgentEvent;
 use hatchery_core::output::{Output, TurnEnd};
 use hatchery_core::run::{DeliveryKind, DesiredState, delivery_of, wire_name};
 use hatchery_core::{Cause, EventId, Exit, MessageKind, Refusal, plan};
@@ -84,7 +85,8 @@ fn a_process_after_one_that_never_showed_its_conversation_is_told_everything() {
 fn what_was_not_heard_waits_for_the_next_run() {
     let it = done(spec()).and(said(A, "one")).and(over(first(), Cause::Unauthorised, Exit::Code(1), ""));
     let it = it.and(said(A, "two")).when(run(A, spec()));
-    let it = it.then([hatchery_core::Event::RunRequested { agent: A, run: 2, spec: spec() }]);
+    let it =
+        it.then([hatchery_core::Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: spec() } }]);
     assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Message; 2], vec![11, 13]));
 }
 
@@ -96,7 +98,7 @@ fn another_harness_or_another_machine_is_briefed_anew() {
     elsewhere[1].host = "barn".into();
     for spec in elsewhere {
         let it = it.clone().when(run(A, spec.clone()));
-        let it = it.then([hatchery_core::Event::RunRequested { agent: A, run: 2, spec }]);
+        let it = it.then([hatchery_core::Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec } }]);
         assert_eq!((kinds(&it), conversation(&it).harness_session.clone()), (vec![DeliveryKind::Briefing], None));
     }
 }

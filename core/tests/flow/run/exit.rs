@@ -2,6 +2,7 @@
 
 use super::words::*;
 use crate::given::*;
+use hatchery_core::event::{AgentEvent, RunEvent};
 use hatchery_core::output::{Output, TurnEnd};
 use hatchery_core::run::{RunSpec, RunState, StopWhy};
 use hatchery_core::{Cause, Command, Event, Exit, Refusal};
@@ -132,12 +133,14 @@ fn a_run_whose_turn_was_broken_off_was_ended_by_the_user() {
 
 #[test]
 fn a_machine_that_went_down_is_a_crash_that_is_resumed() {
-    let lost = Event::RunCrashed {
+    let lost = Event::Run {
         of: first(),
-        cause: Cause::LostWithMachine,
-        detail: "The machine went down under it. It can be resumed.".into(),
-        exit: Exit::LostWithMachine,
-        forgotten: false,
+        what: RunEvent::Crashed {
+            cause: Cause::LostWithMachine,
+            detail: "The machine went down under it. It can be resumed.".into(),
+            exit: Exit::LostWithMachine,
+            forgotten: false,
+        },
     };
     let it = working(spec()).when(exit(first(), Exit::LostWithMachine));
     it.then([lost.clone(), resumed(attempt(2))]);
@@ -152,7 +155,10 @@ fn one_that_was_to_stay_and_left_between_two_turns_is_not_resumed_for_nothing() 
         let detail = format!("It ended between two turns ({exited}). Say something to it, and it goes on.");
         let it = done(staying()).when(exit(first(), exited)).then([over(first(), cause, exited, &detail)]);
         let it = it.when(tell(A, "more", Some(staying())));
-        let it = it.then([said(A, "more"), Event::RunRequested { agent: A, run: 2, spec: staying() }]);
+        let it = it.then([
+            said(A, "more"),
+            Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: staying() } },
+        ]);
         assert_eq!(unheard(&it), [12], "the conversation goes on");
         assert!(conversation(&it).harness_session.is_some());
     }
@@ -214,7 +220,7 @@ fn only_the_latest_runs_are_kept_at_hand() {
     let mut it = given([created(A, None)]);
     for number in 1..=103 {
         let of = hatchery_core::run::AttemptId { agent: A, run: number, attempt: 1 };
-        it = it.and(Event::RunRequested { agent: A, run: number, spec: spec() });
+        it = it.and(Event::Agent { agent: A, what: AgentEvent::RunRequested { run: number, spec: spec() } });
         it = it.and(over(of, Cause::Completed, Exit::Code(0), ""));
     }
     let kept: Vec<u32> = it.world.past_runs(A).map(|(number, _)| number).collect();

@@ -3,6 +3,7 @@
 
 use super::words::*;
 use crate::given::*;
+use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent};
 use hatchery_core::history::{Imported, RewindTo, SourceId};
 use hatchery_core::run::{DeliveryKind, inherited_session};
 use hatchery_core::{Cause, Command, Event, EventId, Exit, MessageKind, Refusal};
@@ -18,7 +19,7 @@ fn import(kind: MessageKind) -> Command {
 }
 
 fn again(it: Given) -> Given {
-    it.when(run(A, spec())).then([Event::RunRequested { agent: A, run: 2, spec: spec() }])
+    it.when(run(A, spec())).then([Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: spec() } }])
 }
 
 #[test]
@@ -43,7 +44,7 @@ fn nothing_is_taken_back_while_a_process_knows_it() {
 fn whatever_changes_what_was_said_ends_it() {
     let source_id = Some(SourceId::Number(1));
     let kind = MessageKind::User;
-    let imported = Event::MessageAdded { agent: A, kind, content: String::new(), to: None, source_id };
+    let imported = Event::Message(MessageEvent::Added { agent: A, kind, content: String::new(), to: None, source_id });
     let changes = [
         (add(A, MessageKind::Clear, ""), cleared(A)),
         (rewind(A, RewindTo::Message(EventId(3))), rewound(A, 3)),
@@ -63,12 +64,14 @@ fn one_that_the_harness_has_lost_begins_anew() {
     let of = hatchery_core::run::AttemptId { agent: A, run: 2, attempt: 1 };
     let it = hears(it.and(spawned(of)), [result(forgotten())]);
     let it = it.then([turn_ended(of, forgotten(), usage(0)), taken(of, 1)]);
-    let crash = Event::RunCrashed {
+    let crash = Event::Run {
         of,
-        cause: Cause::Crashed,
-        detail: "It failed: No conversation found with session ID: c-1. Resume it, or begin anew.".into(),
-        exit: Exit::Code(1),
-        forgotten: true,
+        what: RunEvent::Crashed {
+            cause: Cause::Crashed,
+            detail: "It failed: No conversation found with session ID: c-1. Resume it, or begin anew.".into(),
+            exit: Exit::Code(1),
+            forgotten: true,
+        },
     };
     let it = it.when(exit(of, Exit::Code(1))).then([crash, resumed(of.next())]);
     assert_eq!(conversation(&it).harness_session, None);
@@ -81,7 +84,9 @@ fn one_that_was_lost_is_not_looked_for_again_when_the_retries_are_spent() {
     let mut strict = spec();
     strict.retries = 0;
     let of = hatchery_core::run::AttemptId { agent: A, run: 2, attempt: 1 };
-    let it = at_rest().and(Event::RunRequested { agent: A, run: 2, spec: strict }).and(spawned(of));
+    let it = at_rest()
+        .and(Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: strict } })
+        .and(spawned(of));
     let it = it.and(turn_ended(of, forgotten(), usage(0))).when(exit(of, Exit::Code(1)));
     let detail = "It failed: No conversation found with session ID: c-1. Resume it, or begin anew.";
     let it = it.then([over(of, Cause::Crashed, Exit::Code(1), detail)]);
@@ -122,7 +127,9 @@ fn a_fork_does_not_copy_what_its_parent_has_not_heard_or_not_ended() {
 #[test]
 fn a_copy_that_could_not_be_made_is_not_tried_again() {
     let of = hatchery_core::run::AttemptId { agent: B, run: 1, attempt: 1 };
-    let it = family().and(Event::RunRequested { agent: B, run: 1, spec: spec() }).and(copied(of));
+    let it = family()
+        .and(Event::Agent { agent: B, what: AgentEvent::RunRequested { run: 1, spec: spec() } })
+        .and(copied(of));
     assert!(copies(&it));
     let it = it.and(turn_ended(of, forgotten(), usage(0)));
     assert!(!copies(&it));

@@ -3,6 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::ask::About;
+use hatchery_core::event::QuestionEvent;
 use hatchery_core::run::{AttemptId, DesiredState, RunSpec, StopWhy};
 use hatchery_core::why::{Activity, why};
 use hatchery_core::{Cause, Command, Event, EventId, Exit, Timestamp, plan};
@@ -16,11 +17,11 @@ fn wake_at(it: &Given) -> Option<i64> {
 }
 
 fn asked(of: AttemptId) -> Event {
-    Event::QuestionAsked { agent: A, about: About::Silence(of), text: SILENCE.into() }
+    Event::Question { agent: A, what: QuestionEvent::Asked { about: About::Silence(of), text: SILENCE.into() } }
 }
 
 fn withdrawn(question: EventId) -> Event {
-    Event::QuestionWithdrawn { agent: A, question }
+    Event::Question { agent: A, what: QuestionEvent::Withdrawn { question } }
 }
 
 fn last_question(it: &Given) -> EventId {

@@ -2,6 +2,7 @@
 
 use crate::given::*;
 use hatchery_core::event::Refused;
+use hatchery_core::event::{AgentEvent, RunEvent};
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::{ApiError, ApiErrorKind, McpServer, Output, ServerStatus, TurnEnd};
 use hatchery_core::run::{AttemptId, Conversation, OUR_SERVER, Process, Run, RunSpec, StopWhy, wire_name};
@@ -91,63 +92,63 @@ pub fn output<const N: usize>(of: AttemptId, from: u64, upto: u64, outputs: [Out
 }
 
 pub fn requested(agent: AgentId, spec: RunSpec) -> Event {
-    Event::RunRequested { agent, run: 1, spec }
+    Event::Agent { agent, what: AgentEvent::RunRequested { run: 1, spec } }
 }
 
 pub fn spawned(of: AttemptId) -> Event {
-    Event::RunSpawned { of, process: process(), session: TALK.into(), copy_of: None }
+    Event::Run { of, what: RunEvent::Spawned { process: process(), session: TALK.into(), copy_of: None } }
 }
 
 pub fn copied(of: AttemptId) -> Event {
-    Event::RunSpawned { of, process: process(), session: TALK.into(), copy_of: Some("c-0".into()) }
+    Event::Run { of, what: RunEvent::Spawned { process: process(), session: TALK.into(), copy_of: Some("c-0".into()) } }
 }
 
 pub fn begun(of: AttemptId) -> Event {
-    Event::RunStarted { of, session: TALK.into() }
+    Event::Run { of, what: RunEvent::Started { session: TALK.into() } }
 }
 
 pub fn heard(of: AttemptId, message: u64) -> Event {
-    Event::MessageHeard { of, message: EventId(message) }
+    Event::Run { of, what: RunEvent::MessageHeard { message: EventId(message) } }
 }
 
 pub fn noted(of: AttemptId, output: Output) -> Event {
-    Event::OutputNoted { of, output }
+    Event::Run { of, what: RunEvent::OutputNoted { output } }
 }
 
 pub fn taken(of: AttemptId, upto: u64) -> Event {
-    Event::OutputTaken { of, upto }
+    Event::Run { of, what: RunEvent::OutputTaken { upto } }
 }
 
 pub fn call_taken(of: AttemptId, number: u64, led_to: u64) -> Event {
-    Event::CallTaken { of, number, led_to, refused: None }
+    Event::Run { of, what: RunEvent::CallTaken { number, led_to, refused: None } }
 }
 
 pub fn call_refused(of: AttemptId, number: u64, refused: Refused) -> Event {
-    Event::CallTaken { of, number, led_to: 0, refused: Some(refused) }
+    Event::Run { of, what: RunEvent::CallTaken { number, led_to: 0, refused: Some(refused) } }
 }
 
 pub fn turn_started(of: AttemptId) -> Event {
-    Event::TurnStarted { of }
+    Event::Run { of, what: RunEvent::TurnStarted }
 }
 
 pub fn turn_ended(of: AttemptId, end: TurnEnd, spent: Usage) -> Event {
-    Event::TurnEnded { of, end, spent }
+    Event::Run { of, what: RunEvent::TurnEnded { end, spent } }
 }
 
 pub fn silent(of: AttemptId, since: i64) -> Event {
-    Event::RunSilent { of, since: Timestamp(since) }
+    Event::Run { of, what: RunEvent::Silent { since: Timestamp(since) } }
 }
 
 pub fn interrupted(of: AttemptId) -> Event {
-    Event::RunInterrupted { of }
+    Event::Run { of, what: RunEvent::Interrupted }
 }
 
 pub fn stopping(of: AttemptId, why: StopWhy) -> Event {
-    Event::RunStopping { of, why }
+    Event::Run { of, what: RunEvent::Stopping { why } }
 }
 
 pub fn parked(of: AttemptId, cause: Cause, until: i64, detail: &str) -> Event {
-    Event::RunParked { of, cause, until: Some(Timestamp(until)), detail: detail.into() }
+    Event::Run { of, what: RunEvent::Parked { cause, until: Some(Timestamp(until)), detail: detail.into() } }
 }
 
 /// It crashed, and is started again after so many seconds, at this time.
@@ -156,15 +157,15 @@ pub fn again_in(of: AttemptId, seconds: i64, until: i64) -> Event {
 }
 
 pub fn crashed(of: AttemptId, exit: Exit, detail: &str) -> Event {
-    Event::RunCrashed { of, cause: Cause::Crashed, detail: detail.into(), exit, forgotten: false }
+    Event::Run { of, what: RunEvent::Crashed { cause: Cause::Crashed, detail: detail.into(), exit, forgotten: false } }
 }
 
 pub fn resumed(of: AttemptId) -> Event {
-    Event::RunResumed { of }
+    Event::Run { of, what: RunEvent::Resumed }
 }
 
 pub fn over(of: AttemptId, cause: Cause, exit: Exit, detail: &str) -> Event {
-    Event::RunEnded { of, cause, detail: detail.into(), exit }
+    Event::Run { of, what: RunEvent::Ended { cause, detail: detail.into(), exit } }
 }
 
 pub fn spoke(agent: AgentId, content: &str) -> Event {

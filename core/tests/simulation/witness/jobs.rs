@@ -1,7 +1,8 @@
 //! Runs, as the witness tells them: who is at which attempt, and that nothing is heard, taken in or ended twice.
 
+use hatchery_core::event::RunEvent;
 use hatchery_core::run::{AttemptId, RunState};
-use hatchery_core::{AgentId, Event, EventId, World, plan};
+use hatchery_core::{AgentId, EventId, World, plan};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Default)]
@@ -29,104 +30,74 @@ enum Stage {
 }
 
 impl Jobs {
-    /// Takes in an event of a run. True when whatever its process had open is closed with it.
-    pub fn fold(&mut self, event: &Event) -> bool {
-        match event {
-            Event::RunRequested { agent, run, .. } => {
-                let before = self.last.get(agent).map_or(0, |job| job.number);
-                assert!(!self.is_open(*agent), "{agent} has one run at a time");
-                assert_eq!(*run, before + 1, "the runs of {agent} are numbered");
-                let job = Job { number: *run, attempt: 1, stage: Stage::DesiredRun, spooled: 0, calls: 0 };
-                self.last.insert(*agent, job);
-                false
-            }
-            Event::RunSpawned { of, .. } => {
-                let job = self.at(*of);
+    pub fn request(&mut self, agent: AgentId, run: u32) {
+        let before = self.last.get(&agent).map_or(0, |job| job.number);
+        assert!(!self.is_open(agent), "{agent} has one run at a time");
+        assert_eq!(run, before + 1, "the runs of {agent} are numbered");
+        let job = Job { number: run, attempt: 1, stage: Stage::DesiredRun, spooled: 0, calls: 0 };
+        self.last.insert(agent, job);
+    }
+
+    /// Takes in an event of an attempt. True when everything that its process had open is closed with it.
+    pub fn fold(&mut self, of: AttemptId, what: &RunEvent) -> bool {
+        match what {
+            RunEvent::Spawned { .. } => {
+                let job = self.at(of);
                 match job.stage {
                     Stage::DesiredRun => job.stage = Stage::Present,
                     Stage::Stopping => {}
                     Stage::Present | Stage::Parked { .. } | Stage::Over => panic!("{of:?} had a process"),
                 }
-                false
             }
-            Event::OutputTaken { of, upto } => {
-                let before = std::mem::replace(&mut self.at(*of).spooled, *upto);
+            RunEvent::OutputTaken { upto } => {
+                let before = std::mem::replace(&mut self.at(of).spooled, *upto);
                 assert!(before < *upto, "what {of:?} said is taken in once");
-                false
             }
-            Event::CallTaken { of, number, .. } => {
-                let before = std::mem::replace(&mut self.at(*of).calls, *number);
+            RunEvent::CallTaken { number, .. } => {
+                let before = std::mem::replace(&mut self.at(of).calls, *number);
                 assert_eq!(before + 1, *number, "what {of:?} asked for is taken in once");
-                false
             }
-            Event::MessageHeard { of, message } => {
-                self.at(*of);
+            RunEvent::MessageHeard { message } => {
+                self.at(of);
                 assert!(self.heard.insert(*message), "{message} is heard once");
-                false
             }
-            Event::RunStarted { of, .. }
-            | Event::OutputNoted { of, .. }
-            | Event::TurnStarted { of }
-            | Event::RunSilent { of, .. }
-            | Event::RunInterrupted { of } => {
-                self.at(*of);
-                false
+            RunEvent::Started { .. }
+            | RunEvent::OutputNoted { .. }
+            | RunEvent::TurnStarted
+            | RunEvent::TurnEnded { .. }
+            | RunEvent::BudgetReached
+            | RunEvent::Silent { .. }
+            | RunEvent::Interrupted => {
+                self.at(of);
             }
-            Event::TurnEnded { of, .. } => {
-                self.at(*of);
-                true
-            }
-            Event::RunStopping { of, .. } => {
-                let before = std::mem::replace(&mut self.at(*of).stage, Stage::Stopping);
+            RunEvent::Stopping { .. } => {
+                let before = std::mem::replace(&mut self.at(of).stage, Stage::Stopping);
                 assert!(matches!(before, Stage::DesiredRun | Stage::Present), "{of:?} is stopped once");
-                false
             }
-            Event::RunParked { of, until, .. } => {
-                self.at(*of).stage = Stage::Parked { until: until.expect("nobody has a budget").0 };
-                true
+            RunEvent::Parked { until, .. } => {
+                self.at(of).stage = Stage::Parked { until: until.expect("nobody has a budget").0 };
             }
-            Event::RunCrashed { of, .. } => {
-                let stage = self.at(*of).stage;
+            RunEvent::Crashed { .. } => {
+                let stage = self.at(of).stage;
                 assert!(matches!(stage, Stage::DesiredRun | Stage::Present), "{of:?} was not being stopped");
-                true
             }
-            Event::RunResumed { of } => {
-                let before = AttemptId { attempt: of.attempt - 1, ..*of };
+            RunEvent::Resumed => {
+                let before = AttemptId { attempt: of.attempt - 1, ..of };
                 let stage = self.at(before).stage;
                 assert!(stage != Stage::Stopping, "{of:?} was to be stopped");
                 let job = self.at(before);
                 *job = Job { attempt: of.attempt, stage: Stage::DesiredRun, spooled: 0, calls: 0, ..*job };
-                true
             }
-            Event::RunEnded { of, .. } => {
-                self.at(*of).stage = Stage::Over;
-                true
-            }
-            Event::SessionStarted { .. }
-            | Event::SessionEnding { .. }
-            | Event::SessionEnded { .. }
-            | Event::AgentCreated { .. }
-            | Event::ForkRequested { .. }
-            | Event::ForkCancelled { .. }
-            | Event::AgentHatched { .. }
-            | Event::AgentExpired { .. }
-            | Event::AgentRenamed { .. }
-            | Event::AgentSlept { .. }
-            | Event::AgentWoken { .. }
-            | Event::AgentKilled { .. }
-            | Event::AgentReparented { .. }
-            | Event::MessageAdded { .. }
-            | Event::MailSent { .. }
-            | Event::MailDelivered { .. }
-            | Event::MailRead { .. }
-            | Event::HarnessSessionAdopted { .. }
-            | Event::BudgetReached { .. }
-            | Event::BudgetSet { .. }
-            | Event::QuestionAsked { .. }
-            | Event::QuestionAnswered { .. }
-            | Event::QuestionWithdrawn { .. } => false,
-            quest => panic!("nobody has a quest here: {quest:?}"),
+            RunEvent::Ended { .. } => self.at(of).stage = Stage::Over,
         }
+        matches!(
+            what,
+            RunEvent::TurnEnded { .. }
+                | RunEvent::Parked { .. }
+                | RunEvent::Crashed { .. }
+                | RunEvent::Resumed
+                | RunEvent::Ended { .. }
+        )
     }
 
     pub fn is_open(&self, agent: AgentId) -> bool {

@@ -2,6 +2,7 @@
 
 use super::Work;
 use crate::child::{Child, usage};
+use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent};
 use hatchery_core::history::{Said, mark_interrupted, ranges};
 use hatchery_core::run::{Delivery, DeliveryKind, RunState, StopWhy};
 use hatchery_core::usage::Usage;
@@ -53,15 +54,20 @@ impl Work {
         let state = self.world.run(agent).map(|run| &run.state);
         let waits = after.conversation(agent).map(|conversation| conversation.unheard.clone()).unwrap_or_default();
         match &record.event {
-            Event::RunResumed { .. } if waits.contains(&Delivery { id: record.id, what: DeliveryKind::Nudge }) => {
-                let crashed = matches!(self.history.last(), Some(Record { event: Event::RunCrashed { .. }, .. }));
+            Event::Run { what: RunEvent::Resumed, .. }
+                if waits.contains(&Delivery { id: record.id, what: DeliveryKind::Nudge }) =>
+            {
+                let crashed = matches!(
+                    self.history.last(),
+                    Some(Record { event: Event::Run { what: RunEvent::Crashed { .. }, .. }, .. })
+                );
                 assert!(crashed || matches!(state, Some(RunState::Parked { .. })), "{agent} was not broken off");
             }
-            Event::RunEnded { cause: Cause::Completed | Cause::UserEnded, .. } => {
+            Event::Run { what: RunEvent::Ended { cause: Cause::Completed | Cause::UserEnded, .. }, .. } => {
                 let stopped = matches!(state, Some(RunState::Stopping { .. } | RunState::Parked { .. }));
                 assert!(stopped || waits.is_empty(), "{agent} leaves with {waits:?} unheard");
             }
-            Event::MessageAdded { kind: MessageKind::Interrupted, .. } => {
+            Event::Message(MessageEvent::Added { kind: MessageKind::Interrupted, .. }) => {
                 let words = |delivery: &Delivery| delivery.what == DeliveryKind::Message && delivery.id < record.id;
                 assert!(!waits.iter().any(words), "{agent} has yet to hear {waits:?}");
             }
@@ -121,7 +127,9 @@ impl Work {
         let mut said: Vec<Said> = (parts.iter())
             .flat_map(|part| {
                 within(part.after, part.upto).filter_map(|record| {
-                    let Event::MessageAdded { agent, kind, content, source_id, .. } = record.event.clone() else {
+                    let Event::Message(MessageEvent::Added { agent, kind, content, source_id, .. }) =
+                        record.event.clone()
+                    else {
                         return None;
                     };
                     let said = Said { id: record.id, agent, kind, content, source_id, interrupted: false };
@@ -143,37 +151,45 @@ impl Work {
             conversation.copied().find(|delivery: &Delivery| delivery.id == id).map(|delivery| delivery.what)
         };
         let met = match &record.event {
-            Event::RunSpawned { copy_of: Some(_), .. } => "copied",
-            Event::RunResumed { of } => match what(of.agent, record.id) {
+            Event::Run { what: RunEvent::Spawned { copy_of: Some(_), .. }, .. } => "copied",
+            Event::Run { of, what: RunEvent::Resumed } => match what(of.agent, record.id) {
                 Some(DeliveryKind::Nudge) => "nudged",
                 Some(DeliveryKind::Briefing) => "briefed anew",
                 _ => "said while it left",
             },
-            Event::MessageHeard { of, .. } if self.world.run(of.agent).is_some_and(|run| run.in_turn && run.heard) => {
+            Event::Run { of, what: RunEvent::MessageHeard { .. } }
+                if self.world.run(of.agent).is_some_and(|run| run.in_turn && run.heard) =>
+            {
                 "heard in mid-turn"
             }
-            Event::MessageAdded { kind: MessageKind::Interrupted, .. } => "interrupted",
-            Event::CallTaken { refused: None, .. } => "call taken",
-            Event::CallTaken { .. } => "call refused",
-            Event::RunSilent { .. } => "silent",
-            Event::RunStopping { why: StopWhy::Gate { .. }, .. } => "gate",
-            Event::RunStopping { why: StopWhy::Killed, .. } => "died at work",
-            Event::RunParked { .. } => "parked",
-            Event::RunCrashed { forgotten: true, .. } => "conversation lost",
-            Event::RunCrashed { cause: Cause::LostWithMachine, .. } => "lost with its machine",
-            Event::RunCrashed { detail, .. } if detail.contains("without having heard") => "deaf to the end",
-            Event::RunCrashed { .. } => "crashed",
-            Event::AgentWoken { .. } => "woken",
-            Event::RunEnded { cause: Cause::Completed, .. } => "completed",
-            Event::RunEnded { cause: Cause::Stuck, .. } => "stuck",
-            Event::RunEnded { exit: Exit::NotStarted, cause: Cause::Crashed, .. } => "not started",
-            Event::RunEnded { of, .. }
+            Event::Message(MessageEvent::Added { kind: MessageKind::Interrupted, .. }) => "interrupted",
+            Event::Run { what: RunEvent::CallTaken { refused: None, .. }, .. } => "call taken",
+            Event::Run { what: RunEvent::CallTaken { .. }, .. } => "call refused",
+            Event::Run { what: RunEvent::Silent { .. }, .. } => "silent",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::Gate { .. } }, .. } => "gate",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::Killed }, .. } => "died at work",
+            Event::Run { what: RunEvent::Parked { .. }, .. } => "parked",
+            Event::Run { what: RunEvent::Crashed { forgotten: true, .. }, .. } => "conversation lost",
+            Event::Run { what: RunEvent::Crashed { cause: Cause::LostWithMachine, .. }, .. } => "lost with its machine",
+            Event::Run { what: RunEvent::Crashed { detail, .. }, .. } if detail.contains("without having heard") => {
+                "deaf to the end"
+            }
+            Event::Run { what: RunEvent::Crashed { .. }, .. } => "crashed",
+            Event::Agent { what: AgentEvent::Woken { .. }, .. } => "woken",
+            Event::Run { what: RunEvent::Ended { cause: Cause::Completed, .. }, .. } => "completed",
+            Event::Run { what: RunEvent::Ended { cause: Cause::Stuck, .. }, .. } => "stuck",
+            Event::Run { what: RunEvent::Ended { exit: Exit::NotStarted, cause: Cause::Crashed, .. }, .. } => {
+                "not started"
+            }
+            Event::Run { of, what: RunEvent::Ended { .. } }
                 if self.world.run(of.agent).is_some_and(|run| matches!(run.state, RunState::Parked { .. })) =>
             {
                 "parked run ended"
             }
-            Event::RunEnded { cause: Cause::Crashed, .. } => "retries spent",
-            Event::RunEnded { detail, .. } if detail == "its session ended" => "ended with its session",
+            Event::Run { what: RunEvent::Ended { cause: Cause::Crashed, .. }, .. } => "retries spent",
+            Event::Run { what: RunEvent::Ended { detail, .. }, .. } if detail == "its session ended" => {
+                "ended with its session"
+            }
             _ => return,
         };
         self.met.insert(met);
@@ -184,16 +200,22 @@ impl Tally {
     #[expect(clippy::wildcard_enum_match_arm, reason = "only some of them are counted")]
     pub(super) fn count(&mut self, record: &Record) {
         match &record.event {
-            Event::AgentCreated { agent, .. } => self.agents.push(*agent),
-            Event::AgentKilled { agent, .. } => {
+            Event::Agent { agent, what: AgentEvent::Created { .. } } => self.agents.push(*agent),
+            Event::Agent { agent, what: AgentEvent::Killed { .. } } => {
                 self.died.insert(*agent);
             }
-            Event::MessageHeard { message, .. } => assert!(self.heard.insert(*message), "{message} is heard once"),
-            Event::MessageAdded { agent, kind: MessageKind::Assistant, content, .. } => {
+            Event::Run { what: RunEvent::MessageHeard { message }, .. } => {
+                assert!(self.heard.insert(*message), "{message} is heard once")
+            }
+            Event::Message(MessageEvent::Added { agent, kind: MessageKind::Assistant, content, .. }) => {
                 self.said.entry(*agent).or_default().push(content.clone());
             }
-            Event::TurnEnded { of, spent, .. } => *self.spent.entry(of.agent).or_default() += *spent,
-            Event::RunEnded { of, .. } => assert!(self.ended.insert((of.agent, of.run)), "{of:?} ends once"),
+            Event::Run { of, what: RunEvent::TurnEnded { spent, .. } } => {
+                *self.spent.entry(of.agent).or_default() += *spent
+            }
+            Event::Run { of, what: RunEvent::Ended { .. } } => {
+                assert!(self.ended.insert((of.agent, of.run)), "{of:?} ends once")
+            }
             _ => {}
         }
     }

@@ -1,0 +1,241 @@
+//! How events are written and read. Written, an event is one flat JSON object: the envelope (`ts`, `sessionId`), the `type`,
+//! the ids of its noun, and the fields of the event. The store keeps the object without `id`, because the id is the row's key.
+
+use super::{
+    AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SessionEvent,
+};
+use super::{EventId, StepEvent};
+use crate::history::{MessageKind, SourceId};
+use crate::quest::StepId;
+use crate::run::AttemptId;
+use crate::{AgentId, QuestId, SessionId, Timestamp};
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, Error as _, IntoDeserializer as _};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::io::Write as _;
+
+/// An event and its envelope: one entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub id: EventId,
+    pub ts: Timestamp,
+    /// The session in which it happened, if any.
+    pub session: Option<SessionId>,
+    pub event: Event,
+}
+
+/// An entry of the log that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("event {id} cannot be read: {source}")]
+pub struct Unreadable {
+    pub id: EventId,
+    #[source]
+    pub source: serde_json::Error,
+}
+
+impl Record {
+    /// The object as the store keeps it: everything but the id.
+    pub fn body(&self) -> String {
+        let plain = "an event is plain data";
+        let envelope = Envelope { ts: self.ts, session: self.session };
+        let envelope = serde_json::to_string(&envelope).expect(plain);
+        let event = serde_json::to_string(&self.event).expect(plain);
+        // The derived form has the ids of the noun in front of the type. The log has always had them behind it.
+        let (ids, typed) = event.split_once(TYPE_MARK).expect("every event has a type");
+        let (kind, fields) = typed.split_once('"').expect("a string ends");
+        let ids = ids.trim_start_matches('{').trim_end_matches(',');
+        let comma = if ids.is_empty() { "" } else { "," };
+        [envelope.trim_end_matches('}'), ",", TYPE_MARK, kind, "\"", comma, ids, fields].concat()
+    }
+
+    pub fn read(id: EventId, body: &str) -> Result<Self, Unreadable> {
+        let read = match kind_of(body) {
+            Ok(kind) => read_as(&kind, body),
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok((Envelope { ts, session }, event)) => Ok(Self { id, ts, session, event }),
+            Err(source) => Err(Unreadable { id, source }),
+        }
+    }
+}
+
+/// Writes the whole object, as clients see it, from an id and a stored body.
+pub fn write_wire(out: &mut Vec<u8>, id: EventId, body: &str) {
+    write!(out, "{{\"id\":{id},").expect("a vector takes what it is given");
+    out.extend_from_slice(body.strip_prefix('{').unwrap_or(body).as_bytes());
+}
+
+/// The kind of a stored message, or none for another event. It is read without decoding the body, for readers that pass the body
+/// on unchanged.
+pub fn message_kind(id: EventId, body: &str) -> Result<Option<MessageKind>, Unreadable> {
+    if !body.contains(MESSAGE_MARK) {
+        return Ok(None);
+    }
+    let kind = body.split_once(KIND_MARK).and_then(|(_, rest)| rest.split_once('"')).map_or("", |(kind, _)| kind);
+    let kind: StrDeserializer<'_, serde_json::Error> = kind.into_deserializer();
+    MessageKind::deserialize(kind).map(Some).map_err(|source| Unreadable { id, source })
+}
+
+#[derive(Serialize)]
+struct Envelope {
+    ts: Timestamp,
+    #[serde(rename = "sessionId")]
+    session: Option<SessionId>,
+}
+
+const TYPE_MARK: &str = r#""type":""#;
+
+/// Quotes inside of a string are escaped, so this is the type of a message and nothing else.
+const MESSAGE_MARK: &str = r#""type":"message_added""#;
+
+/// A message's kind is written before its text, so the first match is the kind, for the same reason.
+const KIND_MARK: &str = r#""kind":""#;
+
+/// The noun that an event type belongs to. `tests/golden.rs` fails for a type that is missing here.
+enum Noun {
+    Session,
+    Agent,
+    Message,
+    Mail,
+    Question,
+    Budget,
+    Run,
+    Quest,
+    Step,
+}
+
+impl Noun {
+    fn of(kind: &str) -> Option<Self> {
+        Some(match kind {
+            "message_added" => Self::Message,
+            "run_spawned" | "run_started" | "message_heard" | "output_noted" | "output_taken" | "call_taken"
+            | "turn_started" | "turn_ended" | "run_silent" | "run_interrupted" | "run_stopping" | "run_parked"
+            | "run_crashed" | "budget_reached" | "run_resumed" | "run_ended" => Self::Run,
+            "session_started" | "session_ending" | "session_ended" => Self::Session,
+            "agent_created"
+            | "fork_requested"
+            | "fork_cancelled"
+            | "agent_hatched"
+            | "agent_expired"
+            | "agent_renamed"
+            | "agent_slept"
+            | "agent_woken"
+            | "agent_killed"
+            | "agent_reparented"
+            | "harness_session_adopted"
+            | "run_requested" => Self::Agent,
+            "mail_sent" | "mail_delivered" | "mail_read" => Self::Mail,
+            "question_asked" | "question_answered" | "question_withdrawn" => Self::Question,
+            "budget_set" => Self::Budget,
+            "quest_created" | "quest_paused" | "quest_resumed" | "quest_abandoned" | "quest_completed"
+            | "quest_budget_set" | "ward_changed" | "ward_removed" | "requirements_set" | "steps_planned" => {
+                Self::Quest
+            }
+            "step_queued" | "step_begun" | "signal_given" | "ward_begun" | "ward_ended" | "merge_begun"
+            | "merge_ended" | "step_waits" | "step_parked" | "step_failed" | "step_completed" | "step_dropped" => {
+                Self::Step
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The type of a body. We write the type before anything that could contain another `type`; a body in another order, for example
+/// from an edited export, is read as a whole.
+fn kind_of(body: &str) -> serde_json::Result<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+    }
+    let first = body.split_once(TYPE_MARK).and_then(|(_, rest)| rest.split_once('"')).map(|(kind, _)| kind);
+    match first.filter(|kind| Noun::of(kind).is_some()) {
+        Some(kind) => Ok(Cow::Borrowed(kind)),
+        None => serde_json::from_str::<Typed<'_>>(body).map(|typed| typed.kind),
+    }
+}
+
+fn read_as(kind: &str, body: &str) -> serde_json::Result<(Envelope, Event)> {
+    let noun = Noun::of(kind).ok_or_else(|| {
+        let hint = "a newer version of Hatchery may have written it";
+        serde_json::Error::custom(format!("there is no event type `{kind}`: {hint}"))
+    })?;
+    match noun {
+        Noun::Message => read_message(body),
+        Noun::Run => read_body(body, |of: AttemptId, what: RunEvent| Event::Run { of, what }),
+        Noun::Session => read_body(body, |OfSession { session }, what: SessionEvent| Event::Session { session, what }),
+        Noun::Agent => read_body(body, |OfAgent { agent }, what: AgentEvent| Event::Agent { agent, what }),
+        Noun::Question => read_body(body, |OfAgent { agent }, what: QuestionEvent| Event::Question { agent, what }),
+        Noun::Quest => read_body(body, |OfQuest { quest }, what: QuestEvent| Event::Quest { quest, what }),
+        Noun::Step => read_body(body, |OfStep { quest, step }, what: StepEvent| Event::Step { quest, step, what }),
+        Noun::Mail => read_body(body, |OfNothing {}, what: MailEvent| Event::Mail(what)),
+        Noun::Budget => read_body(body, |OfNothing {}, what: BudgetEvent| Event::Budget(what)),
+    }
+}
+
+#[derive(Deserialize)]
+struct OfSession {
+    session: SessionId,
+}
+
+#[derive(Deserialize)]
+struct OfAgent {
+    agent: AgentId,
+}
+
+#[derive(Deserialize)]
+struct OfQuest {
+    quest: QuestId,
+}
+
+#[derive(Deserialize)]
+struct OfStep {
+    quest: QuestId,
+    step: StepId,
+}
+
+/// The ids of these events are fields of the event.
+#[derive(Deserialize)]
+struct OfNothing {}
+
+#[derive(Deserialize)]
+struct Body<Ids, What> {
+    ts: Timestamp,
+    #[serde(rename = "sessionId")]
+    session: Option<SessionId>,
+    #[serde(flatten)]
+    ids: Ids,
+    #[serde(flatten)]
+    what: What,
+}
+
+fn read_body<Ids: DeserializeOwned, What: DeserializeOwned>(
+    body: &str,
+    event: impl FnOnce(Ids, What) -> Event,
+) -> serde_json::Result<(Envelope, Event)> {
+    let Body { ts, session, ids, what } = serde_json::from_str::<Body<Ids, What>>(body)?;
+    Ok((Envelope { ts, session }, event(ids, what)))
+}
+
+/// Most of a log is messages. Reading them field by field is far cheaper than reading flattened parts, for which serde has to
+/// buffer all fields first.
+#[derive(Deserialize)]
+struct MessageBody {
+    ts: Timestamp,
+    #[serde(rename = "sessionId")]
+    session: Option<SessionId>,
+    agent: AgentId,
+    kind: MessageKind,
+    content: String,
+    #[serde(default)]
+    to: Option<EventId>,
+    #[serde(default)]
+    source_id: Option<SourceId>,
+}
+
+fn read_message(body: &str) -> serde_json::Result<(Envelope, Event)> {
+    let MessageBody { ts, session, agent, kind, content, to, source_id } = serde_json::from_str(body)?;
+    Ok((Envelope { ts, session }, Event::Message(MessageEvent::Added { agent, kind, content, to, source_id })))
+}

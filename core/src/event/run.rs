@@ -1,0 +1,87 @@
+//! What can happen in one attempt of a run.
+
+use super::Refused;
+use crate::outcome::{Cause, Exit};
+use crate::output::{Output, TurnEnd};
+use crate::run::{Process, StopWhy};
+use crate::usage::Usage;
+use crate::{EventId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "type")]
+pub enum RunEvent {
+    /// The attempt has a process.
+    #[serde(rename = "run_spawned")]
+    Spawned {
+        process: Process,
+        /// The harness's own id of the conversation that the process was told to use.
+        session: String,
+        /// The conversation of the forked agent, if this one starts as a copy of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copy_of: Option<String>,
+    },
+    /// The process has shown that it can call our tools.
+    #[serde(rename = "run_started")]
+    Started { session: String },
+    /// The process has taken in something that was said to it.
+    #[serde(rename = "message_heard")]
+    MessageHeard { message: EventId },
+    /// The process said something that is not part of its agent's history.
+    #[serde(rename = "output_noted")]
+    OutputNoted { output: Output },
+    /// The output of the process was read up to this byte.
+    #[serde(rename = "output_taken")]
+    OutputTaken { upto: u64 },
+    /// A tool call of the agent was handled. The events that it led to follow right after this one.
+    #[serde(rename = "call_taken")]
+    CallTaken {
+        /// The number of the call in the attempt: 1, 2, 3, …
+        number: u64,
+        /// How many events it led to.
+        led_to: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<Refused>,
+    },
+    #[serde(rename = "turn_started")]
+    TurnStarted,
+    #[serde(rename = "turn_ended")]
+    TurnEnded { end: TurnEnd, spent: Usage },
+    /// The process has been silent for longer than its run allows.
+    #[serde(rename = "run_silent")]
+    Silent { since: Timestamp },
+    /// The current turn is to be interrupted.
+    #[serde(rename = "run_interrupted")]
+    Interrupted,
+    /// The run is to be stopped. This is logged before any signal is sent.
+    #[serde(rename = "run_stopping")]
+    Stopping { why: StopWhy },
+    /// The run waits, for example until a rate limit is over. Waiting costs nothing.
+    #[serde(rename = "run_parked")]
+    Parked {
+        cause: Cause,
+        /// When the run continues by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+        detail: String,
+    },
+    /// The process ended before its work was done. Another attempt follows.
+    #[serde(rename = "run_crashed")]
+    Crashed {
+        cause: Cause,
+        detail: String,
+        exit: Exit,
+        /// The harness has lost the conversation: the next attempt starts a new one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        forgotten: bool,
+    },
+    /// The run has used up a budget. It finishes its turn and starts nothing more.
+    #[serde(rename = "budget_reached")]
+    BudgetReached,
+    /// This attempt is the next one of its run.
+    #[serde(rename = "run_resumed")]
+    Resumed,
+    #[serde(rename = "run_ended")]
+    Ended { cause: Cause, detail: String, exit: Exit },
+}

@@ -1,0 +1,58 @@
+//! What can happen to one step of a quest.
+
+use crate::quest::{Merge, NextAction, Signal, StepProgress, Verdict};
+use crate::run::AttemptId;
+use crate::{AgentId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "type")]
+pub enum StepEvent {
+    /// The step waits for a slot, and then does this.
+    #[serde(rename = "step_queued")]
+    Queued { next: NextAction, progress: StepProgress },
+    /// An agent works on the step.
+    #[serde(rename = "step_begun")]
+    Begun { agent: AgentId, role: String },
+    /// The agent said how its work went. The signal takes effect when the agent's run is over.
+    #[serde(rename = "signal_given")]
+    SignalGiven {
+        #[serde(flatten)]
+        of: AttemptId,
+        signal: Signal,
+    },
+    #[serde(rename = "ward_begun")]
+    WardBegun { number: u32 },
+    #[serde(rename = "ward_ended")]
+    WardEnded {
+        number: u32,
+        verdict: Verdict,
+        /// The file with its output.
+        artifact: String,
+    },
+    #[serde(rename = "merge_begun")]
+    MergeBegun { number: u32 },
+    #[serde(rename = "merge_ended")]
+    MergeEnded { number: u32, merge: Merge },
+    /// The step waits for a person, and then does this.
+    #[serde(rename = "step_waits")]
+    Waits { progress: StepProgress, then: NextAction },
+    /// The agent of the step waits, for example until a rate limit is over.
+    #[serde(rename = "step_parked")]
+    Parked {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    #[serde(rename = "step_failed")]
+    Failed {
+        why: String,
+        /// What a retry would start with.
+        then: NextAction,
+    },
+    #[serde(rename = "step_completed")]
+    Completed { summary: String },
+    /// A new plan does not have the step any more.
+    #[serde(rename = "step_dropped")]
+    Dropped,
+}

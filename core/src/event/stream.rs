@@ -1,0 +1,28 @@
+//! The unit of conflict: two writers that change the same stream at the same time conflict.
+
+use crate::mail::Address;
+use crate::{AgentId, QuestId, SessionId};
+use std::fmt;
+
+/// The history that an event belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stream {
+    Session(SessionId),
+    Agent(AgentId),
+    Mail(Address),
+    Quest(QuestId),
+    /// What exists once among all agents: the root agent, and the owner of an adopted conversation.
+    Registry,
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(id) => write!(f, "session:{id}"),
+            Self::Agent(id) => write!(f, "agent:{id}"),
+            Self::Mail(address) => write!(f, "mail:{address}"),
+            Self::Quest(id) => write!(f, "quest:{id}"),
+            Self::Registry => f.write_str("registry"),
+        }
+    }
+}
