@@ -21,5 +21,6 @@ listen();
 listenKeys();
 watchLooks(() => store.now());
 watchNeeds();
+store.watchSleep();
 void store.load();
 render(<App />, document.getElementById("page") as HTMLElement);

@@ -3,6 +3,7 @@ import type {
   AgentView,
   BudgetView,
   ErrorDetail,
+  EventCount,
   EventObject,
   EventPage,
   HistoryView,
@@ -87,6 +88,13 @@ export const api = {
   restore: (name: string) => post<Restored>("/api/rescue/restore", { name }),
   killPreview: (agent: string, cascade: boolean) =>
     get<KillPreview>(`/api/agents/${part(agent)}/kill?cascade=${cascade}`),
+  /** The last events before a place that fit the filters. */
+  find: (filters: Record<string, string>, before: number, limit: number) =>
+    get<EventPage>(
+      `/api/events.json?${new URLSearchParams({ ...filters, before: String(before), limit: String(limit) })}`,
+    ),
+  countEvents: (filters: Record<string, string>, after: number) =>
+    get<EventCount>(`/api/events/count?${new URLSearchParams({ ...filters, after: String(after) })}`),
   wardOutput: (quest: string, step: string, ward: number) =>
     get<{ text: string; size: number }>(
       `/api/quests/${part(quest)}/steps/${part(step)}/wards/${ward}/output?from=-8192`,

@@ -29,6 +29,7 @@ export type KillPreview = Schemas["KillPreview"];
 export type ChangeSet = Schemas["Changes"];
 export type FileDiff = Schemas["FileDiff"];
 export type EventObject = Schemas["EventObject"];
+export type EventCount = Schemas["EventCount"];
 export type EventPage = Schemas["EventPage"];
 export type NewQuest = Schemas["NewQuest"];
 export type ErrorDetail = Schemas["ErrorDetail"];

@@ -17,6 +17,10 @@ interface Kept {
   problem: Problem | null;
 }
 
+/** Open quests whose documents are read at once, beside those that need somebody. */
+const RECENT_QUESTS = 8;
+/** A tab that was hidden for longer may have slept with its machine: it reads on from its last event. */
+const SLEPT_MS = 30_000;
 /** Quests whose documents are kept at hand. */
 const KEPT_QUESTS = 60;
 
@@ -57,14 +61,27 @@ export class Store {
         this.open,
       );
       this.feed.start();
-      for (const quest of overview.quests) {
-        if (quest.state === "open" || quest.state === "paused") this.askQuest(quest.id);
-      }
+      const open = overview.quests.filter((quest) => quest.state === "open" || quest.state === "paused");
+      const needed = open.filter((quest) => quest.failed > 0 || quest.questions > 0);
+      for (const { id } of new Set([...needed, ...open.slice(-RECENT_QUESTS)])) this.askQuest(id);
     } catch (problem) {
       this.problem = problem as Problem;
       if (this.problem.away) setTimeout(() => void this.load(), 2000);
     }
     this.touch("all");
+  }
+
+  /** Reads on after a sleep: a stream may be broken without saying so. */
+  watchSleep(): void {
+    let hidden = Date.now();
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) hidden = Date.now();
+      else if (Date.now() - hidden > SLEPT_MS) this.feed?.start();
+    });
+    addEventListener("online", () => this.feed?.start());
+    addEventListener("pageshow", (event) => {
+      if (event.persisted) this.feed?.start();
+    });
   }
 
   /** Every event as it comes, for views that show events themselves. */

@@ -357,53 +357,78 @@ function Filters({ filters }: { filters: Filter[] }) {
   );
 }
 
-/** Events that fit the filters, the newest first, looked for backwards from the end until there are enough. */
+/** How many events that fit are asked for at once. */
+const FOUND = 100;
+
+/** Events that fit the filters, the newest first. The daemon looks for them, backwards from the end. */
 function Matches({ filters }: { filters: Filter[] }) {
+  const asked = Object.fromEntries(filters.map(({ key, value }) => [key, value]));
   const [found, setFound] = useState<EventObject[]>([]);
-  const [at, setAt] = useState(store.state?.head ?? 0);
+  const [before, setBefore] = useState<number | null>(null);
+  const [total, setTotal] = useState<{ count: number; whole: boolean } | null>(null);
   const [chosen, setChosen] = useState<number | null>(null);
   const [busy, setBusy] = useState(true);
-  const wanted = useRef(100);
-  const fits = (event: EventObject) => filters.every((filter) => isFit(event, filter));
-  const look = async (from: number, have: EventObject[]) => {
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const here = useRef(true);
+  const look = async (from: number) => {
     setBusy(true);
-    let upto = from;
-    const all = [...have];
-    while (upto > 0 && all.length < wanted.current) {
-      const after = Math.max(0, upto - 1000);
-      const events: EventObject[] = [];
-      let cursor = after;
-      while (cursor < upto) {
-        const page = await api.events(cursor, Math.min(1000, upto - cursor)).catch(() => null);
-        if (!page || page.events.length === 0) break;
-        events.push(...page.events.filter((event) => event.id <= upto));
-        cursor = page.events.at(-1)?.id ?? upto;
+    try {
+      let place = from;
+      let events: EventObject[] = [];
+      let more = true;
+      // One answer looks at a part of the log; what is rare may be further back.
+      while (more && events.length === 0 && here.current) {
+        const page = await api.find(asked, place, FOUND);
+        events = page.events;
+        place = events[0]?.id ?? page.from + 1;
+        more = page.more;
+        setBefore(more ? place : null);
       }
-      all.push(...events.filter(fits).reverse());
-      upto = after;
-      setAt(upto);
-      setFound([...all]);
+      if (here.current) setFound((now) => [...now, ...events.reverse()]);
+    } catch (it) {
+      setProblem(it as Problem);
     }
     setBusy(false);
   };
-  useEffect(() => void look(store.state?.head ?? 0, []), []);
-  useEffect(
-    () =>
-      store.tap((event) => {
-        if (fits(event)) setFound((now) => [event, ...now].slice(0, 2000));
-      }),
-    [],
-  );
+  const count = async () => {
+    let [sum, after] = [0, 0];
+    for (let round = 0; round < 10 && here.current; round += 1) {
+      const part = await api.countEvents(asked, after);
+      sum += part.count;
+      after = part.upto;
+      setTotal({ count: sum, whole: part.upto >= part.head });
+      if (part.upto >= part.head) return;
+    }
+  };
+  useEffect(() => {
+    here.current = true;
+    void look((store.state?.head ?? 0) + 1);
+    count().catch(() => {});
+    const stop = store.tap((event) => {
+      if (!filters.every((filter) => isFit(event, filter))) return;
+      setFound((now) => [event, ...now].slice(0, 2000));
+      setTotal((now) => (now ? { ...now, count: now.count + 1 } : now));
+    });
+    return () => {
+      here.current = false;
+      stop();
+    };
+  }, []);
+  const head = group(store.state?.head ?? 0);
   return (
     <>
-      <p class="small faint num">
-        {group(found.length)} {found.length === 1 ? "matches" : "match"}{" "}
-        {at > 0 ? `down to #${group(at)}` : `of ${group(store.state?.head ?? 0)}`}
+      <p class="small faint num matches">
+        {total ? `${group(total.count)}${total.whole ? "" : " or more"} of ${head} match` : busy ? "Looking …" : ""}
       </p>
-      {found.length === 0 && !busy && (
+      {problem && (
+        <p class="refused">
+          {problem.message} <span class="faint">{problem.hint}</span>
+        </p>
+      )}
+      {found.length === 0 && !busy && !problem && (
         <div class="empty">
           <h3>No event matches these filters</h3>
-          <p>{group(store.state?.head ?? 0)} events are there.</p>
+          <p>{head} events are there.</p>
           <div class="actions">
             <a class="btn line" href="/log">
               Clear the filters
@@ -411,30 +436,24 @@ function Matches({ filters }: { filters: Filter[] }) {
           </div>
         </div>
       )}
-      <div class="log" role="grid" aria-label="Events that match" aria-rowcount={found.length}>
-        <LogHead />
-        <div role="rowgroup">
-          {found.map((event) => (
-            <LogRow
-              key={event.id}
-              id={event.id}
-              event={event}
-              chosen={chosen === event.id}
-              choose={() => setChosen(chosen === event.id ? null : event.id)}
-            />
-          ))}
+      {found.length > 0 && (
+        <div class="log" role="grid" aria-label="Events that match" aria-rowcount={total?.count ?? -1}>
+          <LogHead />
+          <div role="rowgroup">
+            {found.map((event) => (
+              <LogRow
+                key={event.id}
+                id={event.id}
+                event={event}
+                chosen={chosen === event.id}
+                choose={() => setChosen(chosen === event.id ? null : event.id)}
+              />
+            ))}
+          </div>
         </div>
-      </div>
-      {at > 0 && (
-        <button
-          class="btn line"
-          type="button"
-          disabled={busy}
-          onClick={() => {
-            wanted.current += 200;
-            void look(at, found);
-          }}
-        >
+      )}
+      {before !== null && (
+        <button class="btn line" type="button" disabled={busy} onClick={() => void look(before)}>
           {busy ? "Looking …" : "Look further back"}
         </button>
       )}
@@ -442,11 +461,11 @@ function Matches({ filters }: { filters: Filter[] }) {
   );
 }
 
+/** Whether a new event fits. What it has to do with a quest by its agent, the daemon knows better. */
 function isFit(event: EventObject, { key, value }: Filter): boolean {
   const field = (event as unknown as Record<string, unknown>)[key];
   switch (key) {
     case "agent":
-      return field === value;
     case "quest":
     case "step":
     case "type":
