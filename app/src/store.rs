@@ -1,7 +1,7 @@
-//! The store keeps rows and knows nothing of their meaning. Two back ends, [`sqlite`] and [`postgres`], behave alike: one
-//! conformance suite and one differential test run over both. They are the only rooms with SQL.
+//! The store keeps rows and does not know their meaning. Its two back ends, [`sqlite`] and [`postgres`], behave alike: one
+//! conformance suite and one differential test run on both. SQL is nowhere else.
 //!
-//! The calls block. The engine has a thread of its own for them; everybody else uses [`crate::engine::Handle`].
+//! The calls block. The engine makes them on a thread of its own; other code uses [`crate::engine::Handle`].
 
 pub mod migration;
 pub mod postgres;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// One event as it is kept: its place, whose it is, and its JSON without the id.
+/// One event as it is stored: its id, its stream, and its JSON without the id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub id: EventId,
@@ -23,16 +23,16 @@ pub struct Row {
     pub body: String,
 }
 
-/// Events that were decided together, and what the decision rested on.
+/// Events that were decided together, and what the decision rests on.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// The last event that the decision knew of. The version of every stream is "as of this event".
+    /// The last event that the decision took into account. The version of every stream is "as of this event".
     pub seen: EventId,
-    /// The streams that the decision read: a later event in one of them by another writer is a conflict.
+    /// The streams that the decision read. A later event of another writer in one of them is a conflict.
     pub reads: &'a [String],
-    /// What to add, numbered from `seen + 1`. Renumbered when other writers came in between without a conflict.
+    /// What to add, numbered from `seen + 1`. Renumbered when other writers appended in between without a conflict.
     pub rows: &'a [Row],
-    /// The rows speak of each other by their ids: they stand as they are numbered, or it is a conflict.
+    /// The rows refer to each other by their ids, so they cannot be renumbered: events in between are a conflict.
     pub fixed: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct IdRange {
     pub last: EventId,
 }
 
-/// Where the messages of each agent are, for the events after one place up to another.
+/// The ids of the messages of each agent, among the events `after + 1 ..= upto`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageRanges {
     pub after: EventId,
@@ -51,23 +51,23 @@ pub struct MessageRanges {
     pub of: Vec<(AgentId, Vec<IdRange>)>,
 }
 
-/// A folded world, encoded. A cache: the log can always make it again.
+/// A folded world, encoded. It is a cache: the log can always make it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The last event folded into it.
     pub at: EventId,
-    /// How the body is encoded; a program that does not know the format folds the log instead.
+    /// The encoding of the body. A program that does not know it folds the log instead.
     pub format: u32,
     pub checksum: u32,
     pub body: Vec<u8>,
 }
 
-/// Called when another writer may have appended something. A hint to read the log, and nothing else. It comes on a thread
-/// that carries connections, so it must not block.
-pub type Hint = Arc<dyn Fn() + Send + Sync>;
+/// Called when another writer may have appended: a reason to read the log. It is called on a thread that drives connections, so
+/// it must not block.
+pub type AppendCallback = Arc<dyn Fn() + Send + Sync>;
 
-/// Looks at one row, its id and body, and says whether to go on.
-pub type Visit<'a> = &'a mut dyn FnMut(EventId, &str) -> ControlFlow<()>;
+/// Gets the id and the body of one row, and decides whether to continue.
+pub type RowVisitor<'a> = &'a mut dyn FnMut(EventId, &str) -> ControlFlow<()>;
 
 pub trait Store: Send + Sync + fmt::Debug {
     /// Brings the schema up to date. A schema newer than this program is refused, untouched.
@@ -76,58 +76,58 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The last event of the log.
     fn head(&self) -> Result<EventId, StoreError>;
 
-    /// Adds all rows of a batch, or none; durable when it returns. Gives the id of the first row.
+    /// Adds all rows of a batch, or none. They are durable when it returns. Returns the id of the first row.
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError>;
 
-    /// Shows up to `limit` rows after a place in the log, in order, until told to stop.
-    fn read_after(&self, after: EventId, limit: usize, visit: Visit<'_>) -> Result<(), StoreError>;
+    /// Passes up to `limit` rows after a position to `visit`, in order, until it breaks.
+    fn read_after(&self, after: EventId, limit: usize, visit: RowVisitor<'_>) -> Result<(), StoreError>;
 
     /// The kept snapshots, the newest first.
     fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError>;
 
-    /// Keeps a snapshot, drops all but the newest [`SNAPSHOTS_KEPT`], and adds ranges to the index unless somebody else did.
-    /// Gives how far the index goes now.
+    /// Writes a snapshot, deletes all but the newest [`SNAPSHOTS_KEPT`], and adds the ranges to the index, unless another process
+    /// has indexed those events. Returns how far the index goes now.
     fn checkpoint(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<EventId, StoreError>;
 
-    /// How far the index of ranges goes.
+    /// The last event that is indexed.
     fn indexed(&self) -> Result<EventId, StoreError>;
 
-    /// Shows all messages of the parts of a history, by one statement: those that the index knows, and the `recent` ranges,
-    /// which the caller knows. Not in order, and perhaps twice where both know it.
-    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: Visit<'_>) -> Result<(), StoreError>;
+    /// Passes all messages of the parts of a history to `visit` as they arrive: those in the index, and those in the `recent`
+    /// ranges, which the caller adds. Not in order; a message that is in both comes twice.
+    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError>;
 
-    /// Puts a snapshot and an index, both from the first event on, in the place of all that was derived from the log before:
-    /// all at once, or nothing. False when the index has gone further meanwhile; then nothing is changed.
+    /// Replaces all snapshots and the whole index by a snapshot and ranges that were folded from the first event on: all at once,
+    /// or nothing. False, without a change, when the index has gone further meanwhile.
     fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError>;
 
-    /// Looks for damage below the log: broken pages, a broken schema. Gives what it found, in words.
+    /// Looks for damage below the log: broken pages, a broken schema. Returns a sentence for each finding.
     fn check(&self) -> Result<Vec<String>, StoreError>;
 
-    /// Registers whom to tell of other writers' appends. A store with one writer never calls it.
-    fn on_foreign_append(&self, hint: Hint);
+    /// Registers a callback for the appends of other writers. A store with one writer never calls it.
+    fn on_foreign_append(&self, notify: AppendCallback);
 }
 
-/// The last good snapshot and the one before, in case the last is damaged.
+/// The newest snapshot and the one before it, in case the newest is damaged.
 pub const SNAPSHOTS_KEPT: usize = 2;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another writer changed what the decision rested on: decide again.
-    #[error("another writer changed what this rested on")]
+    /// Another writer changed a stream that the decision rests on: decide again.
+    #[error("another writer changed what this decision rests on")]
     Conflict,
-    /// Nothing was written, and a later try may succeed.
+    /// Nothing was written. A later attempt may succeed.
     #[error("the store cannot be reached: {0}")]
     Unavailable(String),
-    /// Nothing was written: no room is left.
+    /// Nothing was written: the disk is full.
     #[error("no space is left for the store: {0}")]
     Full(String),
-    /// Nothing was written: the store may not be written to.
+    /// Nothing was written: the store is read-only.
     #[error("the store cannot be written: {0}")]
     ReadOnly(String),
-    /// Nothing was written: who answers has not shown that it is the server.
+    /// Nothing was written: the server's certificate was not accepted.
     #[error("the server of the store is not trusted: {0}")]
     Untrusted(String),
-    /// It is not known whether the rows were written. Read the log before doing anything else.
+    /// It is not known whether the rows were written. The log must be read before anything else is done.
     #[error("it is not known whether this was recorded: {0}")]
     Unknown(String),
     #[error("the store was written by a newer Hatchery (schema `{found}`); this one knows up to `{known}`")]
@@ -138,7 +138,7 @@ pub enum StoreError {
     Broken(String),
 }
 
-/// Where the log is kept: `sqlite:PATH`, a bare path, or `postgres://…`.
+/// Where the store is: `sqlite:PATH`, a path alone, or `postgres://…`.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreUrl {
     Sqlite(PathBuf),
@@ -150,7 +150,7 @@ pub enum NotAStore {
     #[error("`{0}` is not a store: use sqlite:PATH or postgres://USER@HOST/DATABASE")]
     Unknown(String),
     #[error("the store `{0}` cannot be used: {1}")]
-    Unprotected(String, &'static str),
+    Encryption(String, &'static str),
 }
 
 impl FromStr for StoreUrl {
@@ -161,8 +161,8 @@ impl FromStr for StoreUrl {
             let url = Self::Postgres(text.to_owned());
             return match postgres::check(text) {
                 Ok(()) => Ok(url),
-                Err(postgres::Unfit::Url(_)) => Err(NotAStore::Unknown(url.to_string())),
-                Err(postgres::Unfit::Protection(why)) => Err(NotAStore::Unprotected(url.to_string(), why)),
+                Err(postgres::UrlError::Malformed(_)) => Err(NotAStore::Unknown(url.to_string())),
+                Err(postgres::UrlError::Encryption(why)) => Err(NotAStore::Encryption(url.to_string(), why)),
             };
         }
         let path = text.strip_prefix("sqlite:").unwrap_or(text);
@@ -174,14 +174,14 @@ impl FromStr for StoreUrl {
     }
 }
 
-/// Never shows a password: this is printed by `status` and written to logs.
+/// Without a password: this is printed by `status` and written to logs.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(url) => {
-                // The first `@` ends the user and password, as the connection reads it. Where a password or a parameter
-                // may hold a mark unescaped, what could be a part of it is left out.
+                // The first `@` ends the user and password, as the client library reads it. If a password or a parameter may
+                // contain an unescaped mark, everything that could be a part of it is left out.
                 let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
                 let (user, host) = match rest.split_once('@') {
                     Some((user, host)) if user.contains('?') || host.contains('@') => (user, "…"),
@@ -203,7 +203,7 @@ impl fmt::Debug for StoreUrl {
     }
 }
 
-/// Opens a store and brings its schema up to date. `runtime` carries the connections of the shared store.
+/// Opens a store and brings its schema up to date. `runtime` drives the connections of the shared store.
 pub fn open(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn Store>, StoreError> {
     let store: Arc<dyn Store> = match url {
         StoreUrl::Sqlite(path) => Arc::new(sqlite::Sqlite::open(path)?),
@@ -213,19 +213,19 @@ pub fn open(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn 
     Ok(store)
 }
 
-/// What a look at a store shows.
+/// The state of a store, from [`inspect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct StoreStatus {
     pub head: EventId,
-    /// Migrations that the schema has not had yet.
+    /// How many migrations are to be applied.
     pub pending: usize,
 }
 
-/// Looks at a store and changes nothing in it, its schema included. What would keep it from being opened is an error.
-pub fn look(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Look, StoreError> {
+/// Reads the state of a store and changes nothing, not even its schema. Fails if the store could not be opened.
+pub fn inspect(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<StoreStatus, StoreError> {
     match url {
-        StoreUrl::Sqlite(path) => sqlite::look(path),
-        StoreUrl::Postgres(url) => postgres::Postgres::open(url, runtime.clone())?.look(),
+        StoreUrl::Sqlite(path) => sqlite::inspect(path),
+        StoreUrl::Postgres(url) => postgres::Postgres::open(url, runtime.clone())?.inspect(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The whole log as JSON lines, out and in. What was exported and imported again is the same log: same ids, same times,
-//! same world. An import that was cut short goes on where it stopped.
+//! Imports a log that was exported as JSON lines. The imported log has the same ids, times and world. An import that was cut short
+//! continues where it stopped.
 
 use crate::report::{Context as _, Report};
 use crate::store::{Batch, Row, Store, StoreError};
@@ -9,20 +9,20 @@ use std::ops::ControlFlow;
 
 /// Events written in one transaction.
 const IMPORT_ROWS: usize = 2_000;
-/// And not more than this of them, unless one alone is longer: they are in memory until then.
+/// The most bytes in one transaction, unless a single event is longer: they are in memory until they are written.
 const IMPORT_BYTES: usize = 32 << 20;
-/// A line longer than this is not one of ours. What an agent's process says has at most 16 MiB; three times that when nothing in
-/// it is UTF-8, and a little more as JSON within JSON.
+/// No exported line is longer. The output of an agent's process has at most 16 MiB in one event: up to three times that when none
+/// of it is UTF-8, and a little more as JSON within JSON.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Imported {
-    /// Events that were there already and are the same.
+    /// Events that the store had already, unchanged.
     pub known: u64,
     pub added: u64,
 }
 
-/// Takes in an export. The store must be empty, or hold the beginning of the same log.
+/// Imports an export. The store must be empty, or have the beginning of the same log.
 pub fn import(store: &dyn Store, input: &mut dyn BufRead, progress: &mut dyn FnMut(u64)) -> Result<Imported, Report> {
     let mut imported = Imported::default();
     let head = store.head().context("the log cannot be read")?;
@@ -40,7 +40,7 @@ pub fn import(store: &dyn Store, input: &mut dyn BufRead, progress: &mut dyn FnM
         }
         let row = take_line(&line, &mut world).map_err(|why| {
             Report::failed(format_args!("line {number}: {why}")).hint(format_args!(
-                "{} events before it are in; mend the line and import the file again",
+                "{} events before it are imported; correct the line and import the file again",
                 imported.added + imported.known
             ))
         })?;
@@ -58,7 +58,7 @@ pub fn import(store: &dyn Store, input: &mut dyn BufRead, progress: &mut dyn FnM
         }
     }
     if imported.known < head.0 {
-        return Err(Report::failed(format_args!("the log here has {head} events, the file only {}", imported.known))
+        return Err(Report::failed(format_args!("the store has {head} events, the file only {}", imported.known))
             .hint("an import goes into an empty project, or continues an import of the same file"));
     }
     imported.added += append(store, &mut rows)?;
@@ -70,12 +70,12 @@ fn read_line(input: &mut dyn BufRead, line: &mut String) -> std::io::Result<bool
     line.clear();
     let count = input.take(MAX_LINE_BYTES).read_line(line)?;
     if count as u64 == MAX_LINE_BYTES {
-        return Err(std::io::Error::other("it is longer than any event can be"));
+        return Err(std::io::Error::other("the line is longer than any event can be"));
     }
     Ok(count > 0)
 }
 
-/// Reads one exported event, and makes sure that it can have happened after those before it.
+/// Reads one exported event and applies it to the world, which fails if it contradicts the events before it.
 fn take_line(line: &str, world: &mut World) -> Result<Row, String> {
     #[derive(serde::Deserialize)]
     struct Numbered {
@@ -84,7 +84,7 @@ fn take_line(line: &str, world: &mut World) -> Result<Row, String> {
     let Numbered { id } = serde_json::from_str(line).map_err(|error| format!("it is not an event: {error}"))?;
     let record = Record::read(id, line).map_err(|error| error.to_string())?;
     world.apply(&record).map_err(|error| error.to_string())?;
-    // As it stands, so that a field which this version does not know is kept.
+    // The text of the file, so that a field that this version does not know is kept.
     let body = match line.trim_end().strip_prefix(&format!("{{\"id\":{id},")) {
         Some(rest) => format!("{{{rest}"),
         None => record.body(),
@@ -102,7 +102,7 @@ fn same_as_kept(store: &dyn Store, row: &Row) -> Result<(), Report> {
         .context("the log cannot be read")?;
     match same {
         true => Ok(()),
-        false => Err(Report::failed(format_args!("event {} here is not the one in the file", row.id))
+        false => Err(Report::failed(format_args!("event {} of this store differs from the one in the file", row.id))
             .hint("an import goes into an empty project, or continues an import of the same file")),
     }
 }
@@ -118,7 +118,7 @@ fn append(store: &dyn Store, rows: &mut Vec<Row>) -> Result<u64, Report> {
             Ok(count)
         }
         Ok(_) | Err(StoreError::Conflict) => {
-            Err(Report::failed("something else writes to this store").hint("stop it and import again"))
+            Err(Report::failed("another process writes to this store").hint("stop it and import again"))
         }
         Err(error) => Err(Report::failed(error)),
     }

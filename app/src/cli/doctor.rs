@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::harness::{find_program, place_of};
 use crate::report::{Code, Context as _, Report};
 use crate::store::migration::MIGRATIONS;
-use crate::store::{self, Look};
+use crate::store::{self, StoreStatus};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
@@ -122,12 +122,12 @@ fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
-    let (verdict, what) = match store::look(url, runtime.handle()) {
-        Ok(Look { head, pending: 0 }) => (Verdict::Good, format!("{url} has {}", counted(head.0, "event"))),
-        Ok(Look { pending, .. }) if pending == MIGRATIONS.len() => {
+    let (verdict, what) = match store::inspect(url, runtime.handle()) {
+        Ok(StoreStatus { head, pending: 0 }) => (Verdict::Good, format!("{url} has {}", counted(head.0, "event"))),
+        Ok(StoreStatus { pending, .. }) if pending == MIGRATIONS.len() => {
             (Verdict::Good, format!("{url} is empty; the first start makes its tables"))
         }
-        Ok(Look { head, .. }) => {
+        Ok(StoreStatus { head, .. }) => {
             let events = counted(head.0, "event");
             (Verdict::Note, format!("{url} has {events} in an older schema; `hatchery up` will bring it up to date"))
         }

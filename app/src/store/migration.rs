@@ -1,4 +1,4 @@
-//! The migrations of both back ends: the same names in the same order, so that "how far" means the same on both sides.
+//! The migrations of both back ends. They have the same names in the same order, so that a schema version means the same on both.
 
 use super::StoreError;
 
@@ -21,7 +21,8 @@ macro_rules! migrations {
 
 pub const MIGRATIONS: &[Migration] = migrations!["0001_log", "0002_message_ranges"];
 
-/// What is still to be done, given the names of what was done. Refuses a store that has more than this program knows.
+/// The migrations that are to be applied, given the names of those that were. Refuses a store with one that this program does
+/// not know.
 pub fn pending(applied: &[String]) -> Result<&'static [Migration], StoreError> {
     for (at, name) in applied.iter().enumerate() {
         match MIGRATIONS.get(at) {

@@ -1,28 +1,29 @@
-//! The shared store. Every append takes its ids under the lock of the one row in `log` and holds that lock until it is
-//! committed. So ids have no gaps, and they become visible in order: whoever follows the log by a cursor never skips an
-//! event that commits late, as happens with ids from a sequence.
+//! The shared store. Every append takes its ids under the lock of the one row in `log` and holds the lock until it has
+//! committed. So ids have no gaps and become visible in order: a follower with a cursor never skips an event that commits late,
+//! as it would with ids from a sequence.
 //!
 //! ```text
 //! append:  BEGIN, claim the ids, insert unless in conflict ──► one round trip
 //!          NOTIFY, COMMIT                                  ──► one round trip, then it is durable
 //! ```
 //!
-//! The calls block on a runtime that carries the connections. It must have worker threads of its own, and no call may
-//! come from inside it. The server is PostgreSQL 13 or later: older ones cannot name a transaction for good.
+//! The calls block on a runtime that drives the connections. The runtime must have worker threads of its own, and no call may
+//! come from inside it. The server must be PostgreSQL 13 or later: older ones have no permanent transaction ids.
 
+mod connection;
 mod explain;
-mod line;
 mod listener;
 
 use super::migration::{self, Migration};
 use super::{
-    Batch, Hint, IdRange, Look, MessageRanges, Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreUrl, Visit,
+    AppendCallback, Batch, IdRange, MessageRanges, Row, RowVisitor, SNAPSHOTS_KEPT, Snapshot, Store, StoreError,
+    StoreStatus, StoreUrl,
 };
+use connection::ConnectionOptions;
 use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction};
 use futures_util::{StreamExt as _, future};
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
-use line::Line;
 use listener::{CHANNEL, Listener};
 use std::fmt;
 use std::pin::pin;
@@ -31,35 +32,36 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, IsolationLevel};
 
-pub use line::{Unfit, check};
+pub use connection::{UrlError, check};
 
 /// How long a new connection may take. A server that is up answers in milliseconds, also over a bad line.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an append waits for an answer before it counts the connection as lost. Longer than [`LOCK_TIMEOUT`], so that
-/// a server that only waits for another writer says so itself.
+/// How long an append waits for an answer before the connection counts as lost. Longer than [`LOCK_TIMEOUT`], so that a server
+/// that only waits for another writer can report that itself.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a statement waits for another writer's lock. Appends hold theirs for milliseconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// After this the server ends a transaction whose client has fallen silent: a writer that was suspended between claim
-/// and commit must not hold up all the others.
+/// After this the server ends a transaction whose client sends nothing: a writer that was suspended between claim and commit
+/// must not block all others.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
-/// After this without a sign of life a silent connection is probed, and unanswered data makes it count as lost.
+/// After this time without traffic a connection is probed; unanswered data for this time makes it count as lost.
 const SILENCE: Duration = Duration::from_secs(15);
-/// Connections beside the appender's: a few readers catch up at the same time, and a server has a hundred for everybody.
+/// Connections beside the writer's: a few readers catch up at the same time, and a server has about a hundred in all.
 const SIDE_CONNECTIONS: usize = 4;
-/// Rows taken over at once from a reader's connection.
+/// The most rows that are taken from a reader's connection at once. The rest stays on the server's side until it is asked for.
 const READ_CHUNK: usize = 256;
-/// How long to find out what became of a commit whose answer was lost. A server restarts within this time.
+/// How long to ask for the outcome of a commit whose answer was lost. A server restarts within this time.
 const SETTLE_FOR: Duration = Duration::from_secs(15);
 /// Pauses between two questions about a lost commit, doubling from the first to the second.
 const SETTLE_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 /// The advisory lock of migrations: any number, the same for every Hatchery.
 const MIGRATION_LOCK: i64 = 0x6861_7463_6865_7279;
 
-/// The isolation level is said, because a default of the server could be another: the insert must see what was committed
-/// while the claim waited for its lock.
+/// The isolation level is named, because the server's default may differ: the insert must see what was committed while the claim
+/// waited for its lock.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const CLAIM: &str = "UPDATE log SET head = head + $1 RETURNING head - $1, pg_current_xact_id()::text";
 /// Adds all rows or, when a stream that was read has moved on, none. The range of ids is closed on both sides by the
@@ -87,21 +89,21 @@ const READ_PARTS: &str = "
     FROM unnest($4::bigint[], $5::bigint[]) AS range (first, last)
     JOIN events ON events.id BETWEEN range.first AND range.last";
 const READ_AFTER: &str = "SELECT id, body FROM events WHERE id > $1 ORDER BY id LIMIT $2";
-/// Silent on a standby: it may lag, and then it knows nothing of our transaction yet.
+/// Null on a standby: it may lag, and then it does not know our transaction yet.
 const STATUS: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_xact_status($1::text::xid8) END";
 const IS_THERE: &str = "SELECT EXISTS (SELECT FROM events WHERE id = $1 AND stream = $2 AND body = $3)";
 
 pub struct Postgres {
     /// The URL without its password, for messages.
     name: String,
-    line: Line,
+    connection_options: ConnectionOptions,
     runtime: Handle,
-    /// One connection: a process has one appender.
+    /// One connection: a process has one writer.
     writer: Pool,
     /// Everything but appends.
     side: Pool,
-    /// Marks our own notifications, which are no news to us.
-    mark: String,
+    /// Identifies our own notifications, which are ignored.
+    sender: String,
     settle_for: Duration,
     listener: Mutex<Option<Listener>>,
 }
@@ -112,7 +114,7 @@ struct Claimed {
     transaction: String,
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 enum Outcome {
     Committed,
     Aborted,
@@ -120,28 +122,28 @@ enum Outcome {
 }
 
 impl Postgres {
-    /// Prepares the connections and makes none: the first call does.
+    /// Prepares the pools. The first call connects.
     pub fn open(url: &str, runtime: Handle) -> Result<Self, StoreError> {
         let name = StoreUrl::Postgres(url.to_owned()).to_string();
-        let mut line = Line::to(url, &name)?;
-        configure(&mut line.config);
-        let mark = getrandom::u64().map_err(|error| StoreError::Broken(format!("{name}: {error}")))?;
+        let mut connection_options = ConnectionOptions::read(url, &name)?;
+        configure(&mut connection_options.config);
+        let sender = getrandom::u64().map_err(|error| StoreError::Broken(format!("{name}: {error}")))?;
         Ok(Self {
-            writer: pool(&name, &line, 1, RecyclingMethod::Fast)?,
-            // Asking an idle connection whether it still stands costs a round trip, and saves a reader from a restart.
-            side: pool(&name, &line, SIDE_CONNECTIONS, RecyclingMethod::Verified)?,
-            mark: format!("{mark:016x}"),
+            writer: pool(&name, &connection_options, 1, RecyclingMethod::Fast)?,
+            // Checking an idle connection costs a round trip, and spares a reader the failure after a restart of the server.
+            side: pool(&name, &connection_options, SIDE_CONNECTIONS, RecyclingMethod::Verified)?,
+            sender: format!("{sender:016x}"),
             settle_for: SETTLE_FOR,
             listener: Mutex::default(),
             name,
-            line,
+            connection_options,
             runtime,
         })
     }
 
-    /// See [`super::look`].
-    pub fn look(&self) -> Result<Look, StoreError> {
-        let (encoding, names, head) = self.beside(async |reader| {
+    /// See [`super::inspect`].
+    pub fn inspect(&self) -> Result<StoreStatus, StoreError> {
+        let (encoding, names, head) = self.on_side_connection(async |reader| {
             let transaction = reader.build_transaction().read_only(true).start().await?;
             let encoding = transaction.query_one("SHOW server_encoding", &[]).await?.try_get(0)?;
             let names = match exists(&transaction, "migrations").await? {
@@ -155,14 +157,14 @@ impl Postgres {
             Ok::<(String, _, _), _>((encoding, names, head))
         })?;
         self.check_encoding(&encoding)?;
-        Ok(Look { head, pending: migration::pending(&names)?.len() })
+        Ok(StoreStatus { head, pending: migration::pending(&names)?.len() })
     }
 
     fn check_encoding(&self, encoding: &str) -> Result<(), StoreError> {
         match encoding {
             "UTF8" => Ok(()),
             other => Err(StoreError::Broken(format!(
-                "{}: the database is in {other} and cannot hold every text: create it with ENCODING 'UTF8'",
+                "{}: the database has the encoding {other}, which cannot hold every text; create it with ENCODING 'UTF8'",
                 self.name
             ))),
         }
@@ -172,7 +174,7 @@ impl Postgres {
         pool.get().await.map_err(|error| explain::pool(&self.name, error))
     }
 
-    /// Waits for the server's answer, but not for ever.
+    /// Waits for the server's answer, for [`ANSWER_TIMEOUT`] at most.
     async fn answer<T>(
         &self,
         question: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -183,14 +185,14 @@ impl Postgres {
         }
     }
 
-    /// Runs on a connection of its own, so that appends go on meanwhile.
-    fn beside<T>(
+    /// Runs `work` on a connection of its own, so that appends are not held up.
+    fn on_side_connection<T>(
         &self,
-        range: impl AsyncFnOnce(&mut Client) -> Result<T, tokio_postgres::Error>,
+        work: impl AsyncFnOnce(&mut Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, StoreError> {
         self.runtime.block_on(async {
             let mut connection = self.connection(&self.side).await?;
-            range(&mut connection).await.map_err(|error| explain::error(&self.name, &error))
+            work(&mut connection).await.map_err(|error| explain::error(&self.name, &error))
         })
     }
 
@@ -218,17 +220,17 @@ impl Postgres {
         }
     }
 
-    /// Gives nothing when the batch is in conflict; its transaction is to be rolled back then.
+    /// None when the batch is in conflict: the caller rolls the transaction back.
     async fn claim_and_insert(&self, writer: &Client, batch: Batch<'_>) -> Result<Option<Claimed>, StoreError> {
         let streams: Vec<&str> = batch.rows.iter().map(|row| row.stream.as_str()).collect();
         let bodies: Vec<&str> = batch.rows.iter().map(|row| row.body.as_str()).collect();
         let count = count(batch.rows.len());
-        let seen = place(batch.seen);
+        let seen = position(batch.seen);
         self.answer(async {
             let claim = writer.prepare_cached(CLAIM).await?;
             let insert = writer.prepare_cached(INSERT).await?;
-            // Polled together and in this order, the three travel together and in this order. The insert is a statement
-            // of its own: its view of the log begins only after the claim has got the lock.
+            // Polled together and in this order, the three are sent together and in this order. The insert is a statement of
+            // its own, because its view of the log must begin after the claim has got the lock.
             let (begun, claimed, inserted) = future::join3(
                 writer.batch_execute(BEGIN),
                 writer.query_one(&claim, &[&count]),
@@ -246,14 +248,14 @@ impl Postgres {
         .await
     }
 
-    /// Tells the others once for the whole batch: a notification for every row would cost most of the throughput.
+    /// Notifies other writers once for the whole batch: a notification for every row would cost most of the throughput.
     async fn commit(&self, writer: &Client) -> Result<(), StoreError> {
-        let statements = format!("NOTIFY {CHANNEL}, '{}'; COMMIT", self.mark);
+        let statements = format!("NOTIFY {CHANNEL}, '{}'; COMMIT", self.sender);
         self.answer(writer.batch_execute(&statements)).await
     }
 
-    /// Finds out what became of a commit that was not answered with success. Whatever the answer said, only the server's
-    /// record counts: one that is shut down may report an error for a commit that stands.
+    /// Finds out the outcome of a commit that was not answered with success. Only the server's record counts, not the answer: a
+    /// server that shuts down may report an error for a commit that stands.
     async fn settle(&self, claimed: &Claimed, row: &Row, error: StoreError) -> Result<EventId, StoreError> {
         let deadline = Instant::now() + self.settle_for;
         let (mut pause, longest) = SETTLE_PAUSES;
@@ -275,7 +277,7 @@ impl Postgres {
         let asked = async {
             let status = match reader.query_one(STATUS, &[&claimed.transaction]).await {
                 Ok(status) => status.try_get::<_, Option<&str>>(0)?.map(str::to_owned),
-                // A number that the server has not given out yet: it crashed before it had kept anything of ours.
+                // An id that the server has not given out: it crashed before it kept anything of the transaction.
                 Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => return Ok(Outcome::Aborted),
                 Err(error) => return Err(error),
             };
@@ -284,20 +286,20 @@ impl Postgres {
                 Some("aborted") => return Ok(Outcome::Aborted),
                 Some(_) | None => return Ok(Outcome::InDoubt),
             }
-            // After a crash the server may have given our number to somebody else's transaction. Ours was then lost, so
-            // the number alone proves nothing: our row must be there, too.
-            let there = reader.query_one(IS_THERE, &[&place(claimed.first), &row.stream, &row.body]).await?;
+            // After a crash the server may have given our id to another transaction; ours is lost then. So the id alone proves
+            // nothing: our row must exist, too.
+            let there = reader.query_one(IS_THERE, &[&position(claimed.first), &row.stream, &row.body]).await?;
             Ok(if there.try_get(0)? { Outcome::Committed } else { Outcome::Aborted })
         };
         asked.await.map_err(|error| explain::error(&self.name, &error))
     }
 
-    /// What an append of nothing amounts to: a look at whether it would have been a conflict.
+    /// An append of no rows: only checks for a conflict.
     async fn follows(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
         let reader = self.connection(&self.side).await?;
         let (head, moved) = self
             .answer(async {
-                let row = reader.query_one(FOLLOWS, &[&place(batch.seen), &batch.reads, &batch.fixed]).await?;
+                let row = reader.query_one(FOLLOWS, &[&position(batch.seen), &batch.reads, &batch.fixed]).await?;
                 Ok((event_id(row.try_get(0)?), row.try_get::<_, bool>(1)?))
             })
             .await?;
@@ -305,49 +307,22 @@ impl Postgres {
     }
 }
 
-impl Store for Postgres {
-    fn migrate(&self) -> Result<(), StoreError> {
-        let explain = |error| explain::error(&self.name, &error);
-        self.runtime.block_on(async {
-            let mut writer = self.connection(&self.writer).await?;
-            // The level is said for the same reason as in BEGIN: what others applied while we waited must show.
-            let transaction = writer.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
-            let transaction = transaction.start().await.map_err(explain)?;
-            let encoding = transaction.query_one("SHOW server_encoding", &[]).await.map_err(explain)?;
-            self.check_encoding(encoding.try_get(0).map_err(explain)?)?;
-            // Two daemons that start together take turns; the second finds everything done. The lock ends with the
-            // transaction.
-            transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(explain)?;
-            let applied = applied(&transaction).await.map_err(explain)?;
-            for Migration { name, postgres, .. } in migration::pending(&applied)? {
-                transaction.batch_execute(postgres).await.map_err(explain)?;
-                transaction.execute("INSERT INTO migrations (name) VALUES ($1)", &[name]).await.map_err(explain)?;
-            }
-            // An unknown outcome needs no care here: the next start asks the table.
-            transaction.commit().await.map_err(explain)
-        })
-    }
-
-    fn head(&self) -> Result<EventId, StoreError> {
-        self.beside(async |reader| {
-            let select = reader.prepare_cached("SELECT head FROM log").await?;
-            Ok(event_id(reader.query_one(&select, &[]).await?.try_get(0)?))
-        })
-    }
-
-    fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
-        self.runtime
-            .block_on(async { if batch.rows.is_empty() { self.follows(batch).await } else { self.add(batch).await } })
-    }
-
-    fn read_after(&self, after: EventId, limit: usize, visit: Visit<'_>) -> Result<(), StoreError> {
+impl Postgres {
+    /// Passes the rows of a statement, an id and a body each, to `visit` as they arrive, so that memory holds one chunk of them
+    /// and not the whole result.
+    fn visit_rows(
+        &self,
+        statement: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        visit: RowVisitor<'_>,
+    ) -> Result<(), StoreError> {
         let explain = |error| explain::error(&self.name, &error);
         let reader = self.runtime.block_on(self.connection(&self.side))?;
         let rows = self.runtime.block_on(self.answer(async {
-            let select = reader.prepare_cached(READ_AFTER).await?;
-            reader.query_raw(&select, [place(after), count(limit)]).await
+            let select = reader.prepare_cached(statement).await?;
+            reader.query_raw(&select, parameters.iter().copied()).await
         }))?;
-        // The visitor runs outside of the runtime, so that it may call the store as it may with the other back end.
+        // The visitor runs outside of the runtime, so that it may call the store, as it may with the other back end.
         let mut chunks = pin!(rows.ready_chunks(READ_CHUNK));
         while let Some(chunk) = self.runtime.block_on(self.answer(async { Ok(chunks.next().await) }))? {
             for row in chunk {
@@ -360,9 +335,49 @@ impl Store for Postgres {
         }
         Ok(())
     }
+}
+
+impl Store for Postgres {
+    fn migrate(&self) -> Result<(), StoreError> {
+        let explain = |error| explain::error(&self.name, &error);
+        self.runtime.block_on(async {
+            let mut writer = self.connection(&self.writer).await?;
+            // The level is named for the same reason as in BEGIN: what others applied while we waited must be visible.
+            let transaction = writer.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+            let transaction = transaction.start().await.map_err(explain)?;
+            let encoding = transaction.query_one("SHOW server_encoding", &[]).await.map_err(explain)?;
+            self.check_encoding(encoding.try_get(0).map_err(explain)?)?;
+            // Of two daemons that start together, the second waits and finds everything done. The lock ends with the
+            // transaction.
+            transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(explain)?;
+            let applied = applied(&transaction).await.map_err(explain)?;
+            for Migration { name, postgres, .. } in migration::pending(&applied)? {
+                transaction.batch_execute(postgres).await.map_err(explain)?;
+                transaction.execute("INSERT INTO migrations (name) VALUES ($1)", &[name]).await.map_err(explain)?;
+            }
+            // An unknown outcome needs no care here: the next start reads the table.
+            transaction.commit().await.map_err(explain)
+        })
+    }
+
+    fn head(&self) -> Result<EventId, StoreError> {
+        self.on_side_connection(async |reader| {
+            let select = reader.prepare_cached("SELECT head FROM log").await?;
+            Ok(event_id(reader.query_one(&select, &[]).await?.try_get(0)?))
+        })
+    }
+
+    fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
+        self.runtime
+            .block_on(async { if batch.rows.is_empty() { self.follows(batch).await } else { self.add(batch).await } })
+    }
+
+    fn read_after(&self, after: EventId, limit: usize, visit: RowVisitor<'_>) -> Result<(), StoreError> {
+        self.visit_rows(READ_AFTER, &[&position(after), &count(limit)], visit)
+    }
 
     fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError> {
-        let rows = self.beside(async |reader| {
+        let rows = self.on_side_connection(async |reader| {
             reader.query("SELECT at, format, checksum, body FROM snapshots ORDER BY at DESC", &[]).await
         })?;
         rows.iter()
@@ -374,9 +389,9 @@ impl Store for Postgres {
             .map_err(|error| explain::error(&self.name, &error))
     }
 
-    /// A commit without an answer counts as failed: all of this is derived, and keeping it twice does no harm.
+    /// A commit without an answer counts as failed: a checkpoint is derived from the log, and writing it twice does no harm.
     fn checkpoint(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<EventId, StoreError> {
-        self.beside(async |connection| {
+        self.on_side_connection(async |connection| {
             let transaction = connection.transaction().await?;
             add_snapshot(&transaction, snapshot).await?;
             transaction
@@ -396,29 +411,21 @@ impl Store for Postgres {
     }
 
     fn indexed(&self) -> Result<EventId, StoreError> {
-        self.beside(async |reader| Ok(event_id(reader.query_one("SELECT upto FROM indexed", &[]).await?.try_get(0)?)))
+        self.on_side_connection(async |reader| {
+            Ok(event_id(reader.query_one("SELECT upto FROM indexed", &[]).await?.try_get(0)?))
+        })
     }
 
-    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: Visit<'_>) -> Result<(), StoreError> {
+    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError> {
         let agents: Vec<String> = parts.iter().map(|part| part.agent.to_string()).collect();
-        let afters: Vec<i64> = parts.iter().map(|part| place(part.after)).collect();
-        let uptos: Vec<i64> = parts.iter().map(|part| place(part.upto)).collect();
+        let afters: Vec<i64> = parts.iter().map(|part| position(part.after)).collect();
+        let uptos: Vec<i64> = parts.iter().map(|part| position(part.upto)).collect();
         let (los, his) = bounds(recent);
-        let rows = self.beside(async |reader| {
-            let select = reader.prepare_cached(READ_PARTS).await?;
-            reader.query(&select, &[&agents, &afters, &uptos, &los, &his]).await
-        })?;
-        let explain = |error| explain::error(&self.name, &error);
-        for row in rows {
-            if visit(event_id(row.try_get(0).map_err(explain)?), row.try_get(1).map_err(explain)?).is_break() {
-                break;
-            }
-        }
-        Ok(())
+        self.visit_rows(READ_PARTS, &[&agents, &afters, &uptos, &los, &his], visit)
     }
 
     fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError> {
-        self.beside(async |connection| {
+        self.on_side_connection(async |connection| {
             let transaction = connection.transaction().await?;
             if locked_index(&transaction).await? > ranges.upto {
                 return Ok(false);
@@ -431,9 +438,9 @@ impl Store for Postgres {
         })
     }
 
-    /// Reads every row to its last byte, so that a page or a large value that cannot be read shows itself.
+    /// Reads every row to its last byte, so that a page or a large value that cannot be read is found.
     fn check(&self) -> Result<Vec<String>, StoreError> {
-        let looked = self.beside(async |reader| {
+        let checked = self.on_side_connection(async |reader| {
             let row = reader
                 .query_one(
                     "SELECT (SELECT head FROM log), coalesce(max(id), 0), coalesce(min(id), 1), count(*),
@@ -454,8 +461,8 @@ impl Store for Postgres {
             let invalid = invalid.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
             Ok((numbers, invalid))
         });
-        let ([head, last, first, rows], invalid) = match looked {
-            Ok(looked) => looked,
+        let ([head, last, first, rows], invalid) = match checked {
+            Ok(checked) => checked,
             Err(StoreError::Damaged(found)) => return Ok(vec![found]),
             Err(error) => return Err(error),
         };
@@ -469,8 +476,9 @@ impl Store for Postgres {
         Ok(found)
     }
 
-    fn on_foreign_append(&self, hint: Hint) {
-        let listener = Listener::start(&self.runtime, self.line.clone(), self.name.clone(), self.mark.clone(), hint);
+    fn on_foreign_append(&self, notify: AppendCallback) {
+        let (options, name, sender) = (self.connection_options.clone(), self.name.clone(), self.sender.clone());
+        let listener = Listener::start(&self.runtime, options, name, sender, notify);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 }
@@ -482,24 +490,24 @@ async fn add_snapshot(transaction: &Transaction<'_>, snapshot: &Snapshot) -> Res
             "INSERT INTO snapshots (at, format, checksum, body) VALUES ($1, $2, $3, $4)
              ON CONFLICT (at) DO UPDATE
              SET format = excluded.format, checksum = excluded.checksum, body = excluded.body",
-            &[&place(*at), &i64::from(*format), &i64::from(*checksum), body],
+            &[&position(*at), &i64::from(*format), &i64::from(*checksum), body],
         )
         .await?;
     Ok(())
 }
 
-/// How far the index goes, for nobody else to change until the transaction ends.
+/// How far the index goes. It is locked until the transaction ends.
 async fn locked_index(transaction: &Transaction<'_>) -> Result<EventId, tokio_postgres::Error> {
     let upto = transaction.query_one("SELECT upto FROM indexed FOR UPDATE", &[]).await?;
     Ok(event_id(upto.try_get(0)?))
 }
 
-/// Adds to the index, which then goes as far as the ranges do: one statement, however many agents there are.
+/// Adds the ranges to the index, in one statement for all agents. The index goes as far as the ranges then.
 async fn add_ranges(transaction: &Transaction<'_>, ranges: &MessageRanges) -> Result<(), tokio_postgres::Error> {
     let each = || ranges.of.iter().flat_map(|(agent, of)| of.iter().map(move |range| (agent, range)));
     let agents: Vec<String> = each().map(|(agent, _)| agent.to_string()).collect();
-    let los: Vec<i64> = each().map(|(_, range)| place(range.first)).collect();
-    let his: Vec<i64> = each().map(|(_, range)| place(range.last)).collect();
+    let los: Vec<i64> = each().map(|(_, range)| position(range.first)).collect();
+    let his: Vec<i64> = each().map(|(_, range)| position(range.last)).collect();
     transaction
         .execute(
             "INSERT INTO message_ranges (agent, first, last, los, his)
@@ -509,23 +517,23 @@ async fn add_ranges(transaction: &Transaction<'_>, ranges: &MessageRanges) -> Re
             &[&agents, &los, &his],
         )
         .await?;
-    transaction.execute("UPDATE indexed SET upto = $1", &[&place(ranges.upto)]).await?;
+    transaction.execute("UPDATE indexed SET upto = $1", &[&position(ranges.upto)]).await?;
     Ok(())
 }
 
 /// The two ends of each range, in two arrays.
 fn bounds(ranges: &[IdRange]) -> (Vec<i64>, Vec<i64>) {
-    ranges.iter().map(|range| (place(range.first), place(range.last))).unzip()
+    ranges.iter().map(|range| (position(range.first), position(range.last))).unzip()
 }
 
-/// Never the configuration, which knows the password.
+/// Without the configuration, which has the password.
 impl fmt::Debug for Postgres {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Postgres").field(&self.name).finish()
     }
 }
 
-/// The URL's own settings, and ours where it leaves them open or where they are not its to choose.
+/// Adds our settings where the URL has none, and overrides those that must not differ.
 fn configure(config: &mut Config) {
     if config.get_application_name().is_none() {
         config.application_name("hatchery");
@@ -539,8 +547,8 @@ fn configure(config: &mut Config) {
     if config.get_keepalives_idle() > SILENCE {
         config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 3).keepalives_retries(3);
     }
-    // Last wins, and what a client asks for wins over the defaults of server, database and role. A commit that is
-    // acknowledged before it is on disk would be a lie; compiling a statement takes longer than any of ours runs.
+    // The last setting wins, and a client's setting wins over the defaults of server, database and role. A commit must not be
+    // acknowledged before it is on disk. Compiling a statement (jit) takes longer than any of our statements runs.
     let options = format!(
         "{} -c synchronous_commit=on -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c jit=off",
         config.get_options().unwrap_or_default(),
@@ -550,12 +558,17 @@ fn configure(config: &mut Config) {
     config.options(options.trim_start());
 }
 
-fn pool(name: &str, line: &Line, size: usize, recycling_method: RecyclingMethod) -> Result<Pool, StoreError> {
-    let manager = Manager::from_config(line.config.clone(), line.tls.clone(), ManagerConfig { recycling_method });
+fn pool(
+    name: &str,
+    options: &ConnectionOptions,
+    size: usize,
+    recycling_method: RecyclingMethod,
+) -> Result<Pool, StoreError> {
+    let manager = Manager::from_config(options.config.clone(), options.tls.clone(), ManagerConfig { recycling_method });
     Pool::builder(manager)
         .max_size(size)
         .runtime(Runtime::Tokio1)
-        // All of them are busy: the caller waits for as long as one answer may take.
+        // When all are busy, the caller waits for as long as one answer may take.
         .wait_timeout(Some(ANSWER_TIMEOUT))
         .create_timeout(Some(CONNECT_TIMEOUT))
         .recycle_timeout(Some(CONNECT_TIMEOUT))
@@ -563,13 +576,13 @@ fn pool(name: &str, line: &Line, size: usize, recycling_method: RecyclingMethod)
         .map_err(|error| StoreError::Broken(format!("{name}: {error}")))
 }
 
-/// Takes a connection out of its pool, and closes it: its transaction is in a state that the next user must not inherit.
+/// Closes a connection instead of returning it to its pool, because its transaction is in an unknown state.
 fn discard(connection: Client) {
     drop(Object::take(connection));
 }
 
-/// Makes the table of migrations only where it is missing, so that a role without the right to create tables can use a
-/// store that is up to date.
+/// Creates the table of migrations only if it is missing, so that a role that may not create tables can use a store that is up
+/// to date.
 async fn applied(transaction: &Transaction<'_>) -> Result<Vec<String>, tokio_postgres::Error> {
     if !exists(transaction, "migrations").await? {
         transaction.batch_execute("CREATE TABLE migrations (name TEXT PRIMARY KEY)").await?;
@@ -587,8 +600,8 @@ async fn migrated(transaction: &Transaction<'_>) -> Result<Vec<String>, tokio_po
     names.iter().map(|row| row.try_get(0)).collect()
 }
 
-/// A place in the log as a number of the server's. It counts to 2^63, and what lies beyond that is beyond the end.
-fn place(id: EventId) -> i64 {
+/// A position in the log as the server's signed number. A position beyond 2^63 is beyond the end of every log.
+fn position(id: EventId) -> i64 {
     i64::try_from(id.0).unwrap_or(i64::MAX)
 }
 
@@ -601,7 +614,7 @@ fn event_id(id: i64) -> EventId {
     EventId(id.unsigned_abs())
 }
 
-/// A 32-bit number that was kept in a wider column. A value that does not fit is damage, and the checksum finds it.
+/// A 32-bit number from a wider column. A value that does not fit is damage, which the checksum finds.
 fn bits(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -611,7 +624,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_urls_own_options_are_kept_but_cannot_make_a_commit_lie() {
+    fn the_options_of_the_url_are_kept_but_commits_stay_durable() {
         let mut config = "postgres://ann@host/db?options=-c%20synchronous_commit%3Doff".parse().unwrap();
         configure(&mut config);
         let options = config.get_options().unwrap();
@@ -619,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_nobody_can_be_asked_about_stays_unknown() {
+    fn a_commit_whose_outcome_cannot_be_asked_for_stays_unknown() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let mut store = Postgres::open("postgres://ann@%2Fnowhere/db", runtime.handle().clone()).unwrap();
         store.settle_for = Duration::from_millis(50);

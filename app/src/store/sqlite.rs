@@ -1,8 +1,10 @@
 //! The embedded store. WAL with `synchronous=FULL`: a commit that returned survives the loss of power. One connection
-//! writes, and the engine groups what it appends; reads have connections of their own and never wait for a commit.
+//! writes, and the engine groups what it appends. Reads have connections of their own and never wait for a commit.
 
 use super::migration::{self, Migration};
-use super::{Batch, Hint, IdRange, Look, MessageRanges, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, Visit};
+use super::{
+    AppendCallback, Batch, IdRange, MessageRanges, RowVisitor, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreStatus,
+};
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
@@ -13,20 +15,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a commit waits for another process on the same file. Only tools look at the file beside the daemon.
+/// How long a commit waits for another process on the same file. Only tools read the file beside the daemon.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle read connections that are kept for the next reader; each holds a page cache.
 const READERS_KEPT: usize = 2;
-/// Page cache of a reader, in KiB: readers scan, they do not come back to a page.
+/// Page cache of a reader, in KiB. Readers scan and do not return to a page, so a small one is enough.
 const READER_CACHE_KIB: i64 = 256;
-/// A disk with less than this is full: SQLite's index of the WAL grows by 32 KiB at a time.
+/// A disk with less free space than this counts as full: SQLite's index of the WAL grows by 32 KiB at a time.
 const LEAST_ROOM: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
-    // Before the writer, because fields are dropped in order: the last connection to close folds the WAL into the file,
-    // which a reader may not.
+    // Before the writer, because fields are dropped in order: the last connection to close writes the WAL back into the file,
+    // and a reader may not do that.
     readers: Mutex<Vec<Connection>>,
     writer: Mutex<Connection>,
 }
@@ -35,16 +37,16 @@ impl Sqlite {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         refuse_orphaned_wal(path)?;
         let writer = Connection::open(path).map_err(|error| explain(path, error))?;
-        // SQLite opens a file that may not be written all the same, and fails at the first append.
+        // SQLite also opens a read-only file, and would fail at the first append.
         if writer.is_readonly(rusqlite::MAIN_DB).map_err(|error| explain(path, error))? {
-            return Err(StoreError::ReadOnly(format!("{}: it may only be read", path.display())));
+            return Err(StoreError::ReadOnly(format!("{}: the file is read-only", path.display())));
         }
         prepare(&writer).map_err(|error| explain(path, error))?;
         Ok(Self { path: path.to_owned(), writer: Mutex::new(writer), readers: Mutex::default() })
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
-        // A panic while writing leaves a transaction that rolled back when it was dropped.
+        // After a panic while writing, the transaction was rolled back when it was dropped.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -62,7 +64,7 @@ impl Sqlite {
         result
     }
 
-    /// Writes all of it or nothing. `write` is told where the log ends.
+    /// Runs `write` in a transaction, with the last event of the log: all of it is written, or nothing.
     fn writing<T>(&self, write: impl FnOnce(&Connection, EventId) -> Result<T, Problem>) -> Result<T, StoreError> {
         let writer = self.writer();
         let explain = |error| explain(&self.path, error);
@@ -75,7 +77,7 @@ impl Sqlite {
         };
         match transaction.commit() {
             Ok(()) => Ok(done),
-            // A commit that fails half-way is rolled back; ask the file whether that is so before saying it.
+            // A failed commit is rolled back. Read the file to be sure before reporting that.
             Err(error) => match head_of(&writer) {
                 Ok(head) if head == before => Err(explain(error)),
                 _ => Err(StoreError::Unknown(error.to_string())),
@@ -117,11 +119,11 @@ impl Store for Sqlite {
         })
     }
 
-    fn read_after(&self, after: EventId, limit: usize, visit: Visit<'_>) -> Result<(), StoreError> {
+    fn read_after(&self, after: EventId, limit: usize, visit: RowVisitor<'_>) -> Result<(), StoreError> {
         self.reading(|connection| {
             let mut select =
                 connection.prepare_cached("SELECT id, body FROM events WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-            // SQLite counts to 2^63. A cursor beyond that is beyond the end, and such a limit is none.
+            // SQLite's numbers end at 2^63. A cursor beyond that is beyond the end of the log, and such a limit is no limit.
             let [after, limit] = [after.0, limit as u64].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
             let mut rows = select.query([after, limit])?;
             while let Some(row) = rows.next()? {
@@ -138,7 +140,7 @@ impl Store for Sqlite {
             let mut select = connection.prepare("SELECT at, format, checksum, body FROM snapshots ORDER BY at DESC")?;
             let rows = select.query_map([], |row| {
                 let [at, format, checksum] = [row.get(0)?, row.get(1)?, row.get(2)?];
-                Ok(Snapshot { at: place(at), format: bits(format), checksum: bits(checksum), body: row.get(3)? })
+                Ok(Snapshot { at: position(at), format: bits(format), checksum: bits(checksum), body: row.get(3)? })
             })?;
             rows.collect()
         })
@@ -164,7 +166,7 @@ impl Store for Sqlite {
         self.reading(indexed_of)
     }
 
-    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: Visit<'_>) -> Result<(), StoreError> {
+    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError> {
         // The joins are crossed, which fixes their order: parts, then their ranges, then the rows of each range.
         const READ_PARTS: &str = "
             WITH part AS (SELECT value ->> 0 AS agent, value ->> 1 AS after, value ->> 2 AS upto FROM json_each(?1)),
@@ -210,31 +212,31 @@ impl Store for Sqlite {
             Ok(lines.into_iter().filter(|line| line != "ok").collect())
         });
         match found {
-            // Too damaged to be checked is a finding, too.
+            // A file that is too damaged to be checked is a finding, too.
             Err(StoreError::Damaged(what)) => Ok(vec![what]),
             found => found,
         }
     }
 
-    /// Nobody else writes to this file: the daemon's lock sees to it.
-    fn on_foreign_append(&self, _hint: Hint) {}
+    /// Never called back: the daemon's lock keeps other writers away from the file.
+    fn on_foreign_append(&self, _: AppendCallback) {}
 }
 
-/// See [`super::look`]. Only SQLite's index of a WAL that was left behind may appear beside the file.
-pub fn look(path: &Path) -> Result<Look, StoreError> {
+/// See [`super::inspect`]. If a WAL was left behind, SQLite may create its index beside the file.
+pub fn inspect(path: &Path) -> Result<StoreStatus, StoreError> {
     refuse_orphaned_wal(path)?;
-    // Before SQLite opens it: closing any handle of a file gives up all locks that the process has on it.
+    // Before SQLite opens the file, because closing any handle of a file releases all locks that the process has on it.
     if let Err(error) = File::options().write(true).open(path) {
         return Err(StoreError::ReadOnly(format!("{}: {error}", path.display())));
     }
     let explain = |error| explain(path, error);
     let reader = if length(&wal_of(path)) == 0 { open_untouched(path) } else { open_reader(path) }.map_err(explain)?;
     let pending = migration::pending(&applied(&reader).map_err(explain)?)?.len();
-    Ok(Look { head: head_of(&reader).map_err(explain)?, pending })
+    Ok(StoreStatus { head: head_of(&reader).map_err(explain)?, pending })
 }
 
-/// A transaction that rolls back unless it is committed. Unlike rusqlite's own it does not parse its statements each time,
-/// which a lone append would feel.
+/// A transaction that rolls back unless it is committed. Unlike rusqlite's own, it does not parse its statements each time: the
+/// time of a single append shows that.
 struct Transaction<'a>(&'a Connection);
 
 impl<'a> Transaction<'a> {
@@ -259,7 +261,7 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// Either our own verdict or SQLite's.
+/// An error that we detected, or one of SQLite.
 enum Problem {
     Known(StoreError),
     Sql(rusqlite::Error),
@@ -278,13 +280,13 @@ fn prepare(writer: &Connection) -> rusqlite::Result<()> {
     writer.execute_batch("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY) STRICT")
 }
 
-/// SQLite takes an empty file, or none, for a new database and throws away the WAL beside it. That may be all that is
-/// left of a log.
+/// SQLite takes an empty or missing file for a new database and deletes the WAL beside it. That WAL may be all that is left of a
+/// log.
 fn refuse_orphaned_wal(path: &Path) -> Result<(), StoreError> {
     let wal = wal_of(path);
     match (length(path), length(&wal)) {
         (0, 1..) => Err(StoreError::Damaged(format!(
-            "{} is empty or gone, but {} still holds a part of it",
+            "{} is empty or missing, but {} still holds a part of the log",
             path.display(),
             wal.display()
         ))),
@@ -302,8 +304,8 @@ fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// A number that cannot be one of ours is damage. It becomes one that is surely wrong, and the checks on snapshots find it.
-fn place(number: i64) -> EventId {
+/// A negative number is damage. It becomes a position that no log has, which the checks on snapshots find.
+fn position(number: i64) -> EventId {
     EventId(u64::try_from(number).unwrap_or(u64::MAX))
 }
 
@@ -318,8 +320,8 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(reader)
 }
 
-/// A reader that leaves nothing behind: others make files for a WAL, and may not clear them away. Without a WAL, the file is
-/// all there is.
+/// A reader that creates no files. An ordinary reader creates files for a WAL and may not delete them. Without a WAL, the file is
+/// complete.
 fn open_untouched(path: &Path) -> rusqlite::Result<Connection> {
     let name = percent_encode(path.as_os_str().as_bytes(), NON_ALPHANUMERIC);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
@@ -334,7 +336,7 @@ fn applied(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     }
 }
 
-/// A log that has not been laid yet ends before its first event.
+/// A file without the table of events has an empty log.
 fn head_of(connection: &Connection) -> rusqlite::Result<EventId> {
     match connection.prepare_cached("SELECT max(id) FROM events") {
         Ok(mut select) => select.query_row([], |row| row.get::<_, Option<u64>>(0)).map(|id| EventId(id.unwrap_or(0))),
@@ -351,7 +353,7 @@ fn add_snapshot(connection: &Connection, snapshot: &Snapshot) -> rusqlite::Resul
     Ok(())
 }
 
-/// Adds to the index, which then goes as far as the ranges do.
+/// Adds the ranges to the index, which then goes as far as they do.
 fn add_ranges(connection: &Connection, ranges: &MessageRanges) -> rusqlite::Result<()> {
     let mut insert =
         connection.prepare_cached("INSERT INTO message_ranges (agent, first, last, ids) VALUES (?1, ?2, ?3, ?4)")?;
@@ -368,13 +370,13 @@ fn indexed_of(connection: &Connection) -> rusqlite::Result<EventId> {
     connection.query_row("SELECT upto FROM indexed", [], |row| row.get(0)).map(EventId)
 }
 
-/// MessageRanges as JSON pairs, the form in which a statement can take them apart.
+/// Ranges as JSON pairs, which a statement can take apart with `json_each`.
 fn pairs(ranges: &[IdRange]) -> String {
     let pairs: Vec<_> = ranges.iter().map(|range| (range.first.0, range.last.0)).collect();
     serde_json::to_string(&pairs).expect("pairs are plain data")
 }
 
-/// SQLite counts in signed numbers.
+/// SQLite's numbers are signed.
 fn sql_id(id: EventId) -> u64 {
     id.0.min(i64::MAX.unsigned_abs())
 }
@@ -389,7 +391,7 @@ fn touched_since(connection: &Connection, batch: Batch<'_>) -> rusqlite::Result<
     Ok(false)
 }
 
-/// SQLite calls a full disk an error of the disk where it makes room for its index of the WAL.
+/// SQLite reports a full disk as an I/O error when it enlarges the index of the WAL.
 fn no_room(path: &Path) -> bool {
     let folder = path.parent().unwrap_or(path);
     rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM)

@@ -4,7 +4,9 @@ use crate::support::place::Place;
 use crate::support::rows::{append, read, row, rows};
 use crate::support::runtime;
 use hatchery::store::migration::MIGRATIONS;
-use hatchery::store::{self, Batch, IdRange, Look, MessageRanges, Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError};
+use hatchery::store::{
+    self, Batch, IdRange, MessageRanges, Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreStatus,
+};
 use hatchery_core::history::Range;
 use hatchery_core::{AgentId, EventId};
 use std::ops::ControlFlow;
@@ -25,7 +27,7 @@ macro_rules! conformance {
 conformance![
     migrating_again_changes_nothing,
     a_newer_schema_is_refused_and_left_alone,
-    a_look_changes_nothing,
+    inspecting_changes_nothing,
     ids_begin_at_one_and_have_no_gaps,
     what_was_appended_is_there_for_the_next_handle,
     a_batch_is_added_whole_or_not_at_all,
@@ -36,11 +38,12 @@ conformance![
     an_empty_batch_writes_nothing_but_is_judged,
     reading_goes_by_cursor_and_limit,
     the_visitor_may_use_the_store,
+    a_history_is_passed_on_row_by_row,
     text_comes_back_as_it_was,
     a_large_body_and_a_large_batch_are_kept,
     snapshots_are_kept_replaced_and_dropped,
     parts_of_a_history_are_found_by_the_index_and_by_what_the_caller_knows,
-    only_runs_that_go_on_from_the_index_are_added_to_it,
+    only_ranges_that_continue_the_index_are_added_to_it,
     a_sound_store_has_nothing_to_report,
     concurrent_writers_make_one_log,
 ];
@@ -71,24 +74,24 @@ fn a_newer_schema_is_refused_and_left_alone(place: &Place) {
     assert_eq!(read(&*store, 0).len(), 3);
 }
 
-fn a_look_changes_nothing(place: &Place) {
-    let look = || store::look(&place.url(), runtime());
+fn inspecting_changes_nothing(place: &Place) {
+    let inspect = || store::inspect(&place.url(), runtime());
     if let Place::Sqlite(folder) = place {
         std::fs::write(folder.path().join("log.db"), "").unwrap();
     }
     for _ in 0..2 {
-        assert_eq!(look().unwrap(), Look { head: EventId::START, pending: MIGRATIONS.len() });
+        assert_eq!(inspect().unwrap(), StoreStatus { head: EventId::START, pending: MIGRATIONS.len() });
     }
     let store = place.open();
     append(&*store, 0, &[], &rows("a", 3)).unwrap();
-    assert_eq!(look().unwrap(), Look { head: EventId(3), pending: 0 });
+    assert_eq!(inspect().unwrap(), StoreStatus { head: EventId(3), pending: 0 });
     place.run_sql(&format!("DELETE FROM migrations WHERE name = '{}'", MIGRATIONS.last().unwrap().name));
     // With what the open store has not folded into its file yet, and without.
     for store in [Some(store), None] {
-        assert_eq!(look().unwrap(), Look { head: EventId(3), pending: 1 }, "{store:?}");
+        assert_eq!(inspect().unwrap(), StoreStatus { head: EventId(3), pending: 1 }, "{store:?}");
     }
     place.run_sql("INSERT INTO migrations (name) VALUES ('9999_future')");
-    assert!(matches!(look(), Err(StoreError::NewerSchema { .. })));
+    assert!(matches!(inspect(), Err(StoreError::NewerSchema { .. })));
 }
 
 fn ids_begin_at_one_and_have_no_gaps(place: &Place) {
@@ -303,7 +306,26 @@ fn parts_of_a_history_are_found_by_the_index_and_by_what_the_caller_knows(place:
     assert_eq!(ids_of_parts(&*store, &[part(BEN, 0, 20)], &[]), [2, 15]);
 }
 
-fn only_runs_that_go_on_from_the_index_are_added_to_it(place: &Place) {
+/// The visitor sees a row before the last one was read: it may use the store, and may stop without reading the rest.
+fn a_history_is_passed_on_row_by_row(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 3_000)).unwrap();
+    let of = vec![(ANN, vec![range(1, 3_000)])];
+    store.checkpoint(&at(3_000), &MessageRanges { after: EventId(0), upto: EventId(3_000), of }).unwrap();
+    for _ in 0..3 {
+        let mut seen = Vec::new();
+        store
+            .read_parts(&[part(ANN, 0, 3_000)], &[], &mut |id, _| {
+                seen.push((id, store.head().unwrap()));
+                if seen.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .unwrap();
+        assert_eq!(seen, [(EventId(1), EventId(3_000)), (EventId(2), EventId(3_000))]);
+    }
+    assert_eq!(ids_of_parts(&*store, &[part(ANN, 0, 3_000)], &[]), (1..=3_000).collect::<Vec<_>>());
+}
+
+fn only_ranges_that_continue_the_index_are_added_to_it(place: &Place) {
     let store = place.open();
     append(&*store, 0, &[], &rows("a", 9)).unwrap();
     let ranges = |after, upto, first, last| MessageRanges {

@@ -5,7 +5,7 @@ use crate::support::postgres::{Durability, Server};
 use crate::support::proxy::{Fault, Proxy};
 use crate::support::rows::{append, read, row, rows};
 use crate::support::runtime;
-use hatchery::store::{self, Hint, Store, StoreError};
+use hatchery::store::{self, AppendCallback, Store, StoreError};
 use hatchery_core::EventId;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
@@ -187,7 +187,7 @@ fn open(url: &str) -> Arc<dyn Store> {
     store::open(&url.parse().unwrap(), runtime()).unwrap()
 }
 
-fn hints() -> (Hint, mpsc::Receiver<()>) {
+fn hints() -> (AppendCallback, mpsc::Receiver<()>) {
     let (hint, hints) = mpsc::channel();
     (Arc::new(move || hint.send(()).unwrap_or_default()), hints)
 }

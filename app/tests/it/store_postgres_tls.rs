@@ -85,7 +85,7 @@ fn a_server_that_does_not_show_who_it_is_gets_nothing() {
 fn a_server_that_demands_encryption_is_told_from_one_that_has_none() {
     let house = House::new();
     let refused = house.open("localhost", "sslmode=disable").unwrap_err();
-    assert!(matches!(&refused, StoreError::Broken(why) if why.contains("say sslmode=require")), "{refused:?}");
+    assert!(matches!(&refused, StoreError::Broken(why) if why.contains("set sslmode=require")), "{refused:?}");
 
     let plain = Server::shared().database();
     let url = Proxy::to(&plain).url(&plain);

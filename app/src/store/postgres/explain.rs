@@ -1,4 +1,4 @@
-//! What the server's and the connection's errors mean for a caller: try again, make room, or call a person.
+//! Turns errors of the server and of the connection into a [`StoreError`], which says whether a retry may help.
 
 use crate::store::StoreError;
 use deadpool_postgres::PoolError;
@@ -15,9 +15,9 @@ pub fn error(name: &str, error: &Error) -> StoreError {
                 Some(source) => format!("{name}: {error}: {source}"),
                 None => format!("{name}: {error}"),
             };
-            if is_distrust(error) {
+            if is_untrusted(error) {
                 StoreError::Untrusted(text)
-            } else if is_connection(error) {
+            } else if is_connection_failure(error) {
                 StoreError::Unavailable(text)
             } else {
                 StoreError::Broken(text)
@@ -47,24 +47,23 @@ fn from_server(name: &str, answer: &DbError) -> StoreError {
         StoreError::ReadOnly(text)
     } else if [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED].contains(code) {
         StoreError::Damaged(text)
-    } else if may_pass(code) {
+    } else if is_temporary(code) {
         StoreError::Unavailable(text)
     } else {
         StoreError::Broken(text)
     }
 }
 
-/// The server's list of who may come, and how, has nobody like us. Often it is about encryption, and the server's words for
-/// that are in its own language; the file's name is in none.
+/// The server's list of permitted connections (`pg_hba.conf`) has no entry for this one, often because of encryption. The message
+/// may be in any language, but the name of the file is always the same.
 fn is_unlisted(answer: &DbError) -> bool {
     *answer.code() == SqlState::INVALID_AUTHORIZATION_SPECIFICATION && answer.message().contains("pg_hba.conf")
 }
 
-const ENCRYPTION: &str =
-    "; if it asks for encryption, say sslmode=require in the store's URL, and if it refuses it, sslmode=disable";
+const ENCRYPTION: &str = "; if the server requires encryption, set sslmode=require in the store's URL; if it refuses encryption, sslmode=disable";
 
-/// Errors that come from the moment and not from what was asked. The transaction they hit is rolled back.
-fn may_pass(code: &SqlState) -> bool {
+/// Whether an error is temporary, and not caused by the statement. The transaction was rolled back.
+fn is_temporary(code: &SqlState) -> bool {
     const CONNECTION_EXCEPTION: &str = "08";
     const INSUFFICIENT_RESOURCES: &str = "53";
     [CONNECTION_EXCEPTION, INSUFFICIENT_RESOURCES].iter().any(|class| code.code().starts_with(class))
@@ -81,15 +80,15 @@ fn may_pass(code: &SqlState) -> bool {
         .contains(code)
 }
 
-/// The server's certificate is not one to believe. Trying again would not make it so.
-fn is_distrust(error: &Error) -> bool {
+/// The server's certificate was not accepted. A retry would not help.
+fn is_untrusted(error: &Error) -> bool {
     let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     let tls = io.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<rustls::Error>());
     matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
 }
 
-/// The connection could not be made, or was lost. What the client itself could not encode is not the connection's fault.
-fn is_connection(error: &Error) -> bool {
+/// The connection could not be made, or was lost. A value that the client cannot encode is another error.
+fn is_connection_failure(error: &Error) -> bool {
     let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     error.is_closed() || io.is_some_and(|io| io.kind() != io::ErrorKind::InvalidInput)
 }
@@ -99,12 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_from_the_moment_may_pass() {
+    fn temporary_errors_are_told_from_lasting_ones() {
         for code in ["08006", "53300", "57P01", "57P02", "57P03", "55P03", "40P01", "25P03"] {
-            assert!(may_pass(&SqlState::from_code(code)), "{code}");
+            assert!(is_temporary(&SqlState::from_code(code)), "{code}");
         }
         for code in ["42P01", "23505", "28P01", "3D000"] {
-            assert!(!may_pass(&SqlState::from_code(code)), "{code}");
+            assert!(!is_temporary(&SqlState::from_code(code)), "{code}");
         }
     }
 }

@@ -96,7 +96,7 @@ fn a_foreign_log_is_refused_and_left_alone() {
     let before = export_of(&to);
     let ran = to.run(&["import", export.to_str().unwrap()]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("event 1 here is not the one in the file"), "{ran:?}");
+    assert!(ran.stderr.contains("event 1 of this store differs from the one in the file"), "{ran:?}");
     assert_eq!(export_of(&to), before);
     // Nor does a beginning of the same log undo what came after it.
     let (longer, whole) = exported(60);

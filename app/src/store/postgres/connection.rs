@@ -1,5 +1,6 @@
-//! The line to the server: what the URL says of it, and how it is protected. `sslmode` is read as others read it, with one
-//! difference: `require` also checks who answers, because encryption to whoever answers keeps no secret.
+//! How to connect to the server: what the URL says about it, and how the connection is encrypted. `sslmode` means what it means
+//! to libpq, with one difference: `require` also checks the server's certificate, because encryption alone does not protect
+//! against a server in the middle.
 //!
 //! | `sslmode` | encrypted | the server's certificate |
 //! |---|---|---|
@@ -22,32 +23,33 @@ use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 #[derive(Clone)]
-pub struct Line {
+pub struct ConnectionOptions {
     pub config: Config,
     pub tls: MakeRustlsConnect,
 }
 
 /// Why a URL cannot be used.
 #[derive(Debug)]
-pub enum Unfit {
-    /// It is none, or says something unknown.
-    Url(tokio_postgres::Error),
-    Protection(&'static str),
+pub enum UrlError {
+    /// It is not a URL of PostgreSQL, or it has an unknown parameter.
+    Malformed(tokio_postgres::Error),
+    /// Its parameters for encryption are wrong or contradict each other.
+    Encryption(&'static str),
 }
 
-/// Whether a URL can be used, as far as it can be told without looking at files or servers.
-pub fn check(url: &str) -> Result<(), Unfit> {
-    read(url).map(drop)
+/// Checks a URL without reading files or connecting.
+pub fn check(url: &str) -> Result<(), UrlError> {
+    parse(url).map(drop)
 }
 
-impl Line {
-    /// Reads certificates only for a URL that asks for them to be checked.
-    pub fn to(url: &str, name: &str) -> Result<Self, StoreError> {
-        let (mut config, root) = read(url).map_err(|unfit| match unfit {
-            Unfit::Url(error) => StoreError::Broken(format!("{name}: {error}")),
-            Unfit::Protection(why) => StoreError::Broken(format!("{name}: {why}")),
+impl ConnectionOptions {
+    /// Reads certificates only when the URL requires them to be checked. `name` is the URL without its password.
+    pub fn read(url: &str, name: &str) -> Result<Self, StoreError> {
+        let (mut config, root) = parse(url).map_err(|error| match error {
+            UrlError::Malformed(error) => StoreError::Broken(format!("{name}: {error}")),
+            UrlError::Encryption(why) => StoreError::Broken(format!("{name}: {why}")),
         })?;
-        // A socket in a folder is never encrypted. An address without a name has nothing that a certificate could be for.
+        // A Unix socket is never encrypted, and has no name that a certificate could be for.
         if !config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_))) {
             config.ssl_mode(SslMode::Disable);
         }
@@ -55,7 +57,7 @@ impl Line {
         let verifier: Arc<dyn ServerCertVerifier> = match config.get_ssl_mode() {
             SslMode::Require => trusted(root.as_deref(), provider.clone())
                 .map_err(|why| StoreError::Untrusted(format!("{name}: {why}")))?,
-            _ => Arc::new(Anybody(provider.clone())),
+            _ => Arc::new(AcceptAnyServer(provider.clone())),
         };
         let mut tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -64,15 +66,15 @@ impl Line {
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
         if config.get_ssl_negotiation() == SslNegotiation::Direct {
-            // A server that is greeted without a question first wants to hear what for.
+            // A server that is addressed with TLS directly requires the protocol's name.
             tls.alpn_protocols = vec![b"postgresql".to_vec()];
         }
         Ok(Self { config, tls: MakeRustlsConnect::new(tls) })
     }
 }
 
-/// Takes `sslrootcert` and `verify-full` out of the URL, which the client does not know.
-fn read(url: &str) -> Result<(Config, Option<PathBuf>), Unfit> {
+/// The URL without `sslrootcert` and `verify-full`, which the client library does not know, and the file of `sslrootcert`.
+fn parse(url: &str) -> Result<(Config, Option<PathBuf>), UrlError> {
     let (before, parameters) = split(url);
     let (mut mode, mut root, mut rest) = (None, None, Vec::new());
     for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -83,29 +85,29 @@ fn read(url: &str) -> Result<(Config, Option<PathBuf>), Unfit> {
             _ => rest.push(parameter),
         }
     }
-    // What libpq calls the authorities that the system trusts.
+    // libpq's word for the authorities that the system trusts.
     let root = root.filter(|root| root != "system").map(PathBuf::from);
     if root.as_ref().is_some_and(|root| !root.is_absolute()) {
-        return Err(Unfit::Protection("sslrootcert has to be a whole path, such as /etc/ssl/ours.pem"));
+        return Err(UrlError::Encryption("sslrootcert must be an absolute path, such as /etc/ssl/ours.pem"));
     }
     let mode = match (mode.as_deref(), &root) {
         (Some("disable"), None) => SslMode::Disable,
         (Some("prefer") | None, None) => SslMode::Prefer,
-        // Whoever names an authority wants it asked.
+        // An authority in the URL means that the certificate is to be checked.
         (Some("require" | "verify-full"), _) | (None, Some(_)) => SslMode::Require,
         (Some("disable" | "prefer"), Some(_)) => {
-            return Err(Unfit::Protection("sslrootcert is asked with sslmode=require only: say that, or leave it out"));
+            return Err(UrlError::Encryption("sslrootcert needs sslmode=require; set that, or remove sslrootcert"));
         }
         (Some(_), _) => {
-            return Err(Unfit::Protection("sslmode has to be disable, prefer, require or verify-full"));
+            return Err(UrlError::Encryption("sslmode must be disable, prefer, require or verify-full"));
         }
     };
-    let mut config: Config = format!("{before}?{}", rest.join("&")).parse().map_err(Unfit::Url)?;
+    let mut config: Config = format!("{before}?{}", rest.join("&")).parse().map_err(UrlError::Malformed)?;
     config.ssl_mode(mode);
     Ok((config, root))
 }
 
-/// A URL without its parameters, and these: divided where the client divides it.
+/// A URL without its parameters, and the parameters. Divided where the client library divides it.
 fn split(url: &str) -> (&str, &str) {
     let after = |mark: &str, from: usize| url[from..].find(mark).map_or(from, |at| from + at + mark.len());
     let host = after("@", after("://", 0));
@@ -115,14 +117,14 @@ fn split(url: &str) -> (&str, &str) {
     }
 }
 
-/// Believes the authorities in a file, or without one those that the system believes.
+/// Trusts the authorities in a file, or by default the system's.
 fn trusted(root: Option<&Path>, provider: Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, String> {
     let (certificates, from) = match root {
         Some(file) => (certificates_in(file)?, format!("{} (sslrootcert)", file.display())),
         None => (rustls_native_certs::load_native_certs().certs, "the system".to_owned()),
     };
     let mut roots = RootCertStore::empty();
-    // Systems carry authorities that cannot be read any more; the others count.
+    // A system may have certificates that cannot be parsed; the others are used.
     roots.add_parsable_certificates(certificates);
     if roots.is_empty() {
         return Err(format!("{from} has no certificate of an authority"));
@@ -137,12 +139,12 @@ fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> 
     CertificateDer::pem_file_iter(file).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)
 }
 
-/// Takes every server for the right one: with `prefer`, who can stand in the middle can also claim that the server knows no
-/// encryption. So it does not look at the signatures either, and gets along with whatever certificate there is.
+/// Accepts every server, for `prefer`: an attacker in the middle could just as well claim that the server has no encryption. So
+/// signatures are not checked either, and every certificate is accepted.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyServer(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyServer {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -182,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_url_says_of_protection_is_heard() {
+    fn the_parameters_for_encryption_are_read() {
         for (parameters, mode, root) in [
             ("", SslMode::Prefer, None),
             ("?sslmode=disable", SslMode::Disable, None),
@@ -192,25 +194,25 @@ mod tests {
             ("?application_name=x&sslrootcert=%2Fa%20b.pem&sslmode=require", SslMode::Require, Some("/a b.pem")),
             ("?sslrootcert=/a.pem", SslMode::Require, Some("/a.pem")),
         ] {
-            let (config, named) = read(&format!("postgres://ann:a?b@host/db{parameters}")).unwrap();
+            let (config, named) = parse(&format!("postgres://ann:a?b@host/db{parameters}")).unwrap();
             assert_eq!((config.get_ssl_mode(), named.as_deref()), (mode, root.map(Path::new)), "{parameters}");
             assert_eq!((config.get_password(), config.get_dbname()), (Some(&b"a?b"[..]), Some("db")), "{parameters}");
         }
     }
 
     #[test]
-    fn protection_that_would_not_be_what_it_seems_is_refused() {
+    fn unknown_or_contradictory_parameters_are_refused() {
         for parameters in
             ["sslmode=verify-ca", "sslmode=", "sslrootcert=a.pem", "sslmode=prefer&sslrootcert=/a.pem", "sslmode=allow"]
         {
-            let unfit = check(&format!("postgres://ann@host/db?{parameters}"));
-            assert!(matches!(unfit, Err(Unfit::Protection(_))), "{parameters}: {unfit:?}");
+            let checked = check(&format!("postgres://ann@host/db?{parameters}"));
+            assert!(matches!(checked, Err(UrlError::Encryption(_))), "{parameters}: {checked:?}");
         }
     }
 
     #[test]
-    fn a_socket_needs_no_protection() {
-        let line = Line::to("postgres://ann@%2Ftmp/db?sslmode=require", "x").unwrap();
-        assert_eq!(line.config.get_ssl_mode(), SslMode::Disable);
+    fn a_unix_socket_needs_no_encryption() {
+        let options = ConnectionOptions::read("postgres://ann@%2Ftmp/db?sslmode=require", "x").unwrap();
+        assert_eq!(options.config.get_ssl_mode(), SslMode::Disable);
     }
 }
