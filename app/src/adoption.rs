@@ -9,7 +9,7 @@ use crate::engine::{Handle, SubmitError};
 use crate::transcripts::{Said, Transcript};
 use hatchery_core::history::{Imported, SourceId};
 use hatchery_core::run::ForeignSession;
-use hatchery_core::{AgentId, Command, Refusal, step};
+use hatchery_core::{AgentId, Command, Refusal, World, step};
 use std::io;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub async fn adopt(
     harness_session: ForeignSession,
     name: Option<String>,
 ) -> Result<Adopted, AdoptionError> {
-    let mut world = handle.view();
+    let mut world = World::clone(&handle.view());
     let root = world.root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into())).map_err(SubmitError::from)?;
     let agent = clock::new_agent_id();
     let made = Command::ImportHistory { items: vec![Imported::Agent { agent, parent: root, upto: None }] };

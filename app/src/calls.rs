@@ -3,7 +3,7 @@
 //! its number, and can repeat its answer.
 
 use crate::blocking::blocking;
-use crate::engine::{Handle, SubmitError};
+use crate::engine::{Handle, HistoryError, SubmitError};
 use crate::run_folder::RunFolder;
 use crate::spool::Tail;
 use crate::store::StoreError;
@@ -226,12 +226,12 @@ fn calls_taken(world: &World, of: AttemptId) -> Option<u64> {
 }
 
 async fn records(handle: &Handle, from: EventId, count: u64) -> Result<Vec<Record>, CallError> {
-    let page = handle.read(from.before(), usize::try_from(count).unwrap_or(usize::MAX)).await?;
-    let read = |(id, json): (EventId, bytes::Bytes)| {
-        let body = String::from_utf8_lossy(&json).into_owned();
-        Record::read(id, &body).map_err(|error| StoreError::Damaged(error.to_string()).into())
-    };
-    page.events().map(read).collect()
+    let page = handle.read_records(from.before(), usize::try_from(count).unwrap_or(usize::MAX)).await;
+    let page = page.map_err(|error| match error {
+        HistoryError::Store(error) => error,
+        HistoryError::Unreadable(error) => StoreError::Damaged(error.to_string()),
+    })?;
+    Ok(page.records().to_vec())
 }
 
 /// What a call means. An agent acts only for itself.

@@ -118,7 +118,7 @@ impl Daemon {
     pub async fn serve(self, mut farewell: Farewell) -> Result<Lock, Report> {
         let handle = self.engine.handle.clone();
         let runner = tokio::spawn(runner::run(self.context, handle.plan()));
-        let files = tokio::spawn(quest_file::keep(self.project.clone(), handle.clone()));
+        let files = quest_file::keep(self.project.clone(), handle.clone());
         let closing = self.closing.subscribe();
         let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));
         let mut engine = tokio::task::spawn_blocking(|| self.engine.join());
@@ -130,12 +130,12 @@ impl Daemon {
         self.closing.send_replace(true);
         server.await.context("the server did not end well")?;
         runner.abort();
-        files.abort();
         handle.stop();
         let ended = match ended {
             Some(ended) => ended,
             None => engine.await,
         };
+        files.finish().await;
         self.project.retract();
         ended.context("the engine did not end well")?.context("the engine stopped")?;
         Ok(self.lock)
@@ -145,7 +145,7 @@ impl Daemon {
 async fn start_engine(config: &Config) -> Result<Engine, Report> {
     let runtime = tokio::runtime::Handle::current();
     let url = config.store.clone();
-    let options = engine::Options { snapshot_every: config.snapshot_every };
+    let options = engine::Options { snapshot_every: config.snapshot_every, ..engine::Options::default() };
     let start = tokio::task::spawn_blocking(move || {
         let store = store::open(&url, &runtime)?;
         Engine::start(store, Arc::new(SystemClock), options, runtime)

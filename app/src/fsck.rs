@@ -1,7 +1,7 @@
-//! Checking: folds the log again from its first event and compares the result with everything that was derived from it.
-//! The log itself is never touched; derived things can be made anew.
+//! `hatchery fsck`: folds the log from its first event and compares the result with everything that is derived from it. The log is
+//! never changed; what is derived can be rebuilt.
 
-use crate::engine::recent::Recent;
+use crate::engine::recent::RecentMessages;
 use crate::engine::{EngineError, snapshot};
 use crate::store::{Store, StoreError};
 use hatchery_core::history::Range;
@@ -15,15 +15,15 @@ pub struct Findings {
     pub events: u64,
     /// Snapshots compared.
     pub snapshots: u64,
-    /// What is wrong, in words. Empty is good.
+    /// What is wrong, a sentence each. Empty when everything is right.
     pub problems: Vec<Problem>,
-    /// What was made anew.
+    /// What was rebuilt.
     pub repaired: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Problem {
-    /// What it is about.
+    /// What is wrong.
     pub about: About,
     pub what: String,
 }
@@ -35,16 +35,16 @@ pub enum About {
     Store,
     /// The events themselves. Restore a backup or an export.
     Log,
-    /// A folded world. `--repair` makes it anew.
+    /// A folded world. `--repair` rebuilds it.
     Snapshot,
-    /// Where each agent's messages are. `--repair` makes it anew.
+    /// The positions of each agent's messages. `--repair` rebuilds them.
     Index,
 }
 
 /// How many rows are read at a time.
 const READ_ROWS: usize = 4_096;
 
-/// Reads everything. `repair` makes what is derived anew if it is wrong.
+/// Reads everything. With `repair`, what is derived is rebuilt if it is wrong.
 pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> Result<Findings, EngineError> {
     let mut findings = Findings { events: 0, snapshots: 0, problems: Vec::new(), repaired: Vec::new() };
     findings.note(About::Store, store.check()?);
@@ -57,7 +57,7 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
     };
     findings.snapshots = snapshots.len() as u64;
     let mut world = World::default();
-    let mut runs = Recent::since(EventId::START);
+    let mut ranges = RecentMessages::since(EventId::START);
     let mut bad = Vec::new();
     loop {
         let before = world.head();
@@ -68,7 +68,7 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
                 .and_then(|record| world.apply(&record).map(|()| record).map_err(|error| error.to_string()));
             match applied {
                 Ok(record) => {
-                    runs.note(&record);
+                    ranges.note(&record);
                     snapshots.retain(|snapshot| {
                         if snapshot.at == id {
                             bad.extend(differs(snapshot, &world));
@@ -101,14 +101,19 @@ pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> 
         snapshots.iter().map(|left| format!("the snapshot of event {} is beyond what can be read of the log", left.at));
     bad.extend(beyond);
     let log_is_whole = findings.problems.is_empty();
-    let bad_index = if log_is_whole { bad_index(store, &runs, world.head())? } else { Vec::new() };
-    let mend = repair && log_is_whole && !(bad.is_empty() && bad_index.is_empty());
+    let bad_index = if log_is_whole { bad_index(store, &ranges, world.head())? } else { Vec::new() };
+    let rebuild = repair && log_is_whole && !(bad.is_empty() && bad_index.is_empty());
     findings.note(About::Snapshot, bad);
     findings.note(About::Index, bad_index);
-    if mend {
-        let words = match store.rebuild(&snapshot::encode(&world)?, &runs.ranges())? {
-            true => format!("snapshot and index were made anew, as of event {}", world.head()),
-            false => return Err(StoreError::Unavailable("the daemon was faster; repair once more".into()).into()),
+    if rebuild {
+        let words = match store.rebuild(&snapshot::encode(&world)?, &ranges.ranges())? {
+            true => format!("snapshot and index were rebuilt, as of event {}", world.head()),
+            false => {
+                return Err(StoreError::Unavailable(
+                    "the daemon has written a newer index meanwhile; run `hatchery fsck --repair` again".into(),
+                )
+                .into());
+            }
         };
         findings.repaired.push(words);
     }
@@ -120,7 +125,7 @@ impl Findings {
         self.problems.extend(what.into_iter().map(|what| Problem { about, what }));
     }
 
-    /// True when nothing is wrong, or all that was wrong has been made anew.
+    /// True when nothing is wrong, or everything that was wrong has been rebuilt.
     pub fn is_clean(&self) -> bool {
         let derived = self.problems.iter().all(|problem| matches!(problem.about, About::Snapshot | About::Index));
         self.problems.is_empty() || (derived && !self.repaired.is_empty())
@@ -130,18 +135,18 @@ impl Findings {
 fn differs(kept: &crate::store::Snapshot, world: &World) -> Option<String> {
     match snapshot::decode(kept) {
         Ok(decoded) if decoded == *world => None,
-        Ok(_) => Some(format!("the snapshot of event {} differs from what the log gives", kept.at)),
+        Ok(_) => Some(format!("the snapshot of event {} differs from the fold of the log", kept.at)),
         Err(why) => Some(format!("the snapshot of event {} cannot be used: {why}", kept.at)),
     }
 }
 
-/// Reads every agent's messages by the index and counts whether they are those of the log.
-fn bad_index(store: &dyn Store, runs: &Recent, head: EventId) -> Result<Vec<String>, EngineError> {
-    // A daemon that runs may have gone further since the log was read.
+/// Reads every agent's messages through the index and compares their ids with those in the log.
+fn bad_index(store: &dyn Store, ranges: &RecentMessages, head: EventId) -> Result<Vec<String>, EngineError> {
+    // A running daemon may have indexed more since the log was read.
     let indexed = store.indexed()?.min(head);
     let mut bad = Vec::new();
-    for (agent, of) in runs.ranges().of {
-        let expected = of.iter().flat_map(|run| run.first.0..=run.last.0.min(indexed.0));
+    for (agent, of) in ranges.ranges().of {
+        let expected = of.iter().flat_map(|range| range.first.0..=range.last.0.min(indexed.0));
         let mut found = Vec::new();
         store.read_parts(&[Range { agent, after: EventId::START, upto: indexed }], &[], &mut |id, _| {
             found.push(id.0);
@@ -149,7 +154,7 @@ fn bad_index(store: &dyn Store, runs: &Recent, head: EventId) -> Result<Vec<Stri
         })?;
         found.sort_unstable();
         if !expected.eq(found.iter().copied()) {
-            bad.push(format!("the index of agent {agent} differs from what the log gives"));
+            bad.push(format!("the index of agent {agent} differs from the log"));
         }
     }
     Ok(bad)

@@ -1,8 +1,8 @@
-//! Taking in histories from elsewhere: JSON lines of agents and messages, with ids of their own.
+//! Imports histories from other programs: JSON lines of agents and messages, with ids of their own.
 //!
-//! Messages come in the order of their ids where all of these are numbers, else in the order of the file; where the lines
-//! of agents stand does not matter. An agent appears as soon as the message that it was forked from is there, so that every
-//! line falls into a world in which it is possible. All that can be wrong is found before anything is taken in.
+//! Messages are imported in the order of their ids if all ids are numbers, otherwise in the order of the file. The position of the
+//! lines of agents does not matter. An agent is created as soon as the message that it was forked from exists, so that every line
+//! is possible when its turn comes. Everything that can be wrong is found before anything is imported.
 
 mod order;
 
@@ -10,28 +10,28 @@ use crate::clock;
 use crate::engine::{Handle, SubmitError};
 use futures_util::FutureExt as _;
 use hatchery_core::event::MessageEvent;
-use hatchery_core::history::{Imported, MAX_MESSAGE_BYTES, SourceId};
+use hatchery_core::history::{Imported as ImportedItem, MAX_MESSAGE_BYTES, SourceId};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, step};
 use order::{Step, in_order};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Lines of one file. Each is kept with its id, ours and theirs, until the file is in.
+/// The most lines in one file. Both ids of each, the file's and ours, are in memory until the file is imported.
 pub const MAX_LINES: usize = 1_000_000;
-/// Lines taken in by one command, which is one transaction.
+/// Lines imported by one command, which is one transaction.
 const CHUNK_LINES: usize = 500;
-/// And the bytes of their contents: a transaction of long messages is no larger than one of many.
+/// The most bytes of message text in one command, so that long messages do not make a transaction large.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// The lines of a file, each after those that it rests on.
+/// The lines of a file, each after those that it refers to.
 #[derive(Debug)]
 pub struct File {
     steps: Vec<Step>,
 }
 
 #[derive(Debug)]
-pub struct Done {
-    /// The file's agent ids as text, and ours.
+pub struct Imported {
+    /// The file's agent ids as text, and the ids that the agents got.
     pub agents: BTreeMap<String, AgentId>,
     pub messages: u64,
 }
@@ -93,16 +93,16 @@ pub fn parse(text: &str) -> Result<File, ImportError> {
     in_order(agents, messages).map(|steps| File { steps }).map_err(ImportError::Whole)
 }
 
-/// Takes a file in as it would be, in a world of its own, and says what would be refused. A file is more than one transaction:
-/// what is refused at its end must not leave a beginning behind. Nothing is waited for, but it takes its time.
+/// Imports a file into a copy of the world, to find out whether something would be refused. A file is more than one transaction:
+/// a refusal at its end must not leave its beginning behind. This does not wait, but may compute for long.
 pub fn rehearse(world: World, file: &File) -> Result<(), SubmitError> {
-    let rehearsal = Intake::new(Target::Rehearsal(Box::new(world)))?.all(file);
-    rehearsal.now_or_never().expect("a rehearsal waits for nobody").map(drop)
+    let rehearsal = Importer::new(Target::Rehearsal(Box::new(world)))?.all(file);
+    rehearsal.now_or_never().expect("a rehearsal never waits").map(drop)
 }
 
-/// Takes a file in that was rehearsed. Its agents without parents come below agent 0, from which they inherit nothing.
-pub async fn take_in(handle: &Handle, file: &File) -> Result<Done, SubmitError> {
-    Intake::new(Target::Engine(handle))?.all(file).await
+/// Imports a file that was rehearsed. Its agents without a parent become children of agent 0, and inherit nothing from it.
+pub async fn import(handle: &Handle, file: &File) -> Result<Imported, SubmitError> {
+    Importer::new(Target::Engine(handle))?.all(file).await
 }
 
 /// Where the lines go.
@@ -111,17 +111,17 @@ enum Target<'a> {
     Engine(&'a Handle),
 }
 
-struct Intake<'a> {
+struct Importer<'a> {
     target: Target<'a>,
     root: AgentId,
     agents: BTreeMap<SourceId, AgentId>,
-    /// The file's messages, and ours.
+    /// The ids of the file's messages, and the events that they became.
     messages: BTreeMap<SourceId, EventId>,
-    chunk: Vec<Imported>,
+    chunk: Vec<ImportedItem>,
     chunk_bytes: usize,
 }
 
-impl<'a> Intake<'a> {
+impl<'a> Importer<'a> {
     fn new(target: Target<'a>) -> Result<Self, SubmitError> {
         let root = match &target {
             Target::Rehearsal(world) => world.root(),
@@ -132,30 +132,30 @@ impl<'a> Intake<'a> {
         Ok(Self { target, root, agents, messages, chunk: Vec::new(), chunk_bytes: 0 })
     }
 
-    async fn all(mut self, file: &File) -> Result<Done, SubmitError> {
+    async fn all(mut self, file: &File) -> Result<Imported, SubmitError> {
         for step in &file.steps {
             self.step(step).await?;
         }
         self.flush().await?;
         let agents = self.agents.iter().map(|(id, agent)| (written(id), *agent)).collect();
-        Ok(Done { agents, messages: self.messages.len() as u64 })
+        Ok(Imported { agents, messages: self.messages.len() as u64 })
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), SubmitError> {
         match step {
             Step::Agent(line) => {
-                let upto = self.place(line.fork_message_id.as_ref()).await?;
+                let upto = self.event_of(line.fork_message_id.as_ref()).await?;
                 let parent = line.parent.as_ref().and_then(|parent| self.agents.get(parent)).copied();
                 let agent = clock::new_agent_id();
                 self.agents.insert(line.id.clone(), agent);
-                self.chunk.push(Imported::Agent { agent, parent: parent.unwrap_or(self.root), upto });
+                self.chunk.push(ImportedItem::Agent { agent, parent: parent.unwrap_or(self.root), upto });
             }
             Step::Message(line, back_to) => {
-                let to = self.place(back_to.as_ref()).await?;
+                let to = self.event_of(back_to.as_ref()).await?;
                 let agent = self.agents.get(&line.agent).copied().unwrap_or(self.root);
                 self.chunk_bytes += line.content.len();
                 let (content, source_id) = (line.content.clone(), line.id.clone());
-                self.chunk.push(Imported::Message { agent, kind: line.kind, content, to, source_id });
+                self.chunk.push(ImportedItem::Message { agent, kind: line.kind, content, to, source_id });
             }
         }
         match self.chunk.len() >= CHUNK_LINES || self.chunk_bytes >= CHUNK_BYTES {
@@ -164,14 +164,14 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Where a message of the file stands in our log. It was taken in before, if perhaps not yet written.
-    async fn place(&mut self, id: Option<&SourceId>) -> Result<Option<EventId>, SubmitError> {
+    /// The event that a message of the file became. The message was imported before, but may not have been written yet.
+    async fn event_of(&mut self, id: Option<&SourceId>) -> Result<Option<EventId>, SubmitError> {
         let Some(id) = id else { return Ok(None) };
         if !self.messages.contains_key(id) {
             self.flush().await?;
         }
-        let place = self.messages.get(id).copied();
-        place.map(Some).ok_or_else(|| Refusal::NobodyCalled(format!("message {}", written(id))).into())
+        let event = self.messages.get(id).copied();
+        event.map(Some).ok_or_else(|| Refusal::NobodyCalled(format!("message {}", written(id))).into())
     }
 
     async fn flush(&mut self) -> Result<(), SubmitError> {
@@ -193,7 +193,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// What is no text is kept as the JSON that it was.
+/// Content that is not a text is kept as JSON.
 fn as_text<'de, D: serde::Deserializer<'de>>(content: D) -> Result<String, D::Error> {
     Ok(match serde_json::Value::deserialize(content)? {
         serde_json::Value::Null => String::new(),

@@ -20,6 +20,10 @@ pub const SCHEMA: u32 = 1;
 pub struct QuestDocument {
     /// The version of this form: 1.
     pub schema: u32,
+    /// Only in an answer of the API: the last event that it takes into account. Follow the log after it and nothing is missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    pub head: Option<EventId>,
     /// Its name, which no other quest has.
     pub id: QuestId,
     /// The last event that changed it.
@@ -67,11 +71,11 @@ pub enum QuestWord {
 
 /// Whether a quest goes on by itself, and if not, what it waits for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing<'a> {
+pub enum QuestSituation<'a> {
     /// Somebody is at work, or will be without anybody's help. There may be questions all the same.
-    Goes,
+    Progressing,
     /// Only an answer is waited for.
-    Asks,
+    WaitingForAnswer,
     /// Only that somebody resumes it.
     Paused,
     /// Each step that is left has failed, or depends on one that has. These have.
@@ -139,6 +143,7 @@ impl QuestDocument {
         table.roles.iter_mut().for_each(|role| role.prompt.clear());
         Some(Self {
             schema: SCHEMA,
+            head: None,
             id,
             version: quest.version,
             request: quest_spec.request.clone(),
@@ -159,11 +164,11 @@ impl QuestDocument {
         })
     }
 
-    pub fn standing(&self) -> Standing<'_> {
+    pub fn situation(&self) -> QuestSituation<'_> {
         match self.state {
-            QuestWord::Complete => return Standing::Complete,
-            QuestWord::Abandoned => return Standing::Abandoned,
-            QuestWord::Paused => return Standing::Paused,
+            QuestWord::Complete => return QuestSituation::Complete,
+            QuestWord::Abandoned => return QuestSituation::Abandoned,
+            QuestWord::Paused => return QuestSituation::Paused,
             QuestWord::Open => {}
         }
         let moves = |step: &StepDocument| match step.status {
@@ -174,10 +179,10 @@ impl QuestDocument {
         };
         let failed: Vec<&StepDocument> = self.steps.iter().filter(|step| step.status == Status::Failed).collect();
         match self.steps.iter().any(moves) {
-            true => Standing::Goes,
-            false if self.steps.iter().any(|step| step.question.is_some()) => Standing::Asks,
-            false if failed.is_empty() => Standing::Goes,
-            false => Standing::Stuck(failed),
+            true => QuestSituation::Progressing,
+            false if self.steps.iter().any(|step| step.question.is_some()) => QuestSituation::WaitingForAnswer,
+            false if failed.is_empty() => QuestSituation::Progressing,
+            false => QuestSituation::Stuck(failed),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::raw::{self, Overwrite};
 use crate::table::{Goal, Table, Unit, in_turns, median};
 use crate::{Effort, runtime, tree};
 use hatchery::engine::Handle;
-use hatchery::postbox;
+use hatchery::mail_reader;
 use hatchery::store::StoreUrl;
 use hatchery_core::{Address, AgentId, Command};
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ fn claiming(handle: &Handle, from: AgentId, to: AgentId) -> f64 {
     fill(handle, from, to);
     let start = Instant::now();
     for _ in 0..TURN {
-        let mail = runtime().block_on(postbox::next(handle, Address::Agent(to), Duration::ZERO)).unwrap();
+        let mail = runtime().block_on(mail_reader::next(handle, Address::Agent(to), Duration::ZERO)).unwrap();
         assert!(mail.is_some());
     }
     TURN as f64 / start.elapsed().as_secs_f64()
@@ -72,7 +72,7 @@ fn racing(handle: &Handle, from: AgentId, to: AgentId) -> f64 {
             let handle = handle.clone();
             runtime().spawn(async move {
                 for _ in 0..TURN / CLAIMANTS {
-                    assert!(postbox::next(&handle, Address::Agent(to), Duration::ZERO).await.unwrap().is_some());
+                    assert!(mail_reader::next(&handle, Address::Agent(to), Duration::ZERO).await.unwrap().is_some());
                 }
             })
         })
@@ -94,11 +94,11 @@ fn reaching(handle: &Handle, from: AgentId, to: AgentId) -> f64 {
     let times = (0..WAITS).map(|_| {
         let waiter = handle.clone();
         let waiting = runtime().spawn(async move {
-            let mail = postbox::next(&waiter, Address::Agent(to), PATIENCE).await.unwrap();
+            let mail = mail_reader::next(&waiter, Address::Agent(to), PATIENCE).await.unwrap();
             (mail.is_some(), Instant::now())
         });
         // Until it waits: a second wait for mail of nobody is answered after the first was taken in.
-        drop(runtime().block_on(postbox::next(handle, Address::Agent(from), Duration::ZERO)).unwrap());
+        drop(runtime().block_on(mail_reader::next(handle, Address::Agent(from), Duration::ZERO)).unwrap());
         let start = Instant::now();
         tree::submit(handle, send(from, to));
         let (came, at) = runtime().block_on(waiting).unwrap();

@@ -3,7 +3,7 @@
 use super::paths::mail_path;
 use super::{Client, Failure};
 use crate::http::Waited;
-use crate::postbox::{Awaited, Standing};
+use crate::mail_reader::{Awaited, AwaitedState};
 use crate::project::Project;
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ const SLICE: Duration = Duration::from_secs(20);
 /// Waits for the next mail, or for each of the named agents. One that has answered is not asked for again.
 pub async fn wait(project: &Project, of: &str, named: &[String], timeout: Duration) -> Result<Waited, Failure> {
     let started = Instant::now();
-    let waits = |one: &Awaited| one.state == Standing::Waiting;
+    let waits = |one: &Awaited| one.state == AwaitedState::Waiting;
     let mut agents: Vec<Awaited> = named
         .iter()
-        .map(|agent| Awaited { agent: agent.clone(), id: None, state: Standing::Waiting, mail: None })
+        .map(|agent| Awaited { agent: agent.clone(), id: None, state: AwaitedState::Waiting, mail: None })
         .collect();
     loop {
         let left = timeout.saturating_sub(started.elapsed());

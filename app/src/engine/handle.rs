@@ -1,12 +1,12 @@
-//! The one door to the world: submit a command, view what is true, follow what happens.
+//! The only access to the engine: submit a command, view the world, follow the log.
 
-use super::page::{PAGE_ROWS, Page, PageWriter};
-use super::recent::Recent;
+use super::follower::{Content, FollowError, Follower, RecordFollower, read_page};
+use super::page::Page;
+use super::recent::RecentMessages;
 use super::replay::Replay;
 use super::{Job, SubmitError};
 use crate::store::{Store, StoreError};
-use hatchery_core::event::MessageEvent;
-use hatchery_core::event::Unreadable;
+use hatchery_core::event::{MessageEvent, Unreadable};
 use hatchery_core::history::{self, Said};
 use hatchery_core::{AgentId, Command, Event, EventId, Plan, Record, World};
 use std::collections::BTreeMap;
@@ -21,18 +21,18 @@ const STORE_SILENCE: Duration = Duration::from_secs(1);
 /// How far before its last message the last words of an agent are looked for. Between them are results of tools, and what others did.
 const LATEST_WINDOW: u64 = 256;
 
-/// Cheap to clone; all clones speak to the same engine.
+/// Cheap to clone; all clones reach the same engine.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(super) inbox: mpsc::Sender<Job>,
     pub(super) shared: Arc<Shared>,
 }
 
-/// What is true, and where the latest messages are: always of the same event.
+/// The world, and where the latest messages are: both as of the same event.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    pub world: World,
-    pub recent: Recent,
+    pub world: Arc<World>,
+    pub recent: RecentMessages,
 }
 
 /// Why a history cannot be shown.
@@ -44,7 +44,7 @@ pub enum HistoryError {
     Unreadable(#[from] Unreadable),
 }
 
-/// What the engine shows to the outside. Only the engine writes here.
+/// What the engine publishes. Only the engine's thread writes here.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub store: Arc<dyn Store>,
@@ -54,7 +54,7 @@ pub(super) struct Shared {
     pub pages: broadcast::Sender<Arc<Page>>,
     pub plan: watch::Sender<Plan>,
     pub trouble: watch::Sender<Option<String>>,
-    /// Since when the store has owed an answer to an append.
+    /// When the append that is under way was sent to the store.
     pub asked: Mutex<Option<Instant>>,
     pub stop: Notify,
 }
@@ -66,12 +66,12 @@ impl Shared {
 }
 
 impl Handle {
-    /// Asks for something. The answer comes when the events are durable, or when it is certain that there are none.
+    /// Submits a command. The answer comes when its events are durable, or when it is certain that there are none.
     pub async fn submit(&self, command: Command) -> Result<Vec<Record>, SubmitError> {
         self.send(command, None).await
     }
 
-    /// The same, but when there is no mail to take it waits for some. Dropping the future gives the place in the queue up.
+    /// The same, but a command that takes mail waits until there is some. Dropping the future ends the wait.
     pub async fn submit_within(&self, command: Command, patience: Duration) -> Result<Vec<Record>, SubmitError> {
         self.send(command, Instant::now().checked_add(patience)).await
     }
@@ -82,17 +82,18 @@ impl Handle {
         answer.await.unwrap_or(Err(SubmitError::Stopped))
     }
 
-    /// What is true, as of the last durable event. Costs a few counters, whatever the size of the world.
-    pub fn view(&self) -> World {
-        self.shared.view.read().unwrap_or_else(PoisonError::into_inner).world.clone()
+    /// The world as of the last durable event. It does not change under the caller, and costs one reference count.
+    pub fn view(&self) -> Arc<World> {
+        Arc::clone(&self.shared.view.read().unwrap_or_else(PoisonError::into_inner).world)
     }
 
+    /// The last event of the view.
     pub fn head(&self) -> EventId {
         self.shared.view.read().unwrap_or_else(PoisonError::into_inner).world.head()
     }
 
-    /// Changes when the view has. Whoever looks at the view must wait for this, and not for the log: an event can be read
-    /// from the store before the view shows it.
+    /// Changes after the view has changed. A caller that waits for a state of the view must wait for this and not for the log:
+    /// an event can be read from the store before the view shows it.
     pub fn heads(&self) -> watch::Receiver<EventId> {
         self.shared.head.subscribe()
     }
@@ -103,7 +104,7 @@ impl Handle {
         let store = Arc::clone(&self.shared.store);
         let read = move || {
             let parts = history::ranges(&world, agent);
-            let mut replay = Replay::default();
+            let mut replay = Replay::of(world.head());
             let mut problem = None;
             store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match replay.push(id, body) {
                 Ok(()) => ControlFlow::Continue(()),
@@ -124,7 +125,7 @@ impl Handle {
         }
     }
 
-    /// The same, taken out of its JSON, for those who work with it.
+    /// The same, decoded.
     pub async fn history(&self, agent: AgentId) -> Result<Vec<Said>, HistoryError> {
         let replay = self.replay(agent).await?;
         Ok(replay.iter().filter_map(|message| message.said().transpose()).collect::<Result<_, _>>()?)
@@ -169,37 +170,58 @@ impl Handle {
         }
     }
 
-    /// Every event after a place in the log: first what is there, then what comes, each once, in order.
+    /// Every event after a position in the log, as frames: first what is there, then what comes, each once, in order.
     pub fn follow(&self, after: EventId) -> Follower {
-        let live = self.shared.pages.subscribe();
-        Follower { store: Arc::clone(&self.shared.store), cursor: after, live, behind: true }
+        Follower::new(Arc::clone(&self.shared.store), after, self.shared.pages.subscribe())
     }
 
-    /// Up to `limit` events after a place in the log.
+    /// The same as records.
+    pub fn follow_records(&self, after: EventId) -> RecordFollower {
+        RecordFollower::new(Arc::clone(&self.shared.store), after, self.shared.pages.subscribe())
+    }
+
+    /// Up to `limit` events after a position in the log, as JSON. Fewer when they are long.
     pub async fn read(&self, after: EventId, limit: usize) -> Result<Page, StoreError> {
-        read_page(Arc::clone(&self.shared.store), after, limit).await
+        match read_page(Arc::clone(&self.shared.store), after, limit, Content::Frames).await {
+            Err(FollowError::Store(error)) => Err(error),
+            page => page.map_err(|error| StoreError::Broken(error.to_string())),
+        }
     }
 
-    /// Whether an event is a message that stands in an agent's history: its own, or an ancestor's that it inherited.
+    /// The same with records.
+    pub async fn read_records(&self, after: EventId, limit: usize) -> Result<Page, HistoryError> {
+        match read_page(Arc::clone(&self.shared.store), after, limit, Content::Records).await {
+            Err(FollowError::Store(error)) => Err(error.into()),
+            Err(FollowError::Unreadable(error)) => Err(error.into()),
+            page => page.map_err(|error| StoreError::Broken(error.to_string()).into()),
+        }
+    }
+
+    /// One event of the log.
+    pub async fn record(&self, id: EventId) -> Result<Option<Record>, HistoryError> {
+        let page = self.read_records(id.before(), 1).await?;
+        Ok(page.records().first().filter(|record| record.id == id).cloned())
+    }
+
+    /// Whether an event is a message in an agent's history: its own, or one that it inherited.
     pub async fn is_in_history(&self, agent: AgentId, message: EventId) -> Result<bool, HistoryError> {
         let world = self.view();
-        let page = self.read(message.before(), 1).await?;
-        let Some((id, json)) = page.events().next().filter(|(id, _)| *id == message) else { return Ok(false) };
-        let body = std::str::from_utf8(&json).map_err(|error| StoreError::Damaged(error.to_string()))?;
-        let Event::Message(MessageEvent::Added { agent: owner, .. }) = Record::read(id, body)?.event else {
+        let Some(Event::Message(MessageEvent::Added { agent: owner, .. })) =
+            self.record(message).await?.map(|it| it.event)
+        else {
             return Ok(false);
         };
-        let inside = |part: &history::Range| part.after < id && id <= part.upto && owner == part.agent;
+        let inside = |part: &history::Range| part.after < message && message <= part.upto && owner == part.agent;
         Ok(history::ranges(&world, agent).iter().any(inside))
     }
 
-    /// What should be happening, for those who bring it about.
+    /// What should be happening, for the runner, which brings it about.
     pub fn plan(&self) -> watch::Receiver<Plan> {
         self.shared.plan.subscribe()
     }
 
-    /// What is wrong with the store at the moment, if anything. Silence counts: a store may take long to say that it is
-    /// away, and the engine waits for its word.
+    /// What is wrong with the store at the moment, if anything. A store that does not answer counts: it may take long until it
+    /// fails, and the engine waits for that.
     pub fn trouble(&self) -> Option<String> {
         let asked = *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let silent = asked.map(|at| at.elapsed()).filter(|silent| *silent > STORE_SILENCE);
@@ -214,75 +236,5 @@ impl Handle {
     /// Asks the engine to finish what it has and stop.
     pub fn stop(&self) {
         self.shared.stop.notify_one();
-    }
-}
-
-/// A place in the log that moves forward. It subscribed before it reads, so nothing falls in between; when it is too slow
-/// for the live pages it reads the log again, so nobody buffers for it.
-#[derive(Debug)]
-pub struct Follower {
-    store: Arc<dyn Store>,
-    cursor: EventId,
-    live: broadcast::Receiver<Arc<Page>>,
-    behind: bool,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum FollowError {
-    #[error("the engine has stopped")]
-    Stopped,
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl Follower {
-    /// The next events as frames of an event stream. Safe to drop in the middle of waiting.
-    pub async fn next_frames(&mut self) -> Result<bytes::Bytes, FollowError> {
-        let before = self.cursor;
-        let page = self.next_page().await?;
-        Ok(page.frames_after(before))
-    }
-
-    /// The next page that has something new. Its first events may be known already.
-    pub async fn next_page(&mut self) -> Result<Arc<Page>, FollowError> {
-        loop {
-            let page = match self.behind {
-                true => Arc::new(read_page(Arc::clone(&self.store), self.cursor, PAGE_ROWS).await?),
-                false => match self.live.recv().await {
-                    Ok(page) => page,
-                    Err(broadcast::error::RecvError::Lagged(_)) => {
-                        self.behind = true;
-                        continue;
-                    }
-                    Err(broadcast::error::RecvError::Closed) => return Err(FollowError::Stopped),
-                },
-            };
-            match (page.first(), page.last()) {
-                (Some(first), Some(last)) if first <= self.cursor.next() && last > self.cursor => {
-                    self.cursor = last;
-                    return Ok(page);
-                }
-                (Some(_), Some(last)) if last <= self.cursor => {}
-                // A gap before the page: the log has what is missing.
-                (Some(_), Some(_)) => self.behind = true,
-                // The end of the log, or a live page too large to hand around.
-                _ => self.behind = !self.behind,
-            }
-        }
-    }
-}
-
-async fn read_page(store: Arc<dyn Store>, after: EventId, limit: usize) -> Result<Page, StoreError> {
-    let read = move || {
-        let mut writer = PageWriter::default();
-        store.read_after(after, limit, &mut |id, body| {
-            writer.push(id, body);
-            if writer.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-        Ok(writer.finish())
-    };
-    match tokio::task::spawn_blocking(read).await {
-        Ok(page) => page,
-        Err(error) => Err(StoreError::Broken(error.to_string())),
     }
 }

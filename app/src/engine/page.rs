@@ -1,25 +1,28 @@
-//! A page: consecutive events, encoded once for everybody who follows.
-//!
-//! The bytes are server-sent-event frames. A thousand followers share them; one that joins in the middle takes a slice.
+//! A page: consecutive events of the log. Their JSON is encoded once and shared by all followers of the event stream; followers
+//! inside the daemon use the records instead.
 
-use bytes::Bytes;
-use hatchery_core::EventId;
+use bytes::{Bytes, BytesMut};
 use hatchery_core::event::write_wire;
+use hatchery_core::{EventId, Record};
 use std::io::Write as _;
+use std::sync::Arc;
 
 /// The most rows that are read from the log at once.
 pub const PAGE_ROWS: usize = 512;
-/// A page is closed when it holds this much, so that long messages do not fill the memory of every reader. One message
-/// may be larger and then has a page to itself.
+/// A page ends when it holds this much, so that long messages do not fill the memory of every reader. A single event may be
+/// longer, and then has a page to itself.
 pub const PAGE_BYTES: usize = 256 * 1024;
 
 #[derive(Clone, Debug, Default)]
 pub struct Page {
+    /// Server-sent-event frames. A follower that joins in the middle of a page takes a slice of them.
     frames: Bytes,
     marks: Vec<Mark>,
+    /// One for each mark, or none at all in a page that was read for its frames only.
+    records: Arc<[Record]>,
 }
 
-/// Where one event stands in the frames.
+/// The position of one event in the frames.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     id: EventId,
@@ -51,37 +54,76 @@ impl Page {
 
     /// Each event as one JSON object.
     pub fn events(&self) -> impl Iterator<Item = (EventId, Bytes)> {
-        self.marks
-            .iter()
-            .map(|mark| (mark.id, self.frames.slice(mark.json as usize..mark.end as usize - FRAME_END.len())))
+        (0..self.len()).map(|at| (self.marks[at].id, self.json(at)))
     }
 
-    /// The frames of the events after a place in the log, without copying them.
+    /// The events as records. Empty in a page that was read for its frames only.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    pub(super) fn id(&self, at: usize) -> EventId {
+        self.marks[at].id
+    }
+
+    /// The JSON object of one event.
+    pub fn json(&self, at: usize) -> Bytes {
+        let mark = self.marks[at];
+        self.frames.slice(mark.json as usize..mark.end as usize - FRAME_END.len())
+    }
+
+    /// The frames after a position in the log, without copying them.
     pub fn frames_after(&self, cursor: EventId) -> Bytes {
-        let seen = self.marks.partition_point(|mark| mark.id <= cursor);
-        match seen.checked_sub(1) {
-            None => self.frames.clone(),
-            Some(last_seen) => self.frames.slice(self.marks[last_seen].end as usize..),
+        self.frames.slice(self.frame_start(self.count_upto(cursor))..)
+    }
+
+    /// The frames of the chosen events, in one piece of memory.
+    pub fn frames_of(&self, chosen: &[usize]) -> Bytes {
+        let mut frames = BytesMut::new();
+        for at in chosen {
+            frames.extend_from_slice(&self.frames[self.frame_start(*at)..self.marks[*at].end as usize]);
         }
+        frames.freeze()
+    }
+
+    /// How many of its events are not after a position in the log.
+    pub(super) fn count_upto(&self, cursor: EventId) -> usize {
+        self.marks.partition_point(|mark| mark.id <= cursor)
+    }
+
+    fn frame_start(&self, at: usize) -> usize {
+        at.checked_sub(1).map_or(0, |before| self.marks[before].end as usize)
     }
 }
 
 const FRAME_END: &[u8] = b"\n\n";
 
-/// Fills a page, event by event.
+/// Fills a page, event by event: either all with [`Self::push`] or all with [`Self::push_record`].
 #[derive(Debug, Default)]
 pub struct PageWriter {
     frames: Vec<u8>,
     marks: Vec<Mark>,
+    records: Vec<Record>,
 }
 
 impl PageWriter {
+    /// Adds an event for its frame only.
     pub fn push(&mut self, id: EventId, body: &str) {
-        write!(self.frames, "id:{id}\ndata:").expect("a vector takes what it is given");
+        write!(self.frames, "id:{id}\ndata:").expect("writing to a vector cannot fail");
         let json = offset(&self.frames);
         write_wire(&mut self.frames, id, body);
         self.frames.extend_from_slice(FRAME_END);
         self.marks.push(Mark { id, json, end: offset(&self.frames) });
+    }
+
+    /// Adds an event with its record.
+    pub fn push_record(&mut self, record: Record, body: &str) {
+        self.push(record.id, body);
+        self.records.push(record);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.marks.is_empty()
     }
 
     pub fn is_full(&self) -> bool {
@@ -89,12 +131,12 @@ impl PageWriter {
     }
 
     pub fn finish(self) -> Page {
-        Page { frames: self.frames.into(), marks: self.marks }
+        Page { frames: self.frames.into(), marks: self.marks, records: self.records.into() }
     }
 }
 
 fn offset(frames: &[u8]) -> u32 {
-    u32::try_from(frames.len()).expect("a page is closed long before 4 GiB")
+    u32::try_from(frames.len()).expect("a page ends long before 4 GiB")
 }
 
 #[cfg(test)]
@@ -121,5 +163,14 @@ mod tests {
     fn the_objects_are_cut_out_exactly() {
         let events: Vec<_> = page(1..=2).events().collect();
         assert_eq!(events[1], (EventId(2), Bytes::from_static(br#"{"id":2,"ts":2,"type":"x"}"#)));
+    }
+
+    #[test]
+    fn chosen_events_are_copied_whole() {
+        let page = page(1..=3);
+        let ends = [page.frames_after(EventId(2)), page.frames_of(&[2])];
+        assert_eq!(ends[0], ends[1]);
+        assert_eq!(page.frames_of(&[0, 1, 2]), page.frames());
+        assert!(page.frames_of(&[]).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Where the messages are that the store's index does not know yet: those since the last checkpoint.
+//! The positions of the messages that the store's index does not have yet: those since the last checkpoint.
 
 use crate::store::{IdRange, MessageRanges};
 use hatchery_core::event::MessageEvent;
@@ -6,20 +6,20 @@ use hatchery_core::history::Range;
 use hatchery_core::{AgentId, Event, EventId, Record};
 use imbl::{OrdMap, Vector};
 
-/// Cheap to clone, like the world beside which it is kept.
+/// For each agent, the ids of its messages, as ranges. Cheap to clone, like the world.
 #[derive(Clone, Debug, Default)]
-pub struct Recent {
+pub struct RecentMessages {
     after: EventId,
     upto: EventId,
     of: OrdMap<AgentId, Vector<IdRange>>,
 }
 
-impl Recent {
+impl RecentMessages {
     pub fn since(indexed: EventId) -> Self {
         Self { after: indexed, upto: indexed, of: OrdMap::new() }
     }
 
-    /// Takes in the next event of the log. What is indexed already is passed over.
+    /// Takes in the next event of the log. An event that is indexed already is ignored.
     pub fn note(&mut self, record: &Record) {
         if record.id <= self.upto {
             return;
@@ -52,12 +52,12 @@ impl Recent {
         MessageRanges { after: self.after, upto: self.upto, of }
     }
 
-    /// From where on it knows everything.
+    /// It has every message after this position.
     pub fn after(&self) -> EventId {
         self.after
     }
 
-    /// The store's index goes this far now: at least to where this begins.
+    /// Drops what the store's index has, which goes this far now: at least to where this begins.
     pub fn forget(&mut self, indexed: EventId) {
         self.after = indexed;
         self.upto = self.upto.max(indexed);
@@ -94,8 +94,8 @@ mod tests {
         IdRange { first: EventId(first), last: EventId(last) }
     }
 
-    fn recent() -> Recent {
-        let mut recent = Recent::since(EventId(10));
+    fn recent() -> RecentMessages {
+        let mut recent = RecentMessages::since(EventId(10));
         for (id, agent) in [(9, B), (10, A), (11, A), (12, A), (13, B), (14, A)] {
             recent.note(&message(id, agent));
         }
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_messages_are_one_run_and_indexed_ones_are_not_ours() {
+    fn consecutive_messages_are_one_range_and_indexed_ones_are_left_out() {
         let ranges = recent().ranges();
         assert_eq!((ranges.after, ranges.upto), (EventId(10), EventId(14)));
         assert_eq!(ranges.of, [(A, vec![range(11, 12), range(14, 14)]), (B, vec![range(13, 13)])]);
     }
 
     #[test]
-    fn a_part_cuts_runs() {
+    fn a_part_cuts_ranges() {
         let part = |agent, after, upto| Range { agent, after: EventId(after), upto: EventId(upto) };
         assert_eq!(recent().within(&[part(A, 11, 14)]), [range(12, 12), range(14, 14)]);
         assert_eq!(recent().within(&[part(B, 0, 12), part(A, 0, 11)]), [range(11, 11)]);

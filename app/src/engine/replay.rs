@@ -1,16 +1,17 @@
-//! A replay: an agent's history, inherited parts first, as it stands in the store.
+//! A replay: an agent's history as the store has it, inherited parts first.
 //!
-//! The messages stay the JSON that is stored, all of them in one piece of memory: most who ask for a history send it on as
-//! JSON, and need not take ten thousand texts apart only to write them again.
+//! The messages stay JSON, all in one piece of memory: most callers send a history on as JSON, and decoding ten thousand messages
+//! only to encode them again would cost more than reading them.
 
-use hatchery_core::event::MessageEvent;
-use hatchery_core::event::{Unreadable, message_kind};
+use hatchery_core::event::{MessageEvent, Unreadable, message_kind};
 use hatchery_core::history::{Said, interrupted};
 use hatchery_core::{Event, EventId, MessageKind, Record};
 use std::ops::Range;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Replay {
+    /// The history is as of this event.
+    head: EventId,
     /// The bodies of all messages, one after the other.
     bodies: String,
     messages: Vec<Message>,
@@ -31,11 +32,20 @@ pub struct Replayed<'a> {
     pub kind: MessageKind,
     /// The event as it is stored: everything but the id.
     pub body: &'a str,
-    /// Taken back by an interruption: part of the history, but not of what a model sees.
+    /// Part of an interrupted turn: it stays in the history, but a model does not see it.
     pub interrupted: bool,
 }
 
 impl Replay {
+    pub(super) fn of(head: EventId) -> Self {
+        Self { head, bodies: String::new(), messages: Vec::new() }
+    }
+
+    /// The last event of the world that this was read for.
+    pub fn head(&self) -> EventId {
+        self.head
+    }
+
     pub fn len(&self) -> usize {
         self.messages.len()
     }
@@ -53,7 +63,7 @@ impl Replay {
         })
     }
 
-    /// Takes in a row, in any order. What is not a message is passed over.
+    /// Adds a row, in any order. A row that is not a message is ignored.
     pub(super) fn push(&mut self, id: EventId, body: &str) -> Result<(), Unreadable> {
         if let Some(kind) = message_kind(id, body)? {
             let start = self.bodies.len();
@@ -63,7 +73,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Puts everything in order, drops what came twice, and marks what was interrupted.
+    /// Sorts the messages, drops duplicates, and marks the interrupted ones.
     pub(super) fn finish(&mut self) {
         self.messages.sort_by_key(|it| it.id);
         self.messages.dedup_by_key(|it| it.id);
@@ -78,7 +88,7 @@ impl Replayed<'_> {
         self.kind.reaches_model() && !self.interrupted
     }
 
-    /// The message, taken out of its JSON.
+    /// The message, decoded.
     pub fn said(&self) -> Result<Option<Said>, Unreadable> {
         let Self { id, interrupted, .. } = *self;
         Ok(match Record::read(id, self.body)?.event {

@@ -71,7 +71,7 @@ pub fn restore(store: &dyn Store) -> Result<World, EngineError> {
 }
 
 /// Folds the rest of the log into a world, and passes each record with its JSON to `seen`.
-pub fn fold(store: &dyn Store, world: &mut World, mut seen: impl FnMut(&Record, &str)) -> Result<(), EngineError> {
+pub fn fold(store: &dyn Store, world: &mut World, mut seen: impl FnMut(Record, &str)) -> Result<(), EngineError> {
     loop {
         let before = world.head();
         let mut problem = None;
@@ -81,7 +81,7 @@ pub fn fold(store: &dyn Store, world: &mut World, mut seen: impl FnMut(&Record, 
                 .and_then(|record| world.apply(&record).map(|()| record).map_err(EngineError::from));
             match applied {
                 Ok(record) => {
-                    seen(&record, body);
+                    seen(record, body);
                     ControlFlow::Continue(())
                 }
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! The order in which the lines of a file can be taken in, or what is wrong with them. Pure.
+//! The order in which the lines of a file can be imported, or what is wrong with them. Pure.
 
 use super::{AgentLine, MessageLine, written};
 use hatchery_core::MessageKind;
@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(super) enum Step {
     Agent(AgentLine),
-    /// For a rewind also the message to which it goes back.
+    /// For a rewind, also the message that it goes back to.
     Message(MessageLine, Option<SourceId>),
 }
 
-/// Puts every line after those that it rests on.
+/// Puts every line after those that it refers to.
 pub(super) fn in_order(agents: Vec<AgentLine>, messages: Vec<MessageLine>) -> Result<Vec<Step>, String> {
     let lines = Lines::new(&agents, &messages)?;
     lines.check()?;
     let order = lines.order();
     let mut ranks = vec![0; messages.len()];
     for (rank, place) in order.iter().enumerate() {
-        if let Place::Message(at) = place {
+        if let LineIndex::Message(at) = place {
             ranks[*at] = rank;
         }
     }
@@ -29,15 +29,15 @@ pub(super) fn in_order(agents: Vec<AgentLine>, messages: Vec<MessageLine>) -> Re
     let mut agents: Vec<Option<AgentLine>> = agents.into_iter().map(Some).collect();
     let mut messages: Vec<Option<MessageLine>> = messages.into_iter().map(Some).collect();
     let step = |place| match place {
-        Place::Agent(at) => agents[at].take().map(Step::Agent),
-        Place::Message(at) => messages[at].take().map(|line| Step::Message(line, targets.get(&at).cloned())),
+        LineIndex::Agent(at) => agents[at].take().map(Step::Agent),
+        LineIndex::Message(at) => messages[at].take().map(|line| Step::Message(line, targets.get(&at).cloned())),
     };
     Ok(order.into_iter().filter_map(step).collect())
 }
 
-/// A line, by its number among those of its kind.
+/// The index of a line among the agents or among the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LineIndex {
     Agent(usize),
     Message(usize),
 }
@@ -83,7 +83,7 @@ impl<'a> Lines<'a> {
                 return Err(format!("agent {id} is forked at {}, but has no parent", written(at)));
             };
             if self.message(at).is_none_or(|message| message.agent != *parent) {
-                return Err(format!("agent {id} is forked at {}, which is no message of its parent", written(at)));
+                return Err(format!("agent {id} is forked at {}, which is not a message of its parent", written(at)));
             }
         }
         self.check_for_cycles()
@@ -105,25 +105,25 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// Every line once. Whatever rests on something else first asks for that; there are no cycles, and no recursion: a
-    /// tree may be deep.
-    fn order(&self) -> Vec<Place> {
+    /// Every line once, after the lines that it needs. There are no cycles, and this does not recurse, because a tree may be deep.
+    fn order(&self) -> Vec<LineIndex> {
         let mut order = Vec::with_capacity(self.agents.len() + self.messages.len());
         let mut born = vec![false; self.agents.len()];
         let mut spoken: BTreeMap<&SourceId, usize> = BTreeMap::new();
         let mut is_said = vec![false; self.messages.len()];
-        let wanted = self.said.iter().map(|at| Place::Message(*at)).chain((0..self.agents.len()).map(Place::Agent));
+        let wanted =
+            self.said.iter().map(|at| LineIndex::Message(*at)).chain((0..self.agents.len()).map(LineIndex::Agent));
         for place in wanted {
             let mut open = vec![place];
             while let Some(place) = open.pop() {
                 match place {
-                    Place::Agent(at) if born[at] => {}
-                    Place::Message(at) if is_said[at] => {}
-                    Place::Agent(at) => {
+                    LineIndex::Agent(at) if born[at] => {}
+                    LineIndex::Message(at) if is_said[at] => {}
+                    LineIndex::Agent(at) => {
                         let parent = self.agents[at].parent.as_ref().and_then(|parent| self.agent_at.get(parent));
                         let fork = self.agents[at].fork_message_id.as_ref().and_then(|id| self.message_at.get(id));
-                        let parent = parent.filter(|parent| !born[**parent]).map(|parent| Place::Agent(*parent));
-                        let fork = fork.filter(|fork| !is_said[**fork]).map(|fork| Place::Message(*fork));
+                        let parent = parent.filter(|parent| !born[**parent]).map(|parent| LineIndex::Agent(*parent));
+                        let fork = fork.filter(|fork| !is_said[**fork]).map(|fork| LineIndex::Message(*fork));
                         if let Some(first) = parent.or(fork) {
                             open.extend([place, first]);
                             continue;
@@ -131,13 +131,13 @@ impl<'a> Lines<'a> {
                         born[at] = true;
                         order.push(place);
                     }
-                    Place::Message(at) => {
+                    LineIndex::Message(at) => {
                         let agent = &self.messages[at].agent;
                         let speaker = self.agent_at.get(agent).copied().filter(|speaker| !born[*speaker]);
                         let before = spoken.entry(agent).or_default();
                         let earlier = self.said_by.get(agent).and_then(|said| said.get(*before)).copied();
                         if let Some(first) =
-                            speaker.map(Place::Agent).or(earlier.filter(|it| *it != at).map(Place::Message))
+                            speaker.map(LineIndex::Agent).or(earlier.filter(|it| *it != at).map(LineIndex::Message))
                         {
                             open.extend([place, first]);
                             continue;
@@ -194,7 +194,7 @@ fn by_id<'a>(what: &str, ids: impl Iterator<Item = &'a SourceId>) -> Result<BTre
     let mut places = BTreeMap::new();
     for (at, id) in ids.enumerate() {
         if places.insert(id, at).is_some() {
-            return Err(format!("{what} {} is there twice", written(id)));
+            return Err(format!("{what} {} is in the file twice", written(id)));
         }
     }
     Ok(places)
@@ -280,12 +280,12 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_together_is_named() {
-        refused("a a", "agent a is there twice");
-        refused("a a:1 a:1", "message 1 is there twice");
+        refused("a a", "agent a is in the file twice");
+        refused("a a:1 a:1", "message 1 is in the file twice");
         refused("a b:1", "message 1 is of agent b, which is not in the file");
         refused("a<b", "agent a has the parent b, which is not in the file");
-        refused("a b<a@1", "agent b is forked at 1, which is no message of its parent");
-        refused("a b c<a@1 b:1", "agent c is forked at 1, which is no message of its parent");
+        refused("a b<a@1", "agent b is forked at 1, which is not a message of its parent");
+        refused("a b c<a@1 b:1", "agent c is forked at 1, which is not a message of its parent");
         refused("a<b b<c c<a", "agent a descends from itself");
     }
 }

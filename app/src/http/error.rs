@@ -86,6 +86,12 @@ impl From<SubmitError> for ApiError {
         match error {
             SubmitError::Refused(refusal) => refusal.into(),
             SubmitError::Store(error) => Self::from(error.as_ref()),
+            SubmitError::Failed => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "command_failed",
+                error,
+                "this is a bug in Hatchery: .hatchery/daemon.log has the cause; everything else goes on",
+            ),
             SubmitError::Stopped => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "stopping",

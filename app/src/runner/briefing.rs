@@ -2,11 +2,10 @@
 //! conversation, the whole history.
 
 use crate::engine::{Handle, HistoryError};
-use crate::store::StoreError;
 use hatchery_core::event::MessageEvent;
 use hatchery_core::history::Said;
 use hatchery_core::run::{Delivery, DeliveryKind};
-use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
+use hatchery_core::{AgentId, Event, EventId, MessageKind};
 
 /// Added to a nudge for an agent of a quest that has not signalled yet.
 const SIGNAL: &str =
@@ -18,8 +17,6 @@ const NUDGE: &str = "Your process was interrupted and restarted. Continue where 
 pub enum BriefingError {
     #[error(transparent)]
     History(#[from] HistoryError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
     #[error("event {0} is not a message")]
     NoMessage(EventId),
 }
@@ -42,13 +39,9 @@ pub async fn words(handle: &Handle, agent: AgentId, delivery: Delivery, copy: bo
 }
 
 async fn message(handle: &Handle, id: EventId) -> Result<String, BriefingError> {
-    let missing = || BriefingError::NoMessage(id);
-    let page = handle.read(id.before(), 1).await?;
-    let (found, json) = page.events().next().filter(|(found, _)| *found == id).ok_or_else(missing)?;
-    let body = std::str::from_utf8(&json).map_err(|_| missing())?;
-    match Record::read(found, body).map_err(HistoryError::from)?.event {
-        Event::Message(MessageEvent::Added { content, .. }) => Ok(content),
-        _ => Err(missing()),
+    match handle.record(id).await?.map(|record| record.event) {
+        Some(Event::Message(MessageEvent::Added { content, .. })) => Ok(content),
+        _ => Err(BriefingError::NoMessage(id)),
     }
 }
 

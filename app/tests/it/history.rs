@@ -273,7 +273,7 @@ mod import_of {
             ("not json".to_owned(), "line 1: "),
             (format!("{agent}\n{{}}\n"), "line 3: "),
             (format!("{agent}{}", message("shout", "")), "line 2: unknown variant `shout`"),
-            (format!("{agent}{agent}"), "agent 1 is there twice"),
+            (format!("{agent}{agent}"), "agent 1 is in the file twice"),
             (message("user", ""), "which is not in the file"),
             (format!("{agent}{}", message("rewind", "nowhere")), "goes back to `nowhere`"),
             (format!("{agent}{}", message("user", &"x".repeat((1 << 20) + 1))), "line 2: the message is 1048577 bytes"),

@@ -324,7 +324,7 @@ fn a_daemon_that_stops_tells_those_who_wait() {
 /// The engine itself, without a network in between: so the moment at which somebody leaves is certain.
 mod engine {
     use super::*;
-    use hatchery::postbox::{self, Standing};
+    use hatchery::mail_reader::{self, AwaitedState};
     use hatchery_core::agent::Birth;
 
     /// More than the engine takes at once and keeps in its inbox together: it never finds it empty.
@@ -425,7 +425,7 @@ mod engine {
                 let birth = Birth { name: Some("mortal".into()), ..Birth::of(mortal) };
                 house.handle().submit(Command::Fork { parent: root, at: None, birth }).await.unwrap();
                 let named = vec!["mortal".to_owned()];
-                let mut waiting = Box::pin(postbox::wait_for(house.handle(), house.ann, named, PATIENCE));
+                let mut waiting = Box::pin(mail_reader::wait_for(house.handle(), house.ann, named, PATIENCE));
                 assert!(futures_util::poll!(&mut waiting).is_pending());
                 if last_words {
                     let body = "farewell".to_owned();
@@ -435,7 +435,7 @@ mod engine {
                 let kill = Command::Kill { agent: mortal, cascade: false, by: None, remark: None };
                 house.handle().submit(kill).await.unwrap();
                 let waited = waiting.await.unwrap();
-                let expected = if last_words { Standing::Mail } else { Standing::Dead };
+                let expected = if last_words { AwaitedState::Mail } else { AwaitedState::Dead };
                 assert_eq!((waited[0].state, waited[0].mail.is_some()), (expected, last_words));
             }
         });

@@ -5,11 +5,13 @@
 mod agents;
 mod claude_cli;
 mod doors;
+mod engine;
 mod history;
 mod mail;
 mod mcp;
 mod model;
 mod overview;
+mod projection;
 mod quests;
 mod reference;
 mod runs;

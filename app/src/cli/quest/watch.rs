@@ -6,7 +6,7 @@ use super::super::{Context, counted, print_line, say};
 use crate::client::Client;
 use crate::client::paths::quest_path;
 use crate::http::QuestionList;
-use crate::quest_document::{QuestDocument, Standing, StepDocument};
+use crate::quest_document::{QuestDocument, QuestSituation, StepDocument};
 use crate::report::{Code, Context as _, Report};
 use hatchery_core::ask::About;
 use hatchery_core::event::{QuestEvent, QuestionEvent, StepEvent};
@@ -140,7 +140,7 @@ impl View {
     }
 
     fn look(&mut self, now: &QuestDocument, told: EventId) -> Option<ExitCode> {
-        let is_stuck = matches!(now.standing(), Standing::Stuck(_));
+        let is_stuck = matches!(now.situation(), QuestSituation::Stuck(_));
         self.stuck_at = Some(now.version).filter(|version| is_stuck && *version > told);
         match is_stuck && self.stuck_at.is_none() {
             true => stands(now),
@@ -159,25 +159,25 @@ fn say_where(quest: &QuestDocument) {
 /// Says how a quest stands that does not go on by itself, and gives the exit code; nothing for one that does, or that asks.
 fn stands(quest: &QuestDocument) -> Option<ExitCode> {
     let id = quest.id;
-    match quest.standing() {
-        Standing::Complete => {
+    match quest.situation() {
+        QuestSituation::Complete => {
             say("it is complete");
             say_where(quest);
             Some(ExitCode::SUCCESS)
         }
-        Standing::Abandoned => {
+        QuestSituation::Abandoned => {
             say("it was abandoned");
             Some(ExitCode::FAILURE)
         }
-        Standing::Paused => {
+        QuestSituation::Paused => {
             say(format_args!("it is paused: `hatchery quest run {id}` goes on with it"));
             Some(waits())
         }
-        Standing::Stuck(failed) => {
+        QuestSituation::Stuck(failed) => {
             say(stuck(quest, &failed));
             Some(waits())
         }
-        Standing::Goes | Standing::Asks => None,
+        QuestSituation::Progressing | QuestSituation::WaitingForAnswer => None,
     }
 }
 

@@ -84,7 +84,7 @@ fn a_broken_table_of_snapshots_stops_nobody() {
 fn a_large_world_is_written_down_less_often() {
     let place = Place::sqlite();
     let store = place.open();
-    let options = Options { snapshot_every: 1 };
+    let options = Options { snapshot_every: 1, ..Options::default() };
     let engine = Engine::start(Arc::clone(&store), Arc::new(SystemClock), options, runtime().clone()).unwrap();
     let submit = |command| runtime().block_on(engine.handle.submit(command)).unwrap();
     let root = new_agent_id();

@@ -5,7 +5,7 @@ use crate::support::rows::read;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, Options, SubmitError};
-use hatchery::store::{Batch, Hint, IdRange, MessageRanges, Snapshot, Store, StoreError, Visit};
+use hatchery::store::{AppendCallback, Batch, IdRange, MessageRanges, RowVisitor, Snapshot, Store, StoreError};
 use hatchery_core::MessageKind;
 use hatchery_core::history::Range;
 use hatchery_core::{Command, EventId};
@@ -62,7 +62,7 @@ impl Store for Flaky {
         }
     }
 
-    fn read_after(&self, after: EventId, limit: usize, visit: Visit<'_>) -> Result<(), StoreError> {
+    fn read_after(&self, after: EventId, limit: usize, visit: RowVisitor<'_>) -> Result<(), StoreError> {
         match self.failing_reads.swap(0, Ordering::Relaxed) {
             0 => self.inner.read_after(after, limit, visit),
             _ => Err(StoreError::Unavailable("away".to_owned())),
@@ -81,7 +81,7 @@ impl Store for Flaky {
         self.inner.indexed()
     }
 
-    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: Visit<'_>) -> Result<(), StoreError> {
+    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError> {
         self.inner.read_parts(parts, recent, visit)
     }
 
@@ -93,7 +93,7 @@ impl Store for Flaky {
         self.inner.check()
     }
 
-    fn on_foreign_append(&self, hint: Hint) {
-        self.inner.on_foreign_append(hint);
+    fn on_foreign_append(&self, notify: AppendCallback) {
+        self.inner.on_foreign_append(notify);
     }
 }

@@ -1,6 +1,6 @@
-//! Reading mail and waiting for it: the engine gives each mail to one, and the bodies come from the log.
+//! Reading mail and waiting for it. The engine gives each mail to one reader; the bodies are read from the log.
 
-use crate::engine::{Handle, SubmitError};
+use crate::engine::{Handle, HistoryError, SubmitError};
 use crate::store::StoreError;
 use hatchery_core::agent::{self, Lifecycle};
 use hatchery_core::event::MailEvent;
@@ -22,7 +22,7 @@ pub struct Mail {
     pub body: String,
 }
 
-/// What is known of an unread mail without reading it.
+/// An unread mail without its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Header {
     pub id: EventId,
@@ -30,12 +30,12 @@ pub struct Header {
     pub state: MailState,
 }
 
-/// How far a mail that was not read yet has come.
+/// The state of an unread mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MailState {
     Queued,
-    /// Given to one who waited, and not confirmed.
+    /// Given to a reader that waited, but not confirmed.
     Delivered,
 }
 
@@ -57,34 +57,34 @@ impl fmt::Display for MailState {
     }
 }
 
-/// How it stands with one agent that was waited for.
+/// An agent whose mail is waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Awaited {
-    /// As it was named.
+    /// The reference that the caller used.
     pub agent: String,
-    /// Who that is. A name means somebody from the start of the wait to its end, also when they die meanwhile.
+    /// The agent that the reference meant when the wait began. It does not change when the agent dies meanwhile.
     pub id: Option<AgentId>,
-    pub state: Standing,
+    pub state: AwaitedState,
     pub mail: Option<Mail>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(description = "How it stands with an agent whose mail is waited for.")]
-pub enum Standing {
-    /// It has written. What it wrote before it ended counts, too.
+#[schema(description = "The state of an agent whose mail is waited for.")]
+pub enum AwaitedState {
+    /// It has sent mail, perhaps before it ended.
     Mail,
-    /// It has not written yet, and still can.
+    /// It has not sent mail yet, and still can.
     Waiting,
     /// Asleep or expired.
     Finished,
     Dead,
     Unknown,
-    /// Several agents are called so.
+    /// Several agents have this name.
     Ambiguous,
 }
 
-impl Standing {
+impl AwaitedState {
     /// The word for it, the same everywhere.
     pub fn word(self) -> &'static str {
         match self {
@@ -98,8 +98,8 @@ impl Standing {
     }
 }
 
-pub fn check(handle: &Handle, of: Address) -> Vec<Header> {
-    let world = handle.view();
+/// The unread mail of an address.
+pub fn check(world: &World, of: Address) -> Vec<Header> {
     let unread = world.mailbox(of).into_iter().flat_map(|mailbox| mailbox.unread.iter());
     unread.map(|(id, letter)| Header { id: *id, from: letter.from, state: letter.state.into() }).collect()
 }
@@ -109,13 +109,13 @@ pub async fn read(handle: &Handle, of: Address, mail: Option<EventId>) -> Result
     fetch(handle, &records).await
 }
 
-/// The next mail for an address, claimed for whoever asks; nothing when none came in time.
+/// Claims the next mail for an address. None when no mail came in time.
 pub async fn next(handle: &Handle, of: Address, patience: Duration) -> Result<Option<Mail>, SubmitError> {
     claim(handle, of, None, patience).await
 }
 
-/// Waits until each of the named agents has written, or cannot any more. Mail is claimed only then: whoever gives up before
-/// takes nothing along.
+/// Waits until each of the named agents has sent mail, or no longer can. Mail is claimed only then: a caller that gives up before
+/// claims nothing.
 pub async fn wait_for(
     handle: &Handle,
     of: Address,
@@ -128,13 +128,13 @@ pub async fn wait_for(
         let world = handle.view();
         named.into_iter().map(|agent| Awaited::named(&world, agent)).collect()
     };
-    let waiting = |awaited: &[Awaited]| awaited.iter().any(|one| one.state == Standing::Waiting);
+    let waiting = |awaited: &[Awaited]| awaited.iter().any(|one| one.state == AwaitedState::Waiting);
     loop {
         heads.mark_unchanged();
         let world = handle.view();
         for one in awaited.iter_mut().filter(|one| one.mail.is_none()) {
             if let Some(id) = one.id {
-                one.state = standing(&world, of, id);
+                one.state = state_of(&world, of, id);
             }
         }
         if waiting(&awaited) {
@@ -142,7 +142,7 @@ pub async fn wait_for(
         }
         let over = waiting(&awaited) && !changed(&mut heads, deadline).await;
         if over || !waiting(&awaited) {
-            for one in awaited.iter_mut().filter(|one| one.state == Standing::Mail && one.mail.is_none()) {
+            for one in awaited.iter_mut().filter(|one| one.state == AwaitedState::Mail && one.mail.is_none()) {
                 claim_from(handle, of, one).await?;
             }
             if over || !waiting(&awaited) {
@@ -155,27 +155,27 @@ pub async fn wait_for(
 impl Awaited {
     fn named(world: &World, agent: String) -> Self {
         let (id, state) = match agent::resolve(world, &agent) {
-            Ok(id) => (Some(id), Standing::Waiting),
-            Err(Refusal::Ambiguous { .. }) => (None, Standing::Ambiguous),
-            Err(_) => (None, Standing::Unknown),
+            Ok(id) => (Some(id), AwaitedState::Waiting),
+            Err(Refusal::Ambiguous { .. }) => (None, AwaitedState::Ambiguous),
+            Err(_) => (None, AwaitedState::Unknown),
         };
         Self { agent, id, state, mail: None }
     }
 }
 
-fn standing(world: &World, of: Address, id: AgentId) -> Standing {
+fn state_of(world: &World, of: Address, id: AgentId) -> AwaitedState {
     if world.mailbox(of).is_some_and(|mailbox| mailbox.first_queued(Some(Address::Agent(id))).is_some()) {
-        return Standing::Mail;
+        return AwaitedState::Mail;
     }
     match world.agent(id).map(|agent| agent.lifecycle) {
-        Some(Lifecycle::Alive { .. } | Lifecycle::Hatching { .. }) => Standing::Waiting,
-        Some(Lifecycle::Sleeping | Lifecycle::Expired { .. }) => Standing::Finished,
-        Some(Lifecycle::Dead { .. }) => Standing::Dead,
-        None => Standing::Unknown,
+        Some(Lifecycle::Alive { .. } | Lifecycle::Hatching { .. }) => AwaitedState::Waiting,
+        Some(Lifecycle::Sleeping | Lifecycle::Expired { .. }) => AwaitedState::Finished,
+        Some(Lifecycle::Dead { .. }) => AwaitedState::Dead,
+        None => AwaitedState::Unknown,
     }
 }
 
-/// Nobody waits for mail that cannot come.
+/// Waiting for mail that cannot come is refused.
 fn can_receive(world: &World, of: Address) -> Result<(), Refusal> {
     let Address::Agent(id) = of else { return Ok(()) };
     match world.agent(id).map(|agent| agent.lifecycle) {
@@ -189,14 +189,14 @@ fn can_receive(world: &World, of: Address) -> Result<(), Refusal> {
 async fn claim_from(handle: &Handle, of: Address, one: &mut Awaited) -> Result<(), SubmitError> {
     match claim(handle, of, one.id.map(Address::Agent), Duration::ZERO).await {
         Ok(Some(mail)) => one.mail = Some(mail),
-        // Somebody else was faster, perhaps with the last mail of one that is dead: look again.
-        Ok(None) | Err(SubmitError::Refused(_)) => one.state = Standing::Waiting,
+        // Another reader was faster, perhaps with the last mail of a dead agent: check the state again.
+        Ok(None) | Err(SubmitError::Refused(_)) => one.state = AwaitedState::Waiting,
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// False when the time is up, or nothing more will happen.
+/// Waits for a change of the view. False when the time is up or the engine has stopped.
 async fn changed(heads: &mut watch::Receiver<EventId>, deadline: Instant) -> bool {
     matches!(tokio::time::timeout_at(deadline, heads.changed()).await, Ok(Ok(())))
 }
@@ -222,13 +222,13 @@ async fn fetch(handle: &Handle, records: &[Record]) -> Result<Mail, SubmitError>
     });
     let damaged = |what: String| SubmitError::Store(Arc::new(StoreError::Damaged(what)));
     let id = given.ok_or_else(|| damaged("no mail was given out".into()))?;
-    let page = handle.read(id.before(), 1).await.map_err(|error| SubmitError::Store(Arc::new(error)))?;
-    let body =
-        page.events().next().map(|(_, json)| json).ok_or_else(|| damaged(format!("mail {id} is not in the log")))?;
-    let body = std::str::from_utf8(&body).map_err(|error| damaged(error.to_string()))?;
-    let record = Record::read(id, body).map_err(|error| damaged(error.to_string()))?;
+    let record = match handle.record(id).await {
+        Ok(record) => record.ok_or_else(|| damaged(format!("mail {id} is not in the log")))?,
+        Err(HistoryError::Store(error)) => return Err(SubmitError::Store(Arc::new(error))),
+        Err(HistoryError::Unreadable(error)) => return Err(damaged(error.to_string())),
+    };
     match record.event {
         Event::Mail(MailEvent::Sent { from, to, body }) => Ok(Mail { id, from, to, sent: record.ts, body }),
-        _ => Err(damaged(format!("event {id} is no mail"))),
+        _ => Err(damaged(format!("event {id} is not a mail"))),
     }
 }

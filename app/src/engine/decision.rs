@@ -1,0 +1,177 @@
+//! Deciding the waiting commands, one after the other, on a tentative copy of the world. Nothing here writes or publishes.
+//!
+//! Deciding is pure, so a panic in it is a bug that the same command meets again in the same world. Such a command must not end
+//! the engine: the daemon would start again, the caller would repeat the command, and the daemon would end again. So the panic is
+//! caught, the tentative world is thrown away, and the others are decided anew without that command.
+
+use super::{Job, Step};
+use crate::store::Row;
+use hatchery_core::event::{AgentEvent, MailEvent};
+use hatchery_core::{Command, Event, Record, Refusal, Stream, Timestamp, World, rests_on};
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What is decided together, and in which world.
+#[derive(Clone, Copy)]
+pub(super) struct Round<'a> {
+    pub world: &'a World,
+    pub step: Step,
+    pub now: Timestamp,
+    pub jobs: &'a [Job],
+    /// Earlier jobs that wait for mail, the longest wait first.
+    pub mail_waiters: &'a [Job],
+    /// Whether time itself is to be considered: deadlines that are over.
+    pub tick: bool,
+}
+
+/// What came of it.
+pub(super) struct Decision {
+    /// The world with all records applied.
+    pub world: World,
+    pub records: Vec<Record>,
+    /// The same as the store keeps them.
+    pub rows: Vec<Row>,
+    /// The streams that the decisions rest on.
+    pub reads: BTreeSet<Stream>,
+    /// One for each job, in order.
+    pub outcomes: Vec<Outcome>,
+    /// Mail waiters that are answered now, by their position, in order: they got mail, or can no longer get any.
+    pub served: Vec<(usize, Outcome)>,
+    /// Why the passing of time could not be decided.
+    pub tick_failure: Option<String>,
+}
+
+/// The part of the records that belongs to a command, or why there is none.
+pub(super) type Outcome = Result<Range<usize>, NotDone>;
+
+#[derive(Debug)]
+pub(super) enum NotDone {
+    Refused(Refusal),
+    /// Deciding it panicked. The words are for the daemon's log.
+    Failed(String),
+}
+
+impl NotDone {
+    fn is_no_mail(&self) -> bool {
+        matches!(self, Self::Refused(Refusal::NoMail(_)))
+    }
+}
+
+/// The command that is being decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Job(usize),
+    Tick,
+    MailWaiter(usize),
+}
+
+/// Commands that panicked, with the message of the panic.
+type Failures = BTreeMap<Source, String>;
+
+impl Round<'_> {
+    pub fn decide(&self) -> Decision {
+        let mut failures = Failures::new();
+        loop {
+            match self.attempt(&failures) {
+                Ok(decision) => return decision,
+                Err((source, message)) => drop(failures.insert(source, message)),
+            }
+        }
+    }
+
+    /// Decides everything but the known failures. Stops at the first new one: the tentative world may be half changed then.
+    fn attempt(&self, failures: &Failures) -> Result<Decision, (Source, String)> {
+        let mut decision = Decision::starting_from(self.world, self.jobs.len());
+        let take = |decision: &mut Decision, source, command: &Command| -> Result<Outcome, (Source, String)> {
+            if let Some(message) = failures.get(&source) {
+                return Ok(Err(NotDone::Failed(message.clone())));
+            }
+            // Nobody sees the decision after a panic: it is dropped with the error.
+            let taken = catch_unwind(AssertUnwindSafe(|| decision.take(self.step, command, self.now)));
+            let taken = taken.map_err(|panic| (source, panic_message(panic.as_ref())))?;
+            Ok(taken.map_err(NotDone::Refused))
+        };
+        for (at, job) in self.jobs.iter().enumerate() {
+            let outcome = take(&mut decision, Source::Job(at), &job.command)?;
+            decision.outcomes.push(outcome);
+        }
+        if self.tick {
+            decision.tick_failure = match take(&mut decision, Source::Tick, &Command::Tick)? {
+                Ok(_) => None,
+                Err(NotDone::Refused(refusal)) => Some(format!("the passing of time was refused: {refusal}")),
+                Err(NotDone::Failed(message)) => Some(message),
+            };
+        }
+        if self.tick || decision.records.iter().any(|record| ends_a_wait(&record.event)) {
+            // Mail and the command that waits for it meet in the same append, so the wait costs no second one. The longest
+            // wait comes first, then the jobs of this round, which may have asked before the mail was sent.
+            for (at, job) in self.mail_waiters.iter().enumerate().filter(|(_, job)| !job.reply.is_closed()) {
+                match take(&mut decision, Source::MailWaiter(at), &job.command)? {
+                    Err(not_done) if not_done.is_no_mail() => {}
+                    outcome => decision.served.push((at, outcome)),
+                }
+            }
+            for (at, job) in self.jobs.iter().enumerate().filter(|(_, job)| job.until.is_some()) {
+                if decision.outcomes[at].as_ref().is_err_and(NotDone::is_no_mail) {
+                    decision.outcomes[at] = take(&mut decision, Source::Job(at), &job.command)?;
+                }
+            }
+        }
+        // A refusal rests on what it read as much as a decision does.
+        for (job, outcome) in self.jobs.iter().zip(&decision.outcomes) {
+            if matches!(outcome, Err(NotDone::Refused(_))) {
+                decision.reads.extend(job.command.reads());
+            }
+        }
+        Ok(decision)
+    }
+}
+
+impl Decision {
+    fn starting_from(world: &World, jobs: usize) -> Self {
+        Self {
+            world: world.clone(),
+            records: Vec::with_capacity(jobs),
+            rows: Vec::with_capacity(jobs),
+            reads: BTreeSet::new(),
+            outcomes: Vec::with_capacity(jobs),
+            served: Vec::new(),
+            tick_failure: None,
+        }
+    }
+
+    /// Nothing to write and nobody to answer.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.outcomes.is_empty() && self.served.is_empty()
+    }
+
+    fn take(&mut self, step: Step, command: &Command, now: Timestamp) -> Result<Range<usize>, Refusal> {
+        let records = step(&mut self.world, command, now)?;
+        self.reads.extend(rests_on(command, &records));
+        let start = self.records.len();
+        for record in &records {
+            let stream = record.event.stream();
+            self.rows.push(Row { id: record.id, stream: stream.to_string(), body: record.body() });
+        }
+        self.records.extend(records);
+        Ok(start..self.records.len())
+    }
+}
+
+/// Whether a command that waits for mail may have to be answered after this event.
+fn ends_a_wait(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Mail(MailEvent::Sent { .. })
+            | Event::Agent { what: AgentEvent::Killed { .. } | AgentEvent::Expired, .. }
+    )
+}
+
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a message")
+        .to_owned()
+}

@@ -1,0 +1,227 @@
+//! Projections: files that show a part of the world to people and other programs. One loop keeps the files of every projection
+//! true; a [`Projection`] says which files there are, which events change them, and what they contain.
+//!
+//! ```text
+//! log ──► which file does this event change? ──► wait for the pace ──► lock, read, render, replace
+//!                        ▲                                                        │
+//! Projector::recheck ────┘ another program changed the file              failed: once more, later
+//! ```
+//!
+//! A file is written at most once in each [`PACE`], and the last state is always written. The log is the truth: at a start every
+//! file is compared with the world and made true, so nothing has to be remembered about how far a file was.
+//!
+//! Two-way use: `render` is given what the file contains, so a projection can keep the fields of other programs and put its own
+//! back. A watcher that sees an edit of another program first turns it into commands, and then calls [`Projector::recheck`].
+
+use crate::engine::{FollowError, Handle, RecordFollower};
+use crate::shared_file::{self, Durability, FolderLock};
+use hatchery_core::{EventId, Record, World};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// The least time between two writes of the same projection: a large quest may change hundreds of times a second.
+pub const PACE: Duration = Duration::from_millis(50);
+/// How long after a failure a file, or the log, is tried again.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Files that may wait to be rechecked. Beyond it `recheck` waits, which slows the watcher down.
+const RECHECKS: usize = 64;
+/// How long the last write may take when the daemon stops.
+const LAST_WRITE: Duration = Duration::from_secs(5);
+
+/// One kind of file.
+pub trait Projection: Send + Sync + 'static {
+    /// Identifies one file.
+    type Key: Clone + Ord + fmt::Display + fmt::Debug + Send + Sync + 'static;
+
+    /// What the file is called in the daemon's log.
+    const NAME: &'static str;
+    const DURABILITY: Durability;
+
+    /// All files that there should be.
+    fn keys(&self, world: &World) -> Vec<Self::Key>;
+
+    /// The file that an event changes, if any. The world has the event.
+    fn changed_by(&self, world: &World, record: &Record) -> Option<Self::Key>;
+
+    fn path(&self, key: &Self::Key) -> PathBuf;
+
+    /// What a file should contain, given what it contains now. Called under the lock of its folder.
+    fn render(&self, world: &World, key: &Self::Key, found: Option<&[u8]>) -> io::Result<Rendered>;
+}
+
+/// What is to be done with a file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Rendered {
+    /// It is true already.
+    Unchanged,
+    Write(Vec<u8>),
+    /// Its content cannot be understood. It is renamed and not overwritten, because it may be the only copy of something.
+    SetAside {
+        why: String,
+        content: Vec<u8>,
+    },
+}
+
+/// A running projection.
+#[derive(Debug)]
+pub struct Projector<K> {
+    rechecks: mpsc::Sender<K>,
+    upto: watch::Receiver<EventId>,
+    task: JoinHandle<()>,
+}
+
+impl<K: Send + 'static> Projector<K> {
+    /// Starts to keep the files of a projection true.
+    pub fn start<P: Projection<Key = K>>(projection: P, handle: Handle) -> Self {
+        let (rechecks, requests) = mpsc::channel(RECHECKS);
+        let (shown, upto) = watch::channel(EventId::START);
+        let task = tokio::spawn(Loop::new(projection, handle, shown).run(requests));
+        Self { rechecks, upto, task }
+    }
+
+    /// Compares a file with the world again, because another program may have changed it.
+    pub async fn recheck(&self, key: K) {
+        // Fails only when the loop has ended, and then nothing is kept true any more.
+        drop(self.rechecks.send(key).await);
+    }
+
+    /// The files show every event up to this one. Changes as they are written.
+    pub fn upto(&self) -> watch::Receiver<EventId> {
+        self.upto.clone()
+    }
+
+    /// Writes what is still to be written, and ends. Call it when the engine has stopped.
+    pub async fn finish(mut self) {
+        drop(self.rechecks);
+        if tokio::time::timeout(LAST_WRITE, &mut self.task).await.is_err() {
+            tracing::warn!("the last state of some files was not written; the next start writes it");
+            self.task.abort();
+        }
+    }
+}
+
+struct Loop<P: Projection> {
+    projection: Arc<P>,
+    handle: Handle,
+    follower: RecordFollower,
+    /// Files that may not show the world.
+    dirty: BTreeSet<P::Key>,
+    /// Files that could not be written.
+    failed: BTreeSet<P::Key>,
+    shown: watch::Sender<EventId>,
+}
+
+impl<P: Projection> Loop<P> {
+    fn new(projection: P, handle: Handle, shown: watch::Sender<EventId>) -> Self {
+        let world = handle.view();
+        let follower = handle.follow_records(world.head());
+        let dirty = projection.keys(&world).into_iter().collect();
+        Self { projection: Arc::new(projection), handle, follower, dirty, failed: BTreeSet::new(), shown }
+    }
+
+    /// Ends when the sender of the requests is dropped.
+    async fn run(mut self, mut requests: mpsc::Receiver<P::Key>) {
+        let mut next_write = Instant::now();
+        let mut next_retry = next_write;
+        self.note_shown();
+        loop {
+            tokio::select! {
+                // The write comes first: a log that never rests must not put it off.
+                biased;
+                () = tokio::time::sleep_until(next_write), if !self.dirty.is_empty() => {
+                    self.write_dirty().await;
+                    next_write = Instant::now() + PACE;
+                    next_retry = Instant::now() + RETRY_PAUSE;
+                }
+                () = tokio::time::sleep_until(next_retry), if !self.failed.is_empty() => {
+                    self.dirty.append(&mut self.failed);
+                }
+                request = requests.recv() => match request {
+                    Some(key) => drop(self.dirty.insert(key)),
+                    None => break,
+                },
+                records = self.follower.next_records() => match records {
+                    Ok(records) => self.note_changes(&records),
+                    Err(FollowError::Stopped) => break,
+                    Err(error) => {
+                        tracing::warn!(%error, "the log cannot be followed; {} files are behind", P::NAME);
+                        tokio::time::sleep(RETRY_PAUSE).await;
+                    }
+                },
+            }
+        }
+        while self.follower.cursor() < self.handle.head() {
+            match self.follower.next_records().await {
+                Ok(records) => self.note_changes(&records),
+                Err(_) => break,
+            }
+        }
+        self.dirty.append(&mut self.failed);
+        self.write_dirty().await;
+    }
+
+    fn note_changes(&mut self, records: &[Record]) {
+        let world = self.handle.view();
+        self.dirty.extend(records.iter().filter_map(|record| self.projection.changed_by(&world, record)));
+        self.note_shown();
+    }
+
+    /// When nothing is left to write, the files show everything up to the cursor.
+    fn note_shown(&self) {
+        if self.dirty.is_empty() && self.failed.is_empty() {
+            self.shown.send_replace(self.follower.cursor());
+        }
+    }
+
+    async fn write_dirty(&mut self) {
+        // An event of another writer can be read from the log before the view shows it.
+        let cursor = self.follower.cursor();
+        let mut heads = self.handle.heads();
+        let shows_all = heads.wait_for(|head| *head >= cursor);
+        if !matches!(tokio::time::timeout(RETRY_PAUSE, shows_all).await, Ok(Ok(_))) {
+            return;
+        }
+        let (projection, world) = (Arc::clone(&self.projection), self.handle.view());
+        let keys = std::mem::take(&mut self.dirty);
+        let all = keys.clone();
+        let write = move || -> BTreeSet<P::Key> {
+            let fails = |key: &P::Key| {
+                let path = projection.path(key);
+                let written = write(projection.as_ref(), &world, key, &path);
+                written
+                    .inspect_err(|error| tracing::warn!(%key, %error, "{} could not be written", path.display()))
+                    .is_err()
+            };
+            keys.into_iter().filter(fails).collect()
+        };
+        // A panic in `render` is a bug of the projection; the other files go on.
+        let failed = tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "{} files could not be rendered; this is a bug in Hatchery", P::NAME);
+            all
+        });
+        self.failed.extend(failed);
+        self.note_shown();
+    }
+}
+
+fn write<P: Projection>(projection: &P, world: &World, key: &P::Key, path: &Path) -> io::Result<()> {
+    let _lock = FolderLock::acquire(path.parent().unwrap_or(Path::new(".")))?;
+    let found = shared_file::read(path)?;
+    let content = match projection.render(world, key, found.as_deref())? {
+        Rendered::Unchanged => return Ok(()),
+        Rendered::Write(content) => content,
+        Rendered::SetAside { why, content } => {
+            let aside = shared_file::set_aside(path)?;
+            tracing::warn!(why, "{} cannot be read; it is kept as {}", path.display(), aside.display());
+            content
+        }
+    };
+    shared_file::replace(path, &content, P::DURABILITY)
+}

@@ -1,0 +1,123 @@
+//! A command that meets a bug fails alone: the engine, the world and all other commands go on.
+
+use crate::support::place::Place;
+use crate::support::runtime;
+use hatchery::clock::{SystemClock, new_agent_id};
+use hatchery::engine::{Engine, Options, SubmitError};
+use hatchery::http::ApiError;
+use hatchery_core::agent::Birth;
+use hatchery_core::{Address, AgentId, Command, EventId, MessageKind, Record, Refusal, Timestamp, World, step};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The name that makes deciding panic, and the one that makes it yield an event that is impossible.
+const PANIC: &str = "panic";
+const IMPOSSIBLE: &str = "impossible";
+/// While the root agent has this name, time cannot pass.
+const NO_TIME: &str = "no time";
+static TICKS: AtomicUsize = AtomicUsize::new(0);
+
+/// Decides like the core, with three bugs. Each shows only after the world was changed.
+fn faulty_step(world: &mut World, command: &Command, now: Timestamp) -> Result<Vec<Record>, Refusal> {
+    let records = step(world, command, now)?;
+    match command {
+        Command::RenameAgent { name, .. } if name.as_deref() == Some(PANIC) => panic!("a bug in the core"),
+        Command::RenameAgent { name, .. } if name.as_deref() == Some(IMPOSSIBLE) => {
+            let again = records[0].clone();
+            world.apply(&again).expect("what was decided in this world is possible in it");
+        }
+        Command::Tick => {
+            TICKS.fetch_add(1, Ordering::Relaxed);
+            let root = world.root().and_then(|root| world.agent(root));
+            assert!(root.is_none_or(|root| root.name.as_deref() != Some(NO_TIME)), "a bug in the passing of time");
+        }
+        _ => {}
+    }
+    Ok(records)
+}
+
+fn start(place: &Place) -> Engine {
+    let options = Options { step: faulty_step, ..Options::default() };
+    Engine::start(place.open(), Arc::new(SystemClock), options, runtime().clone()).unwrap()
+}
+
+fn rename(agent: AgentId, name: &str) -> Command {
+    Command::RenameAgent { agent, name: Some(name.into()) }
+}
+
+fn say(agent: AgentId, content: &str) -> Command {
+    Command::AddMessage { agent, kind: MessageKind::User, content: content.into() }
+}
+
+#[test]
+fn a_command_that_panics_fails_alone() {
+    for place in [Place::sqlite(), Place::postgres()] {
+        let engine = start(&place);
+        let handle = engine.handle.clone();
+        let root = new_agent_id();
+        let founded = Command::FoundRegistry { agent: root, name: Some("root".into()) };
+        runtime().block_on(handle.submit(founded)).unwrap();
+        let before = handle.head();
+        // Together, so that good and bad ones are decided in the same round.
+        let (panics, one, impossible, other) = runtime().block_on(async {
+            tokio::join!(
+                handle.submit(rename(root, PANIC)),
+                handle.submit(say(root, "one")),
+                handle.submit(rename(root, IMPOSSIBLE)),
+                handle.submit(say(root, "other")),
+            )
+        });
+        for failed in [panics, impossible] {
+            assert!(matches!(failed, Err(SubmitError::Failed)), "{failed:?}");
+        }
+        let ids: Vec<EventId> = [one, other].into_iter().map(|said| said.unwrap()[0].id).collect();
+        assert_eq!(ids, [before.next(), before.next().next()], "nothing of the failed ones is in the log");
+        assert_eq!(handle.view().agent(root).unwrap().name.as_deref(), Some("root"));
+        runtime().block_on(handle.submit(rename(root, "goes on"))).unwrap();
+        let world = handle.view();
+        handle.stop();
+        engine.join().unwrap();
+        let again = start(&place);
+        assert!(again.handle.view() == world, "the log can be folded again");
+        again.handle.stop();
+        again.join().unwrap();
+    }
+}
+
+#[test]
+fn the_answer_is_a_500_that_names_no_internals() {
+    let answer = ApiError::from(SubmitError::Failed);
+    assert_eq!((answer.status.as_u16(), answer.code), (500, "command_failed"));
+    assert!(answer.hint.contains("daemon.log"), "{}", answer.hint);
+}
+
+#[test]
+fn time_that_cannot_pass_does_not_stop_commands_and_is_not_tried_without_end() {
+    let place = Place::sqlite();
+    let engine = start(&place);
+    let handle = engine.handle.clone();
+    let (root, egg) = (new_agent_id(), new_agent_id());
+    let submit = |command| runtime().block_on(handle.submit(command));
+    submit(Command::FoundRegistry { agent: root, name: None }).unwrap();
+    submit(rename(root, NO_TIME)).unwrap();
+    submit(Command::Fork { parent: root, at: None, birth: Birth { hatch_ms: Some(1), ..Birth::of(egg) } }).unwrap();
+    let before = TICKS.load(Ordering::Relaxed);
+    let waits = Command::TakeMail { to: Address::Agent(root), from: None };
+    let nothing = runtime().block_on(handle.submit_within(waits, Duration::from_millis(300)));
+    assert!(matches!(nothing, Err(SubmitError::Refused(Refusal::NoMail(_)))), "{nothing:?}");
+    let ticks = TICKS.load(Ordering::Relaxed) - before;
+    assert!((1..100).contains(&ticks), "{ticks} attempts");
+    submit(say(root, "still here")).unwrap();
+    // As soon as time passes again, what was due happens.
+    submit(rename(root, "time")).unwrap();
+    let hatched = async {
+        let mut heads = handle.heads();
+        while handle.view().next_deadline().is_some() {
+            heads.changed().await.unwrap();
+        }
+    };
+    runtime().block_on(async { tokio::time::timeout(Duration::from_secs(20), hatched).await }).unwrap();
+    handle.stop();
+    engine.join().unwrap();
+}
