@@ -226,7 +226,7 @@ fn accepted(context: &Context, path: &str, body: &serde_json::Value) -> Result<E
 /// The events that something led to, one a line.
 fn show_events(accepted: &serde_json::Value) -> Result<(), Report> {
     let events = accepted["events"].as_array().map(Vec::as_slice).unwrap_or_default();
-    events.iter().try_for_each(|event| print_line(&events::Line::read(&event.to_string())?.to_string()))
+    events.iter().try_for_each(|event| print_line(&events::EventLine::read(&event.to_string())?.to_string()))
 }
 
 /// Words for people and for logs go to standard error.

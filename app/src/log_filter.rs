@@ -1,19 +1,19 @@
-//! Which events of the log are meant: those of an agent, a quest or a step, of some types, with some words. Looks at events as they are stored,
-//! so that a long log can be searched without taking every event out of its JSON.
+//! Which events of the log are wanted: those of some agents, of some quests or a step, of some types, with some words. It reads events as they
+//! are stored, so that a long log can be searched without decoding every event.
 
 use hatchery_core::quest::StepId;
 use hatchery_core::{AgentId, QuestId, World};
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// Nothing set means every event. Everything that is set has to hold.
+/// An empty filter matches every event. Otherwise every part that is set must match, with one of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFilter {
-    /// Events about this agent, and mail that it sent or gets.
-    pub agent: Option<AgentId>,
-    /// Events of this quest and of the agents that work for it.
-    pub quest: Option<QuestId>,
-    /// The same, of one step of the quest.
+    /// Events about one of these agents, and mail that it sent or gets.
+    pub agents: Vec<AgentId>,
+    /// Events of one of these quests and of the agents that work for it.
+    pub quests: Vec<QuestId>,
+    /// The same, of one step of the quests.
     pub step: Option<StepId>,
     /// Events of one of these types.
     pub types: Vec<String>,
@@ -56,8 +56,9 @@ impl LogFilter {
         let Ok(probe) = serde_json::from_str::<Probe<'_>>(body) else { return false };
         let of_type = self.types.is_empty() || self.types.iter().any(|kind| *kind == probe.kind);
         of_type
-            && self.agent.is_none_or(|agent| probe.is_about(agent))
-            && self.quest.is_none_or(|quest| probe.is_of(world, quest, self.step.as_ref()))
+            && (self.agents.is_empty() || self.agents.iter().any(|agent| probe.is_about(*agent)))
+            && (self.quests.is_empty()
+                || self.quests.iter().any(|quest| probe.is_of(world, *quest, self.step.as_ref())))
             && self.words.as_ref().is_none_or(|words| body.to_lowercase().contains(words))
     }
 }
@@ -103,12 +104,17 @@ mod tests {
         );
         let mail = format!(r#"{{"ts":1,"type":"mail_sent","from":"{ben}","to":"human","body":"x"}}"#);
         assert!(matches(&LogFilter::default(), &said));
-        assert!(matches(&LogFilter { agent: Some(ann), ..LogFilter::default() }, &said));
-        assert!(!matches(&LogFilter { agent: Some(ben), ..LogFilter::default() }, &said));
-        assert!(matches(&LogFilter { agent: Some(ben), ..LogFilter::default() }, &mail));
+        assert!(matches(&LogFilter { agents: vec![ann], ..LogFilter::default() }, &said));
+        assert!(!matches(&LogFilter { agents: vec![ben], ..LogFilter::default() }, &said));
+        assert!(matches(&LogFilter { agents: vec![ben], ..LogFilter::default() }, &mail));
+        assert!(
+            [&said, &mail]
+                .iter()
+                .all(|body| matches(&LogFilter { agents: vec![ann, ben], ..LogFilter::default() }, body))
+        );
         let types = vec!["mail_sent".to_owned(), "mail_read".to_owned()];
         assert!(matches(&LogFilter { types: types.clone(), ..LogFilter::default() }, &mail));
-        assert!(!matches(&LogFilter { types, agent: Some(ann), ..LogFilter::default() }, &mail));
+        assert!(!matches(&LogFilter { types, agents: vec![ann], ..LogFilter::default() }, &mail));
         for (words, found) in [("say \"hi\"", true), ("SAY", true), ("\"hi\"\n", true), ("hello", false)] {
             assert_eq!(
                 matches(&LogFilter { words: LogFilter::words(words), ..LogFilter::default() }, &said),
@@ -123,8 +129,8 @@ mod tests {
         let quest = QuestId::from_bytes([3; 16]);
         let body = format!(r#"{{"ts":1,"type":"ward_begun","quest":"{quest}","step":"a","number":1}}"#);
         let of =
-            |step: &str| LogFilter { quest: Some(quest), step: Some(step.parse().unwrap()), ..LogFilter::default() };
+            |step: &str| LogFilter { quests: vec![quest], step: Some(step.parse().unwrap()), ..LogFilter::default() };
         assert!(matches(&of("a"), &body) && !matches(&of("b"), &body));
-        assert!(!matches(&LogFilter { quest: Some(QuestId::from_bytes([4; 16])), ..LogFilter::default() }, &body));
+        assert!(!matches(&LogFilter { quests: vec![QuestId::from_bytes([4; 16])], ..LogFilter::default() }, &body));
     }
 }

@@ -14,7 +14,7 @@ use crate::client::paths::{agent_path, mail_path, quest_path};
 use crate::client::{Client, Failure, patience};
 use crate::clock;
 use crate::http::{AgentList, AgentView, MailList};
-use crate::postbox::Mail;
+use crate::mail_reader::Mail;
 use crate::project::Project;
 use crate::quest_document::QuestDocument;
 use crate::report::{Context as _, Report};
@@ -233,7 +233,7 @@ impl Server {
     }
 
     async fn ps(&self, Ps { all }: Ps) -> Result<Answer, ToolError> {
-        let AgentList { mut agents } = self.client().await?.get("/api/agents").await?;
+        let AgentList { mut agents, .. } = self.client().await?.get("/api/agents").await?;
         agents.retain(|agent| all || agent.state.is_living());
         let text = words::agents(&agents, self.agent);
         Ok(Answer { text, data: json!({ "you": self.agent, "agents": agents }), next: None })

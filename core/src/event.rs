@@ -22,7 +22,7 @@ pub use mail::MailEvent;
 pub use message::MessageEvent;
 pub use quest::QuestEvent;
 pub use question::QuestionEvent;
-pub use record::{Record, Unreadable, message_kind, write_wire};
+pub use record::{Record, Unreadable, is_event_type, message_kind, write_wire};
 pub use run::RunEvent;
 pub use session::SessionEvent;
 pub use step::StepEvent;

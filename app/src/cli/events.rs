@@ -3,6 +3,7 @@
 use super::paint::{DIM, STRONG, paint};
 use super::{Context, asking, print_line, say};
 use crate::client::Client;
+use crate::client::paths::escaped;
 use crate::clock;
 use crate::report::{Code, Context as _, Report};
 use hatchery_core::Timestamp;
@@ -24,12 +25,34 @@ pub struct Args {
     /// Show only events after this number
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
+
+    /// Show only events about this agent: an id, the beginning of one, or a name (may be repeated)
+    #[arg(long, value_name = "AGENT")]
+    agent: Vec<String>,
+
+    /// Show only events of this quest and of its agents: an id, or the beginning of one (may be repeated)
+    #[arg(long, value_name = "QUEST")]
+    quest: Vec<String>,
+
+    /// Show only events of this type, such as run_ended (may be repeated)
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Vec<String>,
+}
+
+impl Args {
+    /// The filters as parameters of a query, each with an ampersand in front.
+    fn filters(&self) -> String {
+        let all = [("agent", &self.agent), ("quest", &self.quest), ("type", &self.kind)];
+        let given = all.iter().filter(|(_, values)| !values.is_empty());
+        given.map(|(name, values)| format!("&{name}={}", escaped(&values.join(",")))).collect()
+    }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   hatchery events                     everything so far
   hatchery events --follow --after 12 everything after event 12, then new events
+  hatchery events --agent ann --type run_ended --type mail_sent
   hatchery events --json | jq .type";
 
 /// How long to wait before asking a daemon that went away again.
@@ -38,15 +61,20 @@ const COME_BACK: Duration = Duration::from_millis(200);
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
         let mut client = Client::reach(&context.project).await?;
-        let mut cursor = show_pages(context, &client, args.after).await?;
+        let filters = args.filters();
+        let (shown, mut cursor) = show_pages(context, &client, args.after, &filters).await?;
         if !args.follow {
-            if cursor == args.after && !context.json {
-                say(if args.after == 0 { "nothing has happened yet" } else { "nothing has happened since" });
+            if shown == 0 && !context.json {
+                say(match (filters.is_empty(), args.after) {
+                    (false, _) => "no event matches",
+                    (true, 0) => "nothing has happened yet",
+                    (true, _) => "nothing has happened since",
+                });
             }
             return Ok(ExitCode::SUCCESS);
         }
         loop {
-            follow(context, &client, &mut cursor).await?;
+            follow(context, &client, &mut cursor, &filters).await?;
             tokio::time::sleep(COME_BACK).await;
             if let Some(running) = Client::running(&context.project).await? {
                 client = running;
@@ -55,77 +83,100 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// Everything that is there. Gives the last id.
-async fn show_pages(context: &Context, client: &Client, after: u64) -> Result<u64, Report> {
+/// Shows what is in the log. Returns how many events it has shown, and the position where the log ended.
+async fn show_pages(context: &Context, client: &Client, after: u64, filters: &str) -> Result<(u64, u64), Report> {
     #[derive(serde::Deserialize)]
     struct Page {
         events: Vec<Box<serde_json::value::RawValue>>,
-        head: u64,
+        upto: u64,
+        more: bool,
     }
-    let mut cursor = after;
+    let (mut shown, mut cursor) = (0, after);
     loop {
-        let page: Page = client.get(&format!("/api/events.json?after={cursor}&limit=1000")).await?;
+        let page: Page = client.get(&format!("/api/events.json?after={cursor}&limit=1000{filters}")).await?;
         for event in &page.events {
-            cursor = show(context, event.get())?;
+            show(context, event.get())?;
+            shown += 1;
         }
-        if page.events.is_empty() || cursor >= page.head {
-            return Ok(cursor);
+        cursor = page.upto;
+        if !page.more {
+            return Ok((shown, cursor));
         }
     }
 }
 
-/// Shows the stream until it breaks off. A daemon that is away is no error: it comes back, and so do we.
-async fn follow(context: &Context, client: &Client, cursor: &mut u64) -> Result<(), Report> {
-    let mut body = match client.stream(&format!("/api/events?after={cursor}")).await {
+/// Shows the stream until it breaks off. A daemon that is away is not an error: the caller connects again.
+async fn follow(context: &Context, client: &Client, cursor: &mut u64, filters: &str) -> Result<(), Report> {
+    let mut body = match client.stream(&format!("/api/events?after={cursor}{filters}")).await {
         Ok(body) => body,
         Err(report) if report.code == Code::Unreachable => return Ok(()),
         Err(report) => return Err(report),
     };
-    let mut lines = EventLines::default();
+    let mut stream = EventStream::default();
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(bytes) = frame.into_data() else { continue };
-        for event in lines.take(&bytes) {
-            *cursor = show(context, &event)?;
+        for event in stream.take(&bytes) {
+            show(context, &event)?;
         }
+        *cursor = stream.last_id().unwrap_or(*cursor);
     }
     Ok(())
 }
 
-fn show(context: &Context, event: &str) -> Result<u64, Report> {
-    let line = Line::read(event)?;
+fn show(context: &Context, event: &str) -> Result<(), Report> {
     match context.json {
-        true => print_line(event)?,
-        false => print_line(&line.to_string())?,
+        true => print_line(event),
+        false => print_line(&EventLine::read(event)?.to_string()),
     }
-    Ok(line.id)
 }
 
-/// Cuts the data lines out of an event stream that arrives in pieces.
+/// Reads an event stream that arrives in pieces.
 #[derive(Debug, Default)]
-pub struct EventLines {
+pub struct EventStream {
+    /// The begin of a line whose end has not arrived.
     rest: Vec<u8>,
+    /// The frame whose end has not arrived: a client that comes back must get it again.
+    id: Option<u64>,
+    data: Option<String>,
+    last_id: Option<u64>,
 }
 
-impl EventLines {
+impl EventStream {
+    /// The data of all frames that these bytes complete.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(bytes);
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
         let whole: Vec<u8> = self.rest.drain(..=end).collect();
-        let text = String::from_utf8_lossy(&whole);
-        text.lines().filter_map(|line| line.strip_prefix("data:").map(str::to_owned)).collect()
+        let mut events = Vec::new();
+        for line in String::from_utf8_lossy(&whole).lines() {
+            if line.is_empty() {
+                self.last_id = self.id.take().or(self.last_id);
+                events.extend(self.data.take());
+            } else if let Some(id) = line.strip_prefix("id:") {
+                self.id = id.parse().ok();
+            } else if let Some(data) = line.strip_prefix("data:") {
+                self.data = Some(data.to_owned());
+            }
+        }
+        events
+    }
+
+    /// The position after which to continue. It also moves with frames that have no data.
+    pub fn last_id(&self) -> Option<u64> {
+        self.last_id
     }
 }
 
 /// An event for people: when, what, and its own fields.
 #[derive(Debug)]
-pub struct Line {
+pub struct EventLine {
     pub id: u64,
     pub kind: String,
     ts: Timestamp,
     rest: Vec<(String, serde_json::Value)>,
 }
 
-impl Line {
+impl EventLine {
     pub fn read(event: &str) -> Result<Self, Report> {
         let fields: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(event).context("an event cannot be read")?;
@@ -145,7 +196,7 @@ impl Line {
 /// Long texts are cut: the whole is in `--json`.
 const SHOWN_CHARS: usize = 100;
 
-impl std::fmt::Display for Line {
+impl std::fmt::Display for EventLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:>6} {} {}", self.id, paint(DIM, clock::written(self.ts)), paint(STRONG, &self.kind))?;
         for (name, value) in &self.rest {
@@ -170,32 +221,35 @@ mod tests {
 
     #[test]
     fn a_stream_may_be_cut_anywhere() {
-        let stream = "retry:1000\n\n:\n\nid:1\ndata:{\"ü\":1}\n\nid:2\ndata:{}\n\n".as_bytes();
+        let stream = "retry:1000\n\n:\n\nid:1\ndata:{\"ü\":1}\n\nid:2\ndata:{}\n\nid:9\n\n".as_bytes();
         for cut in 0..stream.len() {
-            let mut lines = EventLines::default();
+            let mut lines = EventStream::default();
             let mut seen = lines.take(&stream[..cut]);
+            let announced = lines.last_id().unwrap_or(0);
+            assert!(seen.len() as u64 >= announced.min(2), "cut at {cut}: the cursor is not ahead of what was shown");
             seen.extend(lines.take(&stream[cut..]));
             assert_eq!(seen, ["{\"ü\":1}", "{}"], "cut at {cut}");
+            assert_eq!(lines.last_id(), Some(9), "cut at {cut}");
         }
     }
 
     #[test]
     fn how_an_agent_is_run_is_told_in_a_word() {
-        let line = Line::read(r#"{"id":1,"ts":0,"type":"x","spec":{"harness":"claude","host":"h"}}"#).unwrap();
+        let line = EventLine::read(r#"{"id":1,"ts":0,"type":"x","spec":{"harness":"claude","host":"h"}}"#).unwrap();
         let plain = anstream::adapter::strip_str(&line.to_string()).to_string();
         assert!(plain.ends_with("x spec=claude"), "{plain}");
     }
 
     #[test]
     fn money_is_told_as_people_write_it() {
-        let line = Line::read(r#"{"id":1,"ts":0,"type":"x","limit":{"nanodollars":20000000}}"#).unwrap();
+        let line = EventLine::read(r#"{"id":1,"ts":0,"type":"x","limit":{"nanodollars":20000000}}"#).unwrap();
         let plain = anstream::adapter::strip_str(&line.to_string()).to_string();
         assert!(plain.ends_with("x limit=$0.02"), "{plain}");
     }
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let line = Line::read(r#"{"id":1,"ts":0,"type":"x","content":"\u001b[2J\n"}"#).unwrap().to_string();
+        let line = EventLine::read(r#"{"id":1,"ts":0,"type":"x","content":"\u001b[2J\n"}"#).unwrap().to_string();
         assert!(!line.contains("\x1b[2J") && !line.contains('\n'), "{line:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Following the log: each event once, in order, over restarts of the daemon.
 
-use super::events::EventLines;
+use super::events::EventStream;
 use super::say;
 use crate::client::Client;
 use crate::project::Project;
@@ -21,15 +21,15 @@ pub struct Following {
     client: Client,
     cursor: u64,
     stream: Option<Incoming>,
-    lines: EventLines,
+    frames: EventStream,
     ready: VecDeque<String>,
 }
 
 impl Following {
     /// Everything after `cursor`.
     pub fn new(project: &Project, client: Client, cursor: u64) -> Self {
-        let (project, lines) = (project.clone(), EventLines::default());
-        Self { project, client, cursor, stream: None, lines, ready: VecDeque::new() }
+        let (project, frames) = (project.clone(), EventStream::default());
+        Self { project, client, cursor, stream: None, frames, ready: VecDeque::new() }
     }
 
     /// The next event, as it is written and as it is meant. A daemon that is away is no error: it comes back, and so do we.
@@ -44,7 +44,7 @@ impl Following {
                 Some(open) => match open.frame().await {
                     Some(Ok(frame)) => {
                         let bytes = frame.into_data().unwrap_or_default();
-                        self.ready.extend(self.lines.take(&bytes));
+                        self.ready.extend(self.frames.take(&bytes));
                     }
                     Some(Err(_)) | None => self.stream = None,
                 },
@@ -59,7 +59,7 @@ impl Following {
     }
 
     async fn open(&mut self) -> Result<(), Report> {
-        self.lines = EventLines::default();
+        self.frames = EventStream::default();
         match self.client.stream(&format!("/api/events?after={}", self.cursor)).await {
             Ok(stream) => self.stream = Some(stream),
             Err(report) if report.code == Code::Unreachable => {

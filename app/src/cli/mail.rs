@@ -6,7 +6,7 @@ use crate::client::paths::mail_path;
 use crate::client::{Client, patience};
 use crate::clock;
 use crate::http::MailList;
-use crate::postbox::Mail;
+use crate::mail_reader::Mail;
 use crate::report::Report;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -222,7 +222,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         What::Budget { quest, limit } => tell::budget(context, quest, limit.0.as_deref()),
         What::Ward { quest, command, .. } => tell::ward(context, quest, command.as_deref()),
         What::Export { quest } => {
-            print_json(&tell::document(context, quest)?)?;
+            print_json(&QuestDocument { head: None, ..tell::document(context, quest)? })?;
             Ok(ExitCode::SUCCESS)
         }
         What::Import { file } => import(context, file),

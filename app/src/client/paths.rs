@@ -22,7 +22,8 @@ pub fn step_path(quest: &str, step: &str, rest: &str) -> String {
     format!("/api/quests/{}/steps/{}{rest}", escaped(quest), escaped(step))
 }
 
-fn escaped(text: &str) -> String {
+/// A text as one part of a path or a query.
+pub fn escaped(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         match byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
             true => out.push(char::from(byte)),

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::run::{self, ForeignSession};
-use hatchery_core::{AgentId, Timestamp, World};
+use hatchery_core::{AgentId, EventId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,6 +27,8 @@ pub struct Adopt {
 /// The conversations of this project, newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AdoptableList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     pub sessions: Vec<Adoptable>,
     /// Where they were looked for.
     pub looked_in: String,
@@ -76,7 +78,13 @@ pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiErro
     let (listed, running) = looking(move || Ok((transcripts.list()?, transcripts.running()))).await?;
     let world = api.handle.view();
     let sessions = listed.sessions.into_iter().map(|session| view(&world, &running, session)).collect();
-    Ok(Json(AdoptableList { sessions, looked_in, passed_over: listed.passed_over, left_out: listed.left_out }))
+    Ok(Json(AdoptableList {
+        head: world.head(),
+        sessions,
+        looked_in,
+        passed_over: listed.passed_over,
+        left_out: listed.left_out,
+    }))
 }
 
 /// Make an agent from a conversation: it gets the history, and messages to it continue the conversation. Can take long, and finishes even if the

@@ -91,7 +91,18 @@ pub struct Kill {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AgentList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     pub agents: Vec<AgentView>,
+}
+
+/// One agent, and when this was so.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct AgentDetail {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
+    #[serde(flatten)]
+    pub agent: AgentView,
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -163,7 +174,7 @@ pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Js
     let mut agents: Vec<AgentView> =
         agents.into_iter().map(|(id, agent)| AgentView::new(&world, id, agent, now)).collect();
     add_doing(&api, &world, agents.iter_mut().collect()).await?;
-    Ok(Json(AgentList { agents }))
+    Ok(Json(AgentList { head: world.head(), agents }))
 }
 
 /// Adds what agents at work said or called last: of those that were active last, if there are many.
@@ -181,8 +192,8 @@ pub(super) async fn add_doing(api: &Api, world: &World, mut agents: Vec<&mut Age
 
 /// Show one agent.
 #[utoipa::path(get, path = "/api/agents/{agent}", operation_id = "show_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
-    responses((status = 200, description = "This one", body = AgentView)))]
-pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<AgentView>, ApiError> {
+    responses((status = 200, description = "This one", body = AgentDetail)))]
+pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<AgentDetail>, ApiError> {
     let world = api.handle.view();
     let id = agent::resolve(&world, &reference.0)?;
     let agent = world.agent(id).ok_or(hatchery_core::Refusal::UnknownAgent(id))?;
@@ -190,7 +201,8 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
         Some(_) => api.handle.latest_spoken(&[id]).await?.get(&id).and_then(Doing::of),
         None => None,
     };
-    Ok(Json(AgentView { doing, ..AgentView::new(&world, id, agent, clock::now()) }))
+    let agent = AgentView { doing, ..AgentView::new(&world, id, agent, clock::now()) };
+    Ok(Json(AgentDetail { head: world.head(), agent }))
 }
 
 /// The id of an agent that is to be made, drawn by the caller or here. Asked before anything else: what may be wrong when a
@@ -268,7 +280,7 @@ pub async fn preview_kill(
     reference: Path<String>,
     query: Query<KillQuery>,
 ) -> Result<Json<KillPreview>, ApiError> {
-    let mut world = api.handle.view();
+    let mut world = World::clone(&api.handle.view());
     let agent = agent::resolve(&world, &reference.0)?;
     let command = Command::Kill { agent, cascade: query.0.cascade, by: None, remark: None };
     let events = hatchery_core::step(&mut world, &command, clock::now())?;

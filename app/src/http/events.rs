@@ -2,7 +2,9 @@
 
 use super::Api;
 use super::error::{ApiError, Query};
-use crate::engine::{Follower, PAGE_ROWS};
+use super::log::{FilterText, filter};
+use crate::engine::{FollowError, Follower, Handle, PAGE_ROWS};
+use crate::log_filter::LogFilter;
 use crate::store::StoreError;
 use axum::body::Body;
 use axum::extract::State;
@@ -34,6 +36,14 @@ pub struct Cursor {
     /// Only events after this id; 0 or -1 is the beginning. Overrides `Last-Event-ID`. Must not be beyond the end of the log.
     #[param(minimum = -1)]
     after: Option<i64>,
+    /// Only events about these agents, and their mail: ids, beginnings of ids, or names, divided by commas.
+    agent: Option<String>,
+    /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, divided by commas.
+    quest: Option<String>,
+    /// Only events of these types, divided by commas.
+    #[serde(rename = "type")]
+    #[param(rename = "type")]
+    kind: Option<String>,
 }
 
 /// Only described here: it is read by hand, because `after` wins.
@@ -45,6 +55,8 @@ pub struct LastSeen {
     _last_event_id: Option<i64>,
 }
 
+/// A filtered stream tells its client its position at the latest after so many events that do not match.
+const MAX_UNANNOUNCED: u64 = PAGE_ROWS as u64;
 /// A comment line: keeps proxies and clients awake, and is not an event.
 const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 /// How soon a browser comes back after the daemon went away.
@@ -52,10 +64,12 @@ const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 
 /// Follow the log as server-sent events: first everything after the cursor, then new events.
 #[utoipa::path(get, path = "/api/events", operation_id = "follow_events", tag = "events", params(Cursor, LastSeen),
-    responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON. Comment lines are heartbeats.", content_type = "text/event-stream", body = String)))]
+    responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON. Comment lines are heartbeats. A stream with filters also has frames with an `id:` and no data: nothing up to that event matched, and a client that comes back continues after it.", content_type = "text/event-stream", body = String)))]
 pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let Cursor { after, agent, quest, kind } = query.0;
+    let filter = filter(&api, &FilterText { agent, quest, kind, ..FilterText::default() })?;
     let last_seen = headers.get("last-event-id").filter(|value| !value.is_empty());
-    let after = match (query.0.after, last_seen) {
+    let after = match (after, last_seen) {
         (Some(after), _) => after,
         (None, None) => 0,
         (None, Some(value)) => value.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
@@ -70,8 +84,8 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
     let mut heartbeat = tokio::time::interval(api.heartbeat);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     heartbeat.reset();
-    let connection =
-        Live { opening: Some(OPENING), follower: api.handle.follow(after), heartbeat, closing: api.closing.clone() };
+    let source = Source { follower: api.handle.follow(after), handle: api.handle.clone(), filter, announced: after };
+    let connection = Live { opening: Some(OPENING), source, heartbeat, closing: api.closing.clone() };
     let frames = futures_util::stream::unfold(connection, |mut live| async move {
         let bytes = live.next().await?;
         Some((Ok::<_, Infallible>(bytes), live))
@@ -108,20 +122,20 @@ pub async fn export(State(api): State<Api>) -> Response {
 /// One client of the stream.
 struct Live {
     opening: Option<Bytes>,
-    follower: Follower,
+    source: Source,
     heartbeat: Interval,
     closing: watch::Receiver<bool>,
 }
 
 impl Live {
-    /// What to send next. Nothing when the stream ends; the client comes back with its last id.
+    /// What to send next. None when the stream ends; the client comes back with its last id.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(opening) = self.opening.take() {
             return Some(opening);
         }
         tokio::select! {
             biased;
-            frames = self.follower.next_frames() => match frames {
+            frames = self.source.next_frames() => match frames {
                 Ok(frames) => {
                     self.heartbeat.reset();
                     Some(frames)
@@ -132,8 +146,57 @@ impl Live {
                 }
             },
             _ = self.closing.wait_for(|closing| *closing) => None,
-            _ = self.heartbeat.tick() => Some(HEARTBEAT),
+            _ = self.heartbeat.tick() => Some(self.source.heartbeat()),
         }
+    }
+}
+
+/// The frames that a client wants.
+struct Source {
+    follower: Follower,
+    handle: Handle,
+    filter: LogFilter,
+    /// The last id that the client was sent. Used with a filter only.
+    announced: EventId,
+}
+
+impl Source {
+    /// The next frames. Safe to drop while it waits.
+    async fn next_frames(&mut self) -> Result<Bytes, FollowError> {
+        if self.filter.is_empty() {
+            return self.follower.next_frames().await;
+        }
+        loop {
+            let (filter, handle) = (&self.filter, &self.handle);
+            let mut world = None;
+            let matches = |json: &[u8]| {
+                let world = world.get_or_insert_with(|| handle.view());
+                std::str::from_utf8(json).is_ok_and(|json| filter.matches(world, json))
+            };
+            let (frames, last) = self.follower.next_frames_where(matches).await?;
+            if let Some(last) = last {
+                self.announced = last;
+                return Ok(frames);
+            }
+            if self.follower.cursor().0 - self.announced.0 >= MAX_UNANNOUNCED {
+                return Ok(self.announce());
+            }
+        }
+    }
+
+    /// Keeps the connection awake. With a filter it also tells the client how far the log is: a client that comes back continues
+    /// there, and the same events are not searched again.
+    fn heartbeat(&mut self) -> Bytes {
+        match !self.filter.is_empty() && self.follower.cursor() > self.announced {
+            true => self.announce(),
+            false => HEARTBEAT,
+        }
+    }
+
+    /// A frame with an id and no data moves a client's cursor, and is not an event for it.
+    fn announce(&mut self) -> Bytes {
+        self.announced = self.follower.cursor();
+        Bytes::from(format!("id:{}\n\n", self.announced))
     }
 }
 

@@ -10,7 +10,7 @@ use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hatchery_core::history::{RewindTo, SourceId};
-use hatchery_core::{AgentId, Command, EventId, MessageKind, Refusal, Timestamp};
+use hatchery_core::{AgentId, Command, EventId, MessageKind, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -73,6 +73,8 @@ const MAX_MESSAGES: usize = 10_000;
 /// The replayed context of an agent.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct HistoryView {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     pub agent: AgentId,
     pub messages: Vec<MessageView>,
     /// How many messages come before the first of these.
@@ -149,7 +151,8 @@ pub async fn read(
     };
     let count = replay.iter().filter(is_shown).count();
     let earlier = limit.map_or(0, |limit| count.saturating_sub(limit));
-    let mut body = format!("{{\"agent\":\"{agent}\",\"earlier\":{earlier},\"messages\":[").into_bytes();
+    let head = replay.head();
+    let mut body = format!("{{\"head\":{head},\"agent\":\"{agent}\",\"earlier\":{earlier},\"messages\":[").into_bytes();
     for (at, message) in replay.iter().filter(is_shown).skip(earlier).enumerate() {
         body.extend_from_slice(if at == 0 { b"" } else { b"," });
         write_message(&mut body, &message);
@@ -256,16 +259,16 @@ pub async fn import(State(api): State<Api>, request: Request) -> Result<(StatusC
     Ok((StatusCode::CREATED, Json(ImportView { agents: imported.agents, messages: imported.messages })))
 }
 
-async fn take_in(api: &Api, text: String) -> Result<history_import::Done, ApiError> {
+async fn take_in(api: &Api, text: String) -> Result<history_import::Imported, ApiError> {
     let world = api.handle.view();
     // Takes seconds of a processor, and the threads that serve everybody are few.
     let rehearsed = tokio::task::spawn_blocking(move || {
         let file = history_import::parse(&text)?;
-        history_import::rehearse(world, &file)?;
+        history_import::rehearse(World::clone(&world), &file)?;
         Ok::<_, ApiError>(file)
     });
     let file = rehearsed.await.map_err(|error| broken(&error))??;
-    Ok(history_import::take_in(&api.handle, &file).await?)
+    Ok(history_import::import(&api.handle, &file).await?)
 }
 
 fn broken(error: &tokio::task::JoinError) -> ApiError {

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use hatchery_core::event::write_wire;
+use hatchery_core::event::{is_event_type, write_wire};
 use hatchery_core::{EventId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -25,6 +25,8 @@ const COUNT_SCAN: u64 = 200_000;
 const WINDOW: u64 = 512;
 /// A page is closed when it holds this much. One event may be larger, and is then alone.
 const PAGE_BYTES: usize = 256 << 10;
+/// The most values of one filter.
+const MAX_VALUES: usize = 50;
 /// The longest words that are looked for.
 const MAX_WORDS_BYTES: usize = 256;
 
@@ -41,9 +43,9 @@ pub struct PageQuery {
     /// At most this many, from 1 to 1000; 100 if not given. Long events make the page shorter.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// Only events about this agent, and its mail: an id, the beginning of one, or a name.
+    /// Only events about these agents, and their mail: ids, beginnings of ids, or names, divided by commas.
     agent: Option<String>,
-    /// Only events of this quest and of the agents that work for it: an id, or the beginning of one.
+    /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, divided by commas.
     quest: Option<String>,
     /// Only those of one step. Needs `quest`.
     step: Option<String>,
@@ -63,9 +65,9 @@ pub struct CountQuery {
     /// Count events after this id; 0 or -1 means from the beginning.
     #[param(minimum = -1)]
     after: Option<i64>,
-    /// Only events about this agent, and its mail: an id, the beginning of one, or a name.
+    /// Only events about these agents, and their mail: ids, beginnings of ids, or names, divided by commas.
     agent: Option<String>,
-    /// Only events of this quest and of the agents that work for it: an id, or the beginning of one.
+    /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, divided by commas.
     quest: Option<String>,
     /// Only those of one step. Needs `quest`.
     step: Option<String>,
@@ -142,7 +144,7 @@ pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Res
     if after.is_some() && before.is_some() {
         return Err(ApiError::bad("two_cursors", "a page is after a place or before one", "give one of the two"));
     }
-    let filter = filter(&api, agent, quest, step, kind, words)?;
+    let filter = filter(&api, &FilterText { agent, quest, step, kind, words })?;
     let after = cursor(&api, after.unwrap_or(0)).await?;
     let (world, head, limit) = (api.handle.view(), api.handle.head(), limit as usize);
     let found = aside(&api, move |store| match before {
@@ -170,7 +172,7 @@ pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Res
     responses((status = 200, description = "As many as were found up to `upto`", body = EventCount)))]
 pub async fn count(State(api): State<Api>, query: Query<CountQuery>) -> Result<Json<EventCount>, ApiError> {
     let CountQuery { after, agent, quest, step, kind, words } = query.0;
-    let filter = filter(&api, agent, quest, step, kind, words)?;
+    let filter = filter(&api, &FilterText { agent, quest, step, kind, words })?;
     let after = cursor(&api, after.unwrap_or(0)).await?;
     let world = api.handle.view();
     let head = world.head();
@@ -288,14 +290,19 @@ fn backwards(
     Ok(Found { events, from: end, upto: last })
 }
 
-fn filter(
-    api: &Api,
-    agent: Option<String>,
-    quest: Option<String>,
-    step: Option<String>,
-    kind: Option<String>,
-    words: Option<String>,
-) -> Result<LogFilter, ApiError> {
+/// The filters of a request as they are written.
+#[derive(Debug, Default)]
+pub(super) struct FilterText {
+    pub agent: Option<String>,
+    pub quest: Option<String>,
+    pub step: Option<String>,
+    pub kind: Option<String>,
+    pub words: Option<String>,
+}
+
+/// What the filters of a request mean. A value that means nothing is refused: waiting for its events would be waiting for nothing.
+pub(super) fn filter(api: &Api, text: &FilterText) -> Result<LogFilter, ApiError> {
+    let FilterText { agent, quest, step, kind, words } = text;
     if words.as_ref().is_some_and(|words| words.len() > MAX_WORDS_BYTES) {
         let hint = format!("use at most {MAX_WORDS_BYTES} bytes");
         return Err(ApiError::bad("words_too_long", "the words to look for are too long", hint));
@@ -303,13 +310,38 @@ fn filter(
     if step.is_some() && quest.is_none() {
         return Err(ApiError::bad("step_without_quest", "a step belongs to a quest", "give `quest` as well"));
     }
+    let bad =
+        |name: &str, error: ApiError| ApiError::bad("bad_filter", format!("{name}: {}", error.message), error.hint);
+    let agent_of = |agent: &str| super::agents::find(api, agent).map_err(|error| bad("agent", error));
+    let quest_of = |quest: &str| super::quests::find(api, quest).map_err(|error| bad("quest", error));
+    let type_of = |kind: &str| match is_event_type(kind) {
+        true => Ok(kind.to_owned()),
+        false => {
+            let shown: String = kind.chars().take(64).collect();
+            let message = format!("type: there is no event type `{shown}`");
+            Err(ApiError::bad("bad_filter", message, "/api/openapi.json lists the types"))
+        }
+    };
     Ok(LogFilter {
-        agent: agent.map(|agent| super::agents::find(api, &agent)).transpose()?,
-        quest: quest.map(|quest| super::quests::find(api, &quest)).transpose()?,
-        step: step.map(|step| step.parse()).transpose()?,
-        types: kind.into_iter().flat_map(|kind| kind.split(',').map(str::to_owned).collect::<Vec<_>>()).collect(),
+        agents: values("agent", agent.as_deref())?.map(agent_of).collect::<Result<_, _>>()?,
+        quests: values("quest", quest.as_deref())?.map(quest_of).collect::<Result<_, _>>()?,
+        step: step.as_ref().map(|step| step.parse()).transpose()?,
+        types: values("type", kind.as_deref())?.map(type_of).collect::<Result<_, _>>()?,
         words: words.as_deref().and_then(LogFilter::words),
     })
+}
+
+/// The values of a filter. An empty filter is not the same as none, so it is refused.
+fn values<'a>(name: &str, text: Option<&'a str>) -> Result<impl Iterator<Item = &'a str>, ApiError> {
+    let values: Vec<&str> = text.into_iter().flat_map(|text| text.split(',')).collect();
+    if values.len() > MAX_VALUES {
+        let message = format!("{name}: {} values are too many", values.len());
+        return Err(ApiError::bad("bad_filter", message, format!("give at most {MAX_VALUES}")));
+    }
+    match values.iter().any(|value| value.is_empty()) {
+        true => Err(ApiError::bad("bad_filter", format!("{name}: a value is empty"), "leave the parameter out")),
+        false => Ok(values.into_iter()),
+    }
 }
 
 /// Reads the store on a thread that may block.

@@ -5,7 +5,7 @@ use super::agents::find;
 use super::error::{ApiError, Body, Path};
 use super::events::EventObject;
 use crate::engine::SubmitError;
-use crate::postbox::{self, Awaited, Mail};
+use crate::mail_reader::{self, Awaited, Mail};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -54,7 +54,9 @@ pub struct SentBody {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MailList {
-    pub mail: Vec<postbox::Header>,
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
+    pub mail: Vec<mail_reader::Header>,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -93,7 +95,8 @@ pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCod
     responses((status = 200, description = "What is unread", body = MailList)))]
 pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<MailList>, ApiError> {
     let of = address(&api, &of.0)?;
-    Ok(Json(MailList { mail: postbox::check(&api.handle, of) }))
+    let world = api.handle.view();
+    Ok(Json(MailList { head: world.head(), mail: mail_reader::check(&world, of) }))
 }
 
 /// Read the oldest unread mail, or the one with the given id.
@@ -101,7 +104,7 @@ pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<Mail
     responses((status = 200, description = "This one", body = Mail)))]
 pub async fn read(State(api): State<Api>, of: Path<String>, body: Body<Read>) -> Result<Json<Mail>, ApiError> {
     let of = address(&api, &of.0)?;
-    Ok(Json(postbox::read(&api.handle, of, body.0.mail).await?))
+    Ok(Json(mail_reader::read(&api.handle, of, body.0.mail).await?))
 }
 
 /// Wait for the next mail, or for mail of several agents. Each mail goes to exactly one reader.
@@ -121,8 +124,8 @@ pub async fn wait(State(api): State<Api>, of: Path<String>, body: Body<Wait>) ->
     let patience = Duration::from_millis(timeout_ms).min(api.request_timeout.mul_f32(ANSWER_SHARE));
     let waited = async {
         Ok(match from.is_empty() {
-            true => Waited { mail: postbox::next(&api.handle, of, patience).await?, agents: Vec::new() },
-            false => Waited { mail: None, agents: postbox::wait_for(&api.handle, of, from, patience).await? },
+            true => Waited { mail: mail_reader::next(&api.handle, of, patience).await?, agents: Vec::new() },
+            false => Waited { mail: None, agents: mail_reader::wait_for(&api.handle, of, from, patience).await? },
         })
     };
     let mut closing = api.closing.clone();

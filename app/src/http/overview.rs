@@ -9,7 +9,7 @@ use super::questions::{self, BudgetView, QuestionView};
 use super::quests::{self, QuestLine};
 use super::runs::{self, RunView};
 use crate::clock;
-use crate::postbox::{self, Header};
+use crate::mail_reader::{self, Header};
 use axum::Json;
 use axum::extract::State;
 use hatchery_core::usage::Usage;
@@ -86,7 +86,7 @@ pub async fn overview(State(api): State<Api>) -> Result<Json<Overview>, ApiError
         questions: questions::views(&world),
         budgets: questions::budget_views(&world, now),
         today: world.spent_on(budget::day(now)),
-        mail: postbox::check(&api.handle, Address::Human),
+        mail: mail_reader::check(&world, Address::Human),
     }))
 }
 

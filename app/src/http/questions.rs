@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct QuestionList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     /// What is open, the oldest first.
     pub questions: Vec<QuestionView>,
 }
@@ -68,6 +70,8 @@ pub struct SetBudget {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BudgetList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     pub budgets: Vec<BudgetView>,
 }
 
@@ -86,7 +90,7 @@ pub struct BudgetView {
 #[utoipa::path(get, path = "/api/questions", operation_id = "list_questions", tag = "questions", responses((status = 200, description = "The oldest first", body = QuestionList)))]
 pub async fn list(State(api): State<Api>) -> Json<QuestionList> {
     let world = api.handle.view();
-    Json(QuestionList { questions: views(&world) })
+    Json(QuestionList { head: world.head(), questions: views(&world) })
 }
 
 /// Answer a question. A question can be answered once.
@@ -104,7 +108,7 @@ pub async fn answer(State(api): State<Api>, question: Path<u64>, body: Body<Repl
 #[utoipa::path(get, path = "/api/budgets", operation_id = "list_budgets", tag = "questions", responses((status = 200, description = "That of each day first", body = BudgetList)))]
 pub async fn budgets(State(api): State<Api>) -> Json<BudgetList> {
     let world = api.handle.view();
-    Json(BudgetList { budgets: budget_views(&world, crate::clock::now()) })
+    Json(BudgetList { head: world.head(), budgets: budget_views(&world, crate::clock::now()) })
 }
 
 pub(super) fn budget_views(world: &World, now: Timestamp) -> Vec<BudgetView> {

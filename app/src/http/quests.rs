@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::quest::{Status, StepId, StepPlan};
 use hatchery_core::usage::Money;
-use hatchery_core::{Command, QuestId, Refusal, Timestamp, World, budget};
+use hatchery_core::{Command, EventId, QuestId, Refusal, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -66,6 +66,8 @@ pub struct SetWard {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct QuestList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     /// The newest last.
     pub quests: Vec<QuestLine>,
 }
@@ -95,7 +97,7 @@ pub async fn list(State(api): State<Api>) -> Json<QuestList> {
     let mut quests: Vec<QuestLine> =
         world.quests().filter_map(|(id, _)| QuestDocument::of(&world, id)).map(|quest| line(&quest)).collect();
     quests.sort_by_key(|quest| (quest.created, quest.id));
-    Json(QuestList { quests })
+    Json(QuestList { head: world.head(), quests })
 }
 
 /// Create a quest. The id in the answer is the quest's.
@@ -150,13 +152,14 @@ pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records).warning(warning.as_deref())))
 }
 
-/// Show a quest with its steps, the same as its `quest.json`.
+/// Show a quest with its steps: the same as its `quest.json`, and `head`.
 #[utoipa::path(get, path = "/api/quests/{quest}", operation_id = "show_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "As it is now", body = QuestDocument)))]
 pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<QuestDocument>, ApiError> {
     let id = find(&api, &reference.0)?;
-    let document = QuestDocument::of(&api.handle.view(), id).ok_or(Refusal::UnknownQuest(id))?;
-    Ok(Json(document))
+    let world = api.handle.view();
+    let document = QuestDocument::of(&world, id).ok_or(Refusal::UnknownQuest(id))?;
+    Ok(Json(QuestDocument { head: Some(world.head()), ..document }))
 }
 
 /// Pause a quest: stop its agents and start nothing new. The agents continue when the quest is resumed.

@@ -20,7 +20,7 @@ use hatchery_core::outcome::Cause;
 use hatchery_core::run::{AttemptId, HarnessSession, PastRun, Run, RunSpec, RunState};
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
-use hatchery_core::{AgentId, Command, Refusal, Timestamp, World};
+use hatchery_core::{AgentId, Command, EventId, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -108,6 +108,8 @@ pub struct TakeCall {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RunList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     /// The open ones and the past ones, by agent and number.
     pub runs: Vec<RunView>,
 }
@@ -146,6 +148,8 @@ pub enum RunPhase {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WhyView {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     pub agent: AgentId,
     pub name: Option<String>,
     pub state: Activity,
@@ -156,6 +160,8 @@ pub struct WhyView {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct UsageView {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     pub total: Usage,
     pub agents: Vec<AgentUsage>,
     pub days: Vec<DayUsage>,
@@ -241,7 +247,7 @@ pub async fn list(State(api): State<Api>) -> Json<RunList> {
     let world = api.handle.view();
     let mut runs: Vec<RunView> = world.runs().flat_map(|(agent, _)| views(&world, agent)).collect();
     runs.sort_by_key(|run| (run.requested, run.agent, run.run));
-    Json(RunList { runs })
+    Json(RunList { head: world.head(), runs })
 }
 
 /// Create an agent and start a run. The id in the answer is the agent's.
@@ -320,7 +326,7 @@ pub async fn why(State(api): State<Api>, reference: Path<String>) -> Result<Json
     let world = api.handle.view();
     let why = why::why(&world, agent).ok_or(Refusal::UnknownAgent(agent))?;
     let name = world.agent(agent).and_then(|it| it.name.clone());
-    Ok(Json(WhyView { agent, name, state: why.state, evidence: why.evidence, now: clock::now() }))
+    Ok(Json(WhyView { head: world.head(), agent, name, state: why.state, evidence: why.evidence, now: clock::now() }))
 }
 
 /// Cost and tokens: in total, by agent and by day.
@@ -336,7 +342,7 @@ pub async fn usage(State(api): State<Api>) -> Json<UsageView> {
     let days: Vec<DayUsage> =
         world.days().map(|(day, spent)| DayUsage { day: Timestamp(day * DAY_MS), spent: *spent }).collect();
     let total = days.iter().fold(Usage::default(), |sum, day| sum + day.spent);
-    Json(UsageView { total, agents: world.runs().filter_map(used).collect(), days })
+    Json(UsageView { head: world.head(), total, agents: world.runs().filter_map(used).collect(), days })
 }
 
 /// The runs of one agent, the past ones first.

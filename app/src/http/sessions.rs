@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::session::{EndReason, SessionState};
-use hatchery_core::{Command, SessionId, Timestamp};
+use hatchery_core::{Command, EventId, SessionId, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
@@ -75,6 +75,8 @@ pub struct SessionView {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SessionList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     pub sessions: Vec<SessionView>,
 }
 
@@ -102,7 +104,7 @@ pub async fn list(State(api): State<Api>) -> Json<SessionList> {
         })
         .collect();
     sessions.sort_by_key(|session| (session.started, session.id));
-    Json(SessionList { sessions })
+    Json(SessionList { head: world.head(), sessions })
 }
 
 /// Start a session.

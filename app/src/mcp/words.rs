@@ -2,7 +2,7 @@
 
 use crate::client::Failure;
 use crate::http::{AgentView, AssignmentView, MailList, Waited};
-use crate::postbox::Mail;
+use crate::mail_reader::Mail;
 use crate::quest_document::QuestDocument;
 use hatchery_core::AgentId;
 use rmcp::model::Tool;

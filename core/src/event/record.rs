@@ -78,6 +78,11 @@ pub fn message_kind(id: EventId, body: &str) -> Result<Option<MessageKind>, Unre
     MessageKind::deserialize(kind).map(Some).map_err(|source| Unreadable { id, source })
 }
 
+/// Whether there are events of this `type`.
+pub fn is_event_type(name: &str) -> bool {
+    Noun::of(name).is_some()
+}
+
 #[derive(Serialize)]
 struct Envelope {
     ts: Timestamp,

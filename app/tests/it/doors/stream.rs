@@ -187,3 +187,91 @@ fn asking_for_the_head_of_a_stream_opens_none() {
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
     assert_eq!(line.ask("GET", "/api/health", parts).status, 200, "the connection goes on");
 }
+
+/// Two agents that get messages in turn: events 1 and 2 make them, then `count` for each.
+fn two_agents(house: &House, count: usize) -> [String; 2] {
+    let agents = [house.agent(), house.agent()];
+    for _ in 0..count {
+        for agent in &agents {
+            say(house, agent);
+        }
+    }
+    agents
+}
+
+fn say(house: &House, agent: &str) {
+    let body = json!({ "kind": "user", "content": "x" }).to_string();
+    let parts = Parts { headers: &house.welcome(), body: body.as_bytes() };
+    assert_eq!(house.line().ask("POST", &format!("/api/agents/{agent}/messages"), parts).status, 201);
+}
+
+#[test]
+fn a_filter_is_applied_by_the_daemon_to_what_was_and_to_what_comes() {
+    let house = House::open();
+    let [ann, ben] = two_agents(&house, 2);
+    let first = house.get(&format!("/api/agents/{ann}")).json();
+    let all = house.get("/api/events.json").json();
+    let of = |agent: &str| -> Vec<u64> {
+        let events = all["events"].as_array().unwrap().iter();
+        events.filter(|event| event["agent"] == agent).map(|event| event["id"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(first["head"], all["head"], "an answer says of which event it is");
+    let mut frames = Frames::of(&house, &format!("?agent={ann}"), &[]);
+    for expected in of(&ann) {
+        assert_eq!(frames.event(), expected);
+    }
+    let mut both = Frames::of(&house, &format!("?agent={ann},{ben}&type=message_added"), &[]);
+    let mut messages: Vec<u64> = [of(&ann), of(&ben)].concat();
+    messages.sort_unstable();
+    let messages: Vec<u64> = messages
+        .into_iter()
+        .filter(|id| {
+            all["events"].as_array().unwrap().iter().any(|event| event["id"] == *id && event["type"] == "message_added")
+        })
+        .collect();
+    for expected in &messages {
+        assert_eq!(both.event(), *expected);
+    }
+    let head = all["head"].as_u64().unwrap();
+    say(&house, &ben);
+    say(&house, &ann);
+    assert_eq!(frames.event(), head + 2, "the other agent's message is left out");
+    assert_eq!(both.events(), [head + 1, head + 2]);
+    let page = house.get(&format!("/api/events.json?agent={ben}&type=message_added&limit=1000")).json();
+    assert_eq!(page["events"].as_array().unwrap().len(), 3);
+}
+
+/// A client whose filter matches nothing must not search the same events again whenever it comes back.
+#[test]
+fn a_filtered_stream_moves_the_cursor_of_a_client_that_gets_no_events() {
+    let house = House::with(Rules { heartbeat: Duration::from_millis(20), ..Rules::default() });
+    let [ann, ben] = two_agents(&house, 1);
+    let head = house.get("/api/events.json").json()["head"].as_u64().unwrap();
+    let mut frames = Frames::of(&house, "?type=run_ended", &[]);
+    let moved = |frames: &mut Frames| std::iter::from_fn(|| frames.next()).find(|frame| frame != ":").unwrap();
+    assert_eq!(moved(&mut frames), format!("id:{head}"), "an id without data");
+    say(&house, &ben);
+    assert_eq!(moved(&mut frames), format!("id:{}", head + 1));
+    // It comes back with that id, and gets what came meanwhile, each once.
+    drop(frames);
+    say(&house, &ann);
+    let seen = (head + 1).to_string();
+    let mut again = Frames::of(&house, &format!("?agent={ann}"), &[("last-event-id", &seen)]);
+    assert_eq!(moved(&mut again).lines().next().unwrap(), format!("id:{}", head + 2));
+}
+
+#[test]
+fn a_filter_that_means_nothing_is_refused() {
+    let house = House::open();
+    house.fill(1);
+    let known = "?type=message_added";
+    for path in ["/api/events", "/api/events.json"] {
+        for query in ["agent=nobody", "agent=", "quest=nothing", "type=run_endet", "type=", "type=run_ended,,x"] {
+            let reply = house.get(&format!("{path}?{query}"));
+            assert_eq!((reply.status, reply.code().as_str()), (400, "bad_filter"), "{path}?{query}: {reply:?}");
+        }
+        let many = vec!["run_ended"; 51].join(",");
+        assert_eq!(house.get(&format!("{path}?type={many}")).code(), "bad_filter");
+    }
+    assert_eq!(house.get(&format!("/api/events.json{known}")).status, 200);
+}
