@@ -69,7 +69,7 @@ fn with_an_index(grounds: &Grounds, trees: &[Tree], run_sql: &dyn Fn(&str)) {
     daemon.kill();
     grounds.run(&["fsck"]).good();
     // The index lies: the daemon says so when it is asked, and makes it anew.
-    run_sql("DELETE FROM runs");
+    run_sql("DELETE FROM message_ranges");
     let daemon = grounds.up();
     let found = grounds.run(&["fsck"]);
     assert_eq!(found.code, Some(4), "{found:?}");
@@ -83,7 +83,7 @@ fn with_an_index(grounds: &Grounds, trees: &[Tree], run_sql: &dyn Fn(&str)) {
         daemon.door.add(&agent, "user", &number.to_string());
     }
     daemon.kill();
-    run_sql("DELETE FROM runs");
+    run_sql("DELETE FROM message_ranges");
     grounds.run(&["fsck", "--repair"]).good();
     let daemon = grounds.up();
     grounds.run(&["fsck"]).good();
@@ -402,7 +402,7 @@ fn an_index_that_was_cut_under_the_daemon_is_made_up_for() {
     let indexed = || database.query_row("SELECT upto FROM indexed", [], |row| row.get::<_, u64>(0)).unwrap();
     speak(150);
     assert!(indexed() >= 100);
-    database.execute_batch("DELETE FROM runs; UPDATE indexed SET upto = 0").unwrap();
+    database.execute_batch("DELETE FROM message_ranges; UPDATE indexed SET upto = 0").unwrap();
     // The first checkpoint finds out, a later one writes the whole.
     while indexed() < 300 {
         speak(50);
