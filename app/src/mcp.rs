@@ -216,7 +216,7 @@ impl Server {
     async fn check_mail(&self, CheckMail {}: CheckMail) -> Result<Answer, ToolError> {
         let unread: MailList = self.client().await?.get(&self.mailbox("")).await?;
         let (text, next) = words::unread(&unread);
-        Ok(Answer { text, data: json!(unread), next })
+        Ok(Answer { text, data: json!({ "mail": unread.mail }), next })
     }
 
     async fn read_mail(&self, ReadMail { mail }: ReadMail) -> Result<Answer, ToolError> {
@@ -267,6 +267,7 @@ impl Server {
         let agent: AgentView = self.client().await?.get(&agent_path(&self.agent.to_string(), "")).await?;
         let assignment = agent.assignment.ok_or_else(|| ToolError("you do not work on a quest".into()))?;
         let quest: QuestDocument = self.client().await?.get(&quest_path(&assignment.quest.to_string(), "")).await?;
+        let quest = QuestDocument { head: None, ..quest };
         let text = words::quest(&quest, &assignment);
         Ok(Answer {
             text,
