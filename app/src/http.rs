@@ -200,6 +200,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(history::import))
         .routes(routes!(mail::send))
         .routes(routes!(mail::check))
+        .routes(routes!(mail::threads))
         .routes(routes!(mail::read))
         .routes(routes!(mail::wait))
         .routes(routes!(runs::list, runs::start))

@@ -227,8 +227,13 @@ async fn fetch(handle: &Handle, records: &[Record]) -> Result<Mail, SubmitError>
         Err(HistoryError::Store(error)) => return Err(SubmitError::Store(Arc::new(error))),
         Err(HistoryError::Unreadable(error)) => return Err(damaged(error.to_string())),
     };
+    sent(record).ok_or_else(|| damaged(format!("event {id} is no mail")))
+}
+
+/// The mail that an event sent, if it sent one.
+pub fn sent(record: Record) -> Option<Mail> {
     match record.event {
-        Event::Mail(MailEvent::Sent { from, to, body }) => Ok(Mail { id, from, to, sent: record.ts, body }),
-        _ => Err(damaged(format!("event {id} is not a mail"))),
+        Event::Mail(MailEvent::Sent { from, to, body }) => Some(Mail { id: record.id, from, to, sent: record.ts, body }),
+        _ => None,
     }
 }

@@ -122,10 +122,10 @@ pub struct EventAt {
 }
 
 /// What was found between two places.
-struct Found {
-    events: Vec<(EventId, String)>,
-    from: EventId,
-    upto: EventId,
+pub(super) struct Found {
+    pub events: Vec<(EventId, String)>,
+    pub from: EventId,
+    pub upto: EventId,
 }
 
 /// A page of events after or before a position, with filters. At most 20,000 events are searched for one answer.
@@ -250,6 +250,14 @@ fn forwards(
         if events.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(Found { events, from: after, upto })
+}
+
+/// The last events before a place that are meant. At most 20,000 events are looked at.
+pub(super) async fn latest(api: &Api, filter: LogFilter, before: Option<u64>, limit: usize) -> Result<Found, ApiError> {
+    let world = api.handle.view();
+    let head = world.head();
+    let before = before.map_or_else(|| head.next(), EventId);
+    aside(api, move |store| backwards(store, &world, &filter, before, head, limit)).await
 }
 
 /// Window by window, each forwards: the store reads in one direction.

@@ -2,14 +2,16 @@
 
 use super::Api;
 use super::agents::find;
-use super::error::{ApiError, Body, Path};
+use super::error::{ApiError, Body, Path, Query};
 use super::events::EventObject;
-use crate::engine::SubmitError;
+use crate::engine::{HistoryError, SubmitError};
+use crate::log_filter::LogFilter;
 use crate::mail_reader::{self, Awaited, Mail};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::{Address, EventId};
+use hatchery_core::mail::LetterState;
+use hatchery_core::{Address, EventId, World};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -67,6 +69,51 @@ pub struct Waited {
     pub agents: Vec<Awaited>,
 }
 
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ThreadQuery {
+    /// Only mail between the address and this one: `human` or an agent.
+    with: Option<String>,
+    /// Only mail before this id.
+    #[param(minimum = 1)]
+    before: Option<u64>,
+    /// At most this many, from 1 to 200; 50 if not given.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+}
+
+/// Mail that an address sent or got, with its bodies.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct MailThreads {
+    /// The oldest first.
+    pub mail: Vec<SeenMail>,
+    /// To look further back, ask with this as `before`. Nothing when there is no more.
+    pub before: Option<EventId>,
+    /// The last event that this rests on.
+    pub head: EventId,
+}
+
+/// A mail that was looked at without being read.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SeenMail {
+    #[serde(flatten)]
+    pub mail: Mail,
+    pub state: SeenState,
+}
+
+/// How far a mail has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SeenState {
+    Queued,
+    /// Given to one who waited, and not confirmed.
+    Delivered,
+    Read,
+}
+
+const USUAL_THREAD: usize = 50;
+const MAX_THREAD: usize = 200;
 /// Below the usual time limit of a request, so that the answer is ours.
 const MAX_WAIT_MS: u64 = 25_000;
 /// And this much of the limit that is set.
@@ -97,6 +144,50 @@ pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<Mail
     let of = address(&api, &of.0)?;
     let world = api.handle.view();
     Ok(Json(MailList { head: world.head(), mail: mail_reader::check(&world, of) }))
+}
+
+/// Look at mail that an address sent or got, read or not. Changes nothing. At most 20,000 events are looked at for one answer.
+#[utoipa::path(get, path = "/api/mail/{address}/threads", operation_id = "mail_threads", tag = "mail", params(("address" = String, Path, description = "`human` or an agent"), ThreadQuery),
+    responses((status = 200, description = "The latest mail", body = MailThreads)))]
+pub async fn threads(
+    State(api): State<Api>,
+    of: Path<String>,
+    query: Query<ThreadQuery>,
+) -> Result<Json<MailThreads>, ApiError> {
+    let ThreadQuery { with, before, limit } = query.0;
+    let limit = limit.unwrap_or(USUAL_THREAD);
+    if !(1..=MAX_THREAD).contains(&limit) {
+        let hint = format!("choose from 1 to {MAX_THREAD}");
+        return Err(ApiError::bad("bad_limit", format!("a limit of {limit} mails is out of range"), hint));
+    }
+    let of = address(&api, &of.0)?;
+    let with = with.map(|with| address(&api, &with)).transpose()?;
+    let mut filter = LogFilter { types: vec!["mail_sent".into()], ..LogFilter::default() };
+    match of {
+        Address::Agent(agent) => filter.agents.push(agent),
+        // As an address stands in an event. In a body the quotes would have backslashes.
+        Address::Human => filter.words = Some("\"human\"".into()),
+    }
+    // Mail with others may be among what is found: then an answer is shorter, and one goes on with `before`.
+    let found = super::log::latest(&api, filter, before, limit).await?;
+    let world = api.handle.view();
+    let mut mail = Vec::new();
+    for (id, body) in &found.events {
+        let record = hatchery_core::Record::read(*id, body).map_err(HistoryError::from)?;
+        let seen = mail_reader::sent(record).filter(|mail| with.is_none_or(|with| [mail.from, mail.to].contains(&with)));
+        mail.extend(seen.map(|mail| SeenMail { state: state(&world, &mail), mail }));
+    }
+    let before = Some(found.from.next()).filter(|_| found.from > EventId::START);
+    Ok(Json(MailThreads { mail, before, head: world.head() }))
+}
+
+fn state(world: &World, mail: &Mail) -> SeenState {
+    let letter = world.mailbox(mail.to).and_then(|mailbox| mailbox.unread.get(&mail.id));
+    match letter.map(|letter| letter.state) {
+        Some(LetterState::Queued) => SeenState::Queued,
+        Some(LetterState::Delivered) => SeenState::Delivered,
+        None => SeenState::Read,
+    }
 }
 
 /// Read the oldest unread mail, or the one with the given id.

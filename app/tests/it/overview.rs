@@ -205,3 +205,33 @@ fn a_long_history_is_read_from_its_end() {
     assert_eq!((said(&before), &before["earlier"]), (vec!["1".into(), "2".into()], &json!(1)));
     assert_eq!((said(&see("")).len(), &see("")["earlier"]), (5, &json!(0)));
 }
+
+#[test]
+fn mail_is_looked_at_with_its_state_and_stays_as_it_is() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let door = &daemon.door;
+    let (ann, ben) = (door.child(&door.root()), door.child(&door.root()));
+    let one = door.mail("human", &ann, "one");
+    door.mail(&ben, &ann, "two");
+    let three = door.mail(&ann, "human", "three");
+    door.read_mail(&ann);
+    let see = |query: &str| door.get(&format!("/api/mail/{query}")).json();
+    let seen = |list: &Value| -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        list["mail"].as_array().unwrap().iter().map(|it| (text(&it["body"]), text(&it["state"]))).collect()
+    };
+    let pairs = |expected: &[(&str, &str)]| -> Vec<(String, String)> {
+        expected.iter().map(|(body, state)| ((*body).to_owned(), (*state).to_owned())).collect()
+    };
+    let all = see(&format!("{ann}/threads"));
+    assert_eq!(seen(&all), pairs(&[("one", "read"), ("two", "queued"), ("three", "queued")]));
+    assert_eq!(seen(&see("human/threads")), pairs(&[("one", "read"), ("three", "queued")]));
+    assert_eq!(seen(&see(&format!("{ann}/threads?with={ben}"))), pairs(&[("two", "queued")]));
+    let last = see("human/threads?limit=1");
+    assert_eq!(seen(&last), pairs(&[("three", "queued")]));
+    let before = last["before"].as_u64().unwrap();
+    assert!(one < before && before <= three, "{last}");
+    assert_eq!(seen(&see(&format!("human/threads?before={before}"))), pairs(&[("one", "read")]));
+    assert_eq!(door.unread("human"), [(three, "queued".to_owned())], "looking is not reading");
+}

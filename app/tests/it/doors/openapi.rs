@@ -283,6 +283,8 @@ fn every_operation_answers_as_described() {
         tried("check_mail", "/api/mail/human", None, 200),
         tried("check_mail", format!("/api/mail/{agent}"), None, 200),
         tried("check_mail", "/api/mail/no%20one", None, 404),
+        tried("mail_threads", format!("/api/mail/human/threads?with={agent}&limit=1&before=1000000"), None, 200),
+        tried("mail_threads", "/api/mail/human/threads?limit=0", None, 400),
         tried("wait_for_mail", waits.clone(), Some(json!({})), 200),
         tried("check_mail", format!("/api/mail/{agent}"), None, 200),
         tried(
