@@ -233,7 +233,9 @@ async fn fetch(handle: &Handle, records: &[Record]) -> Result<Mail, SubmitError>
 /// The mail that an event sent, if it sent one.
 pub fn sent(record: Record) -> Option<Mail> {
     match record.event {
-        Event::Mail(MailEvent::Sent { from, to, body }) => Some(Mail { id: record.id, from, to, sent: record.ts, body }),
+        Event::Mail(MailEvent::Sent { from, to, body }) => {
+            Some(Mail { id: record.id, from, to, sent: record.ts, body })
+        }
         _ => None,
     }
 }

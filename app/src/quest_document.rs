@@ -2,8 +2,8 @@
 //! from nothing else. `docs/quest-json.md` describes it.
 
 use hatchery_core::quest::{
-    Brief, Caller, Isolation, NextAction, Note, Quest, QuestSpec, QuestState, Requirements, Status, Step, StepId,
-    StepPlan, StepState, WardSpec, Work,
+    Brief, Caller, GivenSignal, Isolation, NextAction, Note, Quest, QuestSpec, QuestState, Requirements, Status, Step,
+    StepId, StepPlan, StepState, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Phase, Table};
 use hatchery_core::run::{Run, RunState};
@@ -106,6 +106,12 @@ pub struct StepDocument {
     /// How often an agent was set to work on it.
     pub attempts: u32,
     pub agents: Vec<StepAgentDocument>,
+    /// The last wards that were run for it. `…/wards/{number}/output` has what they said.
+    #[serde(default)]
+    pub wards: Vec<WardRun>,
+    /// The last signals of its agents.
+    #[serde(default)]
+    pub signals: Vec<GivenSignal>,
     /// Those who asked another role to act first and wait for it, the last one last.
     #[serde(default)]
     pub callers: Vec<Caller>,
@@ -226,6 +232,8 @@ impl StepDocument {
             since: step.since,
             attempts: step.attempts,
             agents: step.agents.iter().map(hand).collect(),
+            wards: step.wards.iter().cloned().collect(),
+            signals: step.signals.iter().cloned().collect(),
             callers: step.progress.callers.clone(),
             spent: spent(world, step),
             summary: match &step.state {

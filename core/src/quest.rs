@@ -64,6 +64,12 @@ pub const CRASH_RETRIES: u32 = 3;
 pub(crate) const GIVEN: &str = "given from the start";
 /// How much of a step's past is kept at hand. The log has all of it.
 const KEPT_NOTES: usize = 50;
+/// How many wards and signals of a step are kept at hand.
+const KEPT_WARDS: usize = 20;
+/// How many findings of each of these wards.
+const KEPT_FINDINGS: usize = 20;
+/// How much of each text of these signals, in characters.
+const KEPT_SIGNAL_CHARS: usize = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quest {
@@ -150,6 +156,12 @@ pub struct Step {
     pub attempts: u32,
     /// Who works or worked on it, the last ones.
     pub agents: Vector<StepAgent>,
+    /// The last wards that were run for it.
+    #[serde(default)]
+    pub wards: Vector<WardRun>,
+    /// The last signals of its agents.
+    #[serde(default)]
+    pub signals: Vector<GivenSignal>,
     /// What the last agent said that was done.
     pub summary: String,
     pub since: Timestamp,
@@ -316,6 +328,29 @@ pub struct Note {
     pub what: String,
 }
 
+/// One run of the ward of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WardRun {
+    /// Its number among the wards and merges of the step, by which its output is found.
+    pub number: u32,
+    pub began: Timestamp,
+    pub ended: Option<Timestamp>,
+    /// Nothing while it runs. Of many findings the first are kept.
+    pub verdict: Option<Verdict>,
+}
+
+/// What an agent said about its step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct GivenSignal {
+    pub at: Timestamp,
+    pub agent: AgentId,
+    pub role: String,
+    /// Long texts are cut.
+    pub signal: Signal,
+}
+
 /// What an agent of a quest was made for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
@@ -454,6 +489,33 @@ impl Step {
     pub(crate) fn is_untouched(&self) -> bool {
         let fresh = matches!(self.state, StepState::Pending | StepState::Blocked | StepState::Queued(_));
         fresh && self.attempts == 0
+    }
+
+    pub(crate) fn ward_began(&mut self, at: Timestamp, number: u32) {
+        self.wards.push_back(WardRun { number, began: at, ended: None, verdict: None });
+        if self.wards.len() > KEPT_WARDS {
+            self.wards.pop_front();
+        }
+    }
+
+    pub(crate) fn ward_ended(&mut self, at: Timestamp, number: u32, verdict: &Verdict) {
+        if let Some(ward) = self.wards.back_mut().filter(|ward| ward.number == number) {
+            ward.ended = Some(at);
+            ward.verdict = Some(match verdict {
+                Verdict::Red { findings } => {
+                    Verdict::Red { findings: findings.iter().take(KEPT_FINDINGS).cloned().collect() }
+                }
+                Verdict::Green | Verdict::Broken { .. } => verdict.clone(),
+            });
+        }
+    }
+
+    pub(crate) fn signalled(&mut self, at: Timestamp, agent: AgentId, role: &str, signal: &Signal) {
+        let signal = signal.cut(KEPT_SIGNAL_CHARS);
+        self.signals.push_back(GivenSignal { at, agent, role: role.to_owned(), signal });
+        if self.signals.len() > KEPT_WARDS {
+            self.signals.pop_front();
+        }
     }
 
     pub(crate) fn note(&mut self, at: Timestamp, what: String) {

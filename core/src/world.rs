@@ -56,6 +56,8 @@ pub struct World {
     runs_to_stop: OrdSet<AgentId>,
     /// What was spent on each day, counted from 1970 in UTC.
     days: OrdMap<i64, Usage>,
+    /// The same by agent. The quest and the model of the agent say the rest.
+    agent_days: OrdMap<(i64, AgentId), Usage>,
     /// Runs that are about to begin something: the moment to ask whether they can afford it.
     starting: OrdSet<AgentId>,
     /// Ceilings: by agent, and one for each day.
@@ -200,6 +202,12 @@ impl World {
     /// What was spent on each day, counted from 1970 in UTC.
     pub fn days(&self) -> impl Iterator<Item = (i64, &Usage)> {
         self.days.iter().map(|(day, spent)| (*day, spent))
+    }
+
+    /// What each agent spent on each day, counted from 1970 in UTC, from a day on.
+    pub fn agent_days(&self, from: i64) -> impl Iterator<Item = (i64, AgentId, &Usage)> {
+        let first = (from, AgentId::from_bytes([0; 16]));
+        self.agent_days.range(first..).map(|((day, agent), spent)| (*day, *agent, spent))
     }
 
     /// What was spent on a day, counted from 1970 in UTC.

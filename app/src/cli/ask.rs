@@ -63,7 +63,7 @@ fn line(question: &QuestionView, now: Timestamp) -> String {
     let quest = question.quest.map(|quest| format!("  quest {quest}")).unwrap_or_default();
     let age = paint(DIM, age(question.asked, now));
     // All of a text that has several lines stands below its number.
-    let text = printable(&question.text).replace('\n', "\n        ");
+    let text = printable(&question.whole()).replace('\n', "\n        ");
     format!("{:>6}  {}{name}{quest}  {age}\n        {text}", question.id, question.agent)
 }
 

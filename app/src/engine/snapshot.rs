@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 
 /// The version of the encoding. Raise it when the same bytes would mean another world: a field of `World` is removed or changes
 /// its meaning, or `apply` folds the same events into a different world. A test compares the bytes of a known world.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// How many rows are folded between two looks at the store.
 const FOLD_ROWS: usize = 4_096;

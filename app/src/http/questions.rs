@@ -6,7 +6,7 @@ use super::{Accepted, Api};
 use axum::Json;
 use axum::extract::State;
 use hatchery_core::ask::{About, Question, Takes};
-use hatchery_core::quest::StepId;
+use hatchery_core::quest::{Signal, StepId};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, EventId, QuestId, Refusal, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,9 @@ pub struct QuestionView {
     pub step: Option<StepId>,
     pub about: About,
     pub text: String,
+    /// What one has to know for it, if its agent said so.
+    #[serde(default)]
+    pub context: Option<String>,
     /// What is accepted as an answer.
     #[serde(default)]
     pub takes: TakesView,
@@ -139,6 +142,16 @@ pub(super) fn views(world: &World) -> Vec<QuestionView> {
     world.questions().map(|(id, question)| view(world, id, question)).collect()
 }
 
+impl QuestionView {
+    /// The question and its context, as one text for people.
+    pub fn whole(&self) -> String {
+        match &self.context {
+            Some(context) => format!("{}\n\n{context}", self.text),
+            None => self.text.clone(),
+        }
+    }
+}
+
 impl From<Takes> for TakesView {
     fn from(takes: Takes) -> Self {
         let Takes { words, amount, ward, text } = takes;
@@ -147,6 +160,7 @@ impl From<Takes> for TakesView {
 }
 
 fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
+    let (text, context) = apart(world, question);
     QuestionView {
         id,
         agent: question.agent,
@@ -157,9 +171,27 @@ fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
             About::Silence(_) | About::Budget { .. } | About::QuestBudget { .. } => None,
         },
         about: question.about,
-        text: question.text.clone(),
+        text,
+        context,
         takes: question.about.takes().into(),
         asked: question.asked,
+    }
+}
+
+/// The question that an agent asked by its signal, and the context that it gave. The text of the question has both.
+fn apart(world: &World, question: &Question) -> (String, Option<String>) {
+    let signal = || {
+        let assignment = world.assignment(question.agent)?;
+        let step = world.quest(assignment.quest)?.step(&assignment.step)?;
+        match &step.signals.last()?.signal {
+            Signal::NeedsUserInput { question, context } => Some((question.clone(), context.clone())),
+            _ => None,
+        }
+    };
+    let whole = |(asked, context): &(String, String)| question.text == format!("{asked}\n\n{context}");
+    match signal().filter(whole) {
+        Some((asked, context)) => (asked, Some(context)),
+        None => (question.text.clone(), None),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs over HTTP: agents at work in processes.
 
 use super::agents::{drawn, find, tell};
-use super::error::{ApiError, Body, ErrorBody, ErrorDetail, Path};
+use super::error::{ApiError, Body, ErrorBody, ErrorDetail, Path, Query};
 use super::{Accepted, Api};
 use crate::calls::{Answer, CallError};
 use crate::clock;
@@ -17,10 +17,11 @@ use axum::response::{IntoResponse as _, Response};
 use hatchery_core::agent::Birth;
 use hatchery_core::event::Refused;
 use hatchery_core::outcome::Cause;
+use hatchery_core::quest::StepId;
 use hatchery_core::run::{AttemptId, HarnessSession, PastRun, Run, RunSpec, RunState};
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
-use hatchery_core::{AgentId, Command, EventId, Refusal, Timestamp, World};
+use hatchery_core::{AgentId, Command, EventId, QuestId, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -165,7 +166,38 @@ pub struct UsageView {
     pub total: Usage,
     pub agents: Vec<AgentUsage>,
     pub days: Vec<DayUsage>,
+    /// By day and agent, with the quest and the model of the agent. Of the last days that were asked for.
+    #[serde(default)]
+    pub parts: Vec<UsagePart>,
 }
+
+/// What an agent used on a day.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct UsagePart {
+    /// When the day began, in UTC.
+    pub day: Timestamp,
+    pub agent: AgentId,
+    pub name: Option<String>,
+    pub quest: Option<QuestId>,
+    pub step: Option<StepId>,
+    /// The model that its last run asked for; nothing when that was left to the program.
+    pub model: Option<String>,
+    /// The program that plays it.
+    pub harness: Option<String>,
+    pub spent: Usage,
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UsageQuery {
+    /// Of how many days up to today `parts` tells, from 0 to 366; none if not given.
+    #[param(maximum = 366)]
+    days: Option<u16>,
+}
+
+/// The most days that are told in parts.
+const MAX_DAYS: u16 = 366;
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AgentUsage {
@@ -329,11 +361,16 @@ pub async fn why(State(api): State<Api>, reference: Path<String>) -> Result<Json
     Ok(Json(WhyView { head: world.head(), agent, name, state: why.state, evidence: why.evidence, now: clock::now() }))
 }
 
-/// Cost and tokens: in total, by agent and by day.
-#[utoipa::path(get, path = "/api/usage", operation_id = "usage", tag = "runs", responses((status = 200, description = "Money and tokens", body = UsageView)))]
-pub async fn usage(State(api): State<Api>) -> Json<UsageView> {
+/// Cost and tokens: in total, by agent, by day, and by both.
+#[utoipa::path(get, path = "/api/usage", operation_id = "usage", tag = "runs", params(UsageQuery), responses((status = 200, description = "Money and tokens", body = UsageView)))]
+pub async fn usage(State(api): State<Api>, query: Query<UsageQuery>) -> Result<Json<UsageView>, ApiError> {
     /// The days of the log begin at midnight in UTC.
     const DAY_MS: i64 = 24 * 3_600 * 1_000;
+    let last_days = query.0.days.unwrap_or(0);
+    if last_days > MAX_DAYS {
+        let hint = format!("choose from 0 to {MAX_DAYS}");
+        return Err(ApiError::bad("bad_limit", format!("{last_days} days are too many"), hint));
+    }
     let world = api.handle.view();
     let used = |(agent, _): (AgentId, &Run)| {
         let spent = world.conversation(agent)?.spent;
@@ -342,7 +379,25 @@ pub async fn usage(State(api): State<Api>) -> Json<UsageView> {
     let days: Vec<DayUsage> =
         world.days().map(|(day, spent)| DayUsage { day: Timestamp(day * DAY_MS), spent: *spent }).collect();
     let total = days.iter().fold(Usage::default(), |sum, day| sum + day.spent);
-    Json(UsageView { head: world.head(), total, agents: world.runs().filter_map(used).collect(), days })
+    let today = clock::now().0.div_euclid(DAY_MS);
+    let part = |(day, agent, spent): (i64, AgentId, &Usage)| {
+        let (it, run, assignment) = (world.agent(agent), world.run(agent), world.assignment(agent));
+        UsagePart {
+            day: Timestamp(day * DAY_MS),
+            agent,
+            name: it.and_then(|it| it.name.clone()),
+            quest: assignment.map(|it| it.quest),
+            step: assignment.map(|it| it.step.clone()),
+            model: run.and_then(|run| run.spec.model.clone()).or_else(|| it.and_then(|it| it.model.clone())),
+            harness: run.map(|run| run.spec.harness.clone()),
+            spent: *spent,
+        }
+    };
+    let parts = match last_days {
+        0 => Vec::new(),
+        last_days => world.agent_days(today - i64::from(last_days) + 1).map(part).collect(),
+    };
+    Ok(Json(UsageView { head: world.head(), total, agents: world.runs().filter_map(used).collect(), days, parts }))
 }
 
 /// The runs of one agent, the past ones first.

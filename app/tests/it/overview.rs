@@ -119,6 +119,9 @@ fn what_a_ward_said_can_be_read_in_parts() {
     let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("a", &[])], "ward": ward }));
     shop.complete(&quest);
     let number = shop.wait_step(&quest, "a", "ward_ended")["number"].clone();
+    let wards = shop.step(&quest, "a")["wards"].clone();
+    assert_eq!((&wards[0]["number"], &wards[0]["verdict"]), (&number, &json!("green")), "{wards:#}");
+    assert!(wards[0]["began"].as_i64() <= wards[0]["ended"].as_i64(), "{wards:#}");
     let path = format!("/api/quests/{quest}/steps/a/wards/{number}/output");
     let part = |query: &str| shop.door().get(&format!("{path}{query}")).json();
     assert_eq!(part(""), json!({ "from": 0, "upto": 13, "size": 13, "text": "first\nsecond\n" }));
@@ -139,6 +142,10 @@ fn a_question_says_where_it_is_from_and_what_it_takes() {
     let asked = list["questions"].as_array().unwrap().iter().find(|it| it["id"] == id).unwrap().clone();
     assert_eq!((&asked["quest"], &asked["step"]), (&json!(quest), &json!("a")), "{asked:#}");
     assert_eq!(asked["takes"], json!({ "words": [], "amount": false, "ward": false, "text": true }));
+    assert_eq!((&asked["text"], &asked["context"]), (&json!("Stone or wood?"), &json!("Both are there.")));
+    let given = shop.step(&quest, "a")["signals"].clone();
+    assert_eq!(given[0]["signal"]["needs-user-input"]["question"], "Stone or wood?", "{given:#}");
+    assert_eq!((&given[0]["agent"], &given[0]["role"]), (&asked["agent"], &json!("codeweaver")));
     let agent = asked["agent"].as_str().unwrap();
     assert_eq!(shop.door().one(agent)["question"], id, "its agent says so, too");
 }

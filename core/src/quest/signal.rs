@@ -36,6 +36,26 @@ impl Signal {
         }
     }
 
+    /// The same, with texts of at most so many characters.
+    pub(super) fn cut(&self, most: usize) -> Self {
+        let cut = |text: &String| text.chars().take(most).collect::<String>();
+        match self {
+            Self::Complete { summary } => Self::Complete { summary: cut(summary) },
+            Self::PartiallyComplete { progress, continuation_point } => {
+                Self::PartiallyComplete { progress: cut(progress), continuation_point: cut(continuation_point) }
+            }
+            Self::NeedsUserInput { question, context } => {
+                Self::NeedsUserInput { question: cut(question), context: cut(context) }
+            }
+            Self::NeedsRoleFollowup { target_role, reason, context, resume } => Self::NeedsRoleFollowup {
+                target_role: target_role.clone(),
+                reason: cut(reason),
+                context: cut(context),
+                resume: *resume,
+            },
+        }
+    }
+
     fn texts(&self) -> [&str; 3] {
         match self {
             Self::Complete { summary } => [summary, "", ""],

@@ -58,7 +58,11 @@ impl World {
             StepEvent::WardBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Ward),
             StepEvent::MergeBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Merge),
             StepEvent::WardEnded { number, verdict, .. } => {
-                self.chore_ended(at, ts, id, step, &Work::Ward(*number), ward_words(verdict))
+                self.chore_ended(at, ts, id, step, &Work::Ward(*number), ward_words(verdict))?;
+                self.change_step(at, ts, id, step, |it| {
+                    it.ward_ended(ts, *number, verdict);
+                    Ok(())
+                })
             }
             StepEvent::MergeEnded { number, merge } => {
                 self.chore_ended(at, ts, id, step, &Work::Merge(*number), merge_words(merge))
@@ -325,6 +329,9 @@ impl World {
                 return Err("was not queued for that");
             }
             it.chores = number;
+            if what == ChoreKind::Ward {
+                it.ward_began(ts, number);
+            }
             it.state = StepState::Running(match what {
                 ChoreKind::Ward => Work::Ward(number),
                 ChoreKind::Merge => Work::Merge(number),
@@ -369,6 +376,8 @@ impl World {
             }
             *signal = Some(given.clone());
             let what = format!("{role} signals {}", given.kind());
+            let role = role.clone();
+            it.signalled(ts, of.agent, &role, given);
             if let Signal::Complete { summary } = given {
                 it.summary.clone_from(summary);
             }
@@ -626,6 +635,8 @@ fn new_step(phase: Phase, number: usize, ts: Timestamp) -> Step {
         chores: 0,
         attempts: 0,
         agents: Vector::new(),
+        wards: Vector::new(),
+        signals: Vector::new(),
         summary: String::new(),
         since: ts,
         notes: Vector::new(),

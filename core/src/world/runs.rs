@@ -268,7 +268,11 @@ impl World {
             Ok(())
         })?;
         self.quest_spent(of.agent, spent);
-        *self.days.entry(budget::day(ts)).or_default() += spent;
+        let day = budget::day(ts);
+        *self.days.entry(day).or_default() += spent;
+        if spent != Usage::default() {
+            *self.agent_days.entry((day, of.agent)).or_default() += spent;
+        }
         Ok(())
     }
 

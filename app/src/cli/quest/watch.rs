@@ -206,7 +206,7 @@ async fn say_questions(client: &Client, quest: &QuestDocument) -> Result<(), Rep
     let list: QuestionList = client.get("/api/questions").await?;
     let of_quest = |id: EventId| quest.steps.iter().any(|step| step.question == Some(id));
     for question in list.questions.iter().filter(|question| of_quest(question.id)) {
-        say(asked(question.id, &question.text));
+        say(asked(question.id, &question.whole()));
     }
     Ok(())
 }

@@ -329,6 +329,8 @@ fn every_operation_answers_as_described() {
         tried("why", format!("/api/agents/{broke}/why"), None, 200),
         tried("why", format!("/api/agents/{NOBODY}/why"), None, 404),
         tried("usage", "/api/usage", None, 200),
+        tried("usage", "/api/usage?days=7", None, 200),
+        tried("usage", "/api/usage?days=367", None, 400),
         tried("list_questions", "/api/questions", None, 200),
         tried("answer_question", answers.clone(), Some(json!({ "answer": "a lot" })), 422),
         tried("answer_question", answers.clone(), Some(json!({ "answer": "0.5" })), 200),
