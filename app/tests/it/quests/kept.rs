@@ -197,7 +197,7 @@ fn lasting(mut quest: Value) -> Value {
         // A review is worth as much as what it has seen, so it is done again.
         let complete = step["status"] == "complete" && step["phase"] != "review";
         let step = step.as_object_mut().unwrap();
-        for name in ["agent", "agents", "attempts", "history", "since", "question", "doing"] {
+        for name in ["agent", "agents", "attempts", "history", "wards", "signals", "since", "question", "doing"] {
             step.remove(name);
         }
         if !complete {
