@@ -174,7 +174,8 @@ pub async fn threads(
     let mut mail = Vec::new();
     for (id, body) in &found.events {
         let record = hatchery_core::Record::read(*id, body).map_err(HistoryError::from)?;
-        let seen = mail_reader::sent(record).filter(|mail| with.is_none_or(|with| [mail.from, mail.to].contains(&with)));
+        let seen =
+            mail_reader::sent(record).filter(|mail| with.is_none_or(|with| [mail.from, mail.to].contains(&with)));
         mail.extend(seen.map(|mail| SeenMail { state: state(&world, &mail), mail }));
     }
     let before = Some(found.from.next()).filter(|_| found.from > EventId::START);
