@@ -157,19 +157,19 @@ pub enum Refusal {
     StaleChore { step: StepId },
 }
 
-/// What sort of "no" it is, for those who answer in codes.
+/// The kind of a refusal. The HTTP API turns it into a status code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
-    /// What it speaks of does not exist.
+pub enum RefusalKind {
+    /// The command names something that does not exist.
     Missing,
-    /// It does not fit what is true now.
+    /// The command is not possible in the current state.
     Untimely,
-    /// It could never be right.
+    /// The command is wrong in every state.
     Invalid,
 }
 
 impl Refusal {
-    pub fn sort(&self) -> Sort {
+    pub fn kind(&self) -> RefusalKind {
         match self {
             Self::UnknownSession(_)
             | Self::UnknownAgent(_)
@@ -182,7 +182,7 @@ impl Refusal {
             | Self::UnknownQuest(_)
             | Self::UnknownStep { .. }
             | Self::NoAssignment(_)
-            | Self::NotUnread { .. } => Sort::Missing,
+            | Self::NotUnread { .. } => RefusalKind::Missing,
             Self::SessionExists(_)
             | Self::SessionOver { .. }
             | Self::SessionEnding { .. }
@@ -215,7 +215,7 @@ impl Refusal {
             | Self::StepNotFailed { .. }
             | Self::NoWard(_)
             | Self::StaleChore { .. }
-            | Self::CallTaken { .. } => Sort::Untimely,
+            | Self::CallTaken { .. } => RefusalKind::Untimely,
             Self::LabelTooLong { .. }
             | Self::IdleOutOfRange { .. }
             | Self::BadName { .. }
@@ -242,7 +242,7 @@ impl Refusal {
             | Self::MayNotSignal { .. }
             | Self::MayNotCall { .. }
             | Self::WrongRole { .. }
-            | Self::RemarkTooLong { .. } => Sort::Invalid,
+            | Self::RemarkTooLong { .. } => RefusalKind::Invalid,
         }
     }
 
@@ -387,7 +387,7 @@ impl Refusal {
             Self::BadRequirements { .. } => "mend them and hand in all of them again".into(),
             Self::BadSignal { .. } => "signal again, with what the signal needs".into(),
             Self::SignalTooLong { .. } => "say it shorter; put the rest into a file".into(),
-            Self::PlanClosed(_) => "ask for somebody who mends what you found".into(),
+            Self::PlanClosed(_) => "ask for a role that fixes what you found".into(),
             Self::UnknownStep { .. } => "`hatchery quest show` or `get-quest` shows the steps".into(),
             Self::NoAssignment(_) => "only agents of a quest do this".into(),
             Self::OtherStep { own, .. } => format!("signal with stepId `{own}`"),

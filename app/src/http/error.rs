@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hatchery_core::Refusal;
-use hatchery_core::refusal::Sort;
+use hatchery_core::refusal::RefusalKind;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -72,10 +72,10 @@ impl IntoResponse for ApiError {
 
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
-        let status = match refusal.sort() {
-            Sort::Missing => StatusCode::NOT_FOUND,
-            Sort::Untimely => StatusCode::CONFLICT,
-            Sort::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+        let status = match refusal.kind() {
+            RefusalKind::Missing => StatusCode::NOT_FOUND,
+            RefusalKind::Untimely => StatusCode::CONFLICT,
+            RefusalKind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
         };
         Self::new(status, refusal.code(), &refusal, refusal.hint())
     }

@@ -9,7 +9,7 @@ use hatchery_core::event::QuestionEvent;
 use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::mail::MAX_MAIL_BYTES;
 use hatchery_core::outcome::Exit;
-use hatchery_core::refusal::Sort::{self, Invalid, Missing, Untimely};
+use hatchery_core::refusal::RefusalKind::{self, Invalid, Missing, Untimely};
 use hatchery_core::run::{AttemptId, ForeignSession, RunSpec, StopWhy};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::session::MAX_LABEL_BYTES;
@@ -43,7 +43,7 @@ variants! {
 }
 
 /// S is open, T has ended; A is alive and a fork of it waits, B is dead, C has expired, D descends from A.
-fn cases() -> Vec<(Command, Refusal, Sort, &'static str)> {
+fn cases() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
     let is_over = || Refusal::SessionOver { session: T, reason: User };
     let label = Some("x".repeat(MAX_LABEL_BYTES + 1));
     let remark = Some("x".repeat(MAX_REMARK_BYTES + 1));
@@ -99,7 +99,7 @@ fn cases() -> Vec<(Command, Refusal, Sort, &'static str)> {
 }
 
 /// A is run for the first time and in the middle of a turn; ten bytes of its output and no call are taken in.
-fn cases_of_runs() -> Vec<(Command, Refusal, Sort, &'static str)> {
+fn cases_of_runs() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
     let harness_session_taken = Refusal::HarnessSessionTaken { session: TALK.into(), agent: A, name: None };
     let later = AttemptId { attempt: 2, ..first() };
     let early = Command::TakeCall { of: first(), number: 2, ask: Ok(Box::new(Command::Tick)) };
@@ -138,27 +138,27 @@ const PROMISED: hatchery_core::AgentId = hatchery_core::AgentId::from_bytes([10;
 #[test]
 fn every_refusal_is_given_where_it_should_be() {
     let mut seen = BTreeSet::new();
-    let mut check_words = |refusal: &Refusal, sort, code| {
-        assert_eq!((refusal.sort(), refusal.code()), (sort, code));
+    let mut check_words = |refusal: &Refusal, kind, code| {
+        assert_eq!((refusal.kind(), refusal.code()), (kind, code));
         assert!(!refusal.to_string().is_empty() && !refusal.hint().is_empty(), "{code} says what and what next");
         seen.insert(variant(refusal));
     };
     let it = given([started(S), started(T), ending(T, User), ended(T, User), created(A, None), created(B, None)]);
     let it = it.and(dead(B)).and(laid(C, 9)).and(expired(C)).and(forked(A, D, None));
     let it = it.and(called(A)).and(fork_requested(A, PROMISED)).and(renamed(A, "Cael")).and(renamed(D, "Cael"));
-    for (command, refusal, sort, code) in cases() {
-        check_words(&refusal, sort, code);
+    for (command, refusal, kind, code) in cases() {
+        check_words(&refusal, kind, code);
         it.clone().when(command).refused(refusal);
     }
-    for (reference, refusal, sort, code) in [
+    for (reference, refusal, kind, code) in [
         ("Zoë", Refusal::NobodyCalled("Zoë".into()), Missing, "nobody_called"),
         ("Cael", Refusal::Ambiguous { reference: "Cael".into(), candidates: vec![A, D] }, Untimely, "ambiguous"),
     ] {
-        check_words(&refusal, sort, code);
+        check_words(&refusal, kind, code);
         assert_eq!(resolve(&it.world, reference), Err(refusal));
     }
-    for (command, refusal, sort, code) in cases_of_runs() {
-        check_words(&refusal, sort, code);
+    for (command, refusal, kind, code) in cases_of_runs() {
+        check_words(&refusal, kind, code);
         working(spec()).when(command).refused(refusal);
     }
     let question = EventId(9);
@@ -178,8 +178,8 @@ fn every_refusal_is_given_where_it_should_be() {
     let refusal = Refusal::SessionEnding { session: S, reason: User };
     check_words(&refusal, Untimely, "session_ending");
     it.and(ending(S, User)).when(end(S, User)).refused(refusal);
-    for (refusal, sort, code) in quest::refusals::all() {
-        check_words(&refusal, sort, code);
+    for (refusal, kind, code) in quest::refusals::all() {
+        check_words(&refusal, kind, code);
     }
     assert_eq!(seen, VARIANTS.iter().copied().collect());
 }

@@ -4,14 +4,14 @@ use super::words::*;
 use hatchery_core::quest::{
     MAX_REQUEST_BYTES, MAX_SLOTS, QuestSpec, Requirements, Signal, Start, StepId, StepPlan, Verdict, WardSpec,
 };
-use hatchery_core::refusal::Sort::{self, Invalid, Missing, Untimely};
+use hatchery_core::refusal::RefusalKind::{self, Invalid, Missing, Untimely};
 use hatchery_core::roles::{SignalKind, Table};
 use hatchery_core::{Command, QuestId, Refusal, Timestamp, World, step};
 
 const OTHER: QuestId = QuestId::from_bytes([8; 16]);
 
-/// The refusals that were met, with their sort and code.
-pub fn all() -> Vec<(Refusal, Sort, &'static str)> {
+/// The refusals that were met, with their kind and code.
+pub fn all() -> Vec<(Refusal, RefusalKind, &'static str)> {
     [of_charters(), of_quests(), of_plans(), of_signals()].concat()
 }
 
@@ -29,7 +29,7 @@ fn create(quest_spec: QuestSpec, steps: &[StepPlan]) -> Command {
     }
 }
 
-fn of_charters() -> Vec<(Refusal, Sort, &'static str)> {
+fn of_charters() -> Vec<(Refusal, RefusalKind, &'static str)> {
     let play = begun(quest_spec(), &[]);
     let no = |change: fn(&mut QuestSpec)| {
         let mut quest_spec = warded();
@@ -86,7 +86,7 @@ fn a_table_by_which_no_quest_can_be_run_is_refused() {
     assert_eq!(Table::default().check(), Ok(()));
 }
 
-fn of_quests() -> Vec<(Refusal, Sort, &'static str)> {
+fn of_quests() -> Vec<(Refusal, RefusalKind, &'static str)> {
     let mut play = smithy(warded(), &[("a", &[])]);
     let quest = Q;
     let stale = Command::ReportWard { quest, step: id("a"), number: 1, verdict: Verdict::Green, artifact: "x".into() };
@@ -114,7 +114,7 @@ fn of_quests() -> Vec<(Refusal, Sort, &'static str)> {
     met.into_iter().chain([paused, over]).collect()
 }
 
-fn of_plans() -> Vec<(Refusal, Sort, &'static str)> {
+fn of_plans() -> Vec<(Refusal, RefusalKind, &'static str)> {
     let mut play = begun(quest_spec(), &[]);
     let agent = play.start("requirements");
     let hand_in = |steps: &[StepPlan]| Command::PlanSteps { agent, steps: steps.to_vec() };
@@ -142,7 +142,7 @@ fn of_plans() -> Vec<(Refusal, Sort, &'static str)> {
 }
 
 /// A planner that is called when all is reviewed.
-fn closed() -> (Refusal, Sort, &'static str) {
+fn closed() -> (Refusal, RefusalKind, &'static str) {
     let mut alone = alone(quest_spec());
     alone.table.paths.review = vec!["smith".into()];
     let mut play = begun(alone, &[planned("a", &[])]);
@@ -152,7 +152,7 @@ fn closed() -> (Refusal, Sort, &'static str) {
     (meets(&play, Command::PlanSteps { agent, steps: vec![planned("b", &[])] }), Untimely, "plan_closed")
 }
 
-fn of_signals() -> Vec<(Refusal, Sort, &'static str)> {
+fn of_signals() -> Vec<(Refusal, RefusalKind, &'static str)> {
     let mut play = begun(quest_spec(), &[]);
     let agent = play.start("requirements");
     let give = |step: &str, signal| Command::GiveSignal { agent, step: id(step), signal };
