@@ -270,7 +270,8 @@ pub(crate) fn expire(world: &World, agent: AgentId) -> Vec<Event> {
     moved.chain([Event::Agent { agent, what: AgentEvent::Expired }]).collect()
 }
 
-/// Those right below an agent that ends move up. Its parent lives: whoever was below one that ended has moved up too.
+/// The children of an agent that ends become children of its parent. The parent is alive, because the same rule was applied when
+/// its own ancestors ended.
 fn orphans(ends: &Agent) -> impl Iterator<Item = Event> {
     let moved = |parent| {
         ends.children.iter().map(move |child| Event::Agent { agent: *child, what: AgentEvent::Reparented { parent } })

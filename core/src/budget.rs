@@ -1,5 +1,5 @@
-//! Budgets: a ceiling for what an agent or a quest may use in all, and one for what all may use on a day. Whoever reaches one finishes its turn;
-//! nothing more is begun until a person raises the ceiling or the day is over. Work is never killed for money.
+//! Budgets: a limit for one agent, for one quest, and for all agents together on each day. An agent that reaches a budget finishes its turn;
+//! nothing more is started until a person raises the budget or the day is over. Work is never killed for money.
 
 use crate::ask::{About, Question};
 use crate::event::{BudgetEvent, QuestionEvent, RunEvent, StepEvent};
@@ -128,7 +128,7 @@ pub(crate) fn park(world: &World, agent: AgentId, run: &Run, over: Over) -> Vec<
     [parked].into_iter().chain(asked).collect()
 }
 
-/// Whoever asked for money on behalf of a quest does not need it any more: the next one that waits for it asks.
+/// The agent that asked for money on behalf of its quest no longer needs it: the next agent that waits asks instead.
 pub(crate) fn ask_instead(world: &World, asked: &Question, now: Timestamp) -> Option<Event> {
     let (About::QuestBudget { .. } | About::Budget { of: None }) = asked.about else { return None };
     let quest = world.quest(world.assignment(asked.agent)?.quest).filter(|quest| quest.state == QuestState::Open)?;
@@ -138,7 +138,7 @@ pub(crate) fn ask_instead(world: &World, asked: &Question, now: Timestamp) -> Op
     (!is_asked(world, agent, over.about())).then(|| over.question(agent))
 }
 
-/// Whether somebody of the same quest waits for an answer to the same question: a person is asked once, however many wait.
+/// Whether another agent of the same quest has asked the same question. A person is asked once, however many agents wait.
 fn is_asked(world: &World, agent: AgentId, about: About) -> bool {
     let works = |agent: AgentId| world.run(agent).is_some_and(|run| run.spec.signals);
     let Some(assignment) = world.assignment(agent).filter(|_| works(agent)) else { return false };

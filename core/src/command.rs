@@ -1,4 +1,4 @@
-//! Everything that can be asked of the world, in the imperative. Ids are drawn by whoever asks.
+//! Every command, in the imperative. The sender of a command chooses the ids of new things, because the core has no randomness.
 
 use crate::agent::Birth;
 use crate::event::Refused;
@@ -258,7 +258,7 @@ impl Command {
             Self::ReportSpawn { of, .. } | Self::TakeOutput { of, .. } | Self::ReportExit { of, .. } => {
                 vec![Stream::Agent(of.agent)]
             }
-            // Whom it concerns is in the question; its events name them.
+            // The question names the agent and the quest; the resulting events are in their streams.
             Self::AnswerQuestion { .. } => Vec::new(),
             Self::CreateQuest { quest, .. }
             | Self::PauseQuest { quest }

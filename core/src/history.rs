@@ -305,9 +305,9 @@ pub enum Imported {
     },
 }
 
-/// Takes in a part of somebody else's history: all of it, or nothing.
+/// Imports a part of a history from elsewhere: all of it, or nothing.
 pub(crate) fn import(world: &World, items: &[Imported], now: Timestamp) -> Result<Vec<Event>, Refusal> {
-    // Each line stands on those before it.
+    // Each item may refer to earlier ones.
     let mut so_far = world.clone();
     let taken_in = items.iter().map(|item| {
         let event = imported(&so_far, item)?;

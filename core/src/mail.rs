@@ -24,7 +24,7 @@ pub enum Address {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mailbox {
     pub unread: OrdMap<EventId, Letter>,
-    /// Those of the unread that nobody has yet: whoever asks need not pass by what others were given.
+    /// The unread mail that was not delivered. A separate set, so that taking the next one needs no search.
     pub queued: OrdSet<EventId>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn send(world: &World, from: Address, to: Address, body: &str) -> Res
     Ok(vec![Event::Mail(MailEvent::Sent { from, to, body: body.to_owned() })])
 }
 
-/// Gives the oldest queued mail, perhaps of one sender, to whoever asks first.
+/// Delivers the oldest queued mail, optionally of one sender, to the first caller that asks for it.
 pub(crate) fn take(world: &World, to: Address, from: Option<Address>) -> Result<Vec<Event>, Refusal> {
     match world.mailbox(to).and_then(|mailbox| mailbox.first_queued(from)) {
         Some(mail) => Ok(vec![Event::Mail(MailEvent::Delivered { to, mail })]),

@@ -1,5 +1,5 @@
-//! What should be happening now. Level-triggered: the plan says what is wanted, not what just changed, so that a restart
-//! needs no second path: fold the log, plan, reconcile.
+//! What should be happening now. The plan is level-triggered: it says what is wanted, not what has just changed, so a restart needs
+//! no code of its own: fold the log, plan, reconcile.
 
 use crate::quest::{Chore, StepId};
 use crate::run::{DesiredRun, Run};
@@ -8,13 +8,13 @@ use imbl::OrdMap;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Sessions whose end is recorded and has yet to be brought about.
+    /// Sessions that are ending and have no agent at work any more.
     pub close: Vec<SessionId>,
-    /// What should be so for the runs that are not over.
+    /// The desired state of every run that is not over.
     pub runs: OrdMap<AgentId, DesiredRun>,
     /// Wards and merges that have not been reported.
     pub chores: OrdMap<(QuestId, StepId), Chore>,
-    /// When something follows by itself, if nothing happens before.
+    /// The next deadline.
     pub wake_at: Option<Timestamp>,
 }
 

@@ -1,5 +1,5 @@
 //! Who does what in a quest: the roles, what each may signal, whom each may call, and through which stations a step of each phase
-//! goes. A table: a project can replace it, and a quest keeps the one that it began with.
+//! goes. A project can replace the table; a quest keeps the table that it started with.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -60,7 +60,7 @@ pub struct Role {
     pub name: String,
     /// What it may signal.
     pub may: Vec<SignalKind>,
-    /// Whom it may ask to act first.
+    /// The roles that it may ask to act first.
     #[serde(default)]
     pub calls: Vec<String>,
     /// Its standing instruction.
@@ -139,7 +139,7 @@ impl Default for Table {
             paths: Paths {
                 requirements: path(&["chaoswhisperer"]),
                 plan: path(&["pathseeker"]),
-                // Whoever comes last may have changed something: nothing is complete without a ward after it.
+                // The last role may have changed files, so the ward runs after it.
                 work: path(&["codeweaver", WARD, "siegemaster", WARD]),
                 review: path(&["lawbringer", WARD]),
             },

@@ -1,5 +1,5 @@
-//! Deciding. One command against one world gives events or a refusal; then whatever follows by itself, until quiet. What
-//! can be decided about a noun stands with the noun; this room only says who decides what.
+//! Deciding. A command in a world gives events or a refusal; `settle` then adds the events that follow by themselves, until there
+//! are none. The decisions about a noun are in the noun's module; this module only dispatches.
 
 use crate::agent::{self, Birth, Lifecycle, Origin};
 use crate::event::{AgentEvent, QuestionEvent, SessionEvent};
@@ -10,7 +10,7 @@ use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Times
 use crate::{ask, budget, quest};
 use std::collections::BTreeSet;
 
-/// Decides, applies and settles: the one way in which a world moves forward. A refusal leaves it untouched.
+/// Decides, applies and settles. This is the only way to advance a world. A refusal leaves the world unchanged.
 pub fn step(world: &mut World, command: &Command, now: Timestamp) -> Result<Vec<Record>, Refusal> {
     let mut events = decide(world, command, now)?;
     let mut records = Vec::with_capacity(events.len());
@@ -23,7 +23,7 @@ pub fn step(world: &mut World, command: &Command, now: Timestamp) -> Result<Vec<
     }
 }
 
-/// What a command means in this world: events, or a reason why not.
+/// The events that a command leads to in this world, or a refusal.
 pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Event>, Refusal> {
     match command {
         Command::StartSession { session, label, idle_ms } => {
@@ -96,7 +96,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
     }
 }
 
-/// What follows by itself, or nothing. Costs the same however large the world is.
+/// The next events that follow by themselves, if any. The cost does not depend on the size of the world.
 pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some((parent, birth)) = world.ready_fork() {
         return late_birth(world, parent, birth, now);
@@ -129,8 +129,8 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     }
 }
 
-/// A birth that had to wait. Its session may have ended meanwhile; then the child sleeps, like everybody who was in it, and
-/// nobody plays it.
+/// A fork that had to wait. If its session has ended in the meantime, the child is created asleep, like all agents of that session,
+/// and is not run.
 fn late_birth(world: &World, parent: AgentId, birth: &Birth, now: Timestamp) -> Vec<Event> {
     let origin = Origin { agent: parent, upto: world.agent(parent).and_then(|it| it.last_message) };
     match birth.session {
@@ -160,7 +160,7 @@ pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
     command.reads().into_iter().chain(changed).chain(entered).collect()
 }
 
-/// Its first word makes an egg an agent. What others say to it does not: it would never expire.
+/// An egg hatches with its own first message. Messages to it do not count; otherwise it would never expire.
 fn hatched(world: &World, agent: AgentId, kind: MessageKind, said: Vec<Event>) -> Vec<Event> {
     match world.agent(agent).map(|it| it.lifecycle) {
         Some(Lifecycle::Hatching { .. }) if kind.is_spoken() => {

@@ -123,7 +123,7 @@ fn heed(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Signal) -> Ve
     }
 }
 
-/// A role is done: whoever waits for it goes on, or the step moves on to its next station.
+/// A role is done. The role that waits for it continues; otherwise the step moves to its next station.
 fn done(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     if at.step.dropped {
         return vec![Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Dropped }];

@@ -37,7 +37,7 @@ pub(crate) fn answered(
     }
 }
 
-/// An agent is told something, and goes on. If it is dead, whoever takes its place is told.
+/// Sends text to an agent and continues it. If the agent is dead, the agent that takes its place gets the text.
 pub(super) fn told(at: &StepContext<'_>, progress: StepProgress, next: &NextAction, text: String) -> Vec<Event> {
     match next {
         NextAction::Resume { agent, .. } if agent::living(at.world, *agent).is_ok() => {

@@ -42,9 +42,9 @@ pub(crate) fn create(
             .iter()
             .map(|given| Event::Quest { quest, what: QuestEvent::RequirementsSet { requirements: given.clone() } }),
     );
-    // Whoever knows what is wanted or by which steps need not be asked.
+    // Phases whose result was given with the quest are skipped.
     let is_clear = requirements.is_some() || !steps.is_empty();
-    // Named twice, it was done once.
+    // A step that is named twice was done once.
     let done: BTreeMap<&StepId, &String> = complete.iter().map(|(step, summary)| (step, summary)).collect();
     if is_clear && !quest_spec.table.paths.requirements.is_empty() {
         let summary = done.get(&StepId::requirements()).map_or_else(|| GIVEN.to_owned(), |summary| (*summary).clone());
@@ -86,7 +86,7 @@ pub(crate) fn pause(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
 pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
     let quest = going(world, id)?;
     match quest.state {
-        // Whoever waits for money and has been told that there is none may ask again.
+        // Agents that are parked for money ask again.
         QuestState::Paused => {
             let asking = human::queue_unasked(world, id, quest);
             Ok([Event::Quest { quest: id, what: QuestEvent::Resumed }].into_iter().chain(asking).collect())

@@ -157,7 +157,7 @@ fn check_promises(quest: &Quest, given: &Requirements) -> Result<(), Refusal> {
     }
 }
 
-/// Whether somebody could see that they are met.
+/// Whether each requirement can be observed.
 pub(crate) fn check_requirements(given: &Requirements) -> Result<(), Refusal> {
     let bad = |why: String| Refusal::BadRequirements { why };
     if given.observables.is_empty() {

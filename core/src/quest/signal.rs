@@ -154,7 +154,7 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
     if bytes > MAX_SIGNAL_BYTES {
         return Err(Refusal::SignalTooLong { bytes });
     }
-    // Whoever was to hand something in has not done its work without.
+    // A role that has to hand something in is not done before it has.
     let done = signal.kind() == SignalKind::Complete;
     if done && *step == StepId::requirements() && *role == quest_spec.table.requirer && quest.requirements.is_none() {
         return Err(Refusal::NothingHandedIn { tool: "set-requirements" });

@@ -30,17 +30,17 @@ fn begin(at: &StepContext<'_>, now: Timestamp) -> Vec<Event> {
                 let begun = Event::Step { quest, step, what: StepEvent::Begun { agent: *agent, role: role.clone() } };
                 [begun].into_iter().chain(events).collect()
             }
-            // Somebody killed it meanwhile: another one takes its place.
+            // The agent was killed in the meantime: a new agent takes its place.
             None => hire(at, role, &words::lost_hand(None), now),
         },
     }
 }
 
-/// A fresh agent for a step.
+/// A new agent for a step.
 fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<Event> {
     let Some((root, line)) = at.world.root().zip(at.quest_spec.table.role(role)) else { return Vec::new() };
     let mut ids = (at.quest.agents..).map(|number| agent_id(at.id, number));
-    // Whoever brought the quest's own id may have chosen it so that they meet others.
+    // A client may have chosen the quest's id such that derived agent ids are already taken.
     let Some(agent) = ids.find(|agent| !at.world.is_taken(*agent)) else { return Vec::new() };
     let spec = spec(at);
     let birth = Birth {
@@ -55,7 +55,7 @@ fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<
     let begun =
         Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Begun { agent, role: role.to_owned() } };
     let mut events = agent::born(root, origin, &birth, now);
-    // After the birth, so that the assignment speaks of somebody who exists; before the run, so that the run is known for what it is.
+    // After the birth, because the assignment names the agent; before the run, because the run depends on the assignment.
     events.insert(1, begun);
     events
 }

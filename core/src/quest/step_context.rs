@@ -89,7 +89,7 @@ impl<'a> StepContext<'a> {
             progress.station += 1;
         }
         if progress.station as usize >= self.path().len() {
-            // Whoever was to hand something in may have asked another role instead, and left.
+            // The role that had to hand something in may have asked another role instead, and ended.
             progress.station = self.owed().unwrap_or(progress.station);
         }
         match self.path().get(progress.station as usize) {
@@ -101,7 +101,7 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// The station of whoever has yet to hand in what this step is for.
+    /// The station of the role that still has to hand in the result of this step.
     fn owed(&self) -> Option<u32> {
         let table = &self.quest_spec.table;
         let role = match self.step.phase {
@@ -120,7 +120,7 @@ impl<'a> StepContext<'a> {
             self.quest.plans.len(),
             self.id
         );
-        // Whatever comes after the last role looks at the changed plan, too.
+        // What follows the last role has to see the changed plan, too.
         let station = self.path().iter().rposition(|station| station != WARD).unwrap_or_default();
         let progress = StepProgress { station: u32::try_from(station).unwrap_or(u32::MAX), ..progress };
         self.asks(progress, NextAction::Resume { agent, role }, agent, StepTrouble::Approval, text)

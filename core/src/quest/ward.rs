@@ -1,5 +1,5 @@
-//! A person names another ward, or none, while the quest goes on. What is complete stays so, and so does whoever is at work. What is at the
-//! ward, waits for it, or waits because of what it found looks anew: nothing that the old one says counts for the new one.
+//! A person sets another ward, or removes it, while the quest continues. Complete steps stay complete, and agents at work keep working.
+//! Steps that are at the ward, queued for it, or stopped by its findings start over with the new ward: the old verdict does not count.
 
 use super::{
     Brief, MAX_WARD_MS, MIN_WARD_MS, NextAction, Quest, StepContext, StepId, StepProgress, StepState, WardSpec, Work,

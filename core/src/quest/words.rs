@@ -25,7 +25,7 @@ pub(super) fn prompt(at: &StepContext<'_>, role: &Role, brief: &Brief) -> String
     if let Some(plan) = at.quest.plans.get(at.step_id) {
         part(&mut text, "step", &planned(plan));
     }
-    // Whoever plans or reviews has to see all of it.
+    // The planner and the reviewer need the whole plan.
     let sees_all = matches!(at.step.phase, Phase::Plan | Phase::Review) || role.name == at.quest_spec.table.planner;
     if sees_all && !at.quest.plans.is_empty() {
         part(&mut text, "plan", &overview(at.quest));

@@ -258,7 +258,7 @@ impl World {
         Ok(())
     }
 
-    /// Its process is gone, and with it the tools that ran.
+    /// The agent's process is gone, and with it the tools that ran in it.
     pub(super) fn tools_gone(&mut self, agent: AgentId) {
         if self.agent(agent).is_some_and(|it| it.open_tools > 0) {
             self.agents.get_mut(&agent).map(Arc::make_mut).into_iter().for_each(|it| it.open_tools = 0);
@@ -281,7 +281,7 @@ impl World {
         })
     }
 
-    /// Changes an agent, or says why it cannot have been changed so.
+    /// Changes an agent, or says why the change is impossible.
     fn change_agent(
         &mut self,
         at: EventId,
@@ -319,7 +319,7 @@ impl World {
 }
 
 impl Agent {
-    /// Before an end children move up and forks are cancelled, so that no living agent ever has a dead parent.
+    /// Children are moved and forks are cancelled before an agent ends, so that no living agent has a dead parent.
     fn leaves_nothing_behind(&self) -> Result<(), &'static str> {
         match (self.children.is_empty(), &self.pending_fork) {
             (true, None) => Ok(()),
@@ -328,7 +328,7 @@ impl Agent {
         }
     }
 
-    /// Whatever ran before a cut has nobody to answer to.
+    /// Tools that ran before a cut have no call in the history any more.
     fn cut(&mut self, at: EventId, how: CutHow) {
         self.cuts.push_back(Cut { at, how });
         self.open_tools = 0;

@@ -46,7 +46,7 @@ impl World {
         Ok(())
     }
 
-    /// A person answered. Whoever was silent gets the same time again.
+    /// A person answered. A silent process gets the same time again.
     fn question_answered(&mut self, at: EventId, ts: Timestamp, question: EventId) -> Result<(), Impossible> {
         let asked = self.question_closed(at, question)?;
         match asked.about {

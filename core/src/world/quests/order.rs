@@ -1,4 +1,4 @@
-//! The order of a quest's steps: what waits for what, for whom, and for a slot. Kept up to date with every change of a step.
+//! The order of a quest's steps: dependencies, the queue and the slots. Updated with every change of a step.
 
 use crate::EventId;
 use crate::Timestamp;
@@ -30,7 +30,7 @@ impl Quest {
         }
     }
 
-    /// The phases follow each other: whatever may begin now and was not begun is queued.
+    /// Queues every phase that may start now and has not started.
     pub(super) fn proceed(&mut self, quest_spec: &QuestSpec, at: EventId, ts: Timestamp) {
         let complete = |quest: &Self, id: &StepId| {
             quest.steps.get(id).is_some_and(|step| matches!(step.state, StepState::Complete { .. }))
