@@ -8,7 +8,7 @@ import type {
   EventPage,
   HistoryView,
   KillPreview,
-  MailHeader,
+  MailThreads,
   NewQuest,
   Overview,
   QuestDocument,
@@ -81,7 +81,7 @@ export const api = {
   history: (id: string) => get<HistoryView>(`/api/agents/${part(id)}/history?full=true`),
   quests: () => get<{ quests: QuestLine[] }>("/api/quests"),
   quest: (id: string) => get<QuestDocument>(`/api/quests/${part(id)}`),
-  usage: () => get<UsageView>("/api/usage"),
+  usage: (days: number) => get<UsageView>(`/api/usage?days=${days}`),
   budgets: () => get<{ budgets: BudgetView[] }>("/api/budgets"),
   events: (after: number, limit: number) => get<EventPage>(`/api/events.json?after=${after}&limit=${limit}`),
   rescued: () => get<{ rescued: Rescued[] }>("/api/rescue"),
@@ -99,7 +99,8 @@ export const api = {
     get<{ text: string; size: number }>(
       `/api/quests/${part(quest)}/steps/${part(step)}/wards/${ward}/output?from=-8192`,
     ),
-  mail: (address: string) => get<{ mail: MailHeader[] }>(`/api/mail/${part(address)}`),
+  mailThreads: (before: number | null) =>
+    get<MailThreads>(`/api/mail/human/threads?limit=200${before ? `&before=${before}` : ""}`),
 
   answer: (question: number, answer: string) => post(`/api/questions/${question}/answer`, { answer }),
   say: (agent: string, text: string) => post(`/api/agents/${part(agent)}/say`, { text }),

@@ -43,7 +43,7 @@ function budgetOf(question: QuestionView): { spent: number; limit: number } | nu
 /** The question in a sentence, what to know beside it, and the answers that it takes. */
 function shape(question: QuestionView): { words: string; context: string; choices: Choice[]; open: boolean } {
   const [first = "", ...rest] = plain(question.text).split(/\n\n+/);
-  const context = rest.join("\n\n");
+  const context = question.context ? plain(question.context) : rest.join("\n\n");
   const conversation: Choice = { words: "Open conversation", href: to.agent(question.agent) };
   const quest = question.quest ?? null;
   switch (troubleOf(question.about)) {

@@ -1,7 +1,7 @@
 // One step: through which stations it went, what each said, and what comes next.
 import { useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
-import type { QuestDocument, StepDocument } from "../api/types";
+import type { GivenSignal, QuestDocument, StepDocument, WardRun } from "../api/types";
 import { notify } from "../app/dialogs";
 import { to } from "../app/router";
 import { store } from "../store/store";
@@ -10,7 +10,7 @@ import { Changes, changesOf } from "./changes";
 import { Glyph, type Standing } from "./glyph";
 import { nameOf } from "./names";
 import { Ago } from "./time";
-import { allTokens, clock, exact, firstLine, money, plain, plural, tokens } from "./words";
+import { allTokens, clock, exact, firstLine, money, plain, plural, span, tokens } from "./words";
 
 interface Station {
   who: string;
@@ -20,63 +20,83 @@ interface Station {
   agent?: string;
   /** The number of a ward whose output can be read. */
   ward?: number;
-  chain?: { reason: string; role: string; next: string };
+  findings?: string[];
+  took?: number | null;
+  calls?: { role: string; reason: string };
 }
 
-/** The stations of a step, from what happened to it. */
+/** What a signal says, in a sentence. */
+export function signalWords(signal: GivenSignal["signal"]): {
+  words: string;
+  standing: Standing;
+  calls?: { role: string; reason: string };
+} {
+  if ("complete" in signal) return { words: signal.complete.summary || "is done", standing: "done" };
+  if ("partially-complete" in signal)
+    return { words: `ran out of room: ${signal["partially-complete"].progress}`, standing: "done" };
+  if ("needs-user-input" in signal)
+    return { words: `asks you: ${signal["needs-user-input"].question}`, standing: "you" };
+  const call = signal["needs-role-followup"];
+  return {
+    words: "asked another role first",
+    standing: "pending",
+    calls: { role: call.target_role, reason: call.reason },
+  };
+}
+
+function verdictWords(verdict: WardRun["verdict"]): { words: string; standing: Standing; findings: string[] } {
+  if (!verdict) return { words: "runs", standing: "working", findings: [] };
+  if (verdict === "green") return { words: "green", standing: "green", findings: [] };
+  if ("red" in verdict) {
+    const { findings } = verdict.red;
+    return { words: `red, ${findings.length} ${plural(findings.length, "finding")}`, standing: "failed", findings };
+  }
+  return { words: `could not be run: ${verdict.broken.why}`, standing: "failed", findings: [] };
+}
+
+/** The stations of a step: who worked on it, what the wards found, how it ended. */
 export function stationsOf(step: StepDocument): Station[] {
   const stations: Station[] = [];
-  let chores = 0;
-  for (const { at, what } of step.history) {
-    const begins = /^(\S+) (?:begins|goes on)(?: \(([\w-]{22})\))?$/.exec(what);
-    const signals = /^(\S+) signals (\S+)$/.exec(what);
-    const calls = /^(\S+) asks for (\S+)$/.exec(what);
-    const last = stations.at(-1);
-    if (begins) {
-      stations.push({
-        who: begins[1] ?? "",
-        standing: "working",
-        said: "is at work",
-        at,
-        ...(begins[2] ? { agent: begins[2] } : {}),
-      });
-    } else if (signals && last) {
-      last.at = at;
-      if (signals[2] === "complete") Object.assign(last, { standing: "done", said: "is done" });
-      else if (signals[2] === "partially-complete")
-        Object.assign(last, { standing: "done", said: "ran out of room, and handed on" });
-      else if (signals[2] === "needs-user-input") Object.assign(last, { standing: "you", said: "asks you" });
-      else Object.assign(last, { standing: "pending", said: "asked another role first" });
-    } else if (calls && last) {
-      last.chain = { reason: "", role: calls[2] ?? "", next: last.who };
-    } else if (what.startsWith("the ward is") && what !== "the ward is next") {
-      chores += 1;
-      const verdict = what.slice("the ward is ".length);
-      stations.push({
-        who: "ward",
-        standing: verdict.startsWith("green") ? "green" : "failed",
-        said: verdict,
-        at,
-        ward: chores,
-      });
-    } else if (what === "the ward is next") {
-      // It says so itself when it is done.
-    } else if (what === "merged") {
-      chores += 1;
-      stations.push({ who: "merge", standing: "done", said: "merged into the quest’s branch", at });
-    } else if (what.startsWith("failed")) {
-      stations.push({ who: "failed", standing: "failed", said: plain(firstLine(what.replace(/^failed:? ?/, ""))), at });
-    } else if (/crash|resum|retry|tried again|answer/.test(what)) {
-      stations.push({ who: "", standing: "queued", said: plain(what), at });
-    }
+  for (const signal of step.signals ?? []) {
+    const { words, standing, calls } = signalWords(signal.signal);
+    stations.push({
+      who: signal.role,
+      standing,
+      said: plain(firstLine(words)),
+      at: signal.at,
+      agent: signal.agent,
+      ...(calls ? { calls } : {}),
+    });
   }
-  // Whoever was at work and is not any more has been followed by somebody.
-  stations.forEach((station, at) => {
-    if (station.standing === "working" && at < stations.length - 1 && station.agent !== step.agent)
-      station.standing = "done";
-  });
-  const last = stations.filter((station) => station.agent).at(-1);
-  if (last && step.summary && last.standing === "done") last.said = plain(firstLine(step.summary));
+  for (const ward of step.wards ?? []) {
+    const { words, standing, findings } = verdictWords(ward.verdict);
+    stations.push({
+      who: "ward",
+      standing,
+      said: plain(firstLine(words)),
+      at: ward.ended ?? ward.began,
+      ward: ward.number,
+      findings,
+      took: ward.ended ? ward.ended - ward.began : null,
+    });
+  }
+  for (const { at, what } of step.history) {
+    if (what === "merged")
+      stations.push({ who: "merge", standing: "done", said: "merged into the quest’s branch", at });
+    else if (what.startsWith("failed"))
+      stations.push({ who: "failed", standing: "failed", said: plain(firstLine(what.replace(/^failed:? ?/, ""))), at });
+  }
+  stations.sort((a, b) => a.at - b.at);
+  const working = step.agents.find((hand) => hand.agent === step.agent) ?? null;
+  if (working && !(step.signals ?? []).some((signal) => signal.agent === working.agent && signal.at >= step.since)) {
+    stations.push({
+      who: working.role,
+      standing: step.status === "parked" ? "parked" : "working",
+      said: step.status === "parked" ? "is parked" : "is at work",
+      at: step.since,
+      agent: working.agent,
+    });
+  }
   return stations;
 }
 
@@ -144,19 +164,32 @@ export function StepPanel({ quest, step }: { quest: QuestDocument; step: StepDoc
                 <WardOutput quest={quest.id} step={step.id} number={station.ward} red={station.standing === "failed"} />
               )}
             </div>
-            <time title={exact(station.at)}>{clock(station.at)}</time>
-            {station.chain && step.status === "waiting_for_role" && at === stations.findLastIndex((it) => it.chain) && (
+            <time title={exact(station.at)}>
+              {station.took != null && station.took >= 1000 ? span(station.took) : clock(station.at)}
+            </time>
+            {station.findings && station.findings.length > 0 && (
+              <pre class="out wrap findings">{plain(station.findings.slice(0, 5).join("\n"))}</pre>
+            )}
+            {station.calls && (
               <div class="chain">
                 <div>
-                  <Glyph as="working" />
-                  <span>
-                    <b>{station.chain.role}</b> acts on it, <Ago at={step.since} before="for " after="" />
-                  </span>
+                  <Glyph as="queued" silent />
+                  <span>“{plain(firstLine(station.calls.reason))}”</span>
                 </div>
-                <div>
-                  <Glyph as="pending" silent />
-                  <span>then the {callers.at(-1)?.role ?? station.chain.next} goes on</span>
-                </div>
+                {step.status === "waiting_for_role" && at === stations.findLastIndex((it) => it.calls) && (
+                  <>
+                    <div>
+                      <Glyph as="working" />
+                      <span>
+                        <b>{station.calls.role}</b> acts on it, <Ago at={step.since} before="for " after="" />
+                      </span>
+                    </div>
+                    <div>
+                      <Glyph as="pending" silent />
+                      <span>then the {callers.at(-1)?.role ?? station.who} goes on</span>
+                    </div>
+                  </>
+                )}
               </div>
             )}
           </li>

@@ -5,7 +5,7 @@ import type { Usage, UsageView } from "../api/types";
 import { prompt } from "../app/dialogs";
 import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
-import { nameOf, whereOf } from "../ui/names";
+import { nameOf, questName, whereOf } from "../ui/names";
 import { allTokens, ceiling, group, money, plural, tokens } from "../ui/words";
 import { Loading } from "./home";
 
@@ -15,12 +15,13 @@ const ROWS = 20;
 
 export default function Cost() {
   useTopics("usage", "agents");
+  const [by, setBy] = useState<By>("quest");
   const [unit, setUnit] = useState<"dollars" | "tokens">("dollars");
   const [usage, setUsage] = useState<UsageView | Problem | null>(null);
   const state = store.state;
   const spent = state?.today.cost.nanodollars;
   useEffect(() => {
-    api.usage().then(setUsage, setUsage);
+    api.usage(DAYS).then(setUsage, setUsage);
   }, [spent]);
   if (!state || usage === null) return <Loading />;
   if (usage instanceof Error)
@@ -38,6 +39,7 @@ export default function Cost() {
   const agents = [...usage.agents]
     .filter((it) => allTokens(it.spent) > 0 || it.spent.cost.nanodollars > 0)
     .sort((a, b) => value(b.spent, unit) - value(a.spent, unit));
+  const series = seriesOf(usage, by, unit);
   const most = Math.max(1, value(agents[0]?.spent ?? null, unit));
   return (
     <>
@@ -47,6 +49,13 @@ export default function Cost() {
           <p class="sub">Days are in UTC, as the ceilings are. Money is what the agents’ own programs report.</p>
         </div>
         <div class="actions right">
+          <div class="seg" role="group" aria-label="Stack by">
+            {(["quest", "agent", "model"] as const).map((it) => (
+              <button key={it} type="button" aria-pressed={by === it} onClick={() => setBy(it)}>
+                {it.charAt(0).toUpperCase() + it.slice(1)}
+              </button>
+            ))}
+          </div>
           <div class="seg" role="group" aria-label="Show">
             <button type="button" aria-pressed={unit === "dollars"} onClick={() => setUnit("dollars")}>
               Dollars
@@ -66,7 +75,7 @@ export default function Cost() {
                 in all {money(usage.total.cost)}, {tokens(allTokens(usage.total))} tokens
               </span>
             </div>
-            <Plot usage={usage} unit={unit} now={store.now()} />
+            <Plot usage={usage} unit={unit} series={series} now={store.now()} />
           </section>
           <section class="section" aria-label="By agent">
             <div class="section-head">
@@ -130,7 +139,66 @@ function value(usage: Usage | null, unit: "dollars" | "tokens"): number {
   return unit === "dollars" ? usage.cost.nanodollars : allTokens(usage);
 }
 
-function Plot({ usage, unit, now }: { usage: UsageView; unit: "dollars" | "tokens"; now: number }) {
+type By = "quest" | "agent" | "model";
+
+interface Series {
+  name: string;
+  /** By day, since 1970. */
+  days: Map<number, number>;
+  total: number;
+  open: boolean;
+}
+
+/** Four are told apart; the rest is one. */
+const TOLD_APART = 4;
+
+function seriesOf(usage: UsageView, by: By, unit: "dollars" | "tokens"): Series[] {
+  const all = new Map<string, Series>();
+  for (const part of usage.parts) {
+    const key = by === "quest" ? (part.quest ?? "") : by === "agent" ? part.agent : (part.model ?? part.harness ?? "");
+    const name =
+      by === "quest"
+        ? part.quest
+          ? questName(part.quest)
+          : "agents on their own"
+        : by === "agent"
+          ? (part.name ?? nameOf(part.agent))
+          : key || "unknown";
+    const series = all.get(key) ?? {
+      name,
+      days: new Map(),
+      total: 0,
+      open: by === "quest" && store.state?.quests.get(key)?.state === "open",
+    };
+    const day = Math.floor(part.day / DAY_MS);
+    const used = value(part.spent, unit);
+    series.days.set(day, (series.days.get(day) ?? 0) + used);
+    series.total += used;
+    all.set(key, series);
+  }
+  const sorted = [...all.values()]
+    .filter((it) => it.total > 0)
+    .sort((a, b) => Number(b.open) - Number(a.open) || b.total - a.total);
+  if (sorted.length <= TOLD_APART + 1) return sorted;
+  const rest: Series = { name: `${sorted.length - TOLD_APART} more`, days: new Map(), total: 0, open: false };
+  for (const it of sorted.slice(TOLD_APART)) {
+    rest.total += it.total;
+    for (const [day, used] of it.days) rest.days.set(day, (rest.days.get(day) ?? 0) + used);
+  }
+  return [...sorted.slice(0, TOLD_APART), rest];
+}
+
+function Plot({
+  usage,
+  unit,
+  series,
+  now,
+}: {
+  usage: UsageView;
+  unit: "dollars" | "tokens";
+  series: Series[];
+  now: number;
+}) {
   const today = Math.floor(now / DAY_MS);
   const days = Array.from({ length: DAYS }, (_, at) => {
     const day = today - DAYS + 1 + at;
@@ -161,20 +229,28 @@ function Plot({ usage, unit, now }: { usage: UsageView; unit: "dollars" | "token
           );
         })}
         {days.map(({ day, used }, at) => {
-          const tall = (used / top) * (base - 20);
           const x = left + at * step + step * 0.16;
+          let y = base;
+          const told = series.map((it, index) => {
+            const tall = ((it.days.get(day) ?? 0) / top) * (base - 20);
+            y -= tall;
+            return tall > 0 ? (
+              <rect
+                key={it.name}
+                class={`s${index}`}
+                x={x}
+                y={y + 1}
+                width={step * 0.68}
+                height={Math.max(1, tall - 1)}
+                rx="1"
+              />
+            ) : null;
+          });
+          const rest = y - (base - (used / top) * (base - 20));
           return (
             <g key={day}>
-              {used > 0 && (
-                <rect
-                  class={day === today ? "is-today" : ""}
-                  x={x}
-                  y={base - Math.max(1, tall)}
-                  width={step * 0.68}
-                  height={Math.max(1, tall)}
-                  rx="1"
-                />
-              )}
+              {told}
+              {rest > 1 && <rect class="s4" x={x} y={y - rest + 1} width={step * 0.68} height={rest - 1} rx="1" />}
               <text x={x + step * 0.34} y="205" text-anchor="middle">
                 {date(day).replace(",", "")}
               </text>
@@ -182,6 +258,17 @@ function Plot({ usage, unit, now }: { usage: UsageView; unit: "dollars" | "token
           );
         })}
       </svg>
+      <ul class="legend">
+        {series.map((it, index) => (
+          <li key={it.name}>
+            <i class={`s${index}`} aria-hidden="true" />
+            <span class="cut">
+              {it.name} {it.open && <span class="faint">· open</span>}
+            </span>
+            <span class="num muted">{say(it.total)}</span>
+          </li>
+        ))}
+      </ul>
       <div class="sr">
         <table>
           <caption>{words}</caption>

@@ -1,6 +1,7 @@
 // Mail: is something for me?
 import { useEffect, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
+import type { SeenMail } from "../api/types";
 import { notify, prompt } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
 import { setActions } from "../app/keys";
@@ -12,53 +13,66 @@ import { Age } from "../ui/time";
 import { Count, clockSeconds, exact, firstLine, plain, plural } from "../ui/words";
 import { Loading } from "./home";
 
-interface Letter {
-  id: number;
-  from: string;
-  to: string;
-  sent: number;
-  body: string;
-  read: boolean;
+interface Box {
+  mail: SeenMail[];
+  /** To look further back. */
+  before: number | null;
 }
 
-/** Bodies that were looked at, by id: a mail's id is its event's. Looking is not reading. */
-const letters = new Map<number, Letter>();
-
-async function lookAt(id: number): Promise<void> {
-  if (letters.has(id)) return;
-  const { events } = await api.events(id - 1, 1);
-  const event = events[0];
-  if (event?.type === "mail_sent")
-    letters.set(id, { id, from: event.from, to: event.to, sent: event.ts, body: event.body, read: false });
-}
-
-export default function Mail({ parts }: { parts: string[] }) {
-  useTopics("mail", "agents");
-  const [, again] = useState(0);
-  const unread = [...(store.state?.mail.keys() ?? [])];
-  const chosen = parts[1] ?? null;
+/** All mail from and to the human: looked at once, then added to by the stream. Looking is not reading. */
+function useMail(): { box: Box | Problem | null; more: () => void } {
+  const [box, setBox] = useState<Box | Problem | null>(null);
   useEffect(() => {
-    void Promise.all(unread.map(lookAt)).then(
-      () => again((n) => n + 1),
-      () => {},
-    );
-  }, [unread.join()]);
-  useEffect(
-    () =>
-      store.tap((event) => {
-        if (event.type !== "mail_sent" || (event.to !== "human" && event.from !== "human")) return;
-        letters.set(event.id, {
+    let pending: ((now: Box) => Box)[] | null = [];
+    const change = (it: (now: Box) => Box) => {
+      if (pending) pending.push(it);
+      else setBox((now) => (now && !(now instanceof Error) ? it(now) : now));
+    };
+    const state = (id: number, word: SeenMail["state"]) => (now: Box) => ({
+      ...now,
+      mail: now.mail.map((it) => (it.id === id ? { ...it, state: word } : it)),
+    });
+    const stop = store.tap((event) => {
+      if (event.type === "mail_sent" && (event.to === "human" || event.from === "human")) {
+        const mail: SeenMail = {
           id: event.id,
           from: event.from,
           to: event.to,
           sent: event.ts,
           body: event.body,
-          read: event.to !== "human",
-        });
-        again((n) => n + 1);
-      }),
-    [],
-  );
+          state: "queued",
+        };
+        change((now) => (now.mail.some((it) => it.id === mail.id) ? now : { ...now, mail: [...now.mail, mail] }));
+      } else if (event.type === "mail_read") change(state(event.mail, "read"));
+      else if (event.type === "mail_delivered") change(state(event.mail, "delivered"));
+    });
+    api.mailThreads(null).then(
+      ({ mail, before }) => {
+        const waiting = pending ?? [];
+        pending = null;
+        setBox(waiting.reduce((now, it) => it(now), { mail, before: before ?? null } as Box));
+      },
+      (problem: Problem) => setBox(problem),
+    );
+    return stop;
+  }, []);
+  const more = () => {
+    if (!box || box instanceof Error || box.before === null) return;
+    api.mailThreads(box.before).then(
+      ({ mail, before }) =>
+        setBox((now) =>
+          now && !(now instanceof Error) ? { mail: [...mail, ...now.mail], before: before ?? null } : now,
+        ),
+      (problem: Problem) => notify(problem),
+    );
+  };
+  return { box, more };
+}
+
+export default function Mail({ parts }: { parts: string[] }) {
+  useTopics("mail", "agents");
+  const { box, more } = useMail();
+  const chosen = parts[1] ?? null;
   const write = () =>
     prompt({
       title: "New mail",
@@ -73,17 +87,29 @@ export default function Mail({ parts }: { parts: string[] }) {
       },
     });
   useEffect(() => setActions({ C: write }));
-  if (!store.state) return <Loading />;
-  const threads = new Map<string, Letter[]>();
-  for (const letter of [...letters.values()].sort((a, b) => a.id - b.id)) {
+  if (!store.state || box === null) return <Loading />;
+  if (box instanceof Error)
+    return (
+      <div class="empty">
+        <h3>The mail cannot be read</h3>
+        <p>
+          {box.message} {box.hint}
+        </p>
+      </div>
+    );
+  const byOther = new Map<string, SeenMail[]>();
+  for (const letter of box.mail) {
     const other = letter.from === "human" ? letter.to : letter.from;
-    threads.set(other, [...(threads.get(other) ?? []), letter]);
+    byOther.set(other, [...(byOther.get(other) ?? []), letter]);
   }
-  if (chosen && !threads.has(chosen)) threads.set(chosen, []);
-  const n = unread.length;
+  if (chosen && !byOther.has(chosen)) byOther.set(chosen, []);
+  const threads = [...byOther].sort(
+    (a, b) => (b[1].at(-1)?.id ?? Number.MAX_SAFE_INTEGER) - (a[1].at(-1)?.id ?? Number.MAX_SAFE_INTEGER),
+  );
+  const n = store.state.mail.size;
   const title =
     n === 0 ? "No mail for you is unread" : `${Count(n)} ${plural(n, "mail")} for you ${n === 1 ? "is" : "are"} unread`;
-  const open = chosen ?? [...threads].sort((a, b) => (b[1].at(-1)?.id ?? 0) - (a[1].at(-1)?.id ?? 0))[0]?.[0] ?? null;
+  const open = chosen ?? threads[0]?.[0] ?? null;
   return (
     <>
       <header class="head">
@@ -97,7 +123,7 @@ export default function Mail({ parts }: { parts: string[] }) {
           </button>
         </div>
       </header>
-      {threads.size === 0 ? (
+      {threads.length === 0 ? (
         <div class="empty">
           <h3>No mail yet</h3>
           <p>What agents write to you stands here, and so does what you write to them.</p>
@@ -105,52 +131,45 @@ export default function Mail({ parts }: { parts: string[] }) {
       ) : (
         <div class="mail-cols">
           <section aria-label="Threads">
-            {[...threads]
-              .sort((a, b) => (b[1].at(-1)?.id ?? 0) - (a[1].at(-1)?.id ?? 0))
-              .map(([other, thread]) => {
-                const last = thread.at(-1);
-                const waits = thread.filter((it) => it.to === "human" && store.state?.mail.has(it.id)).length;
-                return (
-                  <a
-                    key={other}
-                    class={`row is-flat${waits > 0 ? " is-new" : ""}${other === open ? " is-chosen" : ""}`}
-                    href={`/mail/${other}`}
-                  >
-                    <div>
-                      <div class="title">
-                        <b>{nameOf(other)}</b>
-                        <span class="where cut">{last?.to === "human" ? "to you" : "from you"}</span>
-                      </div>
-                      <div class="now cut">{plain(firstLine(last?.body ?? ""))}</div>
+            {threads.map(([other, thread]) => {
+              const last = thread.at(-1);
+              const waits = thread.filter((it) => it.to === "human" && it.state !== "read").length;
+              return (
+                <a
+                  key={other}
+                  class={`row is-flat${waits > 0 ? " is-new" : ""}${other === open ? " is-chosen" : ""}`}
+                  href={`/mail/${other}`}
+                >
+                  <div>
+                    <div class="title">
+                      <b>{nameOf(other)}</b>
+                      <span class="where cut">{last ? (last.to === "human" ? "to you" : "from you") : "new"}</span>
                     </div>
-                    <div class="aside">
-                      {last && <Age at={last.sent} />}
-                      {waits > 0 && <span class="badge">{waits}</span>}
-                    </div>
-                  </a>
-                );
-              })}
+                    <div class="now cut">{plain(firstLine(last?.body ?? ""))}</div>
+                  </div>
+                  <div class="aside">
+                    {last && <Age at={last.sent} />}
+                    {waits > 0 && <span class="badge">{waits}</span>}
+                  </div>
+                </a>
+              );
+            })}
+            {box.before !== null && (
+              <button class="btn quiet" type="button" onClick={more}>
+                Earlier mail
+              </button>
+            )}
           </section>
-          {open && (
-            <Thread key={open} other={open} thread={threads.get(open) ?? []} changed={() => again((it) => it + 1)} />
-          )}
+          {open && <Thread key={open} other={open} thread={byOther.get(open) ?? []} />}
         </div>
       )}
     </>
   );
 }
 
-function Thread({ other, thread, changed }: { other: string; thread: Letter[]; changed: () => void }) {
+function Thread({ other, thread }: { other: string; thread: SeenMail[] }) {
   const [draft, setDraft] = useDraft(`mail:${other}`);
   const [sending, setSending] = useState(false);
-  const read = (letter: Letter) =>
-    api.readMail(letter.id).then(
-      () => {
-        letter.read = true;
-        changed();
-      },
-      (problem: Problem) => notify(problem),
-    );
   const send = async () => {
     if (draft.trim() === "" || sending) return;
     setSending(true);
@@ -178,10 +197,16 @@ function Thread({ other, thread, changed }: { other: string; thread: Letter[]; c
             <b>{nameOf(letter.from)}</b>
             <span>to {letter.to === "human" ? "you" : nameOf(letter.to)}</span>
             <time title={exact(letter.sent)}>{clockSeconds(letter.sent)}</time>
-            {letter.to === "human" && store.state?.mail.has(letter.id) && (
-              <button class="btn line small-btn push" type="button" onClick={() => void read(letter)}>
+            {letter.to === "human" && letter.state !== "read" ? (
+              <button
+                class="btn line small-btn push"
+                type="button"
+                onClick={() => api.readMail(letter.id).catch((problem: Problem) => notify(problem))}
+              >
                 <Glyph as="done" silent /> Mark as read
               </button>
+            ) : (
+              <span class="push">{letter.state === "read" ? "read" : "waits to be read"}</span>
             )}
           </div>
           <div class="body prose said-by-you">{plain(letter.body)}</div>

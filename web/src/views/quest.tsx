@@ -9,11 +9,10 @@ import { store, useTopics } from "../store/store";
 import { questionWords } from "../ui/ask";
 import { Changes, changesOf } from "../ui/changes";
 import { Glyph, type Standing, standingOfStep } from "../ui/glyph";
-import { nameOf } from "../ui/names";
 import { StepGraph } from "../ui/step_graph";
-import { StepPanel } from "../ui/step_panel";
+import { StepPanel, stationsOf } from "../ui/step_panel";
 import { Ago } from "../ui/time";
-import { ceiling, clockSeconds, exact, firstLine, money, plain, plural, when } from "../ui/words";
+import { ceiling, clockSeconds, exact, firstLine, money, plural, when } from "../ui/words";
 import { Loading } from "./home";
 
 export default function QuestView({ id, step }: { id: string; step: string | null }) {
@@ -321,42 +320,39 @@ function NoPlan({ quest }: { quest: QuestDocument }) {
   );
 }
 
-/** What happened to the steps, the newest first. */
+/** What agents and wards said of the steps, the newest first. */
 function Signals({ quest }: { quest: QuestDocument }) {
-  const notes = quest.steps
-    .flatMap((step) => step.history.map((note) => ({ step, note })))
-    .filter(({ note }) => !/ is next$|^to be merged$/.test(note.what))
-    .map((it, order) => ({ ...it, order }))
-    .sort((a, b) => b.note.at - a.note.at || b.order - a.order)
+  const lines = quest.steps
+    .flatMap((step) => stationsOf(step).map((station) => ({ step, station })))
+    .filter(({ station }) => station.standing !== "working")
+    .sort((a, b) => b.station.at - a.station.at)
     .slice(0, 12);
-  if (notes.length === 0) return null;
+  if (lines.length === 0) return null;
   return (
-    <section class="section" aria-label="What happened">
+    <section class="section" aria-label="Signals">
       <div class="section-head">
-        <h2>What happened</h2>
-        <span class="faint small">the newest first</span>
+        <h2>Signals</h2>
+        <span class="faint small">as they come</span>
         <a class="end link small faint" href={`/log?quest=${quest.id}`}>
           All in the log
         </a>
       </div>
       <ul class="feed">
-        {notes.map(({ step, note }) => (
-          <li key={`${step.id}${note.at}${note.what}`}>
-            <time title={exact(note.at)}>{clockSeconds(note.at)}</time>
-            <b class="cut">{step.id}</b>
-            <span class="cut" title={note.what}>
-              {noteWords(note.what)}
+        {lines.map(({ step, station }) => (
+          <li key={`${step.id}${station.at}${station.who}${station.ward ?? ""}`}>
+            <time title={exact(station.at)}>{clockSeconds(station.at)}</time>
+            <a class="cut" href={to.quest(quest.id, step.id)}>
+              <b>{step.id}</b>
+            </a>
+            <span class="cut" title={station.said}>
+              {station.who === "failed" ? "" : station.who}{" "}
+              {station.calls ? `needs the ${station.calls.role} first: ${station.calls.reason}` : station.said}
             </span>
           </li>
         ))}
       </ul>
     </section>
   );
-}
-
-/** A note as the page says it: agents by name instead of by id. */
-function noteWords(what: string): string {
-  return plain(what.replace(/ \(([\w-]{22})\)$/, (_, id: string) => (store.agent(id) ? ` as ${nameOf(id)}` : "")));
 }
 
 function Missing({ problem }: { problem: Problem }) {
