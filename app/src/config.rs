@@ -20,7 +20,8 @@ pub use quests::{Isolated, Quests};
 /// What environment variables that are settings begin with.
 const PREFIX: &str = "HATCHERY_";
 /// Environment variables with this prefix that are not settings.
-const NOT_SETTINGS: [&str; 7] = ["project", "seed", "seeds", "soak", "attempt", "launcher", "sim_state"];
+const NOT_SETTINGS: [&str; 9] =
+    ["page", "bless", "project", "seed", "seeds", "soak", "attempt", "launcher", "sim_state"];
 
 #[derive(Clone, Debug)]
 pub struct Config {

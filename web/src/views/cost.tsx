@@ -154,7 +154,7 @@ const TOLD_APART = 4;
 
 function seriesOf(usage: UsageView, by: By, unit: "dollars" | "tokens"): Series[] {
   const all = new Map<string, Series>();
-  for (const part of usage.parts) {
+  for (const part of usage.parts ?? []) {
     const key = by === "quest" ? (part.quest ?? "") : by === "agent" ? part.agent : (part.model ?? part.harness ?? "");
     const name =
       by === "quest"

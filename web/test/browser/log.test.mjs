@@ -75,3 +75,18 @@ test("little script comes before the first paint", async () => {
   console.log(`# ${scripts.length} scripts, ${bytes} bytes compressed`);
   assert.ok(bytes > 5000 && bytes <= SCRIPT_BYTES, `${bytes} bytes`);
 });
+
+test("the log is filtered by words, and new events that fit appear", async () => {
+  const page = await open(browser, daemon, { path: "/log" });
+  await page.getByLabel("Filter").fill("message 4242");
+  await page.getByLabel("Filter").press("Enter");
+  // 4242 and 42420 to 42429.
+  await page.getByText(/^11 of .* match$/).waitFor();
+  await page.locator(".log-row", { hasText: "message 42429" }).waitFor();
+  const { agents } = await daemon.get("/api/agents");
+  await daemon.post(`/api/agents/${agents.at(-1).id}/messages`, { kind: "user", content: "message 4242 again" });
+  await page.locator(".log-row", { hasText: "message 4242 again" }).waitFor();
+  await page.getByRole("button", { name: "Remove words" }).click();
+  await page.locator(".virtual").waitFor();
+  assert.deepEqual(page.troubles, []);
+});
