@@ -5,6 +5,7 @@ mod agent_sim;
 mod ask;
 mod attach;
 mod budget;
+mod build;
 mod clear;
 mod completions;
 mod demo;
@@ -17,6 +18,8 @@ mod fork;
 mod fsck;
 mod history;
 mod import;
+mod inbox;
+mod init;
 mod interrupt;
 mod kill;
 mod launch;
@@ -35,7 +38,9 @@ mod runs;
 mod say;
 mod send;
 mod session;
+mod state;
 mod status;
+mod statusline;
 mod stop;
 mod tree;
 mod up;
@@ -122,6 +127,11 @@ enum Command {
     Rescue(rescue::Args),
     Fsck(fsck::Args),
     Doctor(doctor::Args),
+    State(state::Args),
+    Inbox(inbox::Args),
+    Build(build::Args),
+    Statusline(statusline::Args),
+    Init(init::Args),
     Completions(completions::Args),
     #[command(hide = true)]
     AgentSim(Box<agent_sim::Args>),
@@ -141,6 +151,10 @@ struct Context {
 
 /// Runs the program. Data goes to standard output, words to standard error.
 pub fn main() -> ExitCode {
+    // It runs at every prompt. Building the command line's parser takes longer than all that it does.
+    if std::env::args_os().skip(1).eq(["statusline"]) {
+        return statusline::run();
+    }
     let cli = Cli::parse();
     match run(cli) {
         Ok(code) => code,
@@ -194,6 +208,11 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Rescue(args) => rescue::run(&context, &args),
         Command::Fsck(args) => fsck::run(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),
+        Command::State(args) => state::run(&context, &args),
+        Command::Inbox(args) => inbox::run(&context, &args),
+        Command::Build(args) => build::run(&context, &args),
+        Command::Statusline(statusline::Args {}) => Ok(statusline::run()),
+        Command::Init(args) => init::run(&context, &args),
         Command::Completions(args) => completions::run(&args),
         Command::AgentSim(args) => agent_sim::run(*args),
     }

@@ -16,6 +16,7 @@ mod quests;
 mod reference;
 mod runs;
 mod sim;
+mod status;
 mod store_conformance;
 mod store_differential;
 mod store_postgres;

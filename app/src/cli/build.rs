@@ -1,0 +1,251 @@
+//! `hatchery build`
+
+use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
+use super::state::change;
+use super::{Context, print_json, print_line, say, text_or_stdin};
+use crate::clock;
+use crate::report::{Code, Report};
+use crate::state_file::{StatusFolder, read_bounded};
+use hatchery_core::build_run::{self, BuildError, BuildRun, Chunk, ChunkId, ChunkState, Move, Resume};
+use hatchery_core::status::{Document, Json};
+use std::io::{BufRead as _, IsTerminal as _};
+use std::process::ExitCode;
+
+const MAX_CONFIG_BYTES: usize = 1024 * 1024;
+
+/// Follow a build through its chunks, and resume one that was interrupted
+///
+/// The build run is in `buildRun` of .fctry/state.json. It survives the session that began it: only `fresh` and `clear` end it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Begin a build run with an approved plan
+    Plan {
+        /// The plan, as JSON: {"chunks":[{"name":"…","sections":["#alias"],"dependsOn":[1]}]}; `-` reads it from standard input
+        plan: String,
+        /// Replace a build run that is not finished
+        #[arg(long)]
+        fresh: bool,
+    },
+    /// Show the chunks of the build run
+    Show,
+    /// Move a chunk on
+    Chunk {
+        /// Its number
+        id: ChunkId,
+        /// What happened to it
+        #[arg(value_enum)]
+        action: Action,
+    },
+    /// Pause the build run
+    Pause,
+    /// Show what is done and what remains of an interrupted build, and go on with it
+    ///
+    /// Names completed chunks that were built from another version of the spec; --rebuild builds them again, without it they are kept.
+    Resume {
+        /// What to do: resume (1), fresh (2) or cancel (3)
+        #[arg(long, value_enum)]
+        choose: Option<Choice>,
+        /// Build this completed chunk again; may be given several times
+        #[arg(long, value_name = "CHUNK")]
+        rebuild: Vec<ChunkId>,
+    },
+    /// Forget the build run
+    Clear,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Action {
+    Start,
+    Retry,
+    Done,
+    Fail,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Choice {
+    #[value(alias = "1")]
+    Resume,
+    #[value(alias = "2")]
+    Fresh,
+    #[value(alias = "3")]
+    Cancel,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let folder = StatusFolder::of(context.project.root());
+    let now = clock::written(clock::now());
+    match &args.what {
+        What::Plan { plan, fresh } => {
+            let plan: Json = text_or_stdin(plan)?.parse().map_err(|error: hatchery_core::status::EditError| {
+                Report::new(Code::Usage, &error).hint("the plan is a JSON object")
+            })?;
+            let run = format!("run-{}", clock::now().0);
+            change(&folder, |document| build_run::approve(document, &plan, &run, *fresh, &now).map_err(refusal))?;
+            print_line(&run)?;
+        }
+        What::Show => show(context, &folder.state()?)?,
+        What::Chunk { id, action } => {
+            let action = match action {
+                Action::Start => Move::Start,
+                Action::Retry => Move::Retry,
+                Action::Done => Move::Complete,
+                Action::Fail => Move::Fail,
+            };
+            let state =
+                change(&folder, |document| build_run::move_chunk(document, *id, action, &now).map_err(refusal))?;
+            print_line(state.name())?;
+        }
+        What::Pause => change(&folder, |document| build_run::set_paused(document, true).map_err(refusal))?,
+        What::Resume { choose, rebuild } => return resume(context, &folder, *choose, rebuild, &now),
+        What::Clear => change(&folder, |document| {
+            build_run::clear(document);
+            Ok(())
+        })?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(context: &Context, document: &Document) -> Result<(), Report> {
+    let run = BuildRun::read(document).ok_or_else(|| refusal(BuildError::NoRun))?;
+    if context.json {
+        return print_json(&document.field("buildRun").and_then(Json::value));
+    }
+    let phase = run.phase.as_deref().map(|phase| format!(", {}", printable(phase))).unwrap_or_default();
+    print_line(&format!("{}  {}{phase}", printable(&run.id), run.status.name()))?;
+    run.chunks.iter().try_for_each(|chunk| print_line(&line(&run, chunk)))
+}
+
+fn line(run: &BuildRun, chunk: &Chunk) -> String {
+    let state = match chunk.state {
+        ChunkState::Planned { .. } => paint(DIM, "planned"),
+        ChunkState::Active { attempt } => paint(WARN, format_args!("active, attempt {attempt}")),
+        ChunkState::Retrying { attempt } => paint(WARN, format_args!("retrying, attempt {attempt}")),
+        ChunkState::Completed => paint(GOOD, "completed"),
+        ChunkState::Failed { attempts } => paint(BAD, format_args!("failed after attempt {attempts}")),
+    };
+    let waits = run.open_dependencies(chunk);
+    let waits = match chunk.state {
+        ChunkState::Planned { .. } if !waits.is_empty() => format!(", waits for {}", numbers(&waits)),
+        _ => String::new(),
+    };
+    format!("{:>4}  {}  {state}{waits}", chunk.id, printable(&chunk.name))
+}
+
+fn resume(
+    context: &Context,
+    folder: &StatusFolder,
+    choose: Option<Choice>,
+    rebuild: &[ChunkId],
+    now: &str,
+) -> Result<ExitCode, Report> {
+    let document = folder.state()?;
+    let version = spec_version(folder, &document);
+    let run = BuildRun::read(&document).ok_or_else(|| refusal(BuildError::NoRun))?;
+    let Some(shown) = run.resume(version.as_deref()) else {
+        say(format_args!("the build run {} is completed; nothing remains", printable(&run.id)));
+        return Ok(ExitCode::SUCCESS);
+    };
+    match context.json {
+        true => print_json(&as_json(&shown, version.as_deref()))?,
+        false => tell(&shown, version.as_deref())?,
+    }
+    let Some(choice) = choose.or_else(asked) else {
+        say("choose with --choose resume, --choose fresh or --choose cancel");
+        return Ok(ExitCode::from(Code::Waits as u8));
+    };
+    match choice {
+        Choice::Resume => {
+            let left = change(folder, |document| {
+                // A chunk that is built again is compared with the version that is current now.
+                if let Some(version) = version.as_deref() {
+                    document.set("specVersion", version);
+                }
+                build_run::resume(document, rebuild, now).map_err(refusal)
+            })?;
+            match left.ready.first() {
+                Some(next) => {
+                    say(format_args!("resumed; the next chunk is {next}: `hatchery build chunk {next} start`"))
+                }
+                None => say("resumed; nothing is left to start"),
+            }
+        }
+        Choice::Fresh => {
+            change(folder, |document| {
+                build_run::clear(document);
+                Ok(())
+            })?;
+            say("the build run is cleared; `hatchery build plan` begins another");
+        }
+        Choice::Cancel => say("nothing is changed"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The registry of versions is the source of truth; the document only remembers what it said.
+fn spec_version(folder: &StatusFolder, document: &Document) -> Option<String> {
+    let config = read_bounded(&folder.path().join("config.json"), MAX_CONFIG_BYTES).ok().flatten();
+    let config = config.and_then(|bytes| Document::parse(&String::from_utf8_lossy(&bytes)).ok());
+    let registered = config.and_then(|config| config.get(&"versions.spec.current".parse().ok()?)?.words());
+    registered.or_else(|| document.words("specVersion"))
+}
+
+fn tell(shown: &Resume, version: Option<&str>) -> Result<(), Report> {
+    let names = |ids: &[ChunkId]| {
+        let named = ids.iter().filter_map(|id| shown.run.chunk(*id));
+        named.map(|chunk| format!("\n  {:>3}  {}", chunk.id, printable(&chunk.name))).collect::<String>()
+    };
+    let part = |title: &str, ids: &[ChunkId]| match ids.is_empty() {
+        true => Ok(()),
+        false => print_line(&format!("{title}:{}", names(ids))),
+    };
+    print_line(&format!("build run {}, {}", printable(&shown.run.id), shown.run.status.name()))?;
+    part("completed", &shown.done)?;
+    part("failed", &shown.failed)?;
+    part("remaining", &shown.remaining)?;
+    if !shown.outdated.is_empty() {
+        let version = printable(version.unwrap_or_default());
+        part(&format!("completed, but built from another version of the spec than {version}"), &shown.outdated)?;
+        print_line("  they are kept, unless you name them with --rebuild CHUNK")?;
+    }
+    print_line("(1) Resume from the next pending chunk\n(2) Start fresh\n(3) Cancel")
+}
+
+fn as_json(shown: &Resume, version: Option<&str>) -> serde_json::Value {
+    serde_json::json!({
+        "runId": shown.run.id, "status": shown.run.status.name(), "specVersion": version,
+        "completed": shown.done, "failed": shown.failed, "remaining": shown.remaining, "ready": shown.ready,
+        "outdated": shown.outdated, "choices": ["resume", "fresh", "cancel"],
+    })
+}
+
+/// What a person at the terminal chooses.
+fn asked() -> Option<Choice> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return None;
+    }
+    for line in stdin.lock().lines() {
+        match line.ok()?.trim() {
+            "1" | "resume" => return Some(Choice::Resume),
+            "2" | "fresh" => return Some(Choice::Fresh),
+            "3" | "cancel" => return Some(Choice::Cancel),
+            _ => say("1, 2 or 3?"),
+        }
+    }
+    None
+}
+
+fn numbers(ids: &[ChunkId]) -> String {
+    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn refusal(error: BuildError) -> Report {
+    let code = if matches!(error, BuildError::BadPlan { .. }) { Code::Usage } else { Code::Failed };
+    Report::new(code, &error).hint(error.hint())
+}

@@ -1,0 +1,33 @@
+//! `hatchery statusline`
+
+use crate::statusline::{Facts, Session};
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What a terminal program says about its session is a few kilobytes.
+const MAX_SESSION_BYTES: u64 = 1024 * 1024;
+
+/// Print a status line about the project, for the prompt of Claude Code
+///
+/// Reads the JSON that Claude Code writes to a status line's standard input, and looks at .fctry/state.json, .fctry/config.json,
+/// .fctry/inbox.json and the head of git. Needs no daemon and starts none. Never fails: it prints what it can. `hatchery init`
+/// sets it up.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Also the way around the command line's parser, which would take longer than the rest.
+pub fn run() -> ExitCode {
+    let mut text = Vec::new();
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        // What could be read counts.
+        stdin.lock().take(MAX_SESSION_BYTES).read_to_end(&mut text).unwrap_or_default();
+    }
+    let session = Session::read(&String::from_utf8_lossy(&text));
+    let current = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let line = Facts::gather(&session, &current).render(std::env::var_os("NO_COLOR").is_none());
+    // Nobody can be told that the line could not be printed.
+    writeln!(std::io::stdout().lock(), "{line}").unwrap_or_default();
+    ExitCode::SUCCESS
+}

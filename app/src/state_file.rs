@@ -1,0 +1,260 @@
+//! The files of the status protocol on disk: `.fctry/state.json` and `.fctry/inbox.json`. Whoever changes one holds the lock, reads it,
+//! writes a temporary file with a name of its own, syncs it and renames it. So a reader sees the old content or the new, and never
+//! half of it, and no change is lost, whichever process is killed at what moment.
+//!
+//! Other programs write these files without our lock. A file that does not parse may be one that such a program is writing just now:
+//! it is read again for a moment. If it still does not parse it is set aside, never treated as empty and never overwritten.
+
+use crate::clock;
+use crate::project;
+use crate::report::Report;
+use hatchery_core::idea_inbox::{IdeaInbox, InboxError};
+use hatchery_core::status::{Document, EditError, MAX_DOCUMENT_BYTES};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a file that does not parse is read again before it is set aside. Writing one takes milliseconds.
+const WRITER_PATIENCE: Duration = Duration::from_millis(250);
+const WRITER_PAUSE: Duration = Duration::from_millis(5);
+/// How long somebody else may hold the lock. A change takes milliseconds; a stopped process could hold it for ever.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+/// What our temporary files begin with. All of them are written under the lock, so one that is found there is an orphan.
+const TEMPORARY: &str = ".hatchery-new-";
+const LOCK: &str = ".hatchery.lock";
+
+/// The folder `.fctry` of a project.
+#[derive(Clone, Debug)]
+pub struct StatusFolder {
+    path: PathBuf,
+}
+
+/// A change that is on disk.
+#[derive(Debug)]
+pub struct Changed<T> {
+    pub value: T,
+    /// Where a file that did not parse is kept now.
+    pub set_aside: Option<PathBuf>,
+}
+
+/// What one of the files holds.
+trait Content: Sized + Default {
+    const FILE: &'static str;
+    fn parse(text: &str) -> Result<Self, String>;
+    fn text(&self) -> String;
+}
+
+impl Content for Document {
+    const FILE: &'static str = "state.json";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text).map_err(|error: EditError| error.to_string())
+    }
+
+    fn text(&self) -> String {
+        Self::text(self)
+    }
+}
+
+impl Content for IdeaInbox {
+    const FILE: &'static str = "inbox.json";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text).map_err(|error: InboxError| error.to_string())
+    }
+
+    fn text(&self) -> String {
+        Self::text(self)
+    }
+}
+
+impl StatusFolder {
+    pub fn of(project: &Path) -> Self {
+        Self { path: project.join(".fctry") }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn state_file(&self) -> PathBuf {
+        self.path.join(Document::FILE)
+    }
+
+    pub fn inbox_file(&self) -> PathBuf {
+        self.path.join(IdeaInbox::FILE)
+    }
+
+    /// The document, without the lock and without changing anything. An absent file is an empty document.
+    pub fn state(&self) -> Result<Document, Report> {
+        self.read()
+    }
+
+    pub fn inbox(&self) -> Result<IdeaInbox, Report> {
+        self.read()
+    }
+
+    /// Changes the document under the lock. If `change` refuses, nothing is written.
+    pub fn change_state<T>(
+        &self,
+        change: impl FnOnce(&mut Document) -> Result<T, Report>,
+    ) -> Result<Changed<T>, Report> {
+        self.change(|document: &mut Document| {
+            let value = change(document)?;
+            document.set("lastUpdated", clock::written(clock::now()).as_str());
+            Ok(value)
+        })
+    }
+
+    pub fn change_inbox<T>(
+        &self,
+        change: impl FnOnce(&mut IdeaInbox) -> Result<T, Report>,
+    ) -> Result<Changed<T>, Report> {
+        self.change(change)
+    }
+
+    fn read<C: Content>(&self) -> Result<C, Report> {
+        let path = self.path.join(C::FILE);
+        match read_settled::<C>(&path)? {
+            Read::Content(content) => Ok(content),
+            Read::Unparseable(why) => Err(Report::failed(format_args!("{} cannot be read: {why}", path.display()))
+                .hint("the next change sets the file aside and begins a new one; repair it before that if you can")),
+        }
+    }
+
+    fn change<C: Content, T>(&self, change: impl FnOnce(&mut C) -> Result<T, Report>) -> Result<Changed<T>, Report> {
+        let path = self.path.join(C::FILE);
+        let unwritable = |error: &io::Error| {
+            Report::failed(format_args!("{} cannot be written: {error}", path.display())).hint(WRITABLE)
+        };
+        let made = std::fs::create_dir_all(&self.path);
+        made.map_err(|error| {
+            Report::failed(format_args!("{} cannot be made: {error}", self.path.display())).hint(WRITABLE)
+        })?;
+        let lock = self.lock()?;
+        let (mut content, set_aside) = match read_settled::<C>(&path)? {
+            Read::Content(content) => (content, None),
+            Read::Unparseable(_) => (C::default(), Some(set_aside(&path).map_err(|error| unwritable(&error))?)),
+        };
+        let value = change(&mut content)?;
+        self.sweep();
+        self.replace(&path, content.text().as_bytes()).map_err(|error| unwritable(&error))?;
+        drop(lock);
+        // The rename is durable when the folder is. The next writer need not wait for that.
+        self.sync().map_err(|error| unwritable(&error))?;
+        Ok(Changed { value, set_aside })
+    }
+
+    /// Held until it is dropped. The kernel frees it with the process, however that ends.
+    fn lock(&self) -> Result<File, Report> {
+        let path = self.path.join(LOCK);
+        let failed = |error: io::Error| {
+            Report::failed(format_args!("{} cannot be locked: {error}", path.display())).hint(WRITABLE)
+        };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let file: File =
+            rustix::fs::open(&path, flags, Mode::from_raw_mode(0o644)).map_err(|error| failed(error.into()))?.into();
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        while !project::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
+            if Instant::now() > deadline {
+                return Err(Report::failed(format_args!("{} is held by another process", path.display())).hint(
+                    "a process that changes the state was stopped in the middle; find it with `fuser` and end it",
+                ));
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        Ok(file)
+    }
+
+    fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        let mut file = tempfile::Builder::new().prefix(TEMPORARY).permissions(mode).tempfile_in(&self.path)?;
+        file.write_all(content)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map(drop).map_err(|error| error.error)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+
+    /// Removes what writers left behind that were killed. One that cannot be removed does no harm.
+    fn sweep(&self) {
+        let Ok(entries) = std::fs::read_dir(&self.path) else { return };
+        for entry in entries.flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+                std::fs::remove_file(entry.path()).unwrap_or_default();
+            }
+        }
+    }
+}
+
+const WRITABLE: &str = "make the folder writable, or free some space";
+
+enum Read<C> {
+    Content(C),
+    Unparseable(String),
+}
+
+/// Reads a file, and again for a moment if it does not parse.
+fn read_settled<C: Content>(path: &Path) -> Result<Read<C>, Report> {
+    let deadline = Instant::now() + WRITER_PATIENCE;
+    loop {
+        let failed = |error: io::Error| {
+            Report::failed(format_args!("{} cannot be read: {error}", path.display())).hint(READABLE)
+        };
+        let Some(bytes) = read_bounded(path, MAX_DOCUMENT_BYTES).map_err(failed)? else {
+            return Ok(Read::Content(C::default()));
+        };
+        let parsed = std::str::from_utf8(&bytes).map_err(|error| error.to_string()).and_then(C::parse);
+        match parsed {
+            Ok(content) => return Ok(Read::Content(content)),
+            Err(why) if Instant::now() > deadline => return Ok(Read::Unparseable(why)),
+            Err(_) => std::thread::sleep(WRITER_PAUSE),
+        }
+    }
+}
+
+const READABLE: &str = "there must be a plain file that can be read, or none; move away what is there";
+
+/// A plain file within bounds, or nothing if there is none. Never waits: a FIFO in its place has no writer.
+pub fn read_bounded(path: &Path, max_bytes: usize) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file: File = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file.into(),
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let known = file.metadata()?;
+    if !known.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    let max = u64::try_from(max_bytes).unwrap_or(u64::MAX);
+    if known.len() > max {
+        return Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("it has {} bytes, and {max} is the most", known.len()),
+        ));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(known.len()).unwrap_or(0) + 1);
+    file.take(max).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Keeps a file under another name that says when.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let time: String = clock::written(clock::now()).chars().map(|char| if char == ':' { '-' } else { char }).collect();
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let named = (0..100_u32).map(|number| match number {
+        0 => path.with_file_name(format!("{name}.corrupt-{time}")),
+        number => path.with_file_name(format!("{name}.corrupt-{time}-{number}")),
+    });
+    let aside =
+        named.into_iter().find(|aside| !aside.exists()).ok_or_else(|| io::Error::other("too many were set aside"))?;
+    std::fs::rename(path, &aside)?;
+    Ok(aside)
+}

@@ -1,0 +1,130 @@
+//! Files that are written outside of a command, recorded in `untrackedChanges` of the status document by a hook of Claude Code.
+
+use crate::clock;
+use crate::report::Report;
+use crate::state_file::{StatusFolder, read_bounded};
+use hatchery_core::status::{Document, Json, Object};
+use std::io::Read as _;
+use std::path::{Component, Path};
+use std::process::ExitCode;
+
+/// A hook gets the whole content of the file that was written.
+const MAX_HOOK_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_SPEC_BYTES: usize = 16 * 1024 * 1024;
+/// The newest are kept. More than that nobody looks through.
+const MAX_CHANGES: usize = 1_000;
+/// Folders whose files are nobody's work.
+const OURS: [&str; 4] = [".fctry", ".hatchery", ".git", ".claude"];
+
+/// Reads what a hook is told and records the file. A hook must not get in an agent's way, so a strange message is no error.
+pub fn record(folder: &StatusFolder, project: &Path) -> Result<ExitCode, Report> {
+    let mut text = Vec::new();
+    std::io::stdin().lock().take(MAX_HOOK_BYTES).read_to_end(&mut text).unwrap_or_default();
+    let Some(file) = written_file(&String::from_utf8_lossy(&text), project) else { return Ok(ExitCode::SUCCESS) };
+    // A command of the workflow keeps the spec up to date itself. And a project without the protocol does not want its files.
+    if !folder.path().is_dir() || folder.state()?.words("currentCommand").is_some() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let spec = read_bounded(&folder.path().join("spec.md"), MAX_SPEC_BYTES).ok().flatten().unwrap_or_default();
+    let section = section_of(&String::from_utf8_lossy(&spec), &file);
+    folder.change_state(|document| {
+        note(document, &file, section.as_ref(), &clock::written(clock::now()));
+        Ok(())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The section of a spec that speaks of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    pub alias: Option<String>,
+    pub number: Option<String>,
+}
+
+/// The file of a hook's message, below the project, if it is somebody's work.
+fn written_file(message: &str, project: &Path) -> Option<String> {
+    let message = Document::parse(message).ok()?;
+    let at = |path: &str| message.get(&path.parse().ok()?)?.words();
+    let written = at("tool_input.file_path").or_else(|| at("tool_input.notebook_path"))?;
+    let file = Path::new(&written);
+    let file = if file.is_absolute() { file.strip_prefix(project).ok()? } else { file };
+    let plain = file.components().all(|part| matches!(part, Component::Normal(_)));
+    let first = file.components().next()?.as_os_str().to_str()?.to_owned();
+    (plain && !OURS.contains(&first.as_str())).then(|| file.to_str().map(str::to_owned))?
+}
+
+/// Puts a change last. One of the same file is replaced.
+pub fn note(document: &mut Document, file: &str, section: Option<&Section>, now: &str) {
+    let known = document.field("untrackedChanges").and_then(Json::list).unwrap_or_default();
+    let other = |change: &Json| change.object().and_then(|change| change.get("file")?.words()).as_deref() != Some(file);
+    let mut changes: Vec<Json> = known.into_iter().filter(other).collect();
+    let mut change = Object::default();
+    change.set("file", file.into());
+    if let Some(alias) = section.and_then(|section| section.alias.as_deref()) {
+        change.set("section", alias.into());
+    }
+    if let Some(number) = section.and_then(|section| section.number.as_deref()) {
+        change.set("sectionNumber", number.into());
+    }
+    change.set("timestamp", now.into());
+    changes.push(change.to_json());
+    let surplus = changes.len().saturating_sub(MAX_CHANGES);
+    document.set("untrackedChanges", Json::of_list(&changes[surplus..]));
+}
+
+/// The heading above the first place that names the file: `### 2.12 Status line {#status-line}`.
+pub fn section_of(spec: &str, file: &str) -> Option<Section> {
+    let mut heading = None;
+    for line in spec.lines() {
+        if let Some(text) = line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with("##")) {
+            let number = text.split(' ').next().filter(|word| word.starts_with(|char: char| char.is_ascii_digit()));
+            let alias = text.rsplit_once("{#").and_then(|(_, rest)| rest.trim_end().strip_suffix('}'));
+            heading = Some(Section {
+                alias: alias.map(str::to_owned),
+                number: number.map(|number| number.trim_end_matches('.').to_owned()),
+            });
+        } else if line.contains(file) {
+            return heading;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_belongs_to_the_section_that_names_it() {
+        let spec =
+            "# A\n## 2. Flows\n### 2.12 Status line {#status-line}\nIn `src/line.js`.\n### 3.1 Other\n`src/other.js`\n";
+        let found = section_of(spec, "src/line.js").unwrap();
+        assert_eq!((found.alias.as_deref(), found.number.as_deref()), (Some("status-line"), Some("2.12")));
+        assert_eq!(section_of(spec, "src/other.js").unwrap().alias, None);
+        assert_eq!(section_of(spec, "src/none.js"), None);
+    }
+
+    #[test]
+    fn only_files_of_the_project_count() {
+        let of = |path: &str| {
+            let message = serde_json::json!({ "tool_input": { "file_path": path } }).to_string();
+            written_file(&message, Path::new("/project"))
+        };
+        assert_eq!(of("/project/src/a.rs").as_deref(), Some("src/a.rs"));
+        assert_eq!(of("src/a.rs").as_deref(), Some("src/a.rs"));
+        for other in ["/elsewhere/a.rs", "/project/.fctry/state.json", "../a.rs", "/project/../a.rs", ""] {
+            assert_eq!(of(other), None, "{other}");
+        }
+        assert_eq!(written_file("[]", Path::new("/")), None);
+    }
+
+    #[test]
+    fn the_newest_change_of_a_file_counts() {
+        let mut document = Document::default();
+        note(&mut document, "a", None, "1");
+        note(&mut document, "b", None, "2");
+        note(&mut document, "a", None, "3");
+        let changes = document.field("untrackedChanges").unwrap().text().to_owned();
+        assert_eq!(changes, r#"[{"file":"b","timestamp":"2"},{"file":"a","timestamp":"3"}]"#);
+    }
+}

@@ -1,0 +1,247 @@
+//! `hatchery state`, `inbox`, `build` and `init`, without a daemon.
+
+use crate::support::daemon::{Grounds, Scene, own_mounts_or_say_skipped};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+fn state(grounds: &Grounds) -> Value {
+    serde_json::from_slice(&fs::read(grounds.path().join(".fctry/state.json")).unwrap()).unwrap()
+}
+
+fn write_state(grounds: &Grounds, text: &str) {
+    fs::create_dir_all(grounds.path().join(".fctry")).unwrap();
+    fs::write(grounds.path().join(".fctry/state.json"), text).unwrap();
+}
+
+fn fed(grounds: &Grounds, arguments: &[&str], input: &str) -> Option<i32> {
+    let mut child = grounds.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait().unwrap().code()
+}
+
+/// Files beside the state whose names begin like this.
+fn beside(grounds: &Grounds, start: &str) -> Vec<String> {
+    let entries = fs::read_dir(grounds.path().join(".fctry")).unwrap().flatten();
+    entries.map(|entry| entry.file_name().into_string().unwrap()).filter(|name| name.starts_with(start)).collect()
+}
+
+#[test]
+fn each_edit_changes_its_field_and_keeps_the_rest() {
+    let grounds = Grounds::new();
+    write_state(&grounds, r#"{"theirs":{"deep":[1e400,{"x":null}]},"n":1}"#);
+    grounds.run(&["state", "set", "currentCommand", "\"evolve\""]).good();
+    grounds.run(&["state", "merge", r#"{"scenarioScore":{"satisfied":5}}"#]).good();
+    grounds.run(&["state", "merge", r#"{"scenarioScore":{"total":8}}"#]).good();
+    assert_eq!(grounds.run(&["state", "incr", "n", "41"]).good(), "42\n");
+    assert_eq!(grounds.run(&["state", "incr", "n", "-2"]).good(), "40\n");
+    grounds.run(&["state", "append", "completedSteps", "\"a\""]).good();
+    grounds.run(&["state", "clear", "currentCommand"]).good();
+    let text = fs::read_to_string(grounds.path().join(".fctry/state.json")).unwrap();
+    assert!(text.contains("1e400"), "a number that nobody understands stays as it is: {text}");
+    assert_eq!(grounds.run(&["state", "get", "scenarioScore"]).good(), "{\n  \"satisfied\": 5,\n  \"total\": 8\n}\n");
+    assert_eq!(grounds.run(&["state", "get", "currentCommand"]).good(), "null\n");
+    assert_eq!(grounds.run(&["state", "get", "completedSteps[0]"]).good(), "\"a\"\n");
+    assert_eq!(beside(&grounds, "state.json"), ["state.json"]);
+    assert!(!grounds.project().is_served(), "no daemon was started");
+}
+
+#[test]
+fn refusals_say_what_to_do_and_change_nothing() {
+    let grounds = Grounds::new();
+    write_state(&grounds, r#"{"a":"x","lastUpdated":"then"}"#);
+    for (arguments, code, words) in [
+        (&["state", "set", "a.b", "1"][..], 1, "`a` is a text"),
+        (&["state", "set", "a", "evolve"], 2, "not JSON"),
+        (&["state", "set", "a..b", "1"], 2, "the path"),
+        (&["state", "incr", "a"], 1, "cannot be counted up"),
+        (&["state", "append", "a", "1"], 1, "nothing can be appended"),
+        (&["state", "merge", "[]"], 2, "only an object"),
+        (&["state", "event", "chunk-verified", r#"{"mode":"x"}"#], 2, "`mode`"),
+        (&["inbox", "add", "x", "--type", "idea"], 2, "no type of idea"),
+        (&["inbox", "dismiss", "nothing"], 1, "no item `nothing`"),
+        (&["build", "chunk", "1", "start"], 1, "no build run"),
+    ] {
+        let ran = grounds.run(arguments);
+        assert_eq!(ran.code, Some(code), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(words) && ran.stderr.contains("hint:"), "{arguments:?}: {}", ran.stderr);
+    }
+    assert_eq!(state(&grounds), json!({ "a": "x", "lastUpdated": "then" }));
+}
+
+#[test]
+fn a_file_that_does_not_parse_is_set_aside_and_never_overwritten() {
+    let grounds = Grounds::new();
+    write_state(&grounds, "{\"buildRun\": {\"runId\": \"precio");
+    let read = grounds.run(&["state", "get"]);
+    assert_eq!(read.code, Some(1), "reading changes nothing: {read:?}");
+    assert_eq!(beside(&grounds, "state.json.corrupt-"), [""; 0]);
+    let ran = grounds.run(&["state", "set", "a", "1"]);
+    assert!(ran.stderr.contains("is kept as"), "{ran:?}");
+    let aside = beside(&grounds, "state.json.corrupt-");
+    assert_eq!(aside.len(), 1);
+    let kept = fs::read_to_string(grounds.path().join(".fctry").join(&aside[0])).unwrap();
+    assert_eq!(kept, "{\"buildRun\": {\"runId\": \"precio");
+    assert_eq!(state(&grounds)["a"], 1);
+}
+
+#[test]
+fn what_is_no_plain_file_is_refused() {
+    let grounds = Grounds::new();
+    fs::create_dir_all(grounds.path().join(".fctry/state.json")).unwrap();
+    let ran = grounds.run(&["state", "set", "a", "1"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("not a plain file"), "{ran:?}");
+    assert!(grounds.path().join(".fctry/state.json").is_dir());
+}
+
+#[test]
+fn where_nothing_can_be_written_the_old_state_stays() {
+    if !own_mounts_or_say_skipped("where_nothing_can_be_written_the_old_state_stays") {
+        return;
+    }
+    let grounds = Grounds::new();
+    write_state(&grounds, r#"{"a":1}"#);
+    let folder = grounds.path().join(".fctry");
+    let ran = grounds.command_in(Scene::ReadOnly(&folder), &["state", "set", "a", "2"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("hint: make the folder writable"), "{ran:?}");
+    assert_eq!(state(&grounds)["a"], 1);
+}
+
+#[test]
+fn a_step_without_its_prerequisites_is_a_choice() {
+    let grounds = Grounds::new();
+    grounds.run(&["state", "command", "start", "evolve"]).good();
+    let asked = grounds.run(&["state", "step", "start", "interviewer"]);
+    assert_eq!(asked.code, Some(5), "{asked:?}");
+    assert!(asked.stderr.starts_with(
+        "Workflow error: State Owner must run before Interviewer can proceed.\n(1) Run State Owner scan now"
+    ));
+    assert_eq!(state(&grounds).get("workflowStep"), None);
+    assert_eq!(grounds.run(&["state", "step", "start", "interviewer", "--choose", "1"]).good(), "state-owner-scan\n");
+    grounds.run(&["state", "step", "done", "state-owner-scan", "--summary", "fine"]).good();
+    assert_eq!(grounds.run(&["state", "step", "start", "interviewer"]).good(), "interviewer\n");
+    assert_eq!(state(&grounds)["agentOutputs"]["state-owner-scan"]["summary"], "fine");
+    grounds.run(&["state", "step", "start", "scenario-crafter", "--choose", "skip"]).good();
+    assert_eq!(state(&grounds)["skippedSteps"][0]["step"], "scenario-crafter");
+    grounds.run(&["state", "command", "start", "review"]).good();
+    assert_eq!(state(&grounds)["completedSteps"], json!([]));
+    assert_eq!(state(&grounds)["agentOutputs"], Value::Null);
+}
+
+#[test]
+fn a_build_survives_its_session_and_is_resumed() {
+    let grounds = Grounds::new();
+    write_state(&grounds, r#"{"specVersion":"2.4"}"#);
+    let plan = r##"{"chunks":[{"name":"one","sections":["#a"]},{"name":"two","dependsOn":[1]}]}"##;
+    grounds.run(&["build", "plan", plan]).good();
+    grounds.run(&["build", "chunk", "1", "start"]).good();
+    grounds.run(&["build", "chunk", "1", "done"]).good();
+    grounds.run(&["build", "chunk", "2", "start"]).good();
+    // A new session begins a command; the run is still there.
+    grounds.run(&["state", "command", "start", "execute"]).good();
+    fs::write(grounds.path().join(".fctry/config.json"), r#"{"versions":{"spec":{"current":"2.5"}}}"#).unwrap();
+    let shown = grounds.run(&["build", "resume"]);
+    assert_eq!(shown.code, Some(5));
+    for words in [
+        "completed:\n    1  one",
+        "remaining:\n    2  two",
+        "than 2.5:\n    1  one",
+        "(1) Resume",
+        "(2) Start fresh",
+        "(3) Cancel",
+    ] {
+        assert!(shown.stdout.contains(words), "{words}: {}", shown.stdout);
+    }
+    let json: Value =
+        serde_json::from_str(&grounds.run(&["build", "resume", "--choose", "cancel", "--json"]).good()).unwrap();
+    assert_eq!((&json["outdated"], &json["remaining"]), (&json!([1]), &json!([2])));
+    grounds.run(&["build", "resume", "--choose", "resume", "--rebuild", "1"]).good();
+    let run = &state(&grounds)["buildRun"];
+    assert_eq!((&run["chunks"][0]["status"], &run["chunks"][1]["status"]), (&json!("planned"), &json!("planned")));
+    let waits = grounds.run(&["build", "chunk", "2", "start"]);
+    assert!(waits.stderr.contains("depends on chunks that are not completed: 1"), "{waits:?}");
+    assert!(grounds.run(&["build", "plan", plan]).stderr.contains("is not finished"));
+    grounds.run(&["build", "resume", "--choose", "fresh"]).good();
+    assert_eq!(state(&grounds)["buildRun"], Value::Null);
+}
+
+#[test]
+fn ideas_are_kept_until_one_taker_has_done_them() {
+    let grounds = Grounds::new();
+    let id = grounds.run(&["inbox", "add", "Make onboarding faster"]).good().trim().to_owned();
+    assert!(id.starts_with("inbox-"), "{id}");
+    grounds.run(&["inbox", "add", "https://example.org", "--type", "reference"]).good();
+    let taken = grounds.run(&["inbox", "process", "--taker", "me", "--json"]).good();
+    let taken: Value = serde_json::from_str(&taken).unwrap();
+    assert_eq!((taken["id"].as_str(), &taken["status"]), (Some(id.as_str()), &json!("processing")));
+    assert!(grounds.run(&["inbox", "process", &id]).stderr.contains("is processing already"));
+    grounds.run(&["inbox", "process", &id, "--done", "incorporated", "--note", "in 2.1"]).good();
+    let list: Value = serde_json::from_str(&grounds.run(&["inbox", "list", "--json"]).good()).unwrap();
+    assert_eq!((&list[0]["type"], &list[1]["note"]), (&json!("reference"), &json!("in 2.1")), "the newest first");
+    grounds.run(&["inbox", "dismiss", &id]).good();
+    let list: Value = serde_json::from_str(&grounds.run(&["inbox", "list", "--json"]).good()).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_hook_records_what_is_written_outside_of_commands() {
+    let grounds = Grounds::new();
+    write_state(&grounds, "{}");
+    fs::write(grounds.path().join(".fctry/spec.md"), "### 2.12 Line {#status-line}\nsee `src/line.js`\n").unwrap();
+    let root = grounds.path().canonicalize().unwrap();
+    let wrote =
+        |file: &str| json!({ "tool_name": "Write", "tool_input": { "file_path": root.join(file) } }).to_string();
+    assert_eq!(fed(&grounds, &["state", "untracked"], &wrote("src/line.js")), Some(0));
+    assert_eq!(fed(&grounds, &["state", "untracked"], "no JSON"), Some(0), "a hook never gets in the way");
+    let noted = &state(&grounds)["untrackedChanges"];
+    assert_eq!(
+        (&noted[0]["file"], &noted[0]["section"], &noted[0]["sectionNumber"]),
+        (&json!("src/line.js"), &json!("status-line"), &json!("2.12"))
+    );
+    grounds.run(&["state", "command", "start", "evolve"]).good();
+    assert_eq!(fed(&grounds, &["state", "untracked"], &wrote("src/other.js")), Some(0));
+    assert_eq!(state(&grounds)["untrackedChanges"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn init_merges_into_settings_and_can_be_undone() {
+    let grounds = Grounds::new();
+    let settings = grounds.path().join(".claude/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let before = r#"{"model":"opus","hooks":{"PostToolUse":[{"matcher":"Bash","hooks":[]}],"Stop":[]}}"#;
+    fs::write(&settings, before).unwrap();
+    let shown = grounds.run(&["init"]);
+    assert_eq!(shown.code, Some(5), "nobody agreed: {shown:?}");
+    assert!(shown.stdout.contains("hatchery statusline") && shown.stdout.contains(".mcp.json"), "{}", shown.stdout);
+    assert_eq!(fs::read_to_string(&settings).unwrap(), before);
+    grounds.run(&["init", "--yes"]).good();
+    let read = |path: &std::path::Path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();
+    let after = read(&settings);
+    assert_eq!(after["statusLine"]["command"], "hatchery statusline");
+    assert_eq!(after["hooks"]["PostToolUse"][0]["matcher"], "Bash");
+    assert_eq!(after["hooks"]["PostToolUse"][1]["hooks"][0]["command"], "hatchery state untracked");
+    assert_eq!(read(&grounds.path().join(".mcp.json"))["mcpServers"]["hatchery"]["command"], "hatchery");
+    assert!(grounds.run(&["init", "--yes"]).stderr.contains("everything is set up already"));
+    grounds.run(&["init", "--undo", "--yes"]).good();
+    assert_eq!(read(&settings), serde_json::from_str::<Value>(before).unwrap());
+    assert!(!grounds.path().join(".mcp.json").exists());
+}
+
+#[test]
+fn init_leaves_alone_what_is_not_ours() {
+    let grounds = Grounds::new();
+    let settings = grounds.path().join(".claude/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, r#"{"statusLine":{"type":"command","command":"mine"}}"#).unwrap();
+    let ran = grounds.run(&["init", "--yes"]);
+    assert!(ran.stderr.contains("another status line"), "{ran:?}");
+    let after: Value = serde_json::from_slice(&fs::read(&settings).unwrap()).unwrap();
+    assert_eq!(after["statusLine"]["command"], "mine");
+    fs::write(&settings, "// a comment\n{}").unwrap();
+    let ran = grounds.run(&["init", "--yes"]);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "// a comment\n{}");
+}

@@ -1,0 +1,193 @@
+//! Many processes change one file at once, some of them are killed, and others do not know our lock.
+
+use crate::support::daemon::{Grounds, PATIENCE};
+use crate::support::random::Random;
+use hatchery::state_file::StatusFolder;
+use hatchery_core::status::{Document, Edit, Json};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+const WRITERS: usize = 8;
+const INCREMENTS: usize = 200;
+
+/// Where a writer process works, how often, and where it notes what it has done. Set for `writer_process` only.
+const WORK: &str = "HATCHERY_TEST_WRITER";
+
+fn increment(folder: &StatusFolder) -> u64 {
+    let path = "counter.n".parse().unwrap();
+    let changed = folder.change_state(|document| {
+        document.apply(&Edit::Increment { path, by: 1 }).unwrap();
+        Ok(document.get(&"counter.n".parse().unwrap()))
+    });
+    changed.unwrap().value.unwrap().text().parse().unwrap()
+}
+
+/// Not a test of its own: a process that the tests below start from this same binary.
+#[test]
+fn writer_process() {
+    let Ok(work) = std::env::var(WORK) else { return };
+    let work: Value = serde_json::from_str(&work).unwrap();
+    let folder = StatusFolder::of(Path::new(work["project"].as_str().unwrap()));
+    let note = work["note"].as_str().unwrap();
+    for done in 1..=work["times"].as_u64().unwrap() {
+        increment(&folder);
+        fs::write(note, done.to_string()).unwrap();
+    }
+}
+
+fn writer(grounds: &Grounds, number: usize, times: usize) -> Child {
+    let work = json!({ "project": grounds.path(), "times": times, "note": note(grounds, number) });
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "status::writers::writer_process"]).env(WORK, work.to_string());
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn note(grounds: &Grounds, number: usize) -> std::path::PathBuf {
+    grounds.path().join(format!("note-{number}"))
+}
+
+/// How often a writer has counted up for certain.
+fn noted(grounds: &Grounds, number: usize) -> u64 {
+    fs::read_to_string(note(grounds, number)).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn counted(folder: &StatusFolder) -> u64 {
+    folder.state().unwrap().get(&"counter.n".parse().unwrap()).map_or(0, |count| count.text().parse().unwrap())
+}
+
+fn seeded(grounds: &Grounds) -> StatusFolder {
+    let folder = StatusFolder::of(grounds.path());
+    fs::create_dir_all(folder.path()).unwrap();
+    fs::write(folder.state_file(), r#"{"buildRun":{"runId":"r","theirs":[1e400]},"counter":{"n":0}}"#).unwrap();
+    folder
+}
+
+/// Reads the file all the while, as a program that knows nothing of locks does.
+fn never_torn(folder: &StatusFolder, over: &AtomicBool) -> u64 {
+    let mut looks = 0;
+    let mut last = 0;
+    while !over.load(Ordering::Relaxed) || looks == 0 {
+        let text = fs::read_to_string(folder.state_file()).unwrap();
+        let document = Document::parse(&text).unwrap_or_else(|error| panic!("torn: {error}: {text:?}"));
+        let count = document.get(&"counter.n".parse().unwrap()).unwrap().text().parse().unwrap();
+        assert!(count >= last, "the counter went back from {last} to {count}");
+        last = count;
+        looks += 1;
+    }
+    looks
+}
+
+fn nothing_left_behind(folder: &StatusFolder) {
+    let names = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    assert_eq!(names, [".hatchery.lock", "state.json"]);
+}
+
+#[test]
+fn eight_processes_count_up_and_nothing_is_lost() {
+    let grounds = Grounds::new();
+    let folder = seeded(&grounds);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| never_torn(&folder, &over));
+        let writers: Vec<Child> = (0..WRITERS).map(|number| writer(&grounds, number, INCREMENTS)).collect();
+        for mut writer in writers {
+            assert!(writer.wait().unwrap().success());
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0);
+    });
+    assert_eq!(counted(&folder), u64::try_from(WRITERS * INCREMENTS).unwrap());
+    let text = fs::read_to_string(folder.state_file()).unwrap();
+    assert!(text.contains("1e400") && text.contains("\"runId\": \"r\""), "{text}");
+    nothing_left_behind(&folder);
+}
+
+#[test]
+fn the_command_counts_up_in_many_processes() {
+    let grounds = Grounds::new();
+    let folder = seeded(&grounds);
+    let calls: Vec<Child> = (0..40)
+        .map(|_| grounds.command(&["state", "incr", "counter.n"]).stdout(Stdio::null()).spawn().unwrap())
+        .collect();
+    for mut call in calls {
+        assert!(call.wait().unwrap().success());
+    }
+    assert_eq!(counted(&folder), 40);
+}
+
+#[test]
+fn killed_writers_leave_a_whole_file() {
+    let grounds = Grounds::new();
+    let folder = seeded(&grounds);
+    let over = AtomicBool::new(false);
+    let mut random = Random::new(31);
+    let killed: usize = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| never_torn(&folder, &over));
+        let mut killed = 0;
+        for round in 0..6 {
+            let numbers: Vec<usize> = (0..4).map(|of| round * 4 + of).collect();
+            let mut writers: Vec<Child> = numbers.iter().map(|number| writer(&grounds, *number, 100_000)).collect();
+            // Each has done something, and is killed in the middle of whatever it does then.
+            let deadline = Instant::now() + PATIENCE;
+            let goals: Vec<u64> = numbers.iter().map(|_| 1 + random.next() % 5).collect();
+            for ((number, goal), writer) in numbers.iter().zip(goals).zip(&mut writers) {
+                while noted(&grounds, *number) < goal {
+                    assert!(Instant::now() < deadline, "writer {number} does nothing");
+                    std::thread::yield_now();
+                }
+                writer.kill().unwrap();
+                writer.wait().unwrap();
+                killed += 1;
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+        killed
+    });
+    let certain: u64 = (0..24).map(|number| noted(&grounds, number)).sum();
+    let count = counted(&folder);
+    assert!(count >= certain, "{certain} were certain, and {count} are there");
+    assert!(count <= certain + 2 * u64::try_from(killed).unwrap(), "{count} are more than were made ({certain})");
+    // The next writer clears away what they left.
+    increment(&folder);
+    nothing_left_behind(&folder);
+}
+
+#[test]
+fn a_writer_that_knows_no_lock_is_lived_with() {
+    let grounds = Grounds::new();
+    let folder = seeded(&grounds);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut rounds = 0;
+            while !over.load(Ordering::Relaxed) {
+                let text = fs::read_to_string(folder.state_file()).unwrap();
+                let mut state: serde_json::Map<String, Value> =
+                    serde_json::from_str(&text.replace("1e400", "1")).unwrap();
+                rounds += 1;
+                state.insert("foreign".into(), json!({ "rounds": rounds, "filler": "x".repeat(200_000) }));
+                // In place, in two parts: a reader in between sees half of it.
+                let text = serde_json::to_string_pretty(&state).unwrap();
+                let (head, tail) = text.split_at(text.len() / 2);
+                let mut file = fs::File::create(folder.state_file()).unwrap();
+                std::io::Write::write_all(&mut file, head.as_bytes()).unwrap();
+                std::io::Write::write_all(&mut file, tail.as_bytes()).unwrap();
+            }
+        });
+        for _ in 0..100 {
+            increment(&folder);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    let state = folder.state().unwrap();
+    assert_eq!(state.get(&"buildRun.runId".parse().unwrap()).as_ref().map(Json::text), Some("\"r\""));
+    assert!(state.field("foreign").is_some());
+    nothing_left_behind(&folder);
+}
