@@ -41,6 +41,12 @@ pub fn new_uuid() -> String {
     uuid::Builder::from_random_bytes(random()).into_uuid().to_string()
 }
 
+/// An id that says what it names and when it was drawn: `inbox-1708012345678-a1b2c3d4e5f6`.
+pub fn new_named_id(prefix: &str) -> String {
+    let random: String = random::<6>().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{prefix}-{}-{random}", now().0)
+}
+
 /// One id in 64 would begin with a dash when written, and look like an option on a command line. It is drawn again.
 fn drawn<T: fmt::Display>(id: fn([u8; 16]) -> T) -> T {
     loop {

@@ -20,8 +20,7 @@ use std::time::{Duration, Instant};
 const WRITER_PATIENCE: Duration = Duration::from_millis(250);
 const WRITER_PAUSE: Duration = Duration::from_millis(5);
 /// How long somebody else may hold the lock. A change takes milliseconds; a stopped process could hold it for ever.
-const LOCK_PATIENCE: Duration = Duration::from_secs(30);
-const LOCK_PAUSE: Duration = Duration::from_millis(1);
+const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What our temporary files begin with. All of them are written under the lock, so one that is found there is an orphan.
 const TEMPORARY: &str = ".hatchery-new-";
@@ -99,10 +98,10 @@ impl StatusFolder {
     }
 
     /// Changes the document under the lock. If `change` refuses, nothing is written.
-    pub fn change_state<T>(
+    pub fn change_state<T, E: From<Report>>(
         &self,
-        change: impl FnOnce(&mut Document) -> Result<T, Report>,
-    ) -> Result<Changed<T>, Report> {
+        change: impl FnOnce(&mut Document) -> Result<T, E>,
+    ) -> Result<Changed<T>, E> {
         self.change(|document: &mut Document| {
             let value = change(document)?;
             document.set("lastUpdated", clock::written(clock::now()).as_str());
@@ -110,10 +109,10 @@ impl StatusFolder {
         })
     }
 
-    pub fn change_inbox<T>(
+    pub fn change_inbox<T, E: From<Report>>(
         &self,
-        change: impl FnOnce(&mut IdeaInbox) -> Result<T, Report>,
-    ) -> Result<Changed<T>, Report> {
+        change: impl FnOnce(&mut IdeaInbox) -> Result<T, E>,
+    ) -> Result<Changed<T>, E> {
         self.change(change)
     }
 
@@ -126,7 +125,10 @@ impl StatusFolder {
         }
     }
 
-    fn change<C: Content, T>(&self, change: impl FnOnce(&mut C) -> Result<T, Report>) -> Result<Changed<T>, Report> {
+    fn change<C: Content, T, E: From<Report>>(
+        &self,
+        change: impl FnOnce(&mut C) -> Result<T, E>,
+    ) -> Result<Changed<T>, E> {
         let path = self.path.join(C::FILE);
         let unwritable = |error: &io::Error| {
             Report::failed(format_args!("{} cannot be written: {error}", path.display())).hint(WRITABLE)
@@ -158,16 +160,23 @@ impl StatusFolder {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let file: File =
             rustix::fs::open(&path, flags, Mode::from_raw_mode(0o644)).map_err(|error| failed(error.into()))?.into();
-        let deadline = Instant::now() + LOCK_PATIENCE;
-        while !project::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
-            if Instant::now() > deadline {
-                return Err(Report::failed(format_args!("{} is held by another process", path.display())).hint(
-                    "a process that changes the state was stopped in the middle; find it with `fuser` and end it",
-                ));
-            }
-            std::thread::sleep(LOCK_PAUSE);
+        if project::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
+            return Ok(file);
         }
-        Ok(file)
+        // The kernel serves waiters in turn; polling would let some of many writers starve. But it knows no time limit, so a
+        // thread waits, and it may go on waiting after this call has given up: then it frees the lock at once.
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let waiting = std::thread::Builder::new().name("status-lock".into()).spawn(move || {
+            let locked = project::flock(&file, FlockOperation::LockExclusive).map(|_| file);
+            // Nobody hears it after the time limit.
+            sender.send(locked).unwrap_or_default();
+        });
+        drop(waiting.map_err(failed)?);
+        match receiver.recv_timeout(LOCK_PATIENCE) {
+            Ok(locked) => locked.map_err(failed),
+            Err(_) => Err(Report::failed(format_args!("{} is held by another process", path.display()))
+                .hint("a process that changes the state was stopped in the middle; find it with `fuser` and end it")),
+        }
     }
 
     fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {

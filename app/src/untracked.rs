@@ -29,7 +29,7 @@ pub fn record(folder: &StatusFolder, project: &Path) -> Result<ExitCode, Report>
     let section = section_of(&String::from_utf8_lossy(&spec), &file);
     folder.change_state(|document| {
         note(document, &file, section.as_ref(), &clock::written(clock::now()));
-        Ok(())
+        Ok::<_, Report>(())
     })?;
     Ok(ExitCode::SUCCESS)
 }

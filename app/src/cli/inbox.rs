@@ -1,7 +1,6 @@
 //! `hatchery inbox`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::state::new_id;
 use super::{Context, print_line, say, text_or_stdin};
 use crate::clock;
 use crate::report::{Code, Report};
@@ -62,7 +61,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         What::Add { content, kind } => {
             let kind = IdeaType::parse(kind).map_err(refusal)?;
             let content = text_or_stdin(content)?;
-            let item = change(&folder, |inbox| inbox.add(&new_id("inbox"), kind, &content, &now))?;
+            let item = change(&folder, |inbox| inbox.add(&clock::new_named_id("inbox"), kind, &content, &now))?;
             print_line(if context.json { item.body.text() } else { &item.id })?;
         }
         What::List { status } => list(context, &folder, status.as_deref())?,

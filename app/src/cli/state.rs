@@ -5,7 +5,6 @@ use crate::clock;
 use crate::report::{Code, Report};
 use crate::state_file::{Changed, StatusFolder};
 use crate::untracked;
-use base64::Engine as _;
 use hatchery_core::build_event::{BuildEvent, EventError};
 use hatchery_core::status::{Document, Edit, EditError, Json, Path};
 use hatchery_core::workflow::{self, Choice, Started};
@@ -157,12 +156,6 @@ pub fn change<T>(folder: &StatusFolder, change: impl FnOnce(&mut Document) -> Re
     Ok(value)
 }
 
-/// An id that no other process draws.
-pub fn new_id(prefix: &str) -> String {
-    let random = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(clock::random::<6>());
-    format!("{prefix}-{}-{random}", clock::now().0)
-}
-
 fn get(folder: &StatusFolder, path: Option<&str>) -> Result<ExitCode, Report> {
     let path = path.map(at).transpose()?.unwrap_or_default();
     let found = folder.state()?.get(&path);
@@ -235,8 +228,8 @@ fn event(context: &Context, folder: &StatusFolder, kind: &str, fields: Option<&s
     let refused = |error: EventError| Report::new(Code::Usage, &error).hint(error.hint());
     let mut object = given.object().ok_or_else(|| refused(EventError::NotAnObject(given.kind())))?;
     object.set("kind", kind.into());
-    let event =
-        BuildEvent::check(&object.to_json(), &new_id("event"), &clock::written(clock::now())).map_err(refused)?;
+    let event = BuildEvent::check(&object.to_json(), &clock::new_named_id("event"), &clock::written(clock::now()))
+        .map_err(refused)?;
     change(folder, |document| Ok(event.record(document)))?;
     match context.json {
         true => print_json(&event.body().value())?,

@@ -151,7 +151,7 @@ fn strange(random: &mut Random, depth: usize) -> Value {
         ["current", "total", "satisfied", "chunks", "status", "attempt", "aligned", "draft", "scanned", "id", "name"];
     match random.below(if depth == 0 { 9 } else { 12 }) {
         0 => Value::Null,
-        1 => json!(random.next() % 2 == 0),
+        1 => json!(random.next().is_multiple_of(2)),
         2 => json!(-(i64::try_from(random.next() % 1000).unwrap())),
         3 => json!(u64::MAX),
         4 => json!(1e308),

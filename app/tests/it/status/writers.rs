@@ -2,6 +2,7 @@
 
 use crate::support::daemon::{Grounds, PATIENCE};
 use crate::support::random::Random;
+use hatchery::report::Report;
 use hatchery::state_file::StatusFolder;
 use hatchery_core::status::{Document, Edit, Json};
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ fn increment(folder: &StatusFolder) -> u64 {
     let path = "counter.n".parse().unwrap();
     let changed = folder.change_state(|document| {
         document.apply(&Edit::Increment { path, by: 1 }).unwrap();
-        Ok(document.get(&"counter.n".parse().unwrap()))
+        Ok::<_, Report>(document.get(&"counter.n".parse().unwrap()))
     });
     changed.unwrap().value.unwrap().text().parse().unwrap()
 }
@@ -39,11 +40,37 @@ fn writer_process() {
     }
 }
 
-fn writer(grounds: &Grounds, number: usize, times: usize) -> Child {
+/// Ends the reader, also when a test fails: its thread would be waited for.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A process that is gone when it is dropped.
+struct Writer(Child);
+
+impl Writer {
+    fn kill(&mut self) {
+        // Fails only when it has ended already.
+        self.0.kill().unwrap_or_default();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn writer(grounds: &Grounds, number: usize, times: usize) -> Writer {
     let work = json!({ "project": grounds.path(), "times": times, "note": note(grounds, number) });
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "status::writers::writer_process"]).env(WORK, work.to_string());
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    Writer(command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap())
 }
 
 fn note(grounds: &Grounds, number: usize) -> std::path::PathBuf {
@@ -77,6 +104,7 @@ fn never_torn(folder: &StatusFolder, over: &AtomicBool) -> u64 {
         assert!(count >= last, "the counter went back from {last} to {count}");
         last = count;
         looks += 1;
+        std::thread::yield_now();
     }
     looks
 }
@@ -95,11 +123,12 @@ fn eight_processes_count_up_and_nothing_is_lost() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| never_torn(&folder, &over));
-        let writers: Vec<Child> = (0..WRITERS).map(|number| writer(&grounds, number, INCREMENTS)).collect();
+        let ends = Over(&over);
+        let writers: Vec<Writer> = (0..WRITERS).map(|number| writer(&grounds, number, INCREMENTS)).collect();
         for mut writer in writers {
-            assert!(writer.wait().unwrap().success());
+            assert!(writer.0.wait().unwrap().success());
         }
-        over.store(true, Ordering::Relaxed);
+        drop(ends);
         assert!(reader.join().unwrap() > 0);
     });
     assert_eq!(counted(&folder), u64::try_from(WRITERS * INCREMENTS).unwrap());
@@ -129,10 +158,11 @@ fn killed_writers_leave_a_whole_file() {
     let mut random = Random::new(31);
     let killed: usize = std::thread::scope(|scope| {
         let reader = scope.spawn(|| never_torn(&folder, &over));
+        let ends = Over(&over);
         let mut killed = 0;
         for round in 0..6 {
             let numbers: Vec<usize> = (0..4).map(|of| round * 4 + of).collect();
-            let mut writers: Vec<Child> = numbers.iter().map(|number| writer(&grounds, *number, 100_000)).collect();
+            let mut writers: Vec<Writer> = numbers.iter().map(|number| writer(&grounds, *number, 100_000)).collect();
             // Each has done something, and is killed in the middle of whatever it does then.
             let deadline = Instant::now() + PATIENCE;
             let goals: Vec<u64> = numbers.iter().map(|_| 1 + random.next() % 5).collect();
@@ -141,12 +171,11 @@ fn killed_writers_leave_a_whole_file() {
                     assert!(Instant::now() < deadline, "writer {number} does nothing");
                     std::thread::yield_now();
                 }
-                writer.kill().unwrap();
-                writer.wait().unwrap();
+                writer.kill();
                 killed += 1;
             }
         }
-        over.store(true, Ordering::Relaxed);
+        drop(ends);
         reader.join().unwrap();
         killed
     });
@@ -181,10 +210,10 @@ fn a_writer_that_knows_no_lock_is_lived_with() {
                 std::io::Write::write_all(&mut file, tail.as_bytes()).unwrap();
             }
         });
+        let _ends = Over(&over);
         for _ in 0..100 {
             increment(&folder);
         }
-        over.store(true, Ordering::Relaxed);
     });
     let state = folder.state().unwrap();
     assert_eq!(state.get(&"buildRun.runId".parse().unwrap()).as_ref().map(Json::text), Some("\"r\""));
