@@ -5,9 +5,9 @@ use super::{agent, event_id, text};
 use hatchery_core::ask::StepTrouble;
 use hatchery_core::event::{QuestEvent, StepEvent};
 use hatchery_core::quest::{
-    Assignment, Brief, Caller, Chore, ChoreKind, Context, Isolation, Merge, NextAction, Note, Observable, Quest,
-    QuestSpec, QuestState, QueuePosition, Requirements, Signal, Step, StepAgent, StepId, StepPlan, StepProgress,
-    StepState, Verdict, WardSpec, Work,
+    Assignment, Brief, Caller, Chore, ChoreKind, Context, GivenSignal, Isolation, Merge, NextAction, Note, Observable,
+    Quest, QuestSpec, QuestState, QueuePosition, Requirements, Signal, Step, StepAgent, StepId, StepPlan, StepProgress,
+    StepState, Verdict, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Phase, Role, SignalKind, Table};
 use hatchery_core::{Event, QuestId};
@@ -282,11 +282,20 @@ fn step() -> impl Strategy<Value = Step> {
     let phase = prop::sample::select(vec![Phase::Requirements, Phase::Plan, Phase::Work, Phase::Review]);
     let hand = (agent(), text()).prop_map(|(agent, role)| StepAgent { agent, role });
     let note = (instant(), text()).prop_map(|(at, what)| Note { at, what });
-    let past = (vec(hand, 0..3), text(), instant(), vec(note, 0..3));
+    let ward = (any::<u32>(), instant(), option::of(instant()), option::of(verdict()))
+        .prop_map(|(number, began, ended, verdict)| WardRun { number, began, ended, verdict });
+    let given = (instant(), agent(), text(), signal()).prop_map(|(at, agent, role, signal)| GivenSignal {
+        at,
+        agent,
+        role,
+        signal,
+    });
+    let past = (vec(hand, 0..3), vec(ward, 0..3), vec(given, 0..3), text(), instant(), vec(note, 0..3));
     let place = (phase, state(), progress());
     (place, any::<([u32; 4], bool)>(), option::of(event_id()), past).prop_map(
-        |((phase, state, progress), (counts, dropped), question, (hands, summary, since, notes))| {
+        |((phase, state, progress), (counts, dropped), question, (hands, wards, signals, summary, since, notes))| {
             let [number, waits_for, chores, attempts] = counts;
+            let (wards, signals) = (wards.into_iter().collect(), signals.into_iter().collect());
             let (hands, notes) = (hands.into_iter().collect(), notes.into_iter().collect());
             Step {
                 phase,
@@ -299,6 +308,8 @@ fn step() -> impl Strategy<Value = Step> {
                 chores,
                 attempts,
                 agents: hands,
+                wards,
+                signals,
                 summary,
                 since,
                 notes,
