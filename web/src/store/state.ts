@@ -113,7 +113,7 @@ function doingOf({ doing }: AgentView): Doing | null {
   if (!doing) return null;
   return {
     tool: doing.tool ? toolName(doing.tool) : null,
-    text: plain(doing.line),
+    text: doing.tool ? plain(doing.line) : prose(doing.line),
     at: doing.at,
     event: doing.message,
   };

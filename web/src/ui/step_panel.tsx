@@ -1,7 +1,7 @@
 // One step: through which stations it went, what each said, and what comes next.
 import { useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
-import type { GivenSignal, QuestDocument, StepDocument, WardRun } from "../api/types";
+import type { QuestDocument, StepDocument, WardRun } from "../api/types";
 import { notify } from "../app/dialogs";
 import { to } from "../app/router";
 import { store } from "../store/store";
@@ -9,6 +9,7 @@ import { questionWords } from "./ask";
 import { Changes, changesOf } from "./changes";
 import { Glyph, type Standing } from "./glyph";
 import { nameOf } from "./names";
+import { signalWords } from "./signal_words";
 import { Ago } from "./time";
 import { allTokens, clock, exact, firstLine, money, plain, plural, span, tokens } from "./words";
 
@@ -23,25 +24,6 @@ interface Station {
   findings?: string[];
   took?: number | null;
   calls?: { role: string; reason: string };
-}
-
-/** What a signal says, in a sentence. */
-export function signalWords(signal: GivenSignal["signal"]): {
-  words: string;
-  standing: Standing;
-  calls?: { role: string; reason: string };
-} {
-  if ("complete" in signal) return { words: signal.complete.summary || "is done", standing: "done" };
-  if ("partially-complete" in signal)
-    return { words: `ran out of room: ${signal["partially-complete"].progress}`, standing: "done" };
-  if ("needs-user-input" in signal)
-    return { words: `asks you: ${signal["needs-user-input"].question}`, standing: "you" };
-  const call = signal["needs-role-followup"];
-  return {
-    words: "asked another role first",
-    standing: "pending",
-    calls: { role: call.target_role, reason: call.reason },
-  };
 }
 
 function verdictWords(verdict: WardRun["verdict"]): { words: string; standing: Standing; findings: string[] } {

@@ -12,6 +12,7 @@ import { Answered, Ask, takesWords } from "../ui/ask";
 import { ChangedLines } from "../ui/changed_lines";
 import { Glyph, standingOf } from "../ui/glyph";
 import { nameOf, whereOf } from "../ui/names";
+import { signalWords } from "../ui/signal_words";
 import { Ago } from "../ui/time";
 import { Count, ceiling, clock, count, firstLine, money, plain, spanInWords, when } from "../ui/words";
 
@@ -337,8 +338,8 @@ function doneWords(entry: AgentEntry): string {
   const assignment = entry.view.assignment;
   const step = assignment ? store.quest(assignment.quest)?.steps.find((it) => it.id === assignment.step) : undefined;
   if (entry.run?.cause === "user_ended" || entry.run?.cause === "killed") return "Ended by you";
-  const last = step?.agents.at(-1)?.agent === entry.view.id ? step?.summary : null;
-  const words = last || entry.doing?.text;
+  const given = step?.signals?.findLast((it) => it.agent === entry.view.id);
+  const words = given ? signalWords(given.signal).words : entry.doing?.text;
   if (words) return plain(firstLine(words));
   if (entry.run?.cause === "completed") return assignment ? `${assignment.role} is done with its part` : "Done";
   return plain(firstLine(entry.run?.detail ?? "Done"));
