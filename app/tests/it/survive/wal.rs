@@ -65,7 +65,7 @@ fn a_wal_without_its_database_is_refused_and_left_alone() {
     for _ in ["empty", "gone"] {
         let ran = grounds.refused(Scene::Plain);
         assert_eq!(ran.code, Some(3), "{ran:?}");
-        assert!(ran.stderr.contains("hatchery.db-wal still holds a part of it"), "{ran:?}");
+        assert!(ran.stderr.contains("hatchery.db-wal still holds a part of the log"), "{ran:?}");
         assert_eq!(fs::read(wal(&grounds.database())).unwrap(), before);
         fs::remove_file(grounds.database()).unwrap_or_default();
     }
