@@ -1,5 +1,5 @@
-//! Harnesses: the programs that play an agent. An adapter knows how one is started, how something is said to it, and how
-//! what it says becomes the normalised stream. It does nothing itself: starting, feeding and reading are the same for all.
+//! Harnesses: the programs that play agents. An adapter says how such a program is started, how a message is written to it, and
+//! which reader understands its output. It does nothing itself: starting, writing and reading are the same for all harnesses.
 
 mod claude;
 mod environment;
@@ -7,8 +7,8 @@ mod program;
 mod scripted;
 
 use crate::run_folder::RunFolder;
-use hatchery_core::output::Output;
-use hatchery_core::run::{OUR_SERVER, RunSpec};
+use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::run::{RunSpec, TOOL_SERVER};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,20 +23,29 @@ pub trait Harness: Send + Sync + fmt::Debug {
     /// The name in settings and on the command line.
     fn name(&self) -> &'static str;
 
-    /// What has to be there so that it can play.
+    /// The program that is started.
     fn program(&self) -> &Path;
+
+    fn capabilities(&self) -> Capabilities;
 
     /// What to start for an attempt.
     fn command(&self, start: &Start<'_>) -> Invocation;
 
-    /// What a line of its output means, or why it cannot be understood.
-    fn read(&self, line: &str) -> Result<Vec<Output>, String>;
+    /// A reader for the output of one process.
+    fn reader(&self) -> Box<dyn Reader>;
 
-    /// A message, as a line of its input. It repeats the id when it has heard it.
-    fn say(&self, id: &str, text: &str) -> String;
+    /// A message, as a line of the program's input. `session` is the harness session, once it is known. The program confirms
+    /// the message by its id, if it [echoes messages](Capabilities::echoes_messages).
+    fn message(&self, session: Option<&str>, id: &str, text: &str) -> String;
 
-    /// The request to break off its turn, as a line of its input.
-    fn interrupt(&self, id: &str) -> String;
+    /// The request to interrupt the turn, as a line of the program's input.
+    fn interrupt(&self, session: Option<&str>, id: &str) -> String;
+
+    /// The process that has a session open without a launcher, for example because a person started the program. Two processes
+    /// must not write to one session.
+    fn session_in_use(&self, _session: &str) -> Option<u32> {
+        None
+    }
 }
 
 /// What an adapter is told about an attempt.
@@ -45,38 +54,45 @@ pub struct Start<'a> {
     pub spec: &'a RunSpec,
     pub folder: &'a RunFolder,
     pub opening: &'a Opening,
-    /// What it is in a quest: QUEST/STEP/ROLE/NUMBER.
+    /// The id for a new session. Only for a harness that takes one.
+    pub new_session: Option<&'a str>,
+    pub tools: &'a ToolServer,
+    /// The part in a quest: QUEST/STEP/ROLE/NUMBER.
     pub part: Option<String>,
 }
 
-/// How a conversation is entered.
+/// The MCP server with our tools, which speaks over standard input and output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opening {
-    /// A new one, under a name of ours.
-    New { session: String },
-    /// The one that was there before.
-    Resumed { session: String },
-    /// A copy of somebody else's, under a name of ours.
-    Forked { from: String, session: String },
+pub struct ToolServer {
+    pub name: &'static str,
+    pub command: PathBuf,
+    pub args: Vec<String>,
 }
 
-impl Opening {
-    pub fn session(&self) -> &str {
-        match self {
-            Self::New { session } | Self::Resumed { session } | Self::Forked { session, .. } => session,
-        }
+impl ToolServer {
+    /// The tools of one attempt.
+    pub fn of(program: &Path, project: &Path, folder: &RunFolder, agent: &str, in_a_quest: bool) -> Self {
+        let (project, mark) = (project.display().to_string(), folder.mark());
+        let args = ["mcp", "--project", &project, "--agent", agent, "--run", &mark].map(str::to_owned);
+        let quest = in_a_quest.then(|| "--quest".to_owned());
+        Self { name: TOOL_SERVER, command: program.to_owned(), args: args.into_iter().chain(quest).collect() }
     }
 }
 
-/// A program with its arguments, and what it needs in its environment besides what every child gets.
+/// A program with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     pub program: PathBuf,
     pub args: Vec<String>,
+    /// The whole environment.
     pub env: BTreeMap<String, String>,
+    /// Files that the program reads, by their names in the run folder.
+    pub files: Vec<(&'static str, Vec<u8>)>,
+    /// The first lines of its input, before any message: for example a handshake.
+    pub first_lines: Vec<String>,
 }
 
-/// All that there are.
+/// All harnesses of this program.
 #[derive(Debug)]
 pub struct Harnesses {
     all: Vec<Arc<dyn Harness>>,
@@ -91,7 +107,7 @@ impl Harnesses {
         self.all.iter().find(|harness| harness.name() == name).cloned()
     }
 
-    /// Which program plays for whom.
+    /// The program of each harness.
     pub fn programs(&self) -> BTreeMap<&'static str, PathBuf> {
         self.all.iter().map(|harness| (harness.name(), harness.program().to_owned())).collect()
     }
@@ -99,15 +115,6 @@ impl Harnesses {
     pub fn names(&self) -> Vec<&'static str> {
         self.all.iter().map(|harness| harness.name()).collect()
     }
-}
-
-/// The file that tells a harness where our tools are.
-pub fn mcp_config(program: &Path, project: &Path, folder: &RunFolder, agent: &str, in_a_quest: bool) -> String {
-    let (project, mark) = (project.display().to_string(), folder.mark());
-    let mut args = vec!["mcp", "--project", &project, "--agent", agent, "--run", &mark];
-    args.extend(in_a_quest.then_some("--quest"));
-    let server = serde_json::json!({ "type": "stdio", "command": program, "args": args, "alwaysLoad": true });
-    serde_json::json!({ "mcpServers": { OUR_SERVER: server } }).to_string()
 }
 
 pub use environment::clean;

@@ -65,11 +65,11 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
     folder.write_ended(&Ended::without_process(Exit::Unknown, problem))
 }
 
-/// Locks the harness session of an agent. A ward has none.
+/// Locks the harness session of an agent. A ward has none, and a session that the harness has yet to create needs no lock.
 fn claim_session(folder: &RunFolder, kind: &LaunchKind) -> Result<Option<File>, String> {
     match kind {
-        LaunchKind::Ward { .. } => Ok(None),
-        LaunchKind::Agent { session, .. } => match wait_for_session(folder, session) {
+        LaunchKind::Ward { .. } | LaunchKind::Agent { session: None, .. } => Ok(None),
+        LaunchKind::Agent { session: Some(session), .. } => match wait_for_session(folder, session) {
             Ok(Some(lock)) => Ok(Some(lock)),
             Ok(None) => Err(format!("another process has the session {session}")),
             Err(error) => Err(format!("the session {session} could not be locked: {error}")),
@@ -146,7 +146,11 @@ fn announce(
     output: Option<io::PipeReader>,
     began: Instant,
 ) -> io::Result<Launched> {
-    let stdin = child.stdin.take().map(|stdin| StdinWriter::start(stdin, &folder.inbox())).transpose()?;
+    let stdin = child
+        .stdin
+        .take()
+        .map(|stdin| StdinWriter::start(stdin, launch.first_lines.clone(), &folder.inbox()))
+        .transpose()?;
     let append = |path| OpenOptions::new().append(true).create(true).open(path);
     let output = output.map(|output| OutputCapture::start(output, append(folder.output())?)).transpose()?;
     let process = processes::look_up(child.id());

@@ -14,12 +14,14 @@
 //! | `calls.jsonl` | tools | what the agent asked of Hatchery |
 //! | `lock` | launcher | held for as long as the launcher lives |
 //! | `launcher.log` | launcher | its stderr |
+//! | other files | daemon | what the harness needs, for example `mcp.json` |
 //!
 //! A ward has the same kind of folder, without `stdout.jsonl`, `stderr.log`, `token` and `calls.jsonl`.
 
 use crate::clock;
 use crate::project::{self, LOOKER_PAUSE, Project, flock};
 use base64::Engine as _;
+use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::Exit;
 use hatchery_core::run::{AttemptId, Process};
 use rustix::fs::FlockOperation;
@@ -63,6 +65,9 @@ pub struct Launch {
     /// The whole environment: nothing is inherited.
     pub env: BTreeMap<String, String>,
     pub folder: PathBuf,
+    /// What the launcher writes to the standard input before anything else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_lines: Vec<String>,
 }
 
 /// The kind of process to start.
@@ -72,10 +77,11 @@ pub enum LaunchKind {
     /// An agent, which reads and writes lines.
     Agent {
         of: AttemptId,
-        /// The session inside the harness. No two processes may have the same one.
-        session: String,
+        /// The session inside the harness, if it is known before the start. No two processes may have the same one.
+        session: Option<String>,
         /// The session that this one begins as a copy of.
         copy_of: Option<String>,
+        capabilities: Capabilities,
     },
     /// A ward, which has no input and a time limit.
     Ward { limit_ms: u64, grace_ms: u64 },
@@ -162,10 +168,6 @@ impl RunFolder {
 
     pub fn calls(&self) -> PathBuf {
         self.path.join("calls.jsonl")
-    }
-
-    pub fn mcp_config(&self) -> PathBuf {
-        self.path.join("mcp.json")
     }
 
     /// The FIFO by which the launcher is woken.

@@ -57,7 +57,8 @@ impl RunnerContext {
     /// `program` is what launchers, tools and scripted agents are started from.
     pub fn new(project: &Project, runs: &config::Runs, handle: Handle, program: &Path) -> Result<Self, Report> {
         let program = program.to_owned();
-        let claude = Claude::new(runs.claude_path.clone(), runs.claude_args.clone(), &runs.pass_env, std::env::vars());
+        let (path, args) = (runs.claude_path.clone(), runs.claude_args.clone());
+        let claude = Claude::new(path, args, &runs.pass_env, std::env::vars(), project.root());
         let state = project.data().join("sim");
         let scripted = Scripted::new(program.clone(), state, &runs.pass_env, std::env::vars());
         Ok(Self {
@@ -66,7 +67,7 @@ impl RunnerContext {
             project: project.clone(),
             program,
             host: project.host()?.into(),
-            transcripts: Transcripts::new(project.root(), &claude.environment),
+            transcripts: claude.transcripts.clone(),
             harnesses: Harnesses::new(claude, scripted),
             stop_grace: runs.stop_grace,
             keep_runs: runs.keep_runs,

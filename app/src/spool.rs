@@ -41,6 +41,17 @@ fn punch(_file: &File, _upto: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// The whole lines before a position that is the end of a line, as far back as this many bytes.
+pub fn lines_before(path: &Path, position: u64, bytes: u64) -> io::Result<Vec<String>> {
+    let start = position.saturating_sub(bytes);
+    let mut read = vec![0; usize::try_from(position - start).unwrap_or_default()];
+    File::open(path)?.read_exact_at(&mut read, start)?;
+    let lines = read.split_inclusive(|byte| *byte == b'\n');
+    // The first piece is the rest of a line, unless the file begins there.
+    let whole = lines.skip(usize::from(start > 0));
+    Ok(whole.map(|line| String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned()).collect())
+}
+
 #[derive(Debug)]
 pub struct Tail {
     file: File,
@@ -187,6 +198,15 @@ mod tests {
         assert!(meta.blocks() * 512 <= KEPT_BYTES + (1 << 20), "{} blocks are held", meta.blocks());
         file.write_all(b"after\n").unwrap();
         assert_eq!(lines_of(&mut Tail::open(file.path(), taken).unwrap()), ["after"]);
+    }
+
+    #[test]
+    fn the_lines_before_a_position_are_whole() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"one\ntwo\nthree\nfour\n").unwrap();
+        assert_eq!(lines_before(file.path(), 14, 100).unwrap(), ["one", "two", "three"]);
+        assert_eq!(lines_before(file.path(), 14, 9).unwrap(), ["three"], "half of a line is left out");
+        assert_eq!(lines_before(file.path(), 0, 100).unwrap(), [""; 0]);
     }
 
     #[test]

@@ -240,6 +240,7 @@ impl Ward {
             args: vec!["-c".to_owned(), job.command.clone()],
             env,
             folder: job.folder.clone(),
+            first_lines: Vec::new(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::agent::Birth;
 use crate::event::Refused;
+use crate::harness::Capabilities;
 use crate::history::{Imported, MessageKind, RewindTo};
 use crate::mail::Address;
 use crate::outcome::Exit;
@@ -103,9 +104,11 @@ pub enum Command {
     ReportSpawn {
         of: AttemptId,
         process: Process,
-        session: String,
-        /// The conversation that this one begins as a copy of.
+        /// The session in the harness, if it is known before the start.
+        session: Option<String>,
+        /// The session that this one begins as a copy of.
         copy_of: Option<String>,
+        capabilities: Capabilities,
     },
     /// What a process wrote, from one byte to another.
     TakeOutput {

@@ -43,6 +43,7 @@ pub mod build_run;
 pub mod command;
 pub mod dag;
 pub mod event;
+pub mod harness;
 pub mod history;
 pub mod id;
 pub mod idea_inbox;

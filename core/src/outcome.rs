@@ -1,15 +1,14 @@
-//! How a run went: folded from everything the child said, and judged when it is gone.
+//! How a run went: folded from everything the process said, and judged when the process is gone.
 //!
-//! The last result decides: whether it is an error, why it ended, and what the service answered. The exit code alone never
-//! does, because the CLI leaves with 0 after an interrupt and with 1 after a failed request. Without a result for the last
-//! turn, the run has crashed, even with exit code 0.
+//! The result of the last turn decides. The exit code alone never does: some harnesses exit with 0 after an interrupt and with 1
+//! after a failed request. If the last turn has no result, the run has crashed, even with exit code 0.
 
 use crate::Timestamp;
-use crate::output::{ApiError, ApiErrorKind, Output, TurnEnd};
+use crate::output::{FailureKind, Output, TurnResult};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How much of a service's words for an error is kept.
+/// How much of the words for an error is kept in the world.
 const MAX_ERROR_CHARS: usize = 1_000;
 
 /// Why a run is over.
@@ -36,7 +35,7 @@ pub enum Cause {
     OverBudget,
 }
 
-/// How the process ended, as far as it can be known: a child that we have adopted is not ours to wait for.
+/// How the process ended, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -50,8 +49,8 @@ pub enum Exit {
     Unknown,
 }
 
-/// What is known of a run from its words alone. `Stuck`, `Killed` and `LostWithMachine` are not in them: whoever stopped the run,
-/// or found its machine gone, knows better and overrules.
+/// What is known of a run from its output alone. `Stuck`, `Killed` and `LostWithMachine` cannot be seen there: the caller knows when
+/// the run was stopped, or its machine went down, and this overrules the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     stage: Stage,
@@ -63,21 +62,18 @@ enum Stage {
     /// It has not begun a turn yet.
     #[default]
     Silent,
-    /// In the middle of a turn. Were it over now, it would not have finished.
-    Working { api_error: Option<ApiError> },
+    /// In the middle of a turn. The last refusal of the service in this turn, in words.
+    Working { api_error: Option<String> },
     /// The last turn has its result, and nothing began after it.
-    Ended { turn: Box<TurnEnd>, api_error: Option<ApiError> },
+    Ended { result: TurnResult },
 }
 
 impl Outcome {
     pub fn take(&mut self, output: &Output) {
         match output {
-            Output::TurnEnded(turn) => {
-                let api_error = self.api_error().cloned();
-                self.stage = Stage::Ended { turn: Box::new(turn.clone()), api_error };
-            }
-            Output::ApiError(error) => self.stage = Stage::Working { api_error: Some(in_short(error)) },
-            Output::SessionStarted { .. }
+            Output::TurnEnded(turn) => self.stage = Stage::Ended { result: turn.result.clone() },
+            Output::ApiError(error) => self.stage = Stage::Working { api_error: Some(shortened(&error.text)) },
+            Output::TurnStarted
             | Output::Text { .. }
             | Output::Thinking { .. }
             | Output::ToolUse { .. }
@@ -87,7 +83,8 @@ impl Outcome {
             Output::Limit { rejected, resets_at, .. } => self.resets_at = resets_at.filter(|_| *rejected),
             // A sub-agent may outlive its parent's turn, and the others can come between two turns.
             Output::Subagent { .. }
-            | Output::Begun { .. }
+            | Output::Ready { .. }
+            | Output::NotReady { .. }
             | Output::Note { .. }
             | Output::Denied { .. }
             | Output::Asked { .. }
@@ -98,20 +95,14 @@ impl Outcome {
     }
 
     /// The result of the last turn, if that turn has one.
-    pub fn last_turn(&self) -> Option<&TurnEnd> {
+    pub fn last_turn(&self) -> Option<&TurnResult> {
         match &self.stage {
-            Stage::Ended { turn, .. } => Some(turn),
+            Stage::Ended { result } => Some(result),
             Stage::Silent | Stage::Working { .. } => None,
         }
     }
 
-    /// Whether the last turn was broken off. The cause is then [`Cause::UserEnded`], and it is for the caller to judge: a message
-    /// that was to follow may never have come, and the session can go on.
-    pub fn interrupted(&self) -> bool {
-        self.last_turn().is_some_and(TurnEnd::interrupted)
-    }
-
-    /// When the limit that was hit will be lifted, if the child said so.
+    /// When the limit that was hit will be lifted, if the process said so.
     pub fn resets_at(&self) -> Option<Timestamp> {
         self.resets_at
     }
@@ -127,18 +118,20 @@ impl Outcome {
             Stage::Working { api_error: None } => {
                 (Cause::Crashed, format!("It ended in the middle of a turn ({exit}). {LOOK_AT_STDERR} {RESUME}"))
             }
-            Stage::Working { api_error: Some(error) } => (
-                Cause::Crashed,
-                format!("It ended in the middle of a turn ({exit}), after: {}. {RESUME}", bare(&error.text)),
-            ),
-            Stage::Ended { turn, .. } if turn.interrupted() => {
+            Stage::Working { api_error: Some(error) } => {
+                (Cause::Crashed, format!("It ended in the middle of a turn ({exit}), after: {}. {RESUME}", bare(error)))
+            }
+            Stage::Ended { result: TurnResult::Interrupted } => {
                 (Cause::UserEnded, format!("Its last turn was interrupted ({exit}). {RESUME}"))
             }
-            Stage::Ended { turn, api_error } if turn.is_error => {
-                let cause = failure(turn, api_error.as_ref());
-                (cause, format!("It failed: {}. {}", bare(&complaint(turn, api_error.as_ref())), advice(cause)))
+            Stage::Ended { result: TurnResult::SessionUnknown } => {
+                (Cause::Crashed, "It failed: the harness does not have its session any more. Resume it.".to_owned())
             }
-            Stage::Ended { .. } => match exit {
+            Stage::Ended { result: TurnResult::Failed { kind, detail } } => {
+                let cause = failure(*kind);
+                (cause, format!("It failed: {}. {}", bare(detail), advice(cause)))
+            }
+            Stage::Ended { result: TurnResult::Ok } => match exit {
                 Exit::Code(0) | Exit::Unknown => (Cause::Completed, "Its last turn ended well.".to_owned()),
                 Exit::Code(_) | Exit::Signal(_) | Exit::NotStarted | Exit::LostWithMachine => {
                     (Cause::Completed, format!("Its last turn ended well; only then did the process end with {exit}."))
@@ -147,14 +140,7 @@ impl Outcome {
         }
     }
 
-    fn api_error(&self) -> Option<&ApiError> {
-        match &self.stage {
-            Stage::Working { api_error } => api_error.as_ref(),
-            Stage::Silent | Stage::Ended { .. } => None,
-        }
-    }
-
-    /// A turn has begun, or goes on. What failed in a turn before this one is no longer of interest.
+    /// A turn has begun, or goes on. A refusal in an earlier turn no longer matters.
     fn work(&mut self) {
         match &self.stage {
             Stage::Working { .. } => {}
@@ -163,54 +149,22 @@ impl Outcome {
     }
 }
 
-/// Whatever the service wrote, the world keeps only so much of it.
-fn in_short(error: &ApiError) -> ApiError {
-    let cut = |words: &str| words.chars().take(MAX_ERROR_CHARS).collect::<String>();
-    let kind = match &error.kind {
-        ApiErrorKind::Other(word) => ApiErrorKind::Other(cut(word)),
-        known @ (ApiErrorKind::Authentication
-        | ApiErrorKind::Billing
-        | ApiErrorKind::RateLimit
-        | ApiErrorKind::InvalidRequest
-        | ApiErrorKind::Server) => known.clone(),
-    };
-    ApiError { kind, status: error.status, text: cut(&error.text) }
+fn shortened(words: &str) -> String {
+    words.chars().take(MAX_ERROR_CHARS).collect()
 }
 
 const LOOK_AT_STDERR: &str = "Look at what it wrote to stderr.";
 const RESUME: &str = "It can be resumed.";
 
-/// The sort of a failed turn. The status goes before the kind: some versions call an overload a rate limit.
-fn failure(turn: &TurnEnd, api_error: Option<&ApiError>) -> Cause {
-    if turn.terminal_reason.as_deref() == Some("prompt_too_long") {
-        return Cause::PromptTooLong;
+fn failure(kind: FailureKind) -> Cause {
+    match kind {
+        FailureKind::RateLimited => Cause::RateLimited,
+        FailureKind::Overloaded => Cause::Overloaded,
+        FailureKind::OutOfCredit => Cause::OutOfCredit,
+        FailureKind::Unauthorised => Cause::Unauthorised,
+        FailureKind::PromptTooLong => Cause::PromptTooLong,
+        FailureKind::Other => Cause::Crashed,
     }
-    let kind = api_error.map(|error| &error.kind);
-    // Credit is refused with the status of a bad request, or with that of a forbidden one.
-    if kind == Some(&ApiErrorKind::Billing) {
-        return Cause::OutOfCredit;
-    }
-    match turn.api_status.or_else(|| api_error.and_then(|error| error.status)) {
-        Some(401 | 403) => Cause::Unauthorised,
-        Some(402) => Cause::OutOfCredit,
-        Some(413) => Cause::PromptTooLong,
-        Some(429) => Cause::RateLimited,
-        Some(503 | 529) => Cause::Overloaded,
-        Some(_) => Cause::Crashed,
-        None => match kind {
-            Some(ApiErrorKind::Authentication) => Cause::Unauthorised,
-            Some(ApiErrorKind::RateLimit) => Cause::RateLimited,
-            Some(ApiErrorKind::Billing) => Cause::OutOfCredit,
-            Some(ApiErrorKind::InvalidRequest | ApiErrorKind::Server | ApiErrorKind::Other(_)) | None => Cause::Crashed,
-        },
-    }
-}
-
-/// The child's own words for its failure, the most telling first.
-fn complaint(turn: &TurnEnd, api_error: Option<&ApiError>) -> String {
-    let words = [turn.errors.join("; "), turn.text.clone().unwrap_or_default()];
-    let words = words.into_iter().chain(api_error.map(|error| error.text.clone()));
-    words.into_iter().find(|words| !words.trim().is_empty()).unwrap_or_else(|| turn.subtype.clone())
 }
 
 /// Without the full stop, so that a sentence of ours can go round it.

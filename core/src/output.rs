@@ -1,31 +1,39 @@
-//! What a child says, whatever its own format is: the normalised stream. Each harness has a room that translates into it; from
-//! here on nobody asks which harness it was.
+//! What the process of an agent says, in one form for all harnesses. Each harness has a [`Reader`](crate::harness::Reader) that
+//! translates its own format into this one. The rest of the core decides by these outputs and by the harness's
+//! [`Capabilities`](crate::harness::Capabilities), and never by its name.
 //!
-//! A sub-agent's words are wrapped ([`Output::Subagent`]), so that they are never mistaken for its parent's.
+//! What a sub-agent says is wrapped ([`Output::Subagent`]), so that it is never taken for what its parent says.
 
 use crate::Timestamp;
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 
-/// One thing that a child said.
+/// One thing that the process said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Output {
-    /// Said at the beginning of every turn, not only of the first; not always the first line.
-    SessionStarted {
+    /// The process can work: its session exists, and our tools answer it. Once for each process.
+    Ready {
+        /// The id that the harness has for the session.
         session: String,
         model: Option<String>,
+        /// The version of the harness.
         version: Option<String>,
-        servers: Vec<McpServer>,
     },
+    /// The process cannot work, because our tools do not answer it. It is stopped for that.
+    NotReady {
+        why: String,
+    },
+    TurnStarted,
     Text {
         text: String,
     },
     Thinking {
         text: String,
     },
-    /// The input is JSON text, exactly as it was said.
+    /// The input is JSON text, exactly as it was said. Our own tools have the names that we gave them, without the prefix that
+    /// a harness adds.
     ToolUse {
         id: String,
         name: String,
@@ -36,25 +44,21 @@ pub enum Output {
         content: String,
         is_error: bool,
     },
-    /// It has taken in a message of ours; the uuid is the one that we sent with it.
+    /// A message of ours is in the records of the harness, so it must not be sent again. The id is the one that we sent with it.
     Heard {
-        uuid: String,
+        id: String,
     },
-    /// It begins to work on a message of ours. By the time it says so of its turn as well, it has it in its own records.
-    Begun {
-        uuid: String,
-    },
-    /// What the harness itself put before the model: the mark of an interrupt, a hook's objection, a sub-agent's task.
+    /// What the harness itself showed the model: the mark of an interrupt, the objection of a hook, the task of a sub-agent.
     Note {
         text: String,
     },
-    /// What a sub-agent said, and the tool use by which it was started. Never the end of its parent.
+    /// What a sub-agent said, and the tool use by which it was started. It never ends the turn of its parent.
     Subagent {
         tool_use: String,
         #[cfg_attr(feature = "openapi", schema(no_recursion))]
         output: Box<Output>,
     },
-    /// A request has failed and will be made again after the delay.
+    /// A request to the model's service has failed, and is repeated after the delay.
     Retrying {
         attempt: u32,
         max_attempts: Option<u32>,
@@ -62,19 +66,19 @@ pub enum Output {
         delay_ms: Option<u64>,
         reason: Option<String>,
     },
-    /// How it stands with the account's limit. Said now and then while all is well, and before a request is refused.
+    /// The state of the account's rate limit.
     Limit {
         rejected: bool,
         resets_at: Option<Timestamp>,
         window: Option<String>,
     },
-    /// It may not use a tool, and goes on without.
+    /// It was refused the use of a tool, and goes on without it.
     Denied {
         tool: String,
         tool_use: Option<String>,
         reason: String,
     },
-    /// It asks whether it may use a tool, and waits for the answer to this request.
+    /// It asks for permission to use a tool, and waits for the answer to this request.
     Asked {
         request: String,
         tool: String,
@@ -86,82 +90,77 @@ pub enum Output {
         request: String,
         problem: Option<String>,
     },
-    /// It has made its own history shorter.
+    /// It has compacted its own history.
     Compacted {
         trigger: Option<String>,
         tokens_before: Option<u64>,
     },
-    /// The service has failed it. It says so in the assistant's name, but these are not the assistant's words.
+    /// The model's service has refused a request. The text is the harness's, not the model's.
     ApiError(ApiError),
     TurnEnded(TurnEnd),
-    /// A line that could not be taken in, and why. It is still in the spool.
+    /// A line that could not be read, and why. It is still in `stdout.jsonl`.
     Unread {
         bytes: u64,
         reason: String,
     },
 }
 
-/// An MCP server of the child, as it was when the turn began.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct McpServer {
-    pub name: String,
-    pub status: ServerStatus,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a request to the model's service, or a whole turn, failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum ServerStatus {
-    /// Its tools can be called.
-    Connected,
-    /// It was too slow; the child goes on without its tools.
-    Pending,
-    Failed,
-    /// A word that we do not know.
-    Other(String),
+pub enum FailureKind {
+    RateLimited,
+    Overloaded,
+    OutOfCredit,
+    Unauthorised,
+    PromptTooLong,
+    /// Anything else: the words say what.
+    #[default]
+    Other,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ApiError {
-    pub kind: ApiErrorKind,
-    /// The HTTP status, when an answer came at all.
+    pub kind: FailureKind,
+    /// The HTTP status, if there was an answer.
     pub status: Option<u16>,
     pub text: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How a turn ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum ApiErrorKind {
-    Authentication,
-    Billing,
-    RateLimit,
-    InvalidRequest,
-    Server,
-    /// A word that we do not know.
-    Other(String),
+pub enum TurnResult {
+    #[default]
+    Ok,
+    /// It was interrupted. The session is intact and can go on.
+    Interrupted,
+    Failed {
+        kind: FailureKind,
+        /// What went wrong, in the words of the harness.
+        detail: String,
+    },
+    /// The process was to go on with a session that the harness does not have.
+    SessionUnknown,
 }
 
-/// The result with which a turn ends. The last one of a run is the one that counts.
+/// The end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TurnEnd {
-    /// A failed request to the service ends in the subtype `success`, so this is what tells success from failure.
-    pub is_error: bool,
-    pub subtype: String,
-    pub terminal_reason: Option<String>,
-    pub api_status: Option<u16>,
-    /// The answer, or the service's error in words.
+    pub result: TurnResult,
+    /// The answer.
     pub text: Option<String>,
-    pub errors: Vec<String>,
-    /// How many rounds with the model it took.
+    /// How often the model was asked.
     pub num_turns: u32,
     pub denials: Vec<Denial>,
-    /// What the child says it has used in all. What "all" means differs: see [`Meter`](crate::usage::Meter).
+    /// What the harness says was used in all: by the session if `since_last` is there, otherwise by this process. See
+    /// [`Meter`](crate::usage::Meter).
     pub total: Usage,
-    /// What was used since the result before this one, where the child says so.
+    /// What was used since the turn before this one, if the harness says so.
     pub since_last: Option<Usage>,
 }
 
@@ -173,14 +172,8 @@ pub struct Denial {
     pub tool_use: Option<String>,
 }
 
-impl TurnEnd {
-    /// Whether it was to resume a conversation that it knows nothing of.
-    pub fn forgotten(&self) -> bool {
-        self.errors.iter().any(|error| error.contains("No conversation found"))
-    }
-
-    /// Whether somebody broke the turn off. The session is whole and can go on.
-    pub fn interrupted(&self) -> bool {
-        self.terminal_reason.as_deref().is_some_and(|reason| reason.starts_with("aborted_"))
+impl TurnResult {
+    pub fn is_ok(&self) -> bool {
+        matches!(self, Self::Ok)
     }
 }

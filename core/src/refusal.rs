@@ -57,6 +57,8 @@ pub enum Refusal {
     NoRun(AgentId),
     #[error("agent {0} is not in the middle of a turn")]
     NoTurn(AgentId),
+    #[error("the harness `{harness}` of agent {agent} cannot interrupt a turn")]
+    CannotInterrupt { agent: AgentId, harness: String },
     #[error("agent {0} has been run and has a conversation of its own")]
     HasHarnessSession(AgentId),
     #[error("session {session} is the conversation of agent {agent}{} already", name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default())]
@@ -200,6 +202,7 @@ impl Refusal {
             | Self::HasHarnessSession(_)
             | Self::HarnessSessionTaken { .. }
             | Self::NoTurn(_)
+            | Self::CannotInterrupt { .. }
             | Self::RunStopping { .. }
             | Self::StaleAttempt(_)
             | Self::OutputTaken { .. }
@@ -272,6 +275,7 @@ impl Refusal {
             Self::RunOpen { .. } => "run_open",
             Self::NoRun(_) => "no_run",
             Self::NoTurn(_) => "no_turn",
+            Self::CannotInterrupt { .. } => "cannot_interrupt",
             Self::HasHarnessSession(_) => "has_harness_session",
             Self::HarnessSessionTaken { .. } => "harness_session_taken",
             Self::RunStopping { .. } => "run_stopping",
@@ -346,6 +350,7 @@ impl Refusal {
             Self::NotUnread { .. } => "`check-mail` lists what is unread".into(),
             Self::RunOpen { .. } => "`hatchery say` speaks to it, `hatchery stop` ends the run".into(),
             Self::NoRun(_) => "`hatchery say AGENT TEXT` starts a run, `hatchery runs` shows all".into(),
+            Self::CannotInterrupt { .. } => "wait for the end of the turn, or end the run with `hatchery stop`".into(),
             Self::NoTurn(_) => "it waits for a message: `hatchery say`, or end the run with `hatchery stop`".into(),
             Self::HasHarnessSession(_) => "give the conversation to a new agent".into(),
             Self::HarnessSessionTaken { .. } => "`hatchery say AGENT TEXT` goes on with it".into(),

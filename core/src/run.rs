@@ -10,8 +10,9 @@ mod listener;
 use crate::agent::{Lifecycle, living};
 use crate::event::Refused;
 use crate::event::{AgentEvent, RunEvent};
+use crate::harness::{Capabilities, Opening};
 use crate::outcome::{Cause, Exit, Outcome};
-use crate::output::TurnEnd;
+use crate::output::TurnResult;
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, budget, quest};
 use imbl::Vector;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
 pub(crate) use listener::{take_output, tool_call, tool_result};
 
-/// The name under which our own tools are offered to a process.
-pub const OUR_SERVER: &str = "hatchery";
+/// The name of the MCP server that offers our tools to a process.
+pub const TOOL_SERVER: &str = "hatchery";
 /// The longest folder, harness or host name, in bytes.
 pub const MAX_SPEC_BYTES: usize = 4_096;
 /// The shortest silence that may count as stuck.
@@ -101,6 +102,8 @@ pub struct Run {
     pub calls: u64,
     /// Where the answers to the last of them are.
     pub answers: Vector<(u64, EventId)>,
+    /// What the harness of its process can do.
+    pub capabilities: Capabilities,
     /// Its conversation begins as a copy of another: so do the counts of what it used.
     pub copied: bool,
     /// Its process has shown that our tools answer it.
@@ -176,8 +179,8 @@ pub enum StopWhy {
     Stuck,
     /// Its session ends.
     Session,
-    /// It cannot reach our tools: so the process says.
-    Gate { status: String },
+    /// The process says that it cannot work, for example because our tools do not answer it.
+    NotReady { why: String },
     /// Its quest is paused; it goes on later.
     Paused,
     /// Its quest was abandoned.
@@ -193,7 +196,7 @@ impl StopWhy {
             Self::Signalled => Cause::Completed,
             Self::Killed => Cause::Killed,
             Self::Stuck => Cause::Stuck,
-            Self::Gate { .. } => Cause::Crashed,
+            Self::NotReady { .. } => Cause::Crashed,
         }
     }
 
@@ -206,9 +209,7 @@ impl StopWhy {
             Self::Paused => "its quest was paused".into(),
             Self::Abandoned => "its quest was abandoned".into(),
             Self::Signalled => "it had signalled and did not leave".into(),
-            Self::Gate { status } => {
-                format!("it did not start: it says that the `{OUR_SERVER}` tools are {status}; see its stderr")
-            }
+            Self::NotReady { why } => format!("it did not start: {why}; see its stderr"),
         }
     }
 }
@@ -288,14 +289,15 @@ impl Run {
 
     /// Whether its process had ended its turn in good order.
     fn had_finished(&self) -> bool {
-        self.outcome.last_turn().is_some_and(|turn| !turn.is_error || turn.interrupted())
+        matches!(self.outcome.last_turn(), Some(TurnResult::Ok | TurnResult::Interrupted))
     }
 
     /// Whether its process may leave: it has done what it was to do, or cannot.
     fn is_last(&self, conversation: &Conversation) -> bool {
         let done = self.turns > 0 && !self.in_turn && conversation.unheard.is_empty();
         let failed = self.outcome.last_turn().is_some() && !self.had_finished();
-        (done && (!self.spec.stays || failed)) || (self.held && !self.in_turn)
+        let stays = self.spec.stays && self.capabilities.stays_open;
+        (done && (!stays || failed)) || (self.held && !self.in_turn)
     }
 
     /// Waits for a better moment.
@@ -422,14 +424,16 @@ pub(crate) fn spawned(
     world: &World,
     of: AttemptId,
     process: &Process,
-    session: &str,
+    session: Option<&str>,
     copy_of: Option<&str>,
+    capabilities: Capabilities,
 ) -> Result<Vec<Event>, Refusal> {
     let run = at_attempt(world, of)?;
     match run.state {
         RunState::Starting | RunState::Stopping { process: None, .. } => {
-            let (session, copy_of) = (session.to_owned(), copy_of.map(str::to_owned));
-            Ok(vec![Event::Run { of, what: RunEvent::Spawned { process: process.clone(), session, copy_of } }])
+            let (session, copy_of) = (session.map(str::to_owned), copy_of.map(str::to_owned));
+            let what = RunEvent::Spawned { process: process.clone(), session, copy_of, capabilities };
+            Ok(vec![Event::Run { of, what }])
         }
         RunState::Spawned { .. }
         | RunState::Running { .. }
@@ -511,7 +515,7 @@ pub(crate) fn exited(
         // To start it again would only make it take a turn for nothing; the next message does.
         Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
-            let forgotten = run.outcome.last_turn().is_some_and(TurnEnd::forgotten);
+            let forgotten = run.outcome.last_turn() == Some(&TurnResult::SessionUnknown);
             // One that left in peace and only has not signalled is told so at once.
             let left = owes && exit == Exit::Code(0);
             let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten && !left) {
@@ -572,10 +576,14 @@ fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool)
     }
 }
 
-/// Breaks off the turn; the process goes on. Asking twice is asking once: a second request would break off the next turn.
+/// Interrupts the turn; the process lives on. A second request for the same turn changes nothing: it would interrupt the next
+/// turn.
 pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Refusal> {
     let run = open(world, agent)?;
     match run.state {
+        RunState::Spawned { .. } | RunState::Running { .. } if !run.capabilities.interrupts => {
+            Err(Refusal::CannotInterrupt { agent, harness: run.spec.harness.clone() })
+        }
         RunState::Spawned { .. } | RunState::Running { .. }
             if run.in_turn && world.conversation(agent).is_some_and(Conversation::is_interrupted) =>
         {
@@ -685,6 +693,21 @@ pub fn inherited_session(world: &World, agent: AgentId) -> Option<&HarnessSessio
     let at_rest = !conversation.has_words() && world.run(origin.agent).is_none_or(|run| !run.in_turn);
     let copyable = child.cuts.is_empty() && world.conversation(agent).is_none_or(|own| !own.orphaned);
     conversation.harness_session.as_ref().filter(|_| unmoved && at_rest && copyable)
+}
+
+/// How the session of the agent's next process is opened. The agent's own session goes on, if this machine has it. Otherwise the
+/// session of its parent is copied, if it holds exactly what the agent inherited. Otherwise a new session begins.
+pub fn opening(world: &World, agent: AgentId, capabilities: Capabilities) -> Opening {
+    let Some(run) = world.run(agent) else { return Opening::New };
+    let is_here = |it: &&HarnessSession| it.harness == run.spec.harness && it.host == run.spec.host;
+    let own = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
+    if let Some(own) = own.filter(is_here) {
+        return Opening::Resume { session: own.session.clone() };
+    }
+    match inherited_session(world, agent).filter(is_here).filter(|_| capabilities.forks) {
+        Some(inherited) => Opening::Fork { from: inherited.session.clone() },
+        None => Opening::New,
+    }
 }
 
 fn back_off(first_ms: u64, times: u32) -> u64 {

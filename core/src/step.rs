@@ -66,8 +66,8 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         }
         Command::StartRun { agent, spec } => run::request(world, *agent, spec),
         Command::Say { agent, text, spec } => run::say(world, *agent, text, spec.as_ref()),
-        Command::ReportSpawn { of, process, session, copy_of } => {
-            run::spawned(world, *of, process, session, copy_of.as_deref())
+        Command::ReportSpawn { of, process, session, copy_of, capabilities } => {
+            run::spawned(world, *of, process, session.as_deref(), copy_of.as_deref(), *capabilities)
         }
         Command::TakeOutput { of, from, upto, outputs } => run::take_output(world, *of, *from, *upto, outputs, now),
         Command::TakeCall { of, number, ask } => run::take_call(world, *of, *number, ask, now),

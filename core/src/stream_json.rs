@@ -1,13 +1,15 @@
 //! Reads the stream of the Claude CLI (`--output-format stream-json`), line by line, into [`Output`]s.
 //!
-//! The order of keys varies, so nothing is matched by its beginning. Types, subtypes and blocks that we do not know are passed
-//! over: new versions bring new ones all the time. Only a line that is not JSON at all is told apart, because it means that
-//! the child was cut off in the middle of it, or does not speak this format.
+//! The order of keys varies, so no line is recognised by its beginning. Unknown types, subtypes and blocks are skipped, because
+//! new versions bring new ones all the time. Only a line that is not JSON is an error: the process was cut off in the middle
+//! of the line, or does not speak this format.
 
 pub(crate) mod fields;
 
 use crate::Timestamp;
-use crate::output::{ApiError, ApiErrorKind, Denial, McpServer, Output, ServerStatus, TurnEnd};
+use crate::harness::Reader;
+use crate::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
+use crate::run::TOOL_SERVER;
 use crate::usage::Usage;
 use fields::Fields;
 use serde_json::value::RawValue;
@@ -19,12 +21,92 @@ pub struct NotJson {
     reason: String,
 }
 
-/// What one line says: often one thing, sometimes several, and nothing when it is of no interest.
-pub fn parse(line: &str) -> Result<Vec<Output>, NotJson> {
-    Ok(object(line)?.as_ref().map(said).unwrap_or_default())
+/// Reads the output of one process.
+#[derive(Clone, Debug, Default)]
+pub struct StreamJsonReader {
+    /// The process has shown that our tools answer it.
+    is_ready: bool,
+    /// The message of ours that the process works on next. When its turn begins, the message is in the CLI's records.
+    begun: Option<String>,
+    /// The last refusal of the service in this turn. The result line says less about it.
+    api_error: Option<ApiError>,
 }
 
-/// The fields of a line, or nothing when it is empty or JSON of another sort.
+impl Reader for StreamJsonReader {
+    fn read(&mut self, line: &str) -> Result<Vec<Output>, String> {
+        match object(line) {
+            Ok(line) => Ok(line.as_ref().map(|line| self.outputs(line)).unwrap_or_default()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl StreamJsonReader {
+    fn outputs(&mut self, line: &Fields) -> Vec<Output> {
+        // The lines of a sub-agent change nothing about its parent.
+        if let Some(tool_use) = line.text("parent_tool_use_id") {
+            let outputs = Self::default().own_outputs(line).into_iter();
+            return outputs
+                .map(|output| Output::Subagent { tool_use: tool_use.clone(), output: output.into() })
+                .collect();
+        }
+        self.own_outputs(line)
+    }
+
+    fn own_outputs(&mut self, line: &Fields) -> Vec<Output> {
+        match line.text("type").as_deref() {
+            Some("system") if line.text("subtype").as_deref() == Some("init") => self.init(line),
+            Some("system") => system(line).into_iter().collect(),
+            Some("assistant") => self.assistant(line),
+            Some("user") => user(line),
+            Some("result") => vec![Output::TurnEnded(turn_end(line, self.api_error.take()))],
+            Some("rate_limit_event") => limit(line).into_iter().collect(),
+            Some("command_lifecycle") => {
+                if line.text("state").as_deref() == Some("started") {
+                    self.begun = line.text("command_uuid");
+                }
+                Vec::new()
+            }
+            Some("control_request") => asked(line).into_iter().collect(),
+            Some("control_response") => answered(line).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Said at the beginning of every turn. The first one shows whether our tools answer.
+    fn init(&mut self, line: &Fields) -> Vec<Output> {
+        let Some(session) = line.text("session_id") else { return Vec::new() };
+        let servers = line.objects("mcp_servers");
+        let ours = servers.iter().find(|server| server.text("name").as_deref() == Some(TOOL_SERVER));
+        let status = ours.and_then(|server| server.text("status")).unwrap_or_else(|| "missing".to_owned());
+        let readiness = match status.as_str() {
+            _ if self.is_ready => None,
+            "connected" => {
+                self.is_ready = true;
+                let version = line.text("claude_code_version");
+                Some(Output::Ready { session, model: line.text("model"), version })
+            }
+            other => Some(Output::NotReady { why: format!("it says that the `{TOOL_SERVER}` tools are {other}") }),
+        };
+        let heard = self.begun.take().map(|id| Output::Heard { id });
+        readiness.into_iter().chain([Output::TurnStarted]).chain(heard).collect()
+    }
+
+    fn assistant(&mut self, line: &Fields) -> Vec<Output> {
+        let blocks = blocks(line);
+        if line.raw("error").is_some() || line.flag("is_api_error_message") {
+            let texts: Vec<_> = blocks.iter().filter_map(|block| block.text("text")).collect();
+            let status = line.count("api_error_status");
+            let error =
+                ApiError { kind: failure_kind(line.text("error").as_deref(), status), status, text: texts.join("\n") };
+            self.api_error = Some(error.clone());
+            return vec![Output::ApiError(error)];
+        }
+        blocks.iter().filter_map(assistant_block).collect()
+    }
+}
+
+/// The fields of a line. None when it is empty, or JSON but no object.
 pub(crate) fn object(line: &str) -> Result<Option<Fields<'_>>, NotJson> {
     let line = line.trim();
     if line.is_empty() {
@@ -40,43 +122,8 @@ pub(crate) fn object(line: &str) -> Result<Option<Fields<'_>>, NotJson> {
     }
 }
 
-fn said(line: &Fields) -> Vec<Output> {
-    let outputs = match line.text("type").as_deref() {
-        Some("system") => system(line).into_iter().collect(),
-        Some("assistant") => assistant(line),
-        Some("user") => user(line),
-        Some("result") => vec![Output::TurnEnded(turn_end(line))],
-        Some("rate_limit_event") => limit(line).into_iter().collect(),
-        Some("command_lifecycle") => begun(line).into_iter().collect(),
-        Some("control_request") => asked(line).into_iter().collect(),
-        Some("control_response") => answered(line).into_iter().collect(),
-        _ => Vec::new(),
-    };
-    match line.text("parent_tool_use_id") {
-        None => outputs,
-        Some(tool_use) => outputs
-            .into_iter()
-            .map(|output| Output::Subagent { tool_use: tool_use.clone(), output: Box::new(output) })
-            .collect(),
-    }
-}
-
-/// Newer versions say what becomes of each message of ours.
-fn begun(line: &Fields) -> Option<Output> {
-    match line.text("state")?.as_str() {
-        "started" => Some(Output::Begun { uuid: line.text("command_uuid")? }),
-        _ => None,
-    }
-}
-
 fn system(line: &Fields) -> Option<Output> {
     match line.text("subtype")?.as_str() {
-        "init" => Some(Output::SessionStarted {
-            session: line.text("session_id")?,
-            model: line.text("model"),
-            version: line.text("claude_code_version"),
-            servers: line.objects("mcp_servers").iter().filter_map(server).collect(),
-        }),
         "api_retry" => Some(Output::Retrying {
             attempt: line.count("attempt").unwrap_or_default(),
             max_attempts: line.count("max_retries"),
@@ -100,56 +147,41 @@ fn system(line: &Fields) -> Option<Output> {
     }
 }
 
-fn server(entry: &Fields) -> Option<McpServer> {
-    let status = match entry.text("status")?.as_str() {
-        "connected" => ServerStatus::Connected,
-        "pending" => ServerStatus::Pending,
-        "failed" => ServerStatus::Failed,
-        other => ServerStatus::Other(other.to_owned()),
-    };
-    Some(McpServer { name: entry.text("name")?, status })
-}
-
-fn assistant(line: &Fields) -> Vec<Output> {
-    let blocks = blocks(line);
-    if line.raw("error").is_some() || line.flag("is_api_error_message") {
-        let texts: Vec<_> = blocks.iter().filter_map(|block| block.text("text")).collect();
-        return vec![Output::ApiError(ApiError {
-            kind: api_error_kind(line.text("error")),
-            status: line.count("api_error_status"),
-            text: texts.join("\n"),
-        })];
-    }
-    blocks.iter().filter_map(assistant_block).collect()
-}
-
 fn assistant_block(block: &Fields) -> Option<Output> {
     match block.text("type")?.as_str() {
         "text" => Some(Output::Text { text: block.text("text")? }),
         "thinking" => Some(Output::Thinking { text: block.text("thinking")? }),
         "tool_use" => Some(Output::ToolUse {
             id: block.text("id")?,
-            name: block.text("name")?,
+            name: tool_name(&block.text("name")?),
             input: block.raw("input").map_or("{}", RawValue::get).to_owned(),
         }),
         _ => None,
     }
 }
 
-fn api_error_kind(word: Option<String>) -> ApiErrorKind {
-    match word.as_deref() {
-        Some("authentication_failed") => ApiErrorKind::Authentication,
-        Some("billing_error") => ApiErrorKind::Billing,
-        Some("rate_limit") => ApiErrorKind::RateLimit,
-        Some("invalid_request") => ApiErrorKind::InvalidRequest,
-        Some("server_error") => ApiErrorKind::Server,
-        other => ApiErrorKind::Other(other.unwrap_or("unknown").to_owned()),
+/// Our own tools without the prefix that the CLI gives to the tools of a server.
+fn tool_name(name: &str) -> String {
+    let ours = name.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(TOOL_SERVER)?.strip_prefix("__"));
+    ours.unwrap_or(name).to_owned()
+}
+
+/// The kind of a refusal, from the CLI's word for it and the HTTP status. A lack of credit comes with the status of a bad or a
+/// forbidden request, so that word goes first. Otherwise the status does: some versions call an overload a rate limit.
+fn failure_kind(word: Option<&str>, status: Option<u16>) -> FailureKind {
+    match (word, status) {
+        (Some("billing_error"), _) | (_, Some(402)) => FailureKind::OutOfCredit,
+        (_, Some(401 | 403)) | (Some("authentication_failed"), None) => FailureKind::Unauthorised,
+        (_, Some(413)) => FailureKind::PromptTooLong,
+        (_, Some(429)) | (Some("rate_limit"), None) => FailureKind::RateLimited,
+        (_, Some(503 | 529)) => FailureKind::Overloaded,
+        _ => FailureKind::Other,
     }
 }
 
 fn user(line: &Fields) -> Vec<Output> {
     if line.flag("isReplay") {
-        return line.text("uuid").map(|uuid| Output::Heard { uuid }).into_iter().collect();
+        return line.text("uuid").map(|id| Output::Heard { id }).into_iter().collect();
     }
     match line.object("message").and_then(|message| message.text("content")) {
         Some(text) => vec![Output::Note { text }],
@@ -169,7 +201,7 @@ fn user_block(block: &Fields) -> Option<Output> {
     }
 }
 
-/// A result in several blocks as one text. What is not text is only named: an image does not belong into a history of words.
+/// A result in several blocks as one text. Blocks that are not text are only named: a history has no images.
 pub(crate) fn joined(blocks: &[Fields]) -> String {
     let texts = blocks.iter().map(|block| {
         let kind = || block.text("type").unwrap_or_else(|| "something".to_owned());
@@ -182,24 +214,48 @@ fn blocks<'a>(line: &Fields<'a>) -> Vec<Fields<'a>> {
     line.object("message").map(|message| message.objects("content")).unwrap_or_default()
 }
 
-fn turn_end(line: &Fields) -> TurnEnd {
+fn turn_end(line: &Fields, api_error: Option<ApiError>) -> TurnEnd {
     let mut total = line.object("modelUsage").map(models).unwrap_or_default();
-    // The sum over the models misses what is charged otherwise.
+    // The sum over the models misses what is not charged by tokens.
     if line.raw("total_cost_usd").is_some() {
         total.cost = line.money("total_cost_usd");
     }
     TurnEnd {
-        is_error: line.flag("is_error"),
-        subtype: line.text("subtype").unwrap_or_default(),
-        terminal_reason: line.text("terminal_reason"),
-        api_status: line.count("api_error_status"),
+        result: turn_result(line, api_error),
         text: line.text("result"),
-        errors: line.list("errors").into_iter().filter_map(fields::text).collect(),
         num_turns: line.count("num_turns").unwrap_or_default(),
         denials: line.objects("permission_denials").iter().filter_map(denial).collect(),
         total,
         since_last: line.object("model_usage_since_last_result").map(models),
     }
+}
+
+/// A failed request ends with the subtype `success`, so `is_error` tells success from failure.
+fn turn_result(line: &Fields, api_error: Option<ApiError>) -> TurnResult {
+    if !line.flag("is_error") {
+        return TurnResult::Ok;
+    }
+    let errors: Vec<String> = line.list("errors").into_iter().filter_map(fields::text).collect();
+    let reason = line.text("terminal_reason").unwrap_or_default();
+    if reason.starts_with("aborted_") {
+        return TurnResult::Interrupted;
+    }
+    if errors.iter().any(|error| error.contains("No conversation found")) {
+        return TurnResult::SessionUnknown;
+    }
+    let status: Option<u16> = line.count("api_error_status");
+    let kind = match (&api_error, status) {
+        _ if reason == "prompt_too_long" => FailureKind::PromptTooLong,
+        (Some(ApiError { kind: FailureKind::OutOfCredit, .. }), _) => FailureKind::OutOfCredit,
+        (_, Some(status)) => failure_kind(None, Some(status)),
+        (Some(error), None) => error.kind,
+        (None, None) => FailureKind::Other,
+    };
+    // The most telling words first.
+    let words = [errors.join("; "), line.text("result").unwrap_or_default()].into_iter();
+    let mut words = words.chain(api_error.map(|error| error.text)).chain(line.text("subtype"));
+    let detail = words.find(|words| !words.trim().is_empty()).unwrap_or_default();
+    TurnResult::Failed { kind, detail }
 }
 
 /// The sum of what each model used.

@@ -24,14 +24,14 @@ pub struct Usage {
     pub cache_write_tokens: u64,
 }
 
-/// Turns the results of one harness session into what each turn used.
+/// Computes what each turn of a harness session used, from the totals that the harness reports.
 ///
-/// Old versions of the Claude CLI report totals that begin at nothing with each process. Newer ones go on counting when a session
-/// is resumed, let a fork begin at its parent's total, and say beside it what was used since the last result. So the meter
-/// must know whether the session has a past, and must be told of each new process.
+/// Some harnesses report totals of the process. Others report totals of the session, which go on when the session is resumed and
+/// begin at the parent's total in a fork, and say beside it what was used since the last turn. So the meter must know whether the
+/// session has a past, and must be told of each new process.
 ///
-/// A turn that was killed has no result. Where totals go on over resumes, the next result brings in what it used; where they
-/// do not, it is lost.
+/// A turn that was killed reports nothing. The next total of the session includes what it used; with totals of the process it is
+/// lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Meter {
     /// Nothing was reported yet, and the session is new: all that will be reported is ours.

@@ -4,8 +4,10 @@
 
 use hatchery_core::agent::Birth;
 use hatchery_core::event::AgentEvent;
+use hatchery_core::harness::{Capabilities, Reader as _};
 use hatchery_core::history::Imported;
 use hatchery_core::run::{AttemptId, DeliveryKind, ForeignSession, Process, RunSpec};
+use hatchery_core::stream_json::StreamJsonReader;
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, Meter, Record, Refusal, Timestamp, World, step};
 
@@ -81,7 +83,16 @@ fn a_word_to_it_goes_on_with_the_conversation_and_old_costs_are_not_ours() {
     assert_eq!(conversation.unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Message]);
     let of = AttemptId { agent: ONE, run: 1, attempt: 1 };
     let process = Process { pid: 7, began: 7 };
-    when(&mut world, &Command::ReportSpawn { of, process, session: "s".into(), copy_of: None });
+    when(
+        &mut world,
+        &Command::ReportSpawn {
+            of,
+            process,
+            session: Some("s".into()),
+            copy_of: None,
+            capabilities: Capabilities::ALL,
+        },
+    );
     let dollars = |dollars: f64| Money::from_dollars(dollars);
     let line = |total: f64, since: f64| {
         format!(
@@ -89,8 +100,9 @@ fn a_word_to_it_goes_on_with_the_conversation_and_old_costs_are_not_ours() {
         )
     };
     let init = r#"{"type":"system","subtype":"init","session_id":"s","mcp_servers":[{"name":"hatchery","status":"connected"}]}"#;
-    let mut outputs = hatchery_core::stream_json::parse(init).unwrap();
-    outputs.extend(hatchery_core::stream_json::parse(&line(10.25, 0.25)).unwrap());
+    let mut reader = StreamJsonReader::default();
+    let mut outputs = reader.read(init).unwrap();
+    outputs.extend(reader.read(&line(10.25, 0.25)).unwrap());
     when(&mut world, &Command::TakeOutput { of, from: 0, upto: 1, outputs });
     assert_eq!(world.conversation(ONE).unwrap().spent.cost, dollars(0.25));
 }
@@ -113,7 +125,16 @@ fn a_conversation_has_one_agent() {
     when(&mut world, &Command::StartRun { agent: ONE, spec: spec() });
     let of = AttemptId { agent: ONE, run: 1, attempt: 1 };
     let process = Process { pid: 7, began: 7 };
-    when(&mut world, &Command::ReportSpawn { of, process, session: "s".into(), copy_of: None });
+    when(
+        &mut world,
+        &Command::ReportSpawn {
+            of,
+            process,
+            session: Some("s".into()),
+            copy_of: None,
+            capabilities: Capabilities::ALL,
+        },
+    );
     assert!(matches!(refused(&world, &adopt(TWO)), Refusal::HarnessSessionTaken { agent: ONE, .. }));
     // Killed, but its process has yet to end.
     when(&mut world, &Command::Kill { agent: ONE, cascade: false, by: None, remark: None });

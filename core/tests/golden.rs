@@ -6,6 +6,7 @@ use hatchery_core::event::{
     AgentEvent, BudgetEvent, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SessionEvent, StepEvent,
     write_wire,
 };
+use hatchery_core::harness::Capabilities;
 use hatchery_core::{Event, EventId, MessageKind, Record, World};
 use std::collections::BTreeSet;
 
@@ -212,7 +213,7 @@ fn every_word_about_a_run_has_its_line() {
     let exits = exits.map(|word| format!(r#""exit":{word}"#));
     let intents = ["user", "killed", "stuck", "session", "paused", "abandoned", "signalled"];
     let intents = intents.map(|word| format!(r#""{word}""#));
-    let intents = intents.into_iter().chain([r#"{"gate":{"status":"#.to_owned()]);
+    let intents = intents.into_iter().chain([r#"{"not_ready":{"why":"#.to_owned()]);
     let intents: Vec<String> = intents.map(|word| format!(r#""why":{word}"#)).collect();
     let noted =
         ["thinking", "note", "subagent", "retrying", "limit", "denied", "asked", "compacted", "api_error", "unread"];
@@ -240,6 +241,14 @@ fn every_word_about_a_quest_has_its_line() {
     for word in words.iter().chain(&others) {
         assert!(EVENTS_V1.contains(word), "{word}");
     }
+}
+
+/// Lines from the time when a harness did not declare what it can do.
+#[test]
+fn a_spawn_without_capabilities_has_all_of_them() {
+    let line = r#"{"type":"run_spawned","process":{"pid":7,"began":1}}"#;
+    let RunEvent::Spawned { capabilities, .. } = serde_json::from_str(line).unwrap() else { panic!("{line}") };
+    assert_eq!(capabilities, Capabilities::ALL);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 
 use hatchery_core::agent::{Birth, ancestors, below};
 use hatchery_core::event::MessageEvent;
+use hatchery_core::harness::Capabilities;
 use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
-use hatchery_core::output::{ApiError, ApiErrorKind, Output, TurnEnd};
+use hatchery_core::output::{ApiError, FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan};
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
 use hatchery_core::run::{AttemptId, Process, RunSpec, wire_name};
@@ -113,7 +114,16 @@ fn at_work() -> (World, AttemptId) {
     let of = AttemptId { agent: id(0), run: 1, attempt: 1 };
     live(&mut world, &Command::StartRun { agent: id(0), spec: spec() });
     let process = Process { pid: 1, began: 1 };
-    live(&mut world, &Command::ReportSpawn { of, process, session: "c".into(), copy_of: None });
+    live(
+        &mut world,
+        &Command::ReportSpawn {
+            of,
+            process,
+            session: Some("c".into()),
+            copy_of: None,
+            capabilities: Capabilities::ALL,
+        },
+    );
     (world, of)
 }
 
@@ -124,7 +134,7 @@ fn a_long_queue_is_heard_one_by_one() {
     let briefing = EventId(2);
     let said: Vec<EventId> = (0..50_000).map(|_| say(&mut world, id(0), MessageKind::User)).collect();
     for (at, delivery) in (0..).zip([briefing].into_iter().chain(said)) {
-        let outputs = vec![Output::Heard { uuid: wire_name(delivery) }];
+        let outputs = vec![Output::Heard { id: wire_name(delivery) }];
         live(&mut world, &Command::TakeOutput { of, from: at, upto: at + 1, outputs });
     }
     assert!(world.conversation(id(0)).is_some_and(|conversation| conversation.unheard.is_empty()));
@@ -135,8 +145,11 @@ fn the_world_is_no_larger_however_much_a_process_says_and_asks() {
     let grown = |times: u64| {
         let (mut world, of) = at_work();
         for at in 0..times {
-            let error = ApiError { kind: ApiErrorKind::Server, status: None, text: "x".repeat(5_000) };
-            let end = TurnEnd { is_error: true, errors: vec!["x".repeat(5_000); 50], ..TurnEnd::default() };
+            let error = ApiError { kind: FailureKind::Other, status: None, text: "x".repeat(5_000) };
+            let end = TurnEnd {
+                result: TurnResult::Failed { kind: FailureKind::Other, detail: "x".repeat(5_000) },
+                ..TurnEnd::default()
+            };
             let outputs = vec![
                 Output::Text { text: "x".repeat(5_000) },
                 Output::Thinking { text: "x".repeat(5_000) },
@@ -246,7 +259,16 @@ fn complete_one(world: &mut World, quest: QuestId) {
     let agent = it.step(&step_id).and_then(|step| step.agent()).expect("an agent");
     let of = world.run(agent).expect("it runs").attempt_id(agent);
     let process = Process { pid: 1, began: 1 };
-    live(world, &Command::ReportSpawn { of, process, session: format!("c-{agent}"), copy_of: None });
+    live(
+        world,
+        &Command::ReportSpawn {
+            of,
+            process,
+            session: Some(format!("c-{agent}")),
+            copy_of: None,
+            capabilities: Capabilities::ALL,
+        },
+    );
     let signal = Signal::Complete { summary: "done".into() };
     let ask = Ok(Box::new(Command::GiveSignal { agent, step: step_id, signal }));
     live(world, &Command::TakeCall { of, number: 1, ask });

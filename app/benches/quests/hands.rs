@@ -2,11 +2,12 @@
 
 use hatchery::clock::new_quest_id;
 use hatchery::engine::Handle;
+use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::Exit;
-use hatchery_core::output::{McpServer, Output, ServerStatus};
+use hatchery_core::output::Output;
 use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan, StepState, Work};
 use hatchery_core::roles::Table;
-use hatchery_core::run::{AttemptId, OUR_SERVER, Process, RunSpec};
+use hatchery_core::run::{AttemptId, Process, RunSpec};
 use hatchery_core::{AgentId, Command, QuestId};
 
 /// A quest whose steps are done by one role each, without a ward and without a review, on a machine that is nowhere.
@@ -102,9 +103,14 @@ pub fn arrival(agent: AgentId) -> [Command; 2] {
     let of = attempt_id(agent);
     let process = Process { pid: 1, began: 1 };
     let session = agent.to_string();
-    let spawned = Command::ReportSpawn { of, process, session: session.clone(), copy_of: None };
-    let servers = vec![McpServer { name: OUR_SERVER.into(), status: ServerStatus::Connected }];
-    let outputs = vec![Output::SessionStarted { session, model: None, version: None, servers }];
+    let spawned = Command::ReportSpawn {
+        of,
+        process,
+        session: Some(session.clone()),
+        copy_of: None,
+        capabilities: Capabilities::ALL,
+    };
+    let outputs = vec![Output::Ready { session, model: None, version: None }];
     [spawned, Command::TakeOutput { of, from: 0, upto: 1, outputs }]
 }
 

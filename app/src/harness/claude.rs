@@ -1,14 +1,28 @@
 //! The Claude Code CLI, in print mode, as a conversation in JSON lines on both sides.
 
-use super::{Harness, Invocation, Opening, Start, clean};
-use hatchery_core::output::Output;
-use hatchery_core::run::OUR_SERVER;
-use hatchery_core::stream_json;
+use super::{Harness, Invocation, Start, ToolServer, clean};
+use crate::transcripts::Transcripts;
+use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::stream_json::StreamJsonReader;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What the CLI reads of its environment. Not `CLAUDECODE` and the like, which would tell it that it runs inside another one.
+/// The file in the run folder that tells the CLI where our tools are.
+const MCP_CONFIG: &str = "mcp.json";
+
+/// What the CLI can do, and the scripted agent that speaks like it.
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
+    chooses_session_id: true,
+    echoes_messages: true,
+    forks: true,
+    interrupts: true,
+    stays_open: true,
+    asks_permission: false,
+    reports_cost: true,
+};
+
+/// What the CLI reads of its environment. Without `CLAUDECODE` and the like, which say that it runs inside another CLI.
 const PREFIXES: [&str; 10] = [
     "ANTHROPIC_",
     "CLAUDE_CONFIG_DIR",
@@ -28,17 +42,22 @@ pub struct Claude {
     /// Further arguments from the settings.
     pub args: Vec<String>,
     pub environment: BTreeMap<String, String>,
+    /// Where the CLI keeps its sessions.
+    pub transcripts: Transcripts,
 }
 
 impl Claude {
-    /// With what passes of an environment.
+    /// Of the environment `env`, only what the CLI needs and the names in `pass` are handed on. `root` is the project's root.
     pub fn new(
         program: PathBuf,
         args: Vec<String>,
         pass: &[String],
         env: impl Iterator<Item = (String, String)>,
+        root: &Path,
     ) -> Self {
-        Self { program, args, environment: clean(env, &PREFIXES, pass) }
+        let environment = clean(env, &PREFIXES, pass);
+        let transcripts = Transcripts::new(root, &environment);
+        Self { program, args, environment, transcripts }
     }
 }
 
@@ -51,54 +70,64 @@ impl Harness for Claude {
         &self.program
     }
 
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
     fn command(&self, start: &Start<'_>) -> Invocation {
         let mut args = conversation(start);
         args.extend(self.args.iter().cloned());
         let mut env = self.environment.clone();
-        // What it says that it has heard is then on disk: without it, a process that is killed in its first turn cannot be
-        // resumed. docs/claude-cli.md has the measurements.
+        // With this, a message that the CLI confirms is on its disk. Without it, a process that is killed in its first turn
+        // cannot be resumed. The measurements are in docs/claude-cli.md.
         env.insert("CLAUDE_CODE_EAGER_FLUSH".into(), "1".into());
-        Invocation { program: self.program.clone(), args, env }
+        Invocation { program: self.program.clone(), args, env, files: files(start), first_lines: Vec::new() }
     }
 
-    fn read(&self, line: &str) -> Result<Vec<Output>, String> {
-        stream_json::parse(line).map_err(|error| error.to_string())
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(StreamJsonReader::default())
     }
 
-    fn say(&self, id: &str, text: &str) -> String {
-        say(id, text)
+    fn message(&self, _session: Option<&str>, id: &str, text: &str) -> String {
+        message(id, text)
     }
 
-    fn interrupt(&self, id: &str) -> String {
+    fn interrupt(&self, _session: Option<&str>, id: &str) -> String {
         interrupt(id)
+    }
+
+    fn session_in_use(&self, session: &str) -> Option<u32> {
+        self.transcripts.running().get(session).copied()
     }
 }
 
-/// The arguments of a conversation. Everything that can be variadic comes with one value, so that what follows is safe.
+pub(super) fn files(start: &Start<'_>) -> Vec<(&'static str, Vec<u8>)> {
+    let ToolServer { name, command, args } = start.tools;
+    // Without `alwaysLoad` the model has to search for our tools first.
+    let server = json!({ "type": "stdio", "command": command, "args": args, "alwaysLoad": true });
+    vec![(MCP_CONFIG, json!({ "mcpServers": { *name: server } }).to_string().into_bytes())]
+}
+
+/// The arguments of a conversation. Variadic options get exactly one value, so that they do not swallow what follows.
 pub(super) fn conversation(start: &Start<'_>) -> Vec<String> {
     let mut args: Vec<String> = ["-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json"]
         .into_iter()
         .chain(["--replay-user-messages", "--strict-mcp-config"])
         .map(Into::into)
         .collect();
-    args.extend(["--mcp-config".into(), start.folder.mcp_config().display().to_string()]);
-    args.extend([format!("--allowedTools=mcp__{OUR_SERVER}")]);
+    args.extend(["--mcp-config".into(), start.folder.path().join(MCP_CONFIG).display().to_string()]);
+    args.push(format!("--allowedTools=mcp__{}", start.tools.name));
     args.extend(start.spec.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
     match start.opening {
-        Opening::New { session } => args.extend(["--session-id".into(), session.clone()]),
-        Opening::Resumed { session } => args.extend(["--resume".into(), session.clone()]),
-        Opening::Forked { from, session } => args.extend([
-            "--resume".into(),
-            from.clone(),
-            "--fork-session".into(),
-            "--session-id".into(),
-            session.clone(),
-        ]),
+        Opening::New => {}
+        Opening::Resume { session } => args.extend(["--resume".into(), session.clone()]),
+        Opening::Fork { from } => args.extend(["--resume".into(), from.clone(), "--fork-session".into()]),
     }
+    args.extend(start.new_session.iter().flat_map(|session| ["--session-id".to_owned(), (*session).to_owned()]));
     args
 }
 
-pub(super) fn say(id: &str, text: &str) -> String {
+pub(super) fn message(id: &str, text: &str) -> String {
     json!({ "type": "user", "uuid": id, "message": { "role": "user", "content": text } }).to_string()
 }
 

@@ -1,10 +1,10 @@
-//! The agent that is built in: `hatchery agent-sim`, a real process that plays a script and speaks as the Claude CLI does. It
-//! makes the demo and most tests possible without any account.
+//! The built-in agent, `hatchery agent-sim`: a real process that plays a script and speaks the stream of the Claude CLI. The demo
+//! and most tests use it, because it needs no account.
 
-use super::claude::{conversation, interrupt, say};
+use super::claude::{self, CAPABILITIES, conversation};
 use super::{Harness, Invocation, Start, clean};
-use hatchery_core::output::Output;
-use hatchery_core::stream_json;
+use hatchery_core::harness::{Capabilities, Reader};
+use hatchery_core::stream_json::StreamJsonReader;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Scripted {
     /// This program.
     pub program: PathBuf,
-    /// Where it remembers how far it got, for when it is resumed.
+    /// Where it records how far it got in its script, for when it is resumed.
     pub state: PathBuf,
     pub environment: BTreeMap<String, String>,
 }
@@ -32,6 +32,10 @@ impl Harness for Scripted {
         &self.program
     }
 
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
     fn command(&self, start: &Start<'_>) -> Invocation {
         let mut args = vec!["agent-sim".to_owned()];
         args.extend(conversation(start));
@@ -43,18 +47,18 @@ impl Harness for Scripted {
         }
         let mut env = self.environment.clone();
         env.insert("HATCHERY_SIM_STATE".into(), self.state.display().to_string());
-        Invocation { program: self.program.clone(), args, env }
+        Invocation { program: self.program.clone(), args, env, files: claude::files(start), first_lines: Vec::new() }
     }
 
-    fn read(&self, line: &str) -> Result<Vec<Output>, String> {
-        stream_json::parse(line).map_err(|error| error.to_string())
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(StreamJsonReader::default())
     }
 
-    fn say(&self, id: &str, text: &str) -> String {
-        say(id, text)
+    fn message(&self, _session: Option<&str>, id: &str, text: &str) -> String {
+        claude::message(id, text)
     }
 
-    fn interrupt(&self, id: &str) -> String {
-        interrupt(id)
+    fn interrupt(&self, _session: Option<&str>, id: &str) -> String {
+        claude::interrupt(id)
     }
 }

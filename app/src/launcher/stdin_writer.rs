@@ -1,4 +1,4 @@
-//! Writes the lines of the inbox to the standard input of the process, on a thread of its own. A process that does not read
+//! Writes the first lines of an attempt, and then those of its inbox, to the standard input of the process, on a thread of its own. A process that does not read
 //! blocks only this thread, and the lines that it has not read stay in the inbox file: nothing is queued in memory.
 
 use crate::run_folder::LauncherRequest;
@@ -18,14 +18,14 @@ pub struct StdinWriter {
 }
 
 impl StdinWriter {
-    pub fn start(stdin: impl Write + Send + 'static, inbox: &Path) -> io::Result<Self> {
+    pub fn start(stdin: impl Write + Send + 'static, first_lines: Vec<String>, inbox: &Path) -> io::Result<Self> {
         let inbox = Tail::open(inbox, 0)?;
         let (waker, wakes) = sync_channel(1);
         let closing = Arc::new(AtomicBool::new(false));
         std::thread::Builder::new().name("stdin".into()).spawn({
             let closing = Arc::clone(&closing);
             move || {
-                if let Err(error) = write_lines(stdin, inbox, &wakes, &closing) {
+                if let Err(error) = write_lines(stdin, &first_lines, inbox, &wakes, &closing) {
                     // The next process gets what this one did not read.
                     eprintln!("nothing more can be written to the process: {error}");
                 }
@@ -51,7 +51,16 @@ impl Drop for StdinWriter {
 }
 
 /// Returns, and so closes the input, when a request says so, when the writer is dropped, or when the process is gone.
-fn write_lines(mut stdin: impl Write, mut inbox: Tail, wakes: &Receiver<()>, closing: &AtomicBool) -> io::Result<()> {
+fn write_lines(
+    mut stdin: impl Write,
+    first_lines: &[String],
+    mut inbox: Tail,
+    wakes: &Receiver<()>,
+    closing: &AtomicBool,
+) -> io::Result<()> {
+    for line in first_lines {
+        stdin.write_all(format!("{line}\n").as_bytes())?;
+    }
     loop {
         let lines = inbox.read()?;
         if lines.is_empty() && wakes.recv().is_err() {
@@ -93,7 +102,7 @@ mod tests {
         let folder = RunFolder::at(folder.path().join("1-1"));
         folder.create_for_agent().unwrap();
         let (reader, stdin) = io::pipe().unwrap();
-        let writer = StdinWriter::start(stdin, &folder.inbox()).unwrap();
+        let writer = StdinWriter::start(stdin, vec!["hello".into()], &folder.inbox()).unwrap();
         // More than fits into a pipe, while nothing is read.
         let requests: Vec<LauncherRequest> = (0..500).map(line).collect();
         for some in requests.chunks(100) {
@@ -103,8 +112,8 @@ mod tests {
         folder.append_requests(&[LauncherRequest::CloseInput]).unwrap();
         writer.wake();
         let read: Vec<String> = BufReader::new(reader).lines().map(Result::unwrap).collect();
-        assert_eq!(read.len(), 500);
-        assert!(read.iter().enumerate().all(|(number, line)| line.starts_with(&format!("{number} "))));
+        assert_eq!((read.len(), read[0].as_str()), (501, "hello"));
+        assert!(read[1..].iter().enumerate().all(|(number, line)| line.starts_with(&format!("{number} "))));
     }
 
     #[test]
@@ -113,7 +122,7 @@ mod tests {
         let folder = RunFolder::at(folder.path().join("1-1"));
         folder.create_for_agent().unwrap();
         let (mut reader, stdin) = io::pipe().unwrap();
-        drop(StdinWriter::start(stdin, &folder.inbox()).unwrap());
+        drop(StdinWriter::start(stdin, Vec::new(), &folder.inbox()).unwrap());
         let mut rest = Vec::new();
         io::Read::read_to_end(&mut reader, &mut rest).unwrap();
         assert_eq!(rest, b"");

@@ -2,12 +2,13 @@
 
 use super::RunnerContext;
 use crate::clock;
-use crate::harness::{self, Opening, Start};
+use crate::harness::{Invocation, Start, ToolServer};
 use crate::project;
 use crate::run_folder::{ATTEMPT_MARK, Launch, LaunchKind, RunFolder};
+use hatchery_core::harness::Opening;
 use hatchery_core::quest::Isolation;
 use hatchery_core::roles::Phase;
-use hatchery_core::run::{self, AttemptId, HarnessSession, RunSpec};
+use hatchery_core::run::{self, AttemptId};
 use hatchery_core::{AgentId, World};
 use std::io;
 use std::sync::Arc;
@@ -39,36 +40,51 @@ pub fn describe(
 ) -> io::Result<Result<Launch, String>> {
     let Some(run) = world.run(of.agent) else { return Ok(Err("its run is over".to_owned())) };
     let spec = &*run.spec;
-    let opening = &opening(world, of.agent, spec);
     folder.make_token(of)?;
     let Some(harness) = context.harnesses.named(&spec.harness) else {
         let known = context.harnesses.names().join(", ");
         return Ok(Err(format!("there is no harness `{}`; there are {known}", spec.harness)));
     };
+    let capabilities = harness.capabilities();
+    let opening = run::opening(world, of.agent, capabilities);
     let root = context.project.root();
     let place = spec.folder.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
     if !place.is_dir() {
         return Ok(Err(format!("there is no folder {} to work in", place.display())));
     }
     // Launchers keep each other out by a lock. A program that was started by hand does not know of it.
-    if let Opening::Resumed { session } = opening
-        && let Some(pid) = context.transcripts.running().get(session)
+    if let Opening::Resume { session } = &opening
+        && let Some(pid) = harness.session_in_use(session)
     {
         return Ok(Err(format!(
             "process {pid} has the session {session} open: end that process, then say something to the agent"
         )));
     }
-    let tools = harness::mcp_config(&context.program, root, folder, &of.agent.to_string(), spec.signals);
-    project::write_for_now(&folder.mcp_config(), tools.as_bytes(), 0o600)?;
-    let invocation = harness.command(&Start { spec, folder, opening, part: part(world, of.agent) });
-    let mut env = invocation.env;
-    env.insert(ATTEMPT_MARK.into(), folder.mark());
-    let copy_of = match opening {
-        Opening::Forked { from, .. } => Some(from.clone()),
-        Opening::New { .. } | Opening::Resumed { .. } => None,
+    let new_session = match &opening {
+        Opening::New | Opening::Fork { .. } => capabilities.chooses_session_id.then(clock::new_uuid),
+        Opening::Resume { .. } => None,
     };
-    let kind = LaunchKind::Agent { of, session: opening.session().to_owned(), copy_of };
-    Ok(Ok(Launch { kind, program: invocation.program, args: invocation.args, env, folder: place }))
+    let tools = ToolServer::of(&context.program, root, folder, &of.agent.to_string(), spec.signals);
+    let start = Start {
+        spec,
+        folder,
+        opening: &opening,
+        new_session: new_session.as_deref(),
+        tools: &tools,
+        part: part(world, of.agent),
+    };
+    let Invocation { program, args, mut env, files, first_lines } = harness.command(&start);
+    for (name, content) in files {
+        project::write_for_now(&folder.path().join(name), &content, 0o600)?;
+    }
+    env.insert(ATTEMPT_MARK.into(), folder.mark());
+    let (session, copy_of) = match opening {
+        Opening::New => (new_session, None),
+        Opening::Resume { session } => (Some(session), None),
+        Opening::Fork { from } => (new_session, Some(from)),
+    };
+    let kind = LaunchKind::Agent { of, session, copy_of, capabilities };
+    Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines }))
 }
 
 /// The part of an agent in its quest: QUEST/STEP/ROLE/NUMBER.
@@ -79,22 +95,4 @@ fn part(world: &World, agent: AgentId) -> Option<String> {
         step.agents.iter().filter(|hand| hand.role == assignment.role).take_while(|hand| hand.agent != agent).count()
             + 1;
     Some(format!("{}/{}/{}/{number}", assignment.quest, assignment.step, assignment.role))
-}
-
-/// How the conversation is entered. The agent's own session is resumed. Otherwise the session of its parent is copied, if it
-/// holds exactly what the agent inherited. Otherwise a new session begins.
-fn opening(world: &World, agent: AgentId, spec: &RunSpec) -> Opening {
-    let here = |harness_session: &&HarnessSession| {
-        harness_session.harness == spec.harness && harness_session.host == spec.host
-    };
-    if let Some(harness_session) =
-        world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref()).filter(here)
-    {
-        return Opening::Resumed { session: harness_session.session.clone() };
-    }
-    let session = clock::new_uuid();
-    match run::inherited_session(world, agent).filter(here) {
-        Some(harness_session) => Opening::Forked { from: harness_session.session.clone(), session },
-        None => Opening::New { session },
-    }
 }

@@ -12,6 +12,7 @@ use crate::held_process::{HeldProcess, LAUNCH_TIMEOUT, ProcessState, ProcessWatc
 use crate::processes;
 use crate::run_folder::{LaunchKind, LauncherRequest, RunFolder, Started};
 use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
+use hatchery_core::harness::Reader;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
 use hatchery_core::run::{AttemptId, DeliveryKind, DesiredRun, DesiredState, RunState, wire_name};
@@ -25,6 +26,9 @@ use tokio::sync::watch as channel;
 
 /// How much of the end of stderr is recorded with the exit of a process.
 const EVIDENCE_BYTES: u64 = 400;
+/// How much output is read again to rebuild the state of a reader. Few harnesses need more than the last lines, and all of it is
+/// parsed whenever the output is opened.
+const REREAD_BYTES: u64 = 8 << 20;
 
 /// Why an attempt cannot be supervised at the moment.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +60,16 @@ pub async fn supervise(
     mut desired: channel::Receiver<DesiredRun>,
 ) {
     let process = HeldProcess::new(context.program.clone(), RunFolder::of(&context.project, of));
-    let mut supervisor = Supervisor { context, of, process, spool: None, calls_read: 0, launched: None, sent: None };
+    let mut supervisor = Supervisor {
+        context,
+        of,
+        process,
+        spool: None,
+        calls_read: 0,
+        launched: None,
+        sent: None,
+        waits_for_session: false,
+    };
     loop {
         match supervisor.run(watcher.clone(), &mut desired).await {
             Ok(()) => break,
@@ -90,6 +103,8 @@ struct Supervisor {
     launched: Option<Instant>,
     /// The requests in the launcher's inbox, once they were read.
     sent: Option<SentRequests>,
+    /// Deliveries wait until the harness session is known.
+    waits_for_session: bool,
 }
 
 /// What is in the launcher's inbox, as far as it decides what to send next. Without the texts, which may be long.
@@ -179,6 +194,9 @@ impl Supervisor {
                 self.send_requests(desired).await?;
                 self.take_calls(calls_written).await?;
                 self.take_output(false).await?;
+                if self.waits_for_session {
+                    self.send_requests(desired).await?;
+                }
                 Ok(false)
             }
             ProcessState::Exited { started: Some(started), ended } => {
@@ -245,9 +263,9 @@ impl Supervisor {
             run.attempt_id(self.of.agent) == self.of
                 && matches!(run.state, RunState::Starting | RunState::Stopping { process: None, .. })
         });
-        if unknown && let Some(LaunchKind::Agent { session, copy_of, .. }) = self.launch_kind().await? {
+        if unknown && let Some(LaunchKind::Agent { session, copy_of, capabilities, .. }) = self.launch_kind().await? {
             let process = started.process.clone();
-            let spawned = Command::ReportSpawn { of: self.of, process, session, copy_of };
+            let spawned = Command::ReportSpawn { of: self.of, process, session, copy_of, capabilities };
             self.context.handle.submit(spawned).await?;
         }
         Ok(())
@@ -294,8 +312,13 @@ impl Supervisor {
         .await
     }
 
-    /// The deliveries that the process has not confirmed and that are not in the inbox.
-    async fn unsent_deliveries(&self, sent: &mut SentRequests) -> Result<Vec<LauncherRequest>, SuperviseError> {
+    /// The deliveries that the process has not confirmed and that are not in the inbox. Without a session there is nobody to
+    /// deliver to.
+    async fn unsent_deliveries(&mut self, sent: &mut SentRequests) -> Result<Vec<LauncherRequest>, SuperviseError> {
+        let Some(LaunchKind::Agent { session, copy_of, .. }) = self.launch_kind().await? else { return Ok(Vec::new()) };
+        let session = session.or_else(|| self.started_session());
+        self.waits_for_session = session.is_none();
+        let Some(session) = session else { return Ok(Vec::new()) };
         let handle = &self.context.handle;
         let agent = self.of.agent;
         let unheard =
@@ -309,15 +332,22 @@ impl Supervisor {
                 continue;
             }
             let line = match delivery.what {
-                DeliveryKind::Interrupt => self.harness()?.interrupt(&id),
+                DeliveryKind::Interrupt => self.harness()?.interrupt(Some(&session), &id),
                 DeliveryKind::Briefing | DeliveryKind::Message | DeliveryKind::Nudge => {
-                    let copy = matches!(self.launch_kind().await?, Some(LaunchKind::Agent { copy_of: Some(_), .. }));
-                    self.harness()?.say(&id, &briefing::words(handle, agent, delivery, copy).await?)
+                    let words = briefing::words(handle, agent, delivery, copy_of.is_some()).await?;
+                    self.harness()?.message(Some(&session), &id, &words)
                 }
             };
             requests.push(LauncherRequest::Write { id, line });
         }
         Ok(requests)
+    }
+
+    /// The session of this process, once the process is ready.
+    fn started_session(&self) -> Option<String> {
+        let world = self.context.handle.view();
+        world.run(self.of.agent).filter(|run| run.attempt_id(self.of.agent) == self.of && run.started)?;
+        Some(world.conversation(self.of.agent)?.harness_session.as_ref()?.session.clone())
     }
 
     async fn take_calls(&mut self, written: u64) -> Result<(), SuperviseError> {
@@ -335,15 +365,15 @@ impl Supervisor {
             Some(spool) => spool,
             None => {
                 let position = handle.view().run(self.of.agent).map_or(0, |run| run.spooled);
-                let folder = self.process.folder().clone();
-                blocking(move || Ok(Spool { tail: Tail::open(&folder.stdout(), position)?, released: 0 })).await?
+                let (folder, harness) = (self.process.folder().clone(), self.harness()?);
+                blocking(move || Spool::open(&folder.stdout(), position, harness.reader())).await?
             }
         };
         loop {
             let from = spool.tail.position();
-            let (folder, harness) = (self.process.folder().clone(), self.harness()?);
+            let folder = self.process.folder().clone();
             let (read, outputs) = blocking(move || {
-                let outputs = spool.read(harness.as_ref(), &folder.stdout(), to_the_end)?;
+                let outputs = spool.read(&folder.stdout(), to_the_end)?;
                 Ok((spool, outputs))
             })
             .await?;
@@ -373,13 +403,23 @@ impl Supervisor {
 /// The output of the process, as far as it was read.
 struct Spool {
     tail: Tail,
+    reader: Box<dyn Reader>,
     /// How many bytes of it were given back to the disk.
     released: u64,
 }
 
 impl Spool {
+    /// Opens the output at a position. The lines before it were taken in, so they only rebuild the state of the reader.
+    fn open(path: &Path, position: u64, mut reader: Box<dyn Reader>) -> io::Result<Self> {
+        for line in spool::lines_before(path, position, REREAD_BYTES)? {
+            // A line that cannot be read was recorded when it was taken in.
+            reader.read(&line).ok();
+        }
+        Ok(Self { tail: Tail::open(path, position)?, reader, released: 0 })
+    }
+
     /// The outputs of the next lines. None when there are no lines at the moment.
-    fn read(&mut self, harness: &dyn Harness, path: &Path, to_the_end: bool) -> io::Result<Option<Vec<Output>>> {
+    fn read(&mut self, path: &Path, to_the_end: bool) -> io::Result<Option<Vec<Output>>> {
         let mut lines = self.tail.read()?;
         if lines.is_empty() && to_the_end {
             lines.extend(self.tail.rest());
@@ -388,17 +428,17 @@ impl Spool {
             self.released = spool::release(path, self.tail.position(), self.released)?;
             return Ok(None);
         }
-        Ok(Some(lines.iter().flat_map(|line| parse(harness, line)).collect()))
+        Ok(Some(lines.iter().flat_map(|line| parse(self.reader.as_mut(), line)).collect()))
     }
 }
 
 /// What a line means. A line that cannot be read is recorded, not dropped.
-fn parse(harness: &dyn Harness, line: &Line) -> Vec<Output> {
+fn parse(reader: &mut dyn Reader, line: &Line) -> Vec<Output> {
     let unread = |bytes: u64, reason: String| vec![Output::Unread { bytes, reason }];
     if let Some(bytes) = line.too_long {
         return unread(bytes, format!("the line is longer than {MAX_LINE_BYTES} bytes"));
     }
-    harness.read(&String::from_utf8_lossy(&line.bytes)).unwrap_or_else(|reason| unread(line.bytes.len() as u64, reason))
+    reader.read(&String::from_utf8_lossy(&line.bytes)).unwrap_or_else(|reason| unread(line.bytes.len() as u64, reason))
 }
 
 /// The end of a text file, if there is anything in it.
@@ -410,4 +450,35 @@ fn end_of(path: &Path) -> io::Result<Option<String>> {
     file.take(EVIDENCE_BYTES).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    /// Says a text when its last part is there, as a harness does that writes its texts in parts.
+    #[derive(Default)]
+    struct Joining(String);
+
+    impl Reader for Joining {
+        fn read(&mut self, line: &str) -> Result<Vec<Output>, String> {
+            self.0.push_str(line.trim_end_matches('.'));
+            Ok(line.ends_with('.').then(|| Output::Text { text: std::mem::take(&mut self.0) }).into_iter().collect())
+        }
+    }
+
+    #[test]
+    fn a_reader_knows_after_a_restart_what_it_knew_before() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"an old text.\nhel\n").unwrap();
+        let mut before = Spool::open(file.path(), 0, Box::new(Joining::default())).unwrap();
+        let outputs = before.read(file.path(), false).unwrap();
+        assert_eq!(outputs, Some(vec![Output::Text { text: "an old text".into() }]));
+        file.write_all(b"lo.\n").unwrap();
+        let mut after = Spool::open(file.path(), before.tail.position(), Box::new(Joining::default())).unwrap();
+        let outputs = after.read(file.path(), false).unwrap();
+        assert_eq!(outputs, Some(vec![Output::Text { text: "hello".into() }]));
+        assert_eq!(after.read(file.path(), false).unwrap(), None);
+    }
 }

@@ -2,7 +2,6 @@
 //! else, and only when there is a server, so that a script without one begins at once.
 
 use super::inbox::Inbox;
-use hatchery_core::output::{McpServer, ServerStatus};
 use rmcp::RoleClient;
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject};
@@ -84,12 +83,12 @@ impl Servers {
         Ok(Self { all, runtime: Some(runtime) })
     }
 
-    pub fn status(&self) -> Vec<McpServer> {
+    pub fn status(&self) -> Vec<(String, &'static str)> {
         let status = |server: &Server| match &server.link {
-            Some(link) if !link.client.is_closed() => ServerStatus::Connected,
-            Some(_) | None => ServerStatus::Failed,
+            Some(link) if !link.client.is_closed() => "connected",
+            Some(_) | None => "failed",
         };
-        self.all.iter().map(|server| McpServer { name: server.name.clone(), status: status(server) }).collect()
+        self.all.iter().map(|server| (server.name.clone(), status(server))).collect()
     }
 
     /// The server that is meant when none is named.

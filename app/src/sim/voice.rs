@@ -5,7 +5,6 @@ use super::failure::Failure;
 use super::inbox::Message;
 use crate::clock;
 use hatchery_core::Usage;
-use hatchery_core::output::{McpServer, ServerStatus};
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Write as _};
 
@@ -42,9 +41,9 @@ impl Voice {
         Self { session, model, salt: u64::from_le_bytes(clock::random()), said: 0, results: 0 }
     }
 
-    pub fn begin_turn(&mut self, servers: &[McpServer]) {
+    pub fn begin_turn(&mut self, servers: &[(String, &str)]) {
         let folder = std::env::current_dir().unwrap_or_default();
-        let servers: Vec<_> = servers.iter().map(|it| json!({ "name": it.name, "status": word(&it.status) })).collect();
+        let servers: Vec<_> = servers.iter().map(|(name, status)| json!({ "name": name, "status": status })).collect();
         let line = json!({
             "type": "system", "subtype": "init", "cwd": folder, "model": self.model, "mcp_servers": servers, "tools": [],
             "permissionMode": "default", "apiKeySource": "none",
@@ -241,14 +240,5 @@ impl Voice {
 fn extend(line: &mut Value, more: Value) {
     if let (Value::Object(line), Value::Object(more)) = (line, more) {
         line.extend(more);
-    }
-}
-
-fn word(status: &ServerStatus) -> &str {
-    match status {
-        ServerStatus::Connected => "connected",
-        ServerStatus::Pending => "pending",
-        ServerStatus::Failed => "failed",
-        ServerStatus::Other(word) => word,
     }
 }

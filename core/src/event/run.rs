@@ -1,6 +1,7 @@
 //! What can happen in one attempt of a run.
 
 use super::Refused;
+use crate::harness::Capabilities;
 use crate::outcome::{Cause, Exit};
 use crate::output::{Output, TurnEnd};
 use crate::run::{Process, StopWhy};
@@ -16,11 +17,15 @@ pub enum RunEvent {
     #[serde(rename = "run_spawned")]
     Spawned {
         process: Process,
-        /// The harness's own id of the conversation that the process was told to use.
-        session: String,
+        /// The id of the session in the harness, if it is known before the start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
         /// The conversation of the forked agent, if this one starts as a copy of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         copy_of: Option<String>,
+        /// What the harness of the process can do. Older logs do not say so: all harnesses of that time could do everything.
+        #[serde(default = "Capabilities::all")]
+        capabilities: Capabilities,
     },
     /// The process has shown that it can call our tools.
     #[serde(rename = "run_started")]

@@ -3,7 +3,7 @@
 use super::{Assignment, StepId, StepState, Work, going};
 use crate::event::StepEvent;
 use crate::roles::SignalKind;
-use crate::run::{AttemptId, OUR_SERVER};
+use crate::run::AttemptId;
 use crate::{AgentId, Event, Refusal, World};
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +178,7 @@ pub(crate) fn from_stream(world: &World, of: AttemptId, heard: Option<&str>) -> 
     signal.and_then(|(step, signal)| give(world, of.agent, &step, &signal).ok()).unwrap_or_default()
 }
 
-/// What a call of a tool gives as a signal, if it is one: the name that the harness has for our tool ends with ours.
+/// Whether a call of this tool is a signal.
 pub(crate) fn of_tool(name: &str) -> bool {
-    name == SIGNAL_TOOL || name == format!("mcp__{OUR_SERVER}__{SIGNAL_TOOL}")
+    name == SIGNAL_TOOL
 }

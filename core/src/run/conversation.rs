@@ -74,6 +74,11 @@ impl Conversation {
         self.unheard.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
     }
 
+    /// The delivery that waits longest, interrupts aside.
+    pub(crate) fn oldest_words(&self) -> Option<EventId> {
+        self.unheard.iter().find(|delivery| delivery.what != DeliveryKind::Interrupt).map(|delivery| delivery.id)
+    }
+
     /// Whether its process is to break off its turn.
     pub fn is_interrupted(&self) -> bool {
         self.unheard.iter().any(|delivery| delivery.what == DeliveryKind::Interrupt)

@@ -1,16 +1,16 @@
-//! Listening to a process: what it says becomes events, each thing once. Words go into the agent's history, results are metered,
-//! and the rest is noted.
+//! Listening to a process: each of its outputs becomes events, once. Texts and tool calls go into the agent's history, usage is
+//! metered, and the rest is recorded.
 
-use super::{AttemptId, Conversation, OUR_SERVER, Run, RunState, StopWhy, at_attempt, cut, delivery_of};
+use super::{AttemptId, Conversation, Run, RunState, StopWhy, at_attempt, cut, delivery_of};
 use crate::agent::{Lifecycle, living};
 use crate::event::{AgentEvent, MessageEvent, RunEvent};
 use crate::history::said;
-use crate::output::{Denial, McpServer, Output, ServerStatus, TurnEnd};
+use crate::output::{Denial, Output, TurnEnd, TurnResult};
 use crate::usage::{Meter, Usage};
 use crate::{Event, EventId, MessageKind, Refusal, Timestamp, World, budget};
 
-/// How many of a turn's errors and denials are kept.
-const MAX_COMPLAINTS: usize = 20;
+/// How many denials of a turn are kept.
+const MAX_DENIALS: usize = 20;
 
 /// Takes in what a process said, from one place in its output to another: exactly once, because the place is part of it.
 pub(crate) fn take_output(
@@ -54,12 +54,10 @@ struct Listener<'a> {
     conversation: Conversation,
     /// For a process that has not shown its conversation.
     meter: Meter,
-    /// Our tools are known to answer.
+    /// The process has said that it is ready.
     started: bool,
     stopping: bool,
     in_turn: bool,
-    /// What it said last that it begins to work on.
-    begun: Option<EventId>,
     /// What it has used that the world does not know of.
     spent: Usage,
 }
@@ -74,7 +72,6 @@ impl<'a> Listener<'a> {
             started: run.started,
             stopping: matches!(run.state, RunState::Stopping { .. }),
             in_turn: run.in_turn,
-            begun: None,
             spent: Usage::default(),
         }
     }
@@ -83,18 +80,16 @@ impl<'a> Listener<'a> {
         let of = self.of;
         let message = |kind, content| vec![said(of.agent, kind, content)];
         match output {
-            Output::SessionStarted { session, servers, .. } => self.turn_begins(session, servers),
+            Output::Ready { session, .. } => self.ready(session).into_iter().collect(),
+            Output::NotReady { why } => self.not_ready(why).into_iter().collect(),
+            Output::TurnStarted => self.turn_starts(),
             Output::Text { text } => message(MessageKind::Assistant, text.clone()),
             Output::ToolUse { id, name, input } => message(MessageKind::ToolCall, tool_call(id, name, input)),
             Output::ToolResult { id, content, is_error } => {
                 message(MessageKind::ToolResult, tool_result(id, content, *is_error))
             }
-            Output::Heard { uuid } | Output::Answered { request: uuid, .. } => {
-                delivery_of(uuid).and_then(|id| self.heard(id)).into_iter().collect()
-            }
-            Output::Begun { uuid } => {
-                self.begun = delivery_of(uuid);
-                Vec::new()
+            Output::Heard { id } | Output::Answered { request: id, .. } => {
+                delivery_of(id).and_then(|id| self.heard(id)).into_iter().collect()
             }
             Output::TurnEnded(end) => self.turn_ends(end),
             Output::Thinking { .. }
@@ -110,32 +105,35 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// It says so at every turn, also at those that it begins by itself. The first time it has to show that our tools answer.
-    fn turn_begins(&mut self, session: &str, servers: &[McpServer]) -> Vec<Event> {
-        let of = self.of;
-        let ours = servers.iter().find(|server| server.name == OUR_SERVER).map(|server| &server.status);
-        if !self.started && ours == Some(&ServerStatus::Connected) {
-            self.started = true;
-            self.in_turn = true;
-            let session = cut(session);
-            self.conversation.enter(&session, &self.run.spec, self.meter);
-            return [Event::Run { of, what: RunEvent::Started { session } }]
-                .into_iter()
-                .chain(self.heard_begun())
-                .collect();
+    /// A process that is ready has a delivery to work on, so its first turn counts as begun. A reader that was restarted may say
+    /// it again.
+    fn ready(&mut self, session: &str) -> Option<Event> {
+        if std::mem::replace(&mut self.started, true) {
+            return None;
         }
-        if !self.started && !self.stopping {
-            self.stopping = true;
-            let status = ours.map_or("missing".into(), status_word);
-            return vec![Event::Run { of, what: RunEvent::Stopping { why: StopWhy::Gate { status } } }];
-        }
-        let begins = !std::mem::replace(&mut self.in_turn, true);
-        begins.then_some(Event::Run { of, what: RunEvent::TurnStarted }).into_iter().chain(self.heard_begun()).collect()
+        self.in_turn = true;
+        let session = cut(session);
+        self.conversation.enter(&session, &self.run.spec, self.meter);
+        Some(Event::Run { of: self.of, what: RunEvent::Started { session } })
     }
 
-    /// What it has begun is in its own records when its turn begins, so it must not be said again.
-    fn heard_begun(&mut self) -> Option<Event> {
-        self.begun.take().and_then(|id| self.heard(id))
+    fn not_ready(&mut self, why: &str) -> Option<Event> {
+        if self.started || std::mem::replace(&mut self.stopping, true) {
+            return None;
+        }
+        Some(Event::Run { of: self.of, what: RunEvent::Stopping { why: StopWhy::NotReady { why: cut(why) } } })
+    }
+
+    /// A process also begins turns by itself. Without echoes, the beginning of a turn is the sign that the oldest message that waits
+    /// was taken in.
+    fn turn_starts(&mut self) -> Vec<Event> {
+        let begins = !std::mem::replace(&mut self.in_turn, true);
+        let oldest = match self.run.capabilities.echoes_messages {
+            true => None,
+            false => self.conversation.oldest_words(),
+        };
+        let heard = oldest.and_then(|id| self.heard(id));
+        begins.then_some(Event::Run { of: self.of, what: RunEvent::TurnStarted }).into_iter().chain(heard).collect()
     }
 
     fn heard(&mut self, id: EventId) -> Option<Event> {
@@ -148,12 +146,12 @@ impl<'a> Listener<'a> {
         let spent = self.conversation.take(end, &mut self.meter);
         self.spent += spent;
         self.in_turn = false;
-        if end.forgotten() && !self.started {
+        if end.result == TurnResult::SessionUnknown && !self.started {
             self.conversation.forget(self.run.copied);
         }
         // The mark takes back everything since the last message. One that waits was not part of the turn, and must not be
         // taken back with it.
-        let marks = end.interrupted() && !self.conversation.has_words();
+        let marks = end.result == TurnResult::Interrupted && !self.conversation.has_words();
         let broken_off = marks.then(|| said(of.agent, MessageKind::Interrupted, String::new()));
         let ended = Event::Run { of, what: RunEvent::TurnEnded { end: in_short(end), spent } };
         broken_off.into_iter().chain([ended]).collect()
@@ -175,28 +173,19 @@ pub(crate) fn tool_result(id: &str, content: &str, is_error: bool) -> String {
     serde_json::json!({ "id": id, "content": content, "is_error": is_error }).to_string()
 }
 
-/// A result without the answer, which is a message already. What went wrong stays, but not at any length: the world keeps it.
+/// The end of a turn as the world keeps it: without the answer, which is a message already, and within bounds.
 fn in_short(end: &TurnEnd) -> TurnEnd {
     let denial = |denial: &Denial| Denial { tool: cut(&denial.tool), tool_use: denial.tool_use.as_deref().map(cut) };
+    let result = match &end.result {
+        TurnResult::Failed { kind, detail } => TurnResult::Failed { kind: *kind, detail: cut(detail) },
+        other @ (TurnResult::Ok | TurnResult::Interrupted | TurnResult::SessionUnknown) => other.clone(),
+    };
     TurnEnd {
-        is_error: end.is_error,
-        subtype: cut(&end.subtype),
-        terminal_reason: end.terminal_reason.as_deref().map(cut),
-        api_status: end.api_status,
-        text: end.text.as_deref().filter(|_| end.is_error).map(cut),
-        errors: end.errors.iter().take(MAX_COMPLAINTS).map(|error| cut(error)).collect(),
+        result,
+        text: None,
         num_turns: end.num_turns,
-        denials: end.denials.iter().take(MAX_COMPLAINTS).map(denial).collect(),
+        denials: end.denials.iter().take(MAX_DENIALS).map(denial).collect(),
         total: end.total,
         since_last: end.since_last,
-    }
-}
-
-fn status_word(status: &ServerStatus) -> String {
-    match status {
-        ServerStatus::Connected => "connected".into(),
-        ServerStatus::Pending => "pending".into(),
-        ServerStatus::Failed => "failed".into(),
-        ServerStatus::Other(word) => cut(word),
     }
 }

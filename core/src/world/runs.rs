@@ -3,8 +3,9 @@
 use super::{Due, Impossible, World};
 use crate::agent::Agent;
 use crate::event::RunEvent;
+use crate::harness::Capabilities;
 use crate::outcome::{Cause, Outcome};
-use crate::output::{Output, TurnEnd};
+use crate::output::{Output, TurnEnd, TurnResult};
 use crate::run::{
     AttemptId, Conversation, DeliveryKind, ForeignSession, HarnessSession, PastRun, Process, Run, RunSpec, RunState,
     StopWhy,
@@ -30,12 +31,18 @@ impl World {
         what: &RunEvent,
     ) -> Result<(), Impossible> {
         match what {
-            RunEvent::Spawned { process, session, copy_of } => {
-                self.run_spawned(at, ts, of, process, copy_of.is_some())?;
+            RunEvent::Spawned { process, session, copy_of, capabilities } => {
+                self.run_spawned(at, ts, of, process, copy_of.is_some(), *capabilities)?;
+                if let Some(session) = session {
+                    self.harness_sessions.insert(session.as_str().into(), of.agent);
+                }
+                Ok(())
+            }
+            RunEvent::Started { session } => {
+                self.run_started(at, of, session)?;
                 self.harness_sessions.insert(session.as_str().into(), of.agent);
                 Ok(())
             }
-            RunEvent::Started { session } => self.run_started(at, of, session),
             RunEvent::MessageHeard { message } => self.message_heard(at, of, *message),
             RunEvent::OutputNoted { output } => self.output_noted(at, of, output),
             RunEvent::OutputTaken { upto } => self.output_taken(at, ts, of, *upto),
@@ -106,6 +113,7 @@ impl World {
             spooled: 0,
             calls: 0,
             answers: Vector::new(),
+            capabilities: Capabilities::default(),
             copied: false,
             started: false,
             heard: false,
@@ -142,8 +150,10 @@ impl World {
         of: AttemptId,
         process: &Process,
         copied: bool,
+        capabilities: Capabilities,
     ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
+            run.capabilities = capabilities;
             run.copied = copied;
             run.meter = Meter::first(copied);
             run.last_output = ts;
@@ -252,18 +262,22 @@ impl World {
             run.spent += spent;
             run.turns += 1;
             run.in_turn = false;
-            if !end.is_error {
+            if end.result.is_ok() {
                 run.parks = 0;
             }
             // One that does not listen may end as many turns as it likes: it does not do what it was started for.
-            if !end.is_error && run.heard && (!run.spec.signals || run.signalled) {
+            if end.result.is_ok() && run.heard && (!run.spec.signals || run.signalled) {
                 run.crashes = 0;
             }
             let conversation = Arc::make_mut(conversation);
             conversation.spent += spent;
             conversation.take(end, &mut run.meter);
-            if end.forgotten() && !run.started {
+            if end.result == TurnResult::SessionUnknown && !run.started {
                 conversation.forget(run.copied);
+            }
+            // Without an answer to it, an interrupt is over with its turn.
+            if !run.capabilities.echoes_messages {
+                conversation.forget_interrupts();
             }
             Ok(())
         })?;
@@ -552,6 +566,6 @@ impl Run {
     fn begin_turn(&mut self) {
         self.in_turn = true;
         // Whatever happens to it now happens in the middle of a turn.
-        self.outcome.take(&Output::Heard { uuid: String::new() });
+        self.outcome.take(&Output::TurnStarted);
     }
 }

@@ -4,8 +4,9 @@ use super::{agent, event_id, quests, text};
 use hatchery_core::ask::About;
 use hatchery_core::event::Refused;
 use hatchery_core::event::{AgentEvent, BudgetEvent, QuestionEvent, RunEvent};
+use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::{Cause, Exit, Outcome};
-use hatchery_core::output::{ApiError, ApiErrorKind, Denial, McpServer, Output, ServerStatus, TurnEnd};
+use hatchery_core::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::run::{
     AttemptId, Conversation, Delivery, DeliveryKind, DesiredRun, DesiredState, ForeignSession, HarnessSession, PastRun,
     Process, Run, RunSpec, RunState, StopWhy,
@@ -43,10 +44,12 @@ pub fn happened() -> impl Strategy<Value = Event> {
     prop_oneof![
         (agent(), any::<u32>(), spec())
             .prop_map(|(agent, run, spec)| Event::Agent { agent, what: AgentEvent::RunRequested { run, spec } }),
-        (attempt(), process(), text(), option::of(text())).prop_map(|(of, process, session, copy_of)| Event::Run {
-            of,
-            what: RunEvent::Spawned { process, session, copy_of }
-        }),
+        (attempt(), process(), option::of(text()), option::of(text()), capabilities()).prop_map(
+            |(of, process, session, copy_of, capabilities)| Event::Run {
+                of,
+                what: RunEvent::Spawned { process, session, copy_of, capabilities }
+            }
+        ),
         (attempt(), text()).prop_map(|(of, session)| Event::Run { of, what: RunEvent::Started { session } }),
         (attempt(), event_id()).prop_map(|(of, message)| Event::Run { of, what: RunEvent::MessageHeard { message } }),
         (attempt(), output()).prop_map(|(of, output)| Event::Run { of, what: RunEvent::OutputNoted { output } }),
@@ -139,7 +142,7 @@ fn why() -> impl Strategy<Value = StopWhy> {
         Just(StopWhy::Paused),
         Just(StopWhy::Abandoned),
         Just(StopWhy::Signalled),
-        text().prop_map(|status| StopWhy::Gate { status }),
+        text().prop_map(|why| StopWhy::NotReady { why }),
     ]
 }
 
@@ -180,8 +183,13 @@ fn output() -> impl Strategy<Value = Output> {
 
 fn words() -> impl Strategy<Value = Output> {
     prop_oneof![
-        (text(), option::of(text()), option::of(text()), vec(server(), 0..3))
-            .prop_map(|(session, model, version, servers)| Output::SessionStarted { session, model, version, servers }),
+        (text(), option::of(text()), option::of(text())).prop_map(|(session, model, version)| Output::Ready {
+            session,
+            model,
+            version
+        }),
+        text().prop_map(|why| Output::NotReady { why }),
+        Just(Output::TurnStarted),
         text().prop_map(|text| Output::Text { text }),
         text().prop_map(|text| Output::Thinking { text }),
         (text(), text(), text()).prop_map(|(id, name, input)| Output::ToolUse { id, name, input }),
@@ -190,7 +198,7 @@ fn words() -> impl Strategy<Value = Output> {
             content,
             is_error
         }),
-        text().prop_map(|uuid| Output::Heard { uuid }),
+        text().prop_map(|id| Output::Heard { id }),
         text().prop_map(|text| Output::Note { text }),
         turn_end().prop_map(Output::TurnEnded),
     ]
@@ -233,46 +241,49 @@ fn troubles() -> impl Strategy<Value = Output> {
     ]
 }
 
-fn server() -> impl Strategy<Value = McpServer> {
-    let status = prop_oneof![
-        Just(ServerStatus::Connected),
-        Just(ServerStatus::Pending),
-        Just(ServerStatus::Failed),
-        text().prop_map(ServerStatus::Other),
-    ];
-    (text(), status).prop_map(|(name, status)| McpServer { name, status })
+fn capabilities() -> impl Strategy<Value = Capabilities> {
+    any::<[bool; 7]>().prop_map(|[chooses, echoes, forks, interrupts, stays_open, asks, reports_cost]| Capabilities {
+        chooses_session_id: chooses,
+        echoes_messages: echoes,
+        forks,
+        interrupts,
+        stays_open,
+        asks_permission: asks,
+        reports_cost,
+    })
+}
+
+fn failure_kind() -> impl Strategy<Value = FailureKind> {
+    prop_oneof![
+        Just(FailureKind::RateLimited),
+        Just(FailureKind::Overloaded),
+        Just(FailureKind::OutOfCredit),
+        Just(FailureKind::Unauthorised),
+        Just(FailureKind::PromptTooLong),
+        Just(FailureKind::Other),
+    ]
 }
 
 fn api_error() -> impl Strategy<Value = ApiError> {
-    let kind = prop_oneof![
-        Just(ApiErrorKind::Authentication),
-        Just(ApiErrorKind::Billing),
-        Just(ApiErrorKind::RateLimit),
-        Just(ApiErrorKind::InvalidRequest),
-        Just(ApiErrorKind::Server),
-        text().prop_map(ApiErrorKind::Other),
-    ];
-    (kind, option::of(any::<u16>()), text()).prop_map(|(kind, status, text)| ApiError { kind, status, text })
+    (failure_kind(), option::of(any::<u16>()), text()).prop_map(|(kind, status, text)| ApiError { kind, status, text })
 }
 
 fn turn_end() -> impl Strategy<Value = TurnEnd> {
     let denial = (text(), option::of(text())).prop_map(|(tool, tool_use)| Denial { tool, tool_use });
-    let said = (any::<bool>(), text(), option::of(text()), option::of(any::<u16>()), option::of(text()));
-    let counted = (vec(text(), 0..3), any::<u32>(), vec(denial, 0..3), usage(), option::of(usage()));
-    (said, counted).prop_map(
-        |((is_error, subtype, terminal_reason, api_status, text), (errors, num_turns, denials, total, since_last))| {
-            TurnEnd {
-                is_error,
-                subtype,
-                terminal_reason,
-                api_status,
-                text,
-                errors,
-                num_turns,
-                denials,
-                total,
-                since_last,
-            }
+    let result = prop_oneof![
+        Just(TurnResult::Ok),
+        Just(TurnResult::Interrupted),
+        (failure_kind(), text()).prop_map(|(kind, detail)| TurnResult::Failed { kind, detail }),
+        Just(TurnResult::SessionUnknown),
+    ];
+    (result, option::of(text()), any::<u32>(), vec(denial, 0..3), usage(), option::of(usage())).prop_map(
+        |(result, text, num_turns, denials, total, since_last)| TurnEnd {
+            result,
+            text,
+            num_turns,
+            denials,
+            total,
+            since_last,
         },
     )
 }
@@ -327,6 +338,7 @@ fn run() -> impl Strategy<Value = Run> {
                 spooled,
                 calls,
                 answers,
+                capabilities: Capabilities::ALL,
                 copied,
                 started,
                 heard,

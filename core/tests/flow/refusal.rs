@@ -6,6 +6,7 @@ use crate::run::words::*;
 use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, resolve};
 use hatchery_core::ask::About;
 use hatchery_core::event::QuestionEvent;
+use hatchery_core::harness::Capabilities;
 use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::mail::MAX_MAIL_BYTES;
 use hatchery_core::outcome::Exit;
@@ -35,7 +36,7 @@ variants! {
     UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
     NoQuestion BadAnswer HasHarnessSession HarnessSessionTaken
-    RunOpen NoRun NoTurn RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
+    RunOpen NoRun NoTurn CannotInterrupt RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     UnknownQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
     BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong PlanClosed UnknownStep NoAssignment OtherStep
     NotAtWork Signalled MayNotSignal MayNotCall WrongRole NothingHandedIn StepNotFailed StaleChore
@@ -172,6 +173,10 @@ fn every_refusal_is_given_where_it_should_be() {
     let refusal = Refusal::NoTurn(A);
     check_words(&refusal, Untimely, "no_turn");
     done(staying()).when(interrupt(A)).refused(refusal);
+    let refusal = Refusal::CannotInterrupt { agent: A, harness: "scripted".into() };
+    check_words(&refusal, Untimely, "cannot_interrupt");
+    let bare = spawned_with(first(), Capabilities { interrupts: false, ..Capabilities::ALL });
+    wanted(spec()).and(bare).and(begun(first())).when(interrupt(A)).refused(refusal);
     let refusal = Refusal::RunStopping { agent: A, run: 1 };
     check_words(&refusal, Untimely, "run_stopping");
     working(spec()).and(stopping(first(), StopWhy::User)).when(stop(A)).refused(refusal);

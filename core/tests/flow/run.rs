@@ -2,6 +2,7 @@
 
 mod begin;
 mod call;
+mod capabilities;
 mod delivery;
 mod exit;
 mod harness_session;

@@ -190,7 +190,7 @@ impl Shell {
                 ..
             } => "called, and done",
             Event::Run { what: RunEvent::Stopping { why: StopWhy::Signalled }, .. } => "did not leave",
-            Event::Run { what: RunEvent::Stopping { why: StopWhy::Gate { .. } }, .. } => "gate",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::NotReady { .. } }, .. } => "gate",
             Event::Run { of, what: RunEvent::Ended { .. } } if self.was_overheard(*of) => {
                 "signal taken from the stream"
             }

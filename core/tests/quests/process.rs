@@ -2,10 +2,10 @@
 
 use crate::chance::planned;
 use crate::shell::Shell;
-use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
+use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::quest::{Assignment, Context, Observable, Quest, Requirements, Signal, StepId, StepPlan};
 use hatchery_core::roles::{Role, SignalKind};
-use hatchery_core::run::{OUR_SERVER, wire_name};
+use hatchery_core::run::wire_name;
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Exit};
 
@@ -51,20 +51,18 @@ impl Shell {
     }
 
     fn begins(&mut self, agent: AgentId, process: &mut Process) {
-        let status = match !self.calm && self.chance.one_in(40) {
-            true => ServerStatus::Failed,
-            false => ServerStatus::Connected,
-        };
-        let servers = vec![McpServer { name: OUR_SERVER.into(), status }];
-        let session = format!("talk-{agent}");
-        process.spool.push(Output::SessionStarted { session, model: None, version: None, servers });
+        process.spool.push(match !self.calm && self.chance.one_in(40) {
+            true => Output::NotReady { why: "its tools are failed".into() },
+            false => Output::Ready { session: format!("talk-{agent}"), model: None, version: None },
+        });
+        process.spool.push(Output::TurnStarted);
         self.hears(agent, process);
         process.stage = Stage::Works;
     }
 
     fn hears(&self, agent: AgentId, process: &mut Process) {
         let unheard = self.world.conversation(agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
-        process.spool.extend(unheard.map(|delivery| Output::Heard { uuid: wire_name(delivery.id) }));
+        process.spool.extend(unheard.map(|delivery| Output::Heard { id: wire_name(delivery.id) }));
     }
 
     fn works(&mut self, agent: AgentId, process: &mut Process) {
@@ -75,22 +73,17 @@ impl Shell {
             1 => process.exit = Some(Exit::LostWithMachine),
             2 => process.exit = Some(Exit::Code(0)),
             3 => process.stage = Stage::Hangs,
-            4 => self.fails(process, 529),
+            4 => self.fails(process, FailureKind::Overloaded),
             5 => {
                 let resets_at = Some(self.now.plus_ms(self.chance.below(100_000)));
                 process.spool.push(Output::Limit { rejected: true, resets_at, window: None });
-                self.fails(process, 429);
+                self.fails(process, FailureKind::RateLimited);
             }
-            6 => self.fails(process, 500),
-            7 if self.chance.one_in(2) => self.fails(process, 401),
-            8 => {
-                let terminal_reason = Some("prompt_too_long".into());
-                let end = TurnEnd { is_error: true, terminal_reason, ..TurnEnd::default() };
-                process.spool.push(Output::TurnEnded(end));
-                process.exit = Some(Exit::Code(1));
-            }
+            6 => self.fails(process, FailureKind::Other),
+            7 if self.chance.one_in(2) => self.fails(process, FailureKind::Unauthorised),
+            8 => self.fails(process, FailureKind::PromptTooLong),
             9 => {
-                let line = Output::TurnEnded(TurnEnd { subtype: "success".into(), ..TurnEnd::default() });
+                let line = Output::TurnEnded(TurnEnd::default());
                 process.spool.push(Output::Subagent { tool_use: "t".into(), output: Box::new(line) });
             }
             10..=14 => process.spool.push(Output::Text { text: "hm".into() }),
@@ -98,8 +91,8 @@ impl Shell {
         }
     }
 
-    fn fails(&mut self, process: &mut Process, status: u16) {
-        let end = TurnEnd { is_error: true, api_status: Some(status), ..TurnEnd::default() };
+    fn fails(&mut self, process: &mut Process, kind: FailureKind) {
+        let end = TurnEnd { result: TurnResult::Failed { kind, detail: String::new() }, ..TurnEnd::default() };
         process.spool.push(Output::TurnEnded(end));
         process.exit = Some(Exit::Code(1));
     }
@@ -108,7 +101,7 @@ impl Shell {
     fn leaves(&mut self, process: &mut Process) {
         let spent = Usage { cost: cents(self.chance.below(6)), ..Usage::default() };
         let (total, since_last) = (spent, Some(spent));
-        let end = TurnEnd { subtype: "success".into(), num_turns: 1, total, since_last, ..TurnEnd::default() };
+        let end = TurnEnd { num_turns: 1, total, since_last, ..TurnEnd::default() };
         process.spool.push(Output::TurnEnded(end));
         match !self.calm && self.chance.one_in(20) {
             // It has signalled, and does not go.
@@ -243,5 +236,5 @@ fn spoken(step: &StepId, signal: &Signal) -> Output {
     };
     let mut input = input;
     input["stepId"] = step.as_str().into();
-    Output::ToolUse { id: "t".into(), name: "mcp__hatchery__signal-back".into(), input: input.to_string() }
+    Output::ToolUse { id: "t".into(), name: "signal-back".into(), input: input.to_string() }
 }

@@ -4,6 +4,7 @@
 use crate::chance::Chance;
 use crate::process::Process;
 use crate::witness::Witness;
+use hatchery_core::harness::Capabilities;
 use hatchery_core::quest::{ChoreKind, Merge, Quest, QuestState, Start, Status, Step, StepState, Verdict, Work};
 use hatchery_core::run::{DesiredState, RunState};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, QuestId, Record, Refusal, Timestamp, World};
@@ -156,7 +157,13 @@ impl Shell {
             let (pid, began) = (7, self.log.len() as u64);
             let process = hatchery_core::run::Process { pid, began };
             let session = format!("talk-{agent}");
-            return self.report(Command::ReportSpawn { of, process, session, copy_of: None });
+            return self.report(Command::ReportSpawn {
+                of,
+                process,
+                session: Some(session),
+                copy_of: None,
+                capabilities: Capabilities::ALL,
+            });
         }
         let process = self.processes.get_mut(&key).expect("it is there");
         if stop && process.exit.is_none() {

@@ -160,7 +160,10 @@ impl Witness {
             let crash = [Cause::Crashed, Cause::LostWithMachine, Cause::PromptTooLong];
             assert!(cause.is_some_and(|cause| crash.contains(cause)), "{step} fails by {cause:?}");
             let stopped = self.stopping.get(&agent);
-            assert!(stopped.is_none_or(|why| matches!(why, StopWhy::Gate { .. })), "{step} was stopped: {stopped:?}");
+            assert!(
+                stopped.is_none_or(|why| matches!(why, StopWhy::NotReady { .. })),
+                "{step} was stopped: {stopped:?}"
+            );
         }
         let part = self.part(quest, step);
         assert!(!part.complete && !part.failed, "{step} fails once");

@@ -3,9 +3,10 @@
 pub use crate::dice::Chance;
 
 use hatchery_core::agent::{Birth, MAX_NAME_BYTES, MAX_REMARK_BYTES};
+use hatchery_core::harness::Capabilities;
 use hatchery_core::history::{Imported, RewindTo, SourceId};
-use hatchery_core::output::{McpServer, ServerStatus, TurnEnd};
-use hatchery_core::run::{AttemptId, MAX_RETRIES, MIN_STALL_MS, OUR_SERVER, Process, Run, RunSpec, wire_name};
+use hatchery_core::output::{FailureKind, TurnEnd, TurnResult};
+use hatchery_core::run::{AttemptId, MAX_RETRIES, MIN_STALL_MS, Process, Run, RunSpec, wire_name};
 use hatchery_core::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
 use hatchery_core::{Address, AgentId, Command, EventId, Exit, MessageKind, Output, SessionId};
 
@@ -119,7 +120,7 @@ impl Chance {
                 vec![Command::TakeCall { of, number: run.calls + 1, ask }]
             }
             _ => {
-                let outputs: Vec<Output> = (0..=self.below(4)).map(|_| self.output()).collect();
+                let outputs: Vec<Output> = (0..=self.below(4)).flat_map(|_| self.outputs()).collect();
                 vec![Command::TakeOutput { of, from: run.spooled, upto: run.spooled + outputs.len() as u64, outputs }]
             }
         }
@@ -132,13 +133,16 @@ impl Chance {
             0 => self.spawn(of),
             1 => Command::ReportExit { of, exit: self.exit(), evidence: None },
             2 => Command::TakeCall { of, number: 1, ask: Ok(Box::new(Command::Tick)) },
-            _ => Command::TakeOutput { of, from: 0, upto: 1, outputs: vec![self.output()] },
+            _ => {
+                let outputs = self.outputs();
+                Command::TakeOutput { of, from: 0, upto: outputs.len() as u64, outputs }
+            }
         }
     }
 
     fn spawn(&mut self, of: AttemptId) -> Command {
         let process = Process { pid: 1, began: self.below(100) };
-        Command::ReportSpawn { of, process, session: "c".into(), copy_of: None }
+        Command::ReportSpawn { of, process, session: Some("c".into()), copy_of: None, capabilities: Capabilities::ALL }
     }
 
     fn exit(&mut self) -> Exit {
@@ -146,21 +150,27 @@ impl Chance {
         exits[self.index(exits.len())]
     }
 
-    fn output(&mut self) -> Output {
-        let status = if self.one_in(6) { ServerStatus::Failed } else { ServerStatus::Connected };
-        let servers = vec![McpServer { name: OUR_SERVER.into(), status }];
-        match self.below(9) {
-            0..=1 => Output::SessionStarted { session: "c".into(), model: None, version: None, servers },
+    /// What one line of a process says. The line with which a turn begins also says whether the process can work.
+    fn outputs(&mut self) -> Vec<Output> {
+        let ready = match self.one_in(6) {
+            true => Output::NotReady { why: "its tools are failed".into() },
+            false => Output::Ready { session: "c".into(), model: None, version: None },
+        };
+        let output = match self.below(9) {
+            0..=1 => return vec![ready, Output::TurnStarted],
             2 => Output::Text { text: self.content() },
             3 => Output::ToolUse { id: "t".into(), name: "ls".into(), input: "{}".into() },
             4 => Output::ToolResult { id: "t".into(), content: String::new(), is_error: false },
-            5..=6 => Output::Heard { uuid: wire_name(self.event()) },
+            5..=6 => Output::Heard { id: wire_name(self.event()) },
             7 => Output::Thinking { text: String::new() },
             _ => {
-                let api_status = [None, Some(529), Some(401)][self.index(3)];
-                Output::TurnEnded(TurnEnd { is_error: api_status.is_some(), api_status, ..TurnEnd::default() })
+                let failed = |kind| TurnResult::Failed { kind, detail: String::new() };
+                let results = [TurnResult::Ok, failed(FailureKind::Overloaded), failed(FailureKind::Unauthorised)];
+                let result = results[self.index(results.len())].clone();
+                Output::TurnEnded(TurnEnd { result, ..TurnEnd::default() })
             }
-        }
+        };
+        vec![output]
     }
 
     /// A family of two and a word from each; the second may inherit from the first, in the same breath.

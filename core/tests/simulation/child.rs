@@ -2,8 +2,8 @@
 //! disk. They outlive the daemon. In a bad temper they crash, hang, fail and lose things; in the calm they are honest.
 
 use crate::chance::Chance;
-use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
-use hatchery_core::run::{AttemptId, DeliveryKind, OUR_SERVER, Process, wire_name};
+use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
+use hatchery_core::run::{AttemptId, DeliveryKind, Process, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{EventId, Exit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +67,7 @@ pub struct Child {
     pub hung: bool,
     opening: Opening,
     /// What it says of our tools.
-    tools: Option<ServerStatus>,
+    tools: &'static str,
     /// Its conversation, once it has one.
     harness_session: Option<Knowledge>,
     obeyed: usize,
@@ -77,6 +77,9 @@ pub struct Child {
     total: u64,
     reported: u64,
 }
+
+/// What a process says of our tools when they answer it.
+const CONNECTED: &str = "connected";
 
 impl Harness {
     pub fn new(old: bool) -> Self {
@@ -91,10 +94,10 @@ impl Harness {
             Opening::New | Opening::Forked(_) => format!("c-{}", self.names),
         };
         let tools = match chance.below(12) {
-            _ if calm => Some(ServerStatus::Connected),
-            0 => Some(ServerStatus::Pending),
-            1 => None,
-            _ => Some(ServerStatus::Connected),
+            _ if calm => CONNECTED,
+            0 => "pending",
+            1 => "missing",
+            _ => CONNECTED,
         };
         Child {
             of,
@@ -157,7 +160,8 @@ impl Child {
                 self.leave(harness, ends[chance.index(ends.len())]);
             }
             _ if self.in_turn => self.work(chance, calm, harness.old),
-            3 if !calm && self.harness_session.as_ref().is_some_and(|harness_session| harness_session.told) => {
+            // Often enough that some end such a turn, and leave, before they hear what waits for them.
+            3..=6 if !calm && self.harness_session.as_ref().is_some_and(|harness_session| harness_session.told) => {
                 self.begin_turn()
             }
             _ => self.listen(harness),
@@ -178,8 +182,7 @@ impl Child {
             }),
         };
         if self.harness_session.is_none() {
-            let errors = vec![format!("No conversation found with session ID: {}", self.session)];
-            let end = TurnEnd { is_error: true, errors, ..TurnEnd::default() };
+            let end = TurnEnd { result: TurnResult::SessionUnknown, ..TurnEnd::default() };
             self.spool.push(Output::TurnEnded(end));
             self.exit = Some(Exit::Code(1));
         }
@@ -191,7 +194,7 @@ impl Child {
             (Some(Order::Say { id, what: DeliveryKind::Interrupt, .. }), _) => {
                 self.obeyed += 1;
                 self.spool.push(Output::Answered { request: wire_name(id), problem: None });
-                self.end_turn(old, TurnEnd { terminal_reason: Some("aborted_tools".into()), ..failure(None) });
+                self.end_turn(old, TurnEnd { result: TurnResult::Interrupted, ..TurnEnd::default() });
             }
             (Some(Order::Say { id, words, .. }), 0..=3) => self.hear(id, words),
             (_, 4) => {
@@ -204,11 +207,18 @@ impl Child {
             (_, 5) => self.spool.push(Output::Thinking { text: "hm".into() }),
             (_, 6) if !calm => self.calls += 1,
             (_, 7) if !calm => {
-                let statuses = [529, 429, 500, 401, 402];
-                let status = statuses[chance.index(statuses.len())];
-                self.end_turn(old, failure(Some(status)));
+                let kinds = [
+                    FailureKind::Overloaded,
+                    FailureKind::RateLimited,
+                    FailureKind::Other,
+                    FailureKind::Unauthorised,
+                    FailureKind::OutOfCredit,
+                ];
+                let kind = kinds[chance.index(kinds.len())];
+                let result = TurnResult::Failed { kind, detail: String::new() };
+                self.end_turn(old, TurnEnd { result, ..TurnEnd::default() });
             }
-            (_, 8..=9) => self.end_turn(old, TurnEnd { subtype: "success".into(), ..TurnEnd::default() }),
+            (_, 8..=9) => self.end_turn(old, TurnEnd::default()),
             _ => self.say(chance),
         }
     }
@@ -231,9 +241,11 @@ impl Child {
     }
 
     fn begin_turn(&mut self) {
-        let ours = self.tools.clone().map(|status| McpServer { name: OUR_SERVER.into(), status });
-        let (session, servers) = (self.session.clone(), ours.into_iter().collect());
-        self.spool.push(Output::SessionStarted { session, model: None, version: None, servers });
+        self.spool.push(match self.tools {
+            CONNECTED => Output::Ready { session: self.session.clone(), model: None, version: None },
+            other => Output::NotReady { why: other.into() },
+        });
+        self.spool.push(Output::TurnStarted);
         self.in_turn = true;
     }
 
@@ -249,7 +261,7 @@ impl Child {
         assert!(twice.is_empty(), "{:?} hears {twice:?} twice", self.of);
         harness_session.knows.extend(words);
         harness_session.told = true;
-        self.spool.push(Output::Heard { uuid: wire_name(id) });
+        self.spool.push(Output::Heard { id: wire_name(id) });
     }
 
     fn say(&mut self, chance: &mut Chance) {
@@ -264,7 +276,7 @@ impl Child {
 
     fn end_turn(&mut self, old: bool, end: TurnEnd) {
         self.in_turn = false;
-        self.failed = end.is_error;
+        self.failed = !end.result.is_ok();
         let harness_session = self.harness_session.as_mut().expect("one that works has a conversation");
         let (total, since_last) = match old {
             true => (self.total, None),
@@ -289,10 +301,6 @@ impl Child {
             harness.harness_sessions.insert(self.session.clone(), harness_session);
         }
     }
-}
-
-fn failure(api_status: Option<u16>) -> TurnEnd {
-    TurnEnd { is_error: true, api_status, ..TurnEnd::default() }
 }
 
 pub fn usage(amount: u64) -> Usage {

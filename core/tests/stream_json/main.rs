@@ -8,8 +8,9 @@ mod metering;
 mod outcomes;
 mod shapes;
 
+use hatchery_core::harness::Reader as _;
 use hatchery_core::output::{Output, TurnEnd};
-use hatchery_core::stream_json::parse;
+use hatchery_core::stream_json::StreamJsonReader;
 use hatchery_core::{Exit, Outcome};
 use std::fs;
 use std::path::PathBuf;
@@ -42,7 +43,17 @@ fn exit(name: &str) -> Exit {
 
 /// What was said, without the lines that are not JSON.
 fn outputs(name: &str) -> Vec<Output> {
-    recorded(name).lines().filter_map(|line| parse(line).ok()).flatten().collect()
+    read(&recorded(name))
+}
+
+fn read(recording: &str) -> Vec<Output> {
+    let mut reader = StreamJsonReader::default();
+    recording.lines().filter_map(|line| reader.read(line).ok()).flatten().collect()
+}
+
+/// What a line says by itself.
+fn parse(line: &str) -> Result<Vec<Output>, String> {
+    StreamJsonReader::default().read(line)
 }
 
 fn outcome(name: &str) -> Outcome {

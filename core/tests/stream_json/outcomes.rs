@@ -1,9 +1,8 @@
 //! Every recorded run has the cause that a person would give it, and the words that it ended with.
 
-use super::{exit, names, outcome};
+use super::{exit, names, outcome, parse, read, recorded, turn_ends};
 use hatchery_core::Cause::{self, *};
-use hatchery_core::output::Output;
-use hatchery_core::stream_json::parse;
+use hatchery_core::output::{Output, TurnResult};
 use hatchery_core::{Exit, Outcome, Timestamp};
 
 /// Name, how the process ended, the cause, and how the last result's words begin.
@@ -40,8 +39,8 @@ const RUNS: &[(&str, Exit, Cause, &str)] = &[
     ("js_no_verbose", Exit::Code(1), Crashed, ""),
     ("js_plain", Exit::Code(0), Completed, "hi"),
     ("js_resume", Exit::Code(0), Completed, "two"),
-    ("js_resume_other_cwd", Exit::Code(1), Crashed, "No conversation found with session ID: 0"),
-    ("js_sigint", Exit::Code(0), UserEnded, "[ede_diagnostic] result_type=user last_c"),
+    ("js_resume_other_cwd", Exit::Code(1), Crashed, ""),
+    ("js_sigint", Exit::Code(0), UserEnded, ""),
     ("js_team_lead", Exit::Code(0), Completed, "idle"),
     ("js_teammate_prewritten", Exit::Code(0), Completed, "x"),
     ("json_schema", Exit::Code(0), Completed, "{\"ok\":true}"),
@@ -69,7 +68,7 @@ const RUNS: &[(&str, Exit, Cause, &str)] = &[
     ("new_teammate_stdin_idle", Exit::Code(0), Completed, "x"),
     ("no_api_key", Exit::Code(1), Unauthorised, "Not logged in · Please run /login"),
     ("no_persist", Exit::Code(0), Completed, "x"),
-    ("no_persist_resume", Exit::Code(1), Crashed, "No conversation found with session ID: 5"),
+    ("no_persist_resume", Exit::Code(1), Crashed, ""),
     ("no_prompt", Exit::Code(1), Crashed, ""),
     ("output_json", Exit::Code(0), Completed, "one line"),
     ("output_text", Exit::Code(0), Crashed, ""),
@@ -89,7 +88,7 @@ const RUNS: &[(&str, Exit, Cause, &str)] = &[
     ("resume", Exit::Code(0), Completed, "answer two"),
     ("resume_other_cwd", Exit::Code(0), Completed, "x"),
     ("resume_snapshot_off", Exit::Code(0), Completed, "answer three"),
-    ("resume_unknown", Exit::Code(1), Crashed, "No conversation found with session ID: 9"),
+    ("resume_unknown", Exit::Code(1), Crashed, ""),
     ("session_id_bad", Exit::Code(1), Crashed, ""),
     ("session_id_first", Exit::Code(0), Completed, "answer one"),
     ("session_id_reuse_error", Exit::Code(1), Crashed, ""),
@@ -97,9 +96,9 @@ const RUNS: &[(&str, Exit, Cause, &str)] = &[
     ("settings_missing_file", Exit::Code(1), Crashed, ""),
     ("sig_SIGHUP_stream", Exit::Code(129), Crashed, ""),
     ("sig_SIGHUP_stream_resume", Exit::Code(0), Completed, "resumed ok"),
-    ("sig_SIGINT_stream", Exit::Code(0), UserEnded, "[ede_diagnostic] result_type=user last_c"),
+    ("sig_SIGINT_stream", Exit::Code(0), UserEnded, ""),
     ("sig_SIGINT_stream_resume", Exit::Code(0), Completed, "resumed ok"),
-    ("sig_SIGINT_tool", Exit::Code(0), UserEnded, "[ede_diagnostic] result_type=user last_c"),
+    ("sig_SIGINT_tool", Exit::Code(0), UserEnded, ""),
     ("sig_SIGINT_tool_resume", Exit::Code(0), Completed, "resumed ok"),
     ("sig_SIGKILL_stream", Exit::Signal(9), Crashed, ""),
     ("sig_SIGKILL_stream_resume", Exit::Code(0), Completed, "resumed ok"),
@@ -130,6 +129,8 @@ const RUNS: &[(&str, Exit, Cause, &str)] = &[
 
 /// The only runs whose last turn was broken off. `stdin_interrupt` went on afterwards.
 const INTERRUPTED: [&str; 3] = ["js_sigint", "sig_SIGINT_stream", "sig_SIGINT_tool"];
+/// The only runs that were to resume a session that is not there.
+const SESSION_UNKNOWN: [&str; 3] = ["js_resume_other_cwd", "no_persist_resume", "resume_unknown"];
 
 #[test]
 fn every_recorded_run_is_judged_rightly() {
@@ -139,9 +140,16 @@ fn every_recorded_run_is_judged_rightly() {
         assert_eq!(exit(name), *ended, "{name}");
         let (judged, detail) = outcome.cause(*ended);
         assert_eq!(judged, *cause, "{name}: {detail}");
-        assert_eq!(outcome.interrupted(), INTERRUPTED.contains(name), "{name}");
-        let last = outcome.last_turn().map(|turn| turn.text.clone().unwrap_or(turn.errors.join("; ")));
-        assert!(last.unwrap_or_default().starts_with(words), "{name}");
+        let interrupted = outcome.last_turn() == Some(&TurnResult::Interrupted);
+        assert_eq!(interrupted, INTERRUPTED.contains(name), "{name}");
+        let unknown = outcome.last_turn() == Some(&TurnResult::SessionUnknown);
+        assert_eq!(unknown, SESSION_UNKNOWN.contains(name), "{name}");
+        let last = match outcome.last_turn() {
+            Some(TurnResult::Ok) => turn_ends(name).pop().and_then(|turn| turn.text).unwrap_or_default(),
+            Some(TurnResult::Failed { detail, .. }) => detail.clone(),
+            Some(TurnResult::Interrupted | TurnResult::SessionUnknown) | None => String::new(),
+        };
+        assert!(last.starts_with(words), "{name}: {last}");
     }
 }
 
@@ -182,18 +190,17 @@ fn the_exit_code_alone_decides_nothing() {
 #[test]
 fn a_turn_that_began_after_the_last_result_counts() {
     let mut outcome = outcome("plain");
-    outcome.take(&Output::Heard { uuid: "another".to_owned() });
+    outcome.take(&Output::TurnStarted);
     assert_eq!(outcome.cause(Exit::Signal(9)).0, Crashed, "the first turn ended well, but it died in the second");
     assert_eq!(outcome.last_turn(), None);
 }
 
 #[test]
 fn a_failure_of_an_earlier_turn_does_not_taint_a_later_one() {
-    let mut outcome = outcome("api400_credit");
-    let [ended] = parse(r#"{"type":"result","is_error":true,"subtype":"success"}"#).unwrap().try_into().unwrap();
-    outcome.take(&Output::Text { text: "a new turn".to_owned() });
-    outcome.take(&ended);
-    assert_eq!(outcome.cause(Exit::Code(1)).0, Crashed, "this time nobody spoke of credit");
+    let again = recorded("api400_credit") + r#"{"type":"result","is_error":true,"subtype":"success"}"#;
+    let mut outcome = Outcome::default();
+    read(&again).iter().for_each(|output| outcome.take(output));
+    assert_eq!(outcome.cause(Exit::Code(1)).0, Crashed, "the second turn did not fail for lack of credit");
 }
 
 #[test]
@@ -207,11 +214,8 @@ fn what_a_sub_agent_says_is_never_the_parents_end() {
 #[test]
 fn an_api_error_without_a_result_is_a_crash_that_tells_of_it() {
     let mut outcome = Outcome::default();
-    let line = super::recorded("api429_forever")
-        .lines()
-        .find(|line| line.contains("is_api_error_message"))
-        .unwrap()
-        .to_owned();
+    let line =
+        recorded("api429_forever").lines().find(|line| line.contains("is_api_error_message")).unwrap().to_owned();
     parse(&line).unwrap().iter().for_each(|output| outcome.take(output));
     let (cause, detail) = outcome.cause(Exit::Unknown);
     assert_eq!(cause, Crashed);

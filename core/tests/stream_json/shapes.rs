@@ -1,9 +1,8 @@
 //! What single lines become, and that no line does harm.
 
-use super::{names, outputs, recorded};
+use super::{names, outputs, parse, read, recorded};
 use hatchery_core::Timestamp;
-use hatchery_core::output::{ApiError, ApiErrorKind, McpServer, Output, ServerStatus};
-use hatchery_core::stream_json::parse;
+use hatchery_core::output::{ApiError, FailureKind, Output, TurnResult};
 use proptest::prelude::*;
 
 fn one(line: &str) -> Output {
@@ -18,7 +17,7 @@ fn nothing(line: &str) {
 #[test]
 fn a_turn_with_everything_in_it() {
     let kinds: Vec<_> = outputs("tool_use").iter().map(kind).collect();
-    let expected = "session_started thinking text tool_use tool_use tool_result tool_result tool_use denied tool_result \
+    let expected = "not_ready turn_started thinking text tool_use tool_use tool_result tool_result tool_use denied tool_result \
                     tool_use tool_result text turn_ended";
     assert_eq!(kinds.join(" "), expected);
     assert!(outputs("tool_use").contains(&Output::ToolUse {
@@ -33,24 +32,62 @@ fn a_turn_with_everything_in_it() {
     }));
 }
 
+/// The recordings have a server called `orch`.
+fn as_ours(name: &str) -> Vec<Output> {
+    read(&recorded(name).replace("\"orch\"", "\"hatchery\"").replace("mcp__orch__", "mcp__hatchery__"))
+}
+
 #[test]
-fn the_servers_of_a_session_have_their_status() {
-    let status = |name: &str| match &outputs(name)[0] {
-        Output::SessionStarted { servers, .. } => servers.clone(),
+fn a_process_is_ready_when_our_tools_answer_it() {
+    let Output::Ready { session, model, version } = &as_ours("mcp_stdio")[0] else { panic!("not ready") };
+    assert!(!session.is_empty() && model.is_some() && version.is_some());
+    let not_ready = |name: &str| match &as_ours(name)[0] {
+        Output::NotReady { why } => why.clone(),
         other => panic!("{other:?}"),
     };
-    let orch = |status| vec![McpServer { name: "orch".to_owned(), status }];
-    assert_eq!(status("mcp_stdio"), orch(ServerStatus::Connected));
-    assert_eq!(status("mcp_stdio_missing"), orch(ServerStatus::Failed));
-    assert_eq!(status("mcp_slow_start_timeout"), orch(ServerStatus::Pending));
-    assert_eq!(status("plain"), []);
+    assert_eq!(not_ready("mcp_stdio_missing"), "it says that the `hatchery` tools are failed");
+    assert_eq!(not_ready("mcp_slow_start_timeout"), "it says that the `hatchery` tools are pending");
+    assert_eq!(not_ready("plain"), "it says that the `hatchery` tools are missing");
+}
+
+#[test]
+fn readiness_is_said_once_and_each_turn_begins() {
+    let init = r#"{"type":"system","subtype":"init","session_id":"s","mcp_servers":[{"name":"hatchery","status":"connected"}]}"#;
+    let kinds: Vec<_> = read(&format!("{init}\n{init}")).iter().map(kind).collect();
+    assert_eq!(kinds, ["ready", "turn_started", "turn_started"]);
+}
+
+#[test]
+fn a_message_is_heard_when_the_turn_that_it_began_is_there() {
+    let lines = [
+        r#"{"type":"command_lifecycle","state":"queued","command_uuid":"m2"}"#,
+        r#"{"type":"command_lifecycle","state":"started","command_uuid":"m1"}"#,
+        r#"{"type":"system","subtype":"init","session_id":"s","mcp_servers":[]}"#,
+        r#"{"type":"system","subtype":"init","session_id":"s","mcp_servers":[]}"#,
+    ];
+    let heard: Vec<_> = read(&lines.join("\n")).into_iter().filter(|output| kind(output) == "heard").collect();
+    assert_eq!(heard, [Output::Heard { id: "m1".to_owned() }]);
+}
+
+#[test]
+fn our_tools_have_the_names_that_we_gave_them() {
+    let names = |outputs: Vec<Output>| -> Vec<String> {
+        outputs
+            .into_iter()
+            .filter_map(|it| if let Output::ToolUse { name, .. } = it { Some(name) } else { None })
+            .collect()
+    };
+    assert_eq!(names(as_ours("mcp_always_load")), ["signal-back"]);
+    assert_eq!(names(outputs("mcp_always_load")), ["mcp__orch__signal-back"], "the tools of others keep their prefix");
 }
 
 #[test]
 fn messages_that_were_taken_in_are_named_by_their_uuid() {
-    let heard: Vec<_> = outputs("stdin_two_turns").into_iter().filter(|output| kind(output) == "heard").collect();
+    let mut heard: Vec<_> = outputs("stdin_two_turns").into_iter().filter(|output| kind(output) == "heard").collect();
+    // Said when its turn begins, and again by the echo.
+    heard.dedup();
     let uuids = ["2d2ab027-44cc-407c-a363-e9c57b314d66", "248b9b61-c9b0-4e39-8a82-496c6165796c"];
-    assert_eq!(heard, uuids.map(|uuid| Output::Heard { uuid: uuid.to_owned() }));
+    assert_eq!(heard, uuids.map(|id| Output::Heard { id: id.to_owned() }));
 }
 
 #[test]
@@ -73,10 +110,10 @@ fn a_sub_agents_words_are_wrapped() {
 #[test]
 fn the_services_errors_are_not_the_assistants_words() {
     let kinds = |name: &str| outputs(name).iter().map(kind).collect::<Vec<_>>().join(" ");
-    assert_eq!(kinds("api529_forever"), "session_started retrying retrying api_error turn_ended");
-    assert_eq!(kinds("js_api529"), "session_started retrying api_error turn_ended");
+    assert_eq!(kinds("api529_forever"), "not_ready turn_started retrying retrying api_error turn_ended");
+    assert_eq!(kinds("js_api529"), "not_ready turn_started retrying api_error turn_ended");
     assert_eq!(
-        outputs("js_api529")[1],
+        outputs("js_api529")[2],
         Output::Retrying {
             attempt: 1,
             max_attempts: Some(1),
@@ -87,7 +124,7 @@ fn the_services_errors_are_not_the_assistants_words() {
     );
     let text = "Not logged in · Please run /login".to_owned();
     assert!(outputs("no_api_key").contains(&Output::ApiError(ApiError {
-        kind: ApiErrorKind::Authentication,
+        kind: FailureKind::Unauthorised,
         status: None,
         text,
     })));
@@ -186,7 +223,8 @@ fn one_strange_field_does_not_cost_the_rest() {
     else {
         panic!("no end")
     };
-    assert!(end.is_error && end.text.is_none() && end.num_turns == 0 && end.errors == ["a"]);
+    let failed = TurnResult::Failed { kind: FailureKind::Other, detail: "a".to_owned() };
+    assert!(end.result == failed && end.text.is_none() && end.num_turns == 0);
 }
 
 #[test]

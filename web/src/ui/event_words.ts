@@ -32,7 +32,7 @@ export function whatOf(event: EventObject): string {
     case "output_taken":
       return `up to byte ${group(event.upto)}`;
     case "turn_ended":
-      return `${event.end.subtype}, ${event.end.num_turns} turns, ${money(event.spent.cost)}`;
+      return `${turnResult(event.end.result)}, ${event.end.num_turns} turns, ${money(event.spent.cost)}`;
     case "run_requested":
       return `run ${event.run} by ${event.spec.harness}`;
     case "run_spawned":
@@ -103,4 +103,11 @@ export function lookOf(type: EventObject["type"], event?: EventObject): string {
   if (type === "ward_ended" && event?.type === "ward_ended" && event.verdict !== "green") return "is-failed";
   if (type === "run_parked" || type === "step_parked" || type === "run_silent") return "is-parked";
   return "";
+}
+
+/** How a turn ended, in a word or two. */
+function turnResult(result: Extract<EventObject, { type: "turn_ended" }>["end"]["result"]): string {
+  return typeof result === "string"
+    ? result.replaceAll("_", " ")
+    : `failed (${result.failed.kind.replaceAll("_", " ")})`;
 }

@@ -4,8 +4,10 @@
 use crate::project::Project;
 use crate::report::{Context as _, Report};
 use hatchery_core::event::{MessageEvent, RunEvent};
+use hatchery_core::harness::Reader as _;
 use hatchery_core::output::Output;
-use hatchery_core::{Event, MessageKind, Record, stream_json};
+use hatchery_core::stream_json::StreamJsonReader;
+use hatchery_core::{Event, MessageKind, Record};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,7 +79,9 @@ impl Audit {
     pub fn read_spools(&mut self, project: &Project) -> Result<(), Report> {
         for Attempt { agent, name, folder } in attempts(&project.data().join("runs")) {
             let read = |file| std::fs::read_to_string(folder.join(file)).context("a spool cannot be read");
-            for output in read("stdout.jsonl")?.lines().filter_map(|line| stream_json::parse(line).ok()).flatten() {
+            // All agents of the demo are scripted.
+            let mut reader = StreamJsonReader::default();
+            for output in read("stdout.jsonl")?.lines().filter_map(|line| reader.read(line).ok()).flatten() {
                 match output {
                     Output::Text { text } => self.messages.spool(format!("{agent} says {text}")),
                     Output::ToolUse { id, .. } => self.messages.spool(format!("{agent} calls {id}")),

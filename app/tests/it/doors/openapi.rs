@@ -8,8 +8,9 @@ use hatchery::calls::{Call, CallWriter, Calls};
 use hatchery::http::{Api, Guard, router};
 use hatchery::run_folder::RunFolder;
 use hatchery_core::Command;
+use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::Exit;
-use hatchery_core::output::{McpServer, Output, ServerStatus};
+use hatchery_core::output::Output;
 use hatchery_core::run::{AttemptId, Process};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -504,10 +505,10 @@ fn at_work(house: &House) -> String {
     let mut calls = CallWriter::new(folder);
     calls.write(&Call::Send { to: "human".into(), body: "hello".into() }).unwrap();
     calls.write(&Call::Send { to: "no one".into(), body: "hello".into() }).unwrap();
-    let servers = vec![McpServer { name: "hatchery".into(), status: ServerStatus::Connected }];
-    let init = Output::SessionStarted { session: "s".into(), model: None, version: None, servers };
+    let init = Output::Ready { session: "s".into(), model: None, version: None };
     let process = Process { pid: 1, began: 1 };
-    let spawned = Command::ReportSpawn { of, process, session: "s".into(), copy_of: None };
+    let spawned =
+        Command::ReportSpawn { of, process, session: Some("s".into()), copy_of: None, capabilities: Capabilities::ALL };
     let said = Command::TakeOutput { of, from: 0, upto: 1, outputs: vec![init] };
     for command in [spawned, said] {
         runtime().block_on(house.handle.submit(command)).unwrap();

@@ -9,9 +9,9 @@ use serde_json::json;
 fn without_a_script_it_says_what_was_said() {
     let stage = Stage::new();
     let played = stage.talk(&[], &["a", "b"]);
-    assert_eq!(played.kinds(), ["session_started heard text turn_ended"; 2].join(" "));
+    assert_eq!(played.kinds(), ["turn_started heard text turn_ended"; 2].join(" "));
     assert_eq!(played.texts(), ["You said: a", "You said: b"]);
-    assert!(played.outputs.contains(&Output::Heard { uuid: "b".to_owned() }));
+    assert!(played.outputs.contains(&Output::Heard { id: "b".to_owned() }));
     assert_eq!((played.exit, played.cause()), (Exit::Code(0), Cause::Completed));
 }
 
@@ -57,7 +57,7 @@ fn a_request_breaks_the_turn_off_and_the_next_message_begins_the_next() {
     playing.hears("aborted_streaming");
     playing.tell("b");
     let played = playing.end();
-    let expected = "session_started heard text answered note turn_ended session_started heard text turn_ended";
+    let expected = "turn_started heard text answered note turn_ended turn_started heard text turn_ended";
     assert_eq!(played.kinds(), expected);
     assert!(played.outputs.contains(&Output::Answered { request: "r1".to_owned(), problem: None }));
     assert_eq!((played.texts(), played.cause()), (vec!["one", "two"], Cause::Completed));
@@ -75,7 +75,7 @@ fn requests_between_turns_are_answered() {
     playing.hears("r2");
     playing.tell("a");
     let played = playing.end();
-    assert_eq!(played.kinds(), "answered answered answered session_started heard text turn_ended");
+    assert_eq!(played.kinds(), "answered answered answered turn_started heard text turn_ended");
     let Output::Answered { problem, .. } = &played.outputs[2] else { panic!("{played:?}") };
     assert_eq!(problem.as_deref(), Some("a scripted agent does not know `dance`"));
 }

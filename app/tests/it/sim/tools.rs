@@ -2,17 +2,10 @@
 
 use crate::support::daemon::Grounds;
 use crate::support::sim::{Played, Stage, TALK};
-use hatchery_core::output::{McpServer, Output, ServerStatus};
+use hatchery_core::output::Output;
 use hatchery_core::{Cause, Exit};
 use serde_json::{Value, json};
 use std::fs;
-
-fn servers(played: &Played) -> &[McpServer] {
-    match &played.outputs[0] {
-        Output::SessionStarted { servers, .. } => servers,
-        other => panic!("{other:?}"),
-    }
-}
 
 fn results(played: &Played) -> Vec<(&str, bool)> {
     let results = played.outputs.iter().filter_map(|output| match output {
@@ -44,10 +37,10 @@ fn the_real_tools_are_called() {
         json!({ "mcp": { "tool": "no-such-tool" } }),
     ]);
     let played = stage.talk(&["--mcp-config", config.to_str().unwrap(), "--script", &script], &["go"]);
-    let connected = McpServer { name: "hatchery".to_owned(), status: ServerStatus::Connected };
-    assert_eq!(servers(&played), [connected], "{}", played.stderr);
+    let connected = json!([{ "name": "hatchery", "status": "connected" }]);
+    assert_eq!(played.init["mcp_servers"], connected, "{}", played.stderr);
     let Output::ToolUse { name, input, .. } = &played.outputs[4] else { panic!("{played:?}") };
-    assert_eq!((name.as_str(), input.as_str()), ("mcp__hatchery__fork", r#"{"name":"scout"}"#));
+    assert_eq!((name.as_str(), input.as_str()), ("fork", r#"{"name":"scout"}"#));
     let results = results(&played);
     assert!(results[0].0.contains(&root) && !results[0].1, "{results:?}");
     assert_eq!(
@@ -82,8 +75,8 @@ fn a_server_that_cannot_be_reached_has_failed_and_the_run_goes_on() {
     let script = stage.script(&[json!({ "mcp": { "server": "gone", "tool": "ps" } }), json!({ "text": "after" })]);
     let config = json!({ "mcpServers": { "gone": { "command": "/nonexistent" }, "mute": { "command": "true" } } });
     let played = stage.talk(&["--mcp-config", &config.to_string(), "--script", &script], &["go"]);
-    let failed = |name: &str| McpServer { name: name.to_owned(), status: ServerStatus::Failed };
-    assert_eq!(servers(&played), [failed("gone"), failed("mute")]);
+    let failed = |name: &str| json!({ "name": name, "status": "failed" });
+    assert_eq!(played.init["mcp_servers"], json!([failed("gone"), failed("mute")]));
     let refusal = "<tool_use_error>Error: No such tool available: mcp__gone__ps</tool_use_error>";
     assert_eq!(results(&played), [(refusal, true)]);
     assert_eq!((played.texts(), played.cause()), (vec!["after"], Cause::Completed));

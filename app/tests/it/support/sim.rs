@@ -1,8 +1,9 @@
 //! Scripted agents as real processes, in a folder of their own. What they say is read by the core.
 
 use super::daemon::PATIENCE;
+use hatchery_core::harness::Reader as _;
 use hatchery_core::output::Output;
-use hatchery_core::stream_json::parse;
+use hatchery_core::stream_json::StreamJsonReader;
 use hatchery_core::{Cause, Exit, Outcome};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -35,7 +36,10 @@ pub struct Stage {
 /// A scripted agent that has ended.
 #[derive(Debug)]
 pub struct Played {
+    /// Without what it says of our tools, which few of these have.
     pub outputs: Vec<Output>,
+    /// The first line of its first turn.
+    pub init: Value,
     pub exit: Exit,
     pub stderr: String,
 }
@@ -152,8 +156,13 @@ impl Playing {
             }
         }
         let exit = exit(self.child.wait().unwrap());
-        let outputs = self.said.iter().flat_map(|line| parse(line).unwrap_or_else(|error| panic!("{error}: {line}")));
-        Played { outputs: outputs.collect(), exit, stderr: fs::read_to_string(&self.words).unwrap() }
+        let mut reader = StreamJsonReader::default();
+        let mut read = |line: &String| reader.read(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let mut outputs: Vec<Output> = self.said.iter().flat_map(&mut read).collect();
+        outputs.retain(|output| !matches!(output, Output::Ready { .. } | Output::NotReady { .. }));
+        let mut lines = self.said.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let init = lines.find(|line| line["subtype"] == "init").unwrap_or_default();
+        Played { outputs, init, exit, stderr: fs::read_to_string(&self.words).unwrap() }
     }
 }
 

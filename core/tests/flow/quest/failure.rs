@@ -3,7 +3,7 @@
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{RunEvent, StepEvent};
-use hatchery_core::output::{Output, TurnEnd};
+use hatchery_core::output::{FailureKind, Output};
 use hatchery_core::quest::Status;
 use hatchery_core::{Cause, Command, Event, Exit, Timestamp};
 
@@ -72,7 +72,13 @@ fn a_limit_that_says_when_it_ends_is_waited_out_until_then() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.start("a");
     let resets_at = it.now.plus_ms(3_600_000);
-    it.says(agent, vec![Output::Limit { rejected: true, resets_at: Some(resets_at), window: None }, refused(429)]);
+    it.says(
+        agent,
+        vec![
+            Output::Limit { rejected: true, resets_at: Some(resets_at), window: None },
+            refused(FailureKind::RateLimited),
+        ],
+    );
     it.exits(agent, Exit::Code(1));
     assert_eq!((it.status("a"), it.world.next_deadline().map(|(at, _)| at)), (Status::Parked, Some(resets_at)));
     it.restarted();
@@ -84,7 +90,7 @@ fn a_limit_that_says_when_it_ends_is_waited_out_until_then() {
 fn a_parked_agent_waits_for_a_slot_when_its_time_has_come() {
     let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
     let agent = it.agent("a");
-    it.leaves("a", refused(529));
+    it.leaves("a", refused(FailureKind::Overloaded));
     it.later(15_000);
     assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));
     it.plays("b", complete());
@@ -95,7 +101,7 @@ fn a_parked_agent_waits_for_a_slot_when_its_time_has_come() {
 fn whoever_waits_for_a_slot_after_a_limit_ends_with_its_quest() {
     let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
     let agent = it.agent("a");
-    it.leaves("a", refused(529));
+    it.leaves("a", refused(FailureKind::Overloaded));
     it.later(15_000);
     assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));
     it.must(Command::AbandonQuest { quest: Q });
@@ -106,8 +112,7 @@ fn whoever_waits_for_a_slot_after_a_limit_ends_with_its_quest() {
 fn one_that_has_run_out_of_room_is_followed_by_a_fresh_one() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.agent("a");
-    let terminal_reason = Some("prompt_too_long".into());
-    it.leaves("a", Output::TurnEnded(TurnEnd { is_error: true, terminal_reason, ..TurnEnd::default() }));
+    it.leaves("a", refused(FailureKind::PromptTooLong));
     assert!(it.agent("a") != agent && it.role("a") == "smith");
     assert!(it.told(it.agent("a")).contains("read what is in the folder"));
 }
@@ -137,7 +142,7 @@ fn whoever_is_stopped_or_killed_has_not_failed_and_a_person_says_how_to_go_on() 
 fn a_person_who_ends_what_is_parked_is_asked_how_to_go_on() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.agent("a");
-    it.leaves("a", refused(529));
+    it.leaves("a", refused(FailureKind::Overloaded));
     it.must(Command::StopRun { agent });
     assert_eq!(it.status("a"), Status::WaitingForHuman);
     it.answers("retry");

@@ -2,7 +2,7 @@
 
 use super::words::*;
 use hatchery_core::event::{QuestEvent, RunEvent, StepEvent};
-use hatchery_core::output::Output;
+use hatchery_core::output::{FailureKind, Output};
 use hatchery_core::quest::{Start, Status, Verdict};
 use hatchery_core::{Command, Event, Exit, QuestId, Stream};
 
@@ -184,13 +184,13 @@ fn peers_10_a_signal_for_an_unknown_step_is_refused_and_writes_nothing() {
 fn peers_11_an_overload_is_waited_out_for_hours_and_spends_nothing() {
     let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
     let agent = it.agent("a");
-    it.leaves("a", refused(529));
+    it.leaves("a", refused(FailureKind::Overloaded));
     assert_eq!((it.status("a"), it.running()), (Status::Parked, vec!["b".to_owned()]), "it gives its slot back");
     it.plays("b", complete());
     for _ in 0..20 {
         it.later(31 * 60 * 1_000);
         assert_eq!((it.agent("a"), it.run(agent).crashes), (agent, 0));
-        it.leaves("a", refused(529));
+        it.leaves("a", refused(FailureKind::Overloaded));
         assert_eq!(it.status("a"), Status::Parked);
     }
     it.later(31 * 60 * 1_000);

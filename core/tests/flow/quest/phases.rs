@@ -3,6 +3,7 @@
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{QuestEvent, RunEvent, StepEvent};
+use hatchery_core::output::FailureKind;
 use hatchery_core::quest::{QuestSpec, Requirements, Start, Status, StepState, Verdict};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Command, Event, Exit};
@@ -157,7 +158,7 @@ fn a_pause_stops_those_at_work_and_they_go_on_where_they_were() {
 fn what_is_parked_stays_parked_over_a_pause() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     let agent = it.agent("a");
-    it.leaves("a", refused(529));
+    it.leaves("a", refused(FailureKind::Overloaded));
     assert_eq!(it.must(Command::PauseQuest { quest: Q }), [Event::Quest { quest: Q, what: QuestEvent::Paused }]);
     it.later(60_000);
     assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));

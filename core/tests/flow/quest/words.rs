@@ -2,13 +2,14 @@
 //! would say, and after each one the log alone leads to the same world.
 
 use hatchery_core::event::{MessageEvent, RunEvent};
-use hatchery_core::output::{McpServer, Output, ServerStatus, TurnEnd};
+use hatchery_core::harness::Capabilities;
+use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::quest::{
     Context, Isolation, Merge, Observable, QuestSpec, Requirements, Signal, Start, Status, Step, StepId, StepPlan,
     StepState, Verdict, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
-use hatchery_core::run::{AttemptId, OUR_SERVER, Process, Run, RunSpec, wire_name};
+use hatchery_core::run::{AttemptId, Process, Run, RunSpec, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, QuestId, Record, Refusal, Timestamp, World, settle, step};
 
@@ -135,26 +136,24 @@ pub fn dollars(amount: u64) -> Money {
 }
 
 pub fn connected() -> Output {
-    let servers = vec![McpServer { name: OUR_SERVER.into(), status: ServerStatus::Connected }];
-    Output::SessionStarted { session: "talk".into(), model: None, version: None, servers }
+    Output::Ready { session: "talk".into(), model: None, version: None }
 }
 
 /// A turn that ended well and cost as many dollars in all.
 pub fn well(cost: u64) -> Output {
     let total = Usage { cost: dollars(cost), ..Usage::default() };
-    Output::TurnEnded(TurnEnd { subtype: "success".into(), num_turns: 1, total, ..TurnEnd::default() })
+    Output::TurnEnded(TurnEnd { num_turns: 1, total, ..TurnEnd::default() })
 }
 
-/// A turn that the service refused with this status.
-pub fn refused(status: u16) -> Output {
-    let subtype = "success".into();
-    Output::TurnEnded(TurnEnd { is_error: true, subtype, api_status: Some(status), ..TurnEnd::default() })
+/// A turn that failed like this.
+pub fn refused(kind: FailureKind) -> Output {
+    Output::TurnEnded(TurnEnd { result: TurnResult::Failed { kind, detail: "no".into() }, ..TurnEnd::default() })
 }
 
 /// The call of our tool as it stands in an agent's stream.
 pub fn spoken(step: &str) -> Output {
     let input = format!(r#"{{"signal":"complete","stepId":"{step}","summary":"done"}}"#);
-    Output::ToolUse { id: "t1".into(), name: "mcp__hatchery__signal-back".into(), input }
+    Output::ToolUse { id: "t1".into(), name: "signal-back".into(), input }
 }
 
 /// A quest that was just begun, and that has a plan if there are steps.
@@ -277,9 +276,15 @@ impl Play {
         let agent = self.agent(step);
         let process = Process { pid: 42, began: 7 };
         let session = format!("talk-{agent}");
-        self.must(Command::ReportSpawn { of: self.attempt_id(agent), process, session, copy_of: None });
+        self.must(Command::ReportSpawn {
+            of: self.attempt_id(agent),
+            process,
+            session: Some(session),
+            copy_of: None,
+            capabilities: Capabilities::ALL,
+        });
         let unheard = self.world.conversation(agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
-        let heard = unheard.map(|delivery| Output::Heard { uuid: wire_name(delivery.id) }).collect::<Vec<_>>();
+        let heard = unheard.map(|delivery| Output::Heard { id: wire_name(delivery.id) }).collect::<Vec<_>>();
         self.says(agent, [connected()].into_iter().chain(heard).collect());
         agent
     }

@@ -4,7 +4,7 @@ use super::words::*;
 use crate::given::*;
 use hatchery_core::agent::{Birth, Lifecycle};
 use hatchery_core::event::AgentEvent;
-use hatchery_core::output::ServerStatus;
+use hatchery_core::output::{FailureKind, Output};
 use hatchery_core::run::{
     DesiredState, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS, RunSpec, RunState, StopWhy,
 };
@@ -27,12 +27,12 @@ fn an_agent_has_one_run_at_a_time() {
         it.when(run(A, spec())).refused(open());
     }
     working(spec()).and(stopping(first(), StopWhy::User)).when(run(A, spec())).refused(open());
-    let it = failed(spec(), refused(529)).when(exit(first(), hatchery_core::Exit::Code(1)));
+    let it = failed(spec(), refused(FailureKind::Overloaded)).when(exit(first(), hatchery_core::Exit::Code(1)));
     it.then([parked_for_a_while()]).when(run(A, spec())).refused(open());
 }
 
 fn parked_for_a_while() -> Event {
-    let detail = "It failed: success. The service has too much to do; resume it in a while.";
+    let detail = "It failed: no. The service has too much to do; resume it in a while.";
     parked(first(), hatchery_core::Cause::Overloaded, 15_000, detail)
 }
 
@@ -160,7 +160,7 @@ fn a_process_is_reported_once_and_for_the_attempt_that_wants_it() {
 
 #[test]
 fn a_run_has_started_when_our_tools_answer() {
-    let it = hears(present(spec()), [connected()]).then([begun(first()), taken(first(), 1)]);
+    let it = hears(present(spec()), [ready()]).then([begun(first()), taken(first(), 1)]);
     let run = last_run(&it);
     assert_eq!((&run.state, run.in_turn), (&RunState::Running { process: process() }, true));
     assert_eq!(conversation(&it).harness_session.as_ref().unwrap().session, TALK);
@@ -169,18 +169,11 @@ fn a_run_has_started_when_our_tools_answer() {
 #[test]
 fn a_run_whose_tools_do_not_answer_is_stopped_with_the_reason() {
     use hatchery_core::{Cause, Exit};
-    let other = ServerStatus::Other("needs-auth".into());
-    let cases = [
-        (Some(ServerStatus::Failed), "failed"),
-        (Some(ServerStatus::Pending), "pending"),
-        (Some(other), "needs-auth"),
-        (None, "missing"),
-    ];
-    for (status, word) in cases {
-        let why = || StopWhy::Gate { status: word.into() };
-        let it = hears(present(spec()), [init(status)]).then([stopping(first(), why()), taken(first(), 1)]);
+    for word in ["failed", "pending"] {
+        let why = || StopWhy::NotReady { why: word.into() };
+        let it = hears(present(spec()), [not_ready(word)]).then([stopping(first(), why()), taken(first(), 1)]);
         assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Stopped);
-        let detail = format!("it did not start: it says that the `hatchery` tools are {word}; see its stderr");
+        let detail = format!("it did not start: {word}; see its stderr");
         it.when(exit(first(), Exit::Code(0))).then([over(first(), Cause::Crashed, Exit::Code(0), &detail)]);
     }
 }
@@ -188,10 +181,10 @@ fn a_run_whose_tools_do_not_answer_is_stopped_with_the_reason() {
 /// It says how it stands with its servers at every turn. Its end was decided, and stays.
 #[test]
 fn tools_that_come_too_late_do_not_start_a_run() {
-    let gate = || stopping(first(), StopWhy::Gate { status: "pending".into() });
-    let it = hears(present(spec()), [init(Some(ServerStatus::Pending)), connected(), text("hm")]);
+    let gate = || stopping(first(), StopWhy::NotReady { why: "pending".into() });
+    let it = hears(present(spec()), [not_ready("pending"), ready(), text("hm")]);
     let it = it.then([gate(), begun(first()), spoke(A, "hm"), taken(first(), 3)]);
     assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Stopped);
-    let it = hears(present(spec()), [init(None), init(None)]);
-    it.then([stopping(first(), StopWhy::Gate { status: "missing".into() }), turn_started(first()), taken(first(), 2)]);
+    let it = hears(present(spec()), [not_ready("pending"), Output::TurnStarted, not_ready("pending")]);
+    it.then([gate(), turn_started(first()), taken(first(), 3)]);
 }

@@ -3,7 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::event::AgentEvent;
-use hatchery_core::output::{Output, TurnEnd};
+use hatchery_core::output::{FailureKind, Output, TurnEnd};
 use hatchery_core::run::{DeliveryKind, DesiredState, delivery_of, wire_name};
 use hatchery_core::{Cause, EventId, Exit, MessageKind, Refusal, plan};
 
@@ -21,7 +21,7 @@ fn the_first_process_is_briefed() {
 fn a_delivery_leaves_the_queue_when_it_was_heard() {
     let it = present(spec()).and(said(A, "one")).and(said(A, "two"));
     assert_eq!(unheard(&it), [BRIEFING, 6, 7]);
-    let it = hears(it, [connected(), echo(BRIEFING), echo(6)]);
+    let it = hears(it, [ready(), echo(BRIEFING), echo(6)]);
     let it = it.then([begun(first()), heard(first(), BRIEFING), heard(first(), 6), taken(first(), 3)]);
     assert_eq!(unheard(&it), [7]);
     assert_eq!(
@@ -32,7 +32,7 @@ fn a_delivery_leaves_the_queue_when_it_was_heard() {
 
 #[test]
 fn an_echo_counts_once_and_a_strange_one_not_at_all() {
-    let it = hears(working(spec()), [echo(BRIEFING), echo(99), Output::Heard { uuid: "somebody's".into() }]);
+    let it = hears(working(spec()), [echo(BRIEFING), echo(99), Output::Heard { id: "somebody's".into() }]);
     let it = it.then([taken(first(), 13)]).and(said(A, "one"));
     hears(it, [echo(10), echo(10)]).then([heard(first(), 10), taken(first(), 15)]);
 }
@@ -163,14 +163,14 @@ fn a_process_may_leave_when_it_has_heard_everything_and_ended_its_turn() {
     assert!(!last(&done(spec()).and(said(A, "more"))), "it has something to hear");
     assert!(!last(&done(spec()).and(turn_started(first()))), "it goes on by itself");
     assert!(!last(&done(staying())), "it is to stay");
-    assert!(last(&failed(staying(), refused(529))), "it cannot go on now");
+    assert!(last(&failed(staying(), refused(FailureKind::Overloaded))), "it cannot go on now");
     assert!(!last(&failed(staying(), broken_off())), "it was only interrupted");
-    assert!(!last(&failed(staying(), refused(529)).and(said(A, "more"))), "it may try again");
+    assert!(!last(&failed(staying(), refused(FailureKind::Overloaded)).and(said(A, "more"))), "it may try again");
 }
 
 #[test]
 fn a_failed_turn_that_is_followed_by_another_does_not_end_a_run_that_stays() {
-    let it = failed(staying(), refused(529)).and(said(A, "again"));
+    let it = failed(staying(), refused(FailureKind::Overloaded)).and(said(A, "again"));
     let end = TurnEnd { total: usage(1), ..well() };
     let it = hears(it, [echo(11), result(end.clone())]);
     let it = it.then([heard(first(), 11), turn_ended(first(), end, usage(1)), taken(first(), 22)]);

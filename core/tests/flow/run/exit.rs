@@ -3,7 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::event::{AgentEvent, RunEvent};
-use hatchery_core::output::{Output, TurnEnd};
+use hatchery_core::output::{FailureKind, Output};
 use hatchery_core::run::{RunSpec, RunState, StopWhy};
 use hatchery_core::{Cause, Command, Event, Exit, Refusal};
 
@@ -71,7 +71,7 @@ fn a_turn_that_ends_well_gives_the_retries_back() {
     let it = working(spec()).and(crashed(first(), Exit::Signal(9), "")).and(resumed(attempt(2)));
     let it = it.and(spawned(attempt(2))).and(begun(attempt(2))).and(heard(attempt(2), 10));
     assert_eq!(last_run(&it).crashes, 1);
-    assert_eq!(last_run(&it.clone().and(turn_ended(attempt(2), refused(500), usage(0)))).crashes, 1);
+    assert_eq!(last_run(&it.clone().and(turn_ended(attempt(2), refused(FailureKind::Other), usage(0)))).crashes, 1);
     assert_eq!(last_run(&it.and(turn_ended(attempt(2), well(), usage(0)))).crashes, 0);
 }
 
@@ -99,28 +99,24 @@ fn the_evidence_is_for_crashes_and_has_a_limit() {
 /// Each failure of a turn, and whether it is the end of the run.
 #[test]
 fn a_failed_turn_has_its_cause() {
-    let too_long = TurnEnd { terminal_reason: Some("prompt_too_long".into()), ..refused(400) };
     let final_ones = [
-        (refused(401), Cause::Unauthorised, "Log in again or mend the key, then resume it."),
-        (refused(403), Cause::Unauthorised, "Log in again or mend the key, then resume it."),
-        (refused(402), Cause::OutOfCredit, "Add credit to the account, then resume it."),
+        (refused(FailureKind::Unauthorised), Cause::Unauthorised, "Log in again or mend the key, then resume it."),
+        (refused(FailureKind::OutOfCredit), Cause::OutOfCredit, "Add credit to the account, then resume it."),
         (
-            refused(413),
+            refused(FailureKind::PromptTooLong),
             Cause::PromptTooLong,
             "Its history is too long for the model: compact it, or begin anew with less.",
         ),
-        (too_long, Cause::PromptTooLong, "Its history is too long for the model: compact it, or begin anew with less."),
     ];
     for (end, cause, advice) in final_ones {
         let it = failed(spec(), end).when(exit(first(), Exit::Code(1)));
-        it.then([over(first(), cause, Exit::Code(1), &format!("It failed: success. {advice}"))]);
+        it.then([over(first(), cause, Exit::Code(1), &format!("It failed: no. {advice}"))]);
     }
-    let it = working(spec()).and(noted(first(), billing())).and(turn_ended(first(), refused(400), usage(0)));
-    let it = it.when(exit(first(), Exit::Code(1)));
-    let detail = "It failed: no credit. Add credit to the account, then resume it.";
-    it.then([over(first(), Cause::OutOfCredit, Exit::Code(1), detail)]);
-    let it = failed(spec(), refused(500)).when(exit(first(), Exit::Code(1)));
-    let detail = "It failed: success. Resume it, or begin anew.";
+    let it = working(spec()).and(noted(first(), billing())).when(exit(first(), Exit::Code(1)));
+    let detail = "It ended in the middle of a turn (exit code 1), after: no credit. It can be resumed.";
+    it.then([crashed(first(), Exit::Code(1), detail), resumed(attempt(2))]);
+    let it = failed(spec(), refused(FailureKind::Other)).when(exit(first(), Exit::Code(1)));
+    let detail = "It failed: no. Resume it, or begin anew.";
     it.then([crashed(first(), Exit::Code(1), detail), resumed(attempt(2))]);
 }
 
@@ -209,7 +205,11 @@ fn an_exit_is_believed_in_every_state_that_may_have_a_process() {
         assert!(ends(it.and(stopping(first(), StopWhy::User))));
     }
     let limit = Output::Limit { rejected: true, resets_at: None, window: None };
-    let it = working(spec()).and(noted(first(), limit)).and(turn_ended(first(), refused(429), usage(0)));
+    let it = working(spec()).and(noted(first(), limit)).and(turn_ended(
+        first(),
+        refused(FailureKind::RateLimited),
+        usage(0),
+    ));
     let it = it.and(parked(first(), Cause::RateLimited, 9_000, ""));
     it.when(exit(first(), Exit::Code(1))).refused(Refusal::StaleAttempt(first()));
     given([created(A, None)]).when(exit(first(), Exit::Code(1))).refused(Refusal::NoRun(A));

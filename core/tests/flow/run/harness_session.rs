@@ -68,7 +68,7 @@ fn one_that_the_harness_has_lost_begins_anew() {
         of,
         what: RunEvent::Crashed {
             cause: Cause::Crashed,
-            detail: "It failed: No conversation found with session ID: c-1. Resume it, or begin anew.".into(),
+            detail: "It failed: the harness does not have its session any more. Resume it.".into(),
             exit: Exit::Code(1),
             forgotten: true,
         },
@@ -88,7 +88,7 @@ fn one_that_was_lost_is_not_looked_for_again_when_the_retries_are_spent() {
         .and(Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: strict } })
         .and(spawned(of));
     let it = it.and(turn_ended(of, forgotten(), usage(0))).when(exit(of, Exit::Code(1)));
-    let detail = "It failed: No conversation found with session ID: c-1. Resume it, or begin anew.";
+    let detail = "It failed: the harness does not have its session any more. Resume it.";
     let it = it.then([over(of, Cause::Crashed, Exit::Code(1), detail)]);
     assert_eq!(conversation(&it).harness_session, None);
 }

@@ -3,7 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::agent::Birth;
-use hatchery_core::output::{ApiError, ApiErrorKind, Denial, Output, TurnEnd};
+use hatchery_core::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Exit, MessageKind, Refusal, Timestamp};
 
@@ -40,7 +40,7 @@ fn whatever_is_not_its_history_is_noted() {
         Output::Denied { tool: "Bash".into(), tool_use: None, reason: "no".into() },
         Output::Asked { request: "r".into(), tool: "Bash".into(), tool_use: None, input: "{}".into() },
         Output::Compacted { trigger: None, tokens_before: None },
-        Output::ApiError(ApiError { kind: ApiErrorKind::Server, status: None, text: "no".into() }),
+        Output::ApiError(ApiError { kind: FailureKind::Other, status: None, text: "no".into() }),
         Output::Unread { bytes: 3, reason: "no JSON".into() },
     ];
     for output in noted_only {
@@ -96,7 +96,7 @@ fn the_dead_say_nothing_but_their_bill_counts() {
 fn an_egg_that_is_run_hatches_with_its_first_word() {
     let egg = Birth { hatch_ms: Some(1_000), run: Some(Box::new(spec())), ..Birth::of(A) };
     let it = given([born(R, R, None, egg), requested(A, spec()), spawned(first())]);
-    let it = hears(it, [connected(), echo(3)]).then([begun(first()), heard(first(), 3), taken(first(), 2)]);
+    let it = hears(it, [ready(), echo(3)]).then([begun(first()), heard(first(), 3), taken(first(), 2)]);
     hears(it, [text("peep")]).then([hatched(A), spoke(A, "peep"), taken(first(), 3)]);
 }
 
@@ -120,26 +120,19 @@ fn a_result_is_kept_in_short() {
     let long = "x".repeat(5_000);
     let end = TurnEnd {
         text: Some("the whole answer".into()),
-        subtype: long.clone(),
-        terminal_reason: Some(long.clone()),
+        result: TurnResult::Failed { kind: FailureKind::Other, detail: long.clone() },
         denials: vec![Denial { tool: long.clone(), tool_use: Some(long.clone()) }; 50],
-        errors: vec![long.clone(); 50],
         ..well()
     };
     let it = hears(working(spec()), [result(end)]);
     let cut = || "x".repeat(1_000);
     let short = TurnEnd {
         text: None,
-        subtype: cut(),
-        terminal_reason: Some(cut()),
+        result: TurnResult::Failed { kind: FailureKind::Other, detail: cut() },
         denials: vec![Denial { tool: cut(), tool_use: Some(cut()) }; 20],
-        errors: vec![cut(); 20],
         ..well()
     };
     it.then([turn_ended(first(), short, nothing_spent()), taken(first(), 11)]);
-    // What went wrong is said in the result alone.
-    let end = TurnEnd { text: Some("Overloaded".into()), ..refused(529) };
-    hears(working(spec()), [result(end.clone())]).then([turn_ended(first(), end, nothing_spent()), taken(first(), 11)]);
 }
 
 #[test]
@@ -147,13 +140,14 @@ fn a_turn_begins_with_what_it_hears_or_with_a_line_of_its_own() {
     let in_turn = |it: &Given| last_run(it).in_turn;
     let it = done(staying());
     assert!(!in_turn(&it));
-    let of_itself = hears(it.clone(), [connected(), connected()]).then([turn_started(first()), taken(first(), 22)]);
+    let of_itself =
+        hears(it.clone(), [Output::TurnStarted, Output::TurnStarted]).then([turn_started(first()), taken(first(), 22)]);
     assert!(in_turn(&of_itself));
     let it = it.and(said(A, "more"));
     assert!(!in_turn(&it), "it was told nothing yet");
     let it = hears(it, [echo(11)]).then([heard(first(), 11), taken(first(), 21)]);
     assert!(in_turn(&it));
-    let it = hears(it, [connected(), text("yes"), result(well())]);
+    let it = hears(it, [Output::TurnStarted, text("yes"), result(well())]);
     let it = it.then([spoke(A, "yes"), turn_ended(first(), well(), nothing_spent()), taken(first(), 24)]);
     assert!(!in_turn(&it));
     assert_eq!(last_run(&it).turns, 2);

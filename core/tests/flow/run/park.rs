@@ -2,23 +2,27 @@
 
 use super::words::*;
 use crate::given::*;
-use hatchery_core::output::Output;
+use hatchery_core::output::{FailureKind, Output};
 use hatchery_core::run::RunSpec;
 use hatchery_core::session::EndReason::User;
 use hatchery_core::{Cause, Command, Exit, Timestamp, plan};
 
-const LIMITED: &str = "It failed: success. Resume it when the limit is lifted.";
-const OVERLOADED: &str = "It failed: success. The service has too much to do; resume it in a while.";
+const LIMITED: &str = "It failed: no. Resume it when the limit is lifted.";
+const OVERLOADED: &str = "It failed: no. The service has too much to do; resume it in a while.";
 
 fn limited(resets_at: Option<i64>) -> Given {
     let limit = Output::Limit { rejected: true, resets_at: resets_at.map(Timestamp), window: None };
-    let it = working(spec()).and(noted(first(), limit)).and(turn_ended(first(), refused(429), usage(0)));
+    let it = working(spec()).and(noted(first(), limit)).and(turn_ended(
+        first(),
+        refused(FailureKind::RateLimited),
+        usage(0),
+    ));
     it.and(taken(first(), 20))
 }
 
 /// Parked at time 0 until 15 seconds later.
 fn waiting() -> Given {
-    failed(spec(), refused(529)).and(parked(first(), Cause::Overloaded, 15_000, OVERLOADED))
+    failed(spec(), refused(FailureKind::Overloaded)).and(parked(first(), Cause::Overloaded, 15_000, OVERLOADED))
 }
 
 #[test]
@@ -43,7 +47,7 @@ fn a_limit_that_names_no_time_or_one_that_is_over_is_waited_out_blindly() {
 #[test]
 fn the_waits_grow_up_to_half_an_hour_and_begin_anew_after_a_good_turn() {
     let overloaded = |it: Given, of: hatchery_core::run::AttemptId| {
-        let it = it.and(spawned(of)).and(begun(of)).and(turn_ended(of, refused(529), usage(0)));
+        let it = it.and(spawned(of)).and(begun(of)).and(turn_ended(of, refused(FailureKind::Overloaded), usage(0)));
         it.when(exit(of, Exit::Code(1)))
     };
     let mut it = wanted(spec());
@@ -54,14 +58,14 @@ fn the_waits_grow_up_to_half_an_hour_and_begin_anew_after_a_good_turn() {
         it = it.and(resumed(of));
     }
     let good = it.and(spawned(of)).and(begun(of)).and(turn_ended(of, well(), usage(0)));
-    let it = good.and(turn_started(of)).and(turn_ended(of, refused(529), usage(0)));
+    let it = good.and(turn_started(of)).and(turn_ended(of, refused(FailureKind::Overloaded), usage(0)));
     it.when(exit(of, Exit::Code(1))).then([parked(of, Cause::Overloaded, 15_000, OVERLOADED)]);
 }
 
 #[test]
 fn parking_can_be_turned_off() {
     let spec = RunSpec { parks: false, ..spec() };
-    let it = failed(spec, refused(529)).when(exit(first(), Exit::Code(1)));
+    let it = failed(spec, refused(FailureKind::Overloaded)).when(exit(first(), Exit::Code(1)));
     it.then([over(first(), Cause::Overloaded, Exit::Code(1), OVERLOADED)]);
 }
 

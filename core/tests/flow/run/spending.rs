@@ -57,7 +57,7 @@ fn the_next_run_counts_anew_and_its_agent_goes_on() {
     let of = AttemptId { run: 2, ..first() };
     let it =
         it.and(Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: spec() } }).and(spawned(of));
-    let it = hears(it, [connected(), result(since(7, 4))]);
+    let it = hears(it, [ready(), result(since(7, 4))]);
     let started = Event::Run { of, what: RunEvent::Started { session: TALK.into() } };
     let it = it.then([started, turn_ended(of, since(7, 4), usage(4)), taken(of, 2)]);
     assert_eq!(spent(&it), [usage(4), usage(7), usage(7)]);
@@ -71,9 +71,9 @@ fn a_process_that_counts_from_nothing_is_known_as_such() {
     let it = it.then([turn_ended(first(), total(5), usage(5)), taken(first(), 11)]);
     let it = next_process(it);
     let of = attempt(2);
-    let at_once = hears(it.clone(), [connected(), result(total(2))]);
+    let at_once = hears(it.clone(), [ready(), result(total(2))]);
     let at_once = at_once.then([begun(of), turn_ended(of, total(2), usage(2)), taken(of, 2)]);
-    let by_and_by = hears(it, [connected()]).then([begun(of), taken(of, 1)]);
+    let by_and_by = hears(it, [ready()]).then([begun(of), taken(of, 1)]);
     let by_and_by = hears(by_and_by, [result(total(2))]).then([turn_ended(of, total(2), usage(2)), taken(of, 2)]);
     assert_eq!((spent(&at_once), spent(&by_and_by)), ([usage(7); 3], [usage(7); 3]));
 }
@@ -84,7 +84,7 @@ fn a_conversation_that_goes_on_counting_is_known_as_such() {
     let it = it.then([turn_ended(first(), since(5, 5), usage(5)), taken(first(), 11)]);
     let of = attempt(2);
     // Three of it were used by the turn that was killed.
-    let it = hears(next_process(it), [connected(), result(since(10, 2))]);
+    let it = hears(next_process(it), [ready(), result(since(10, 2))]);
     let it = it.then([begun(of), turn_ended(of, since(10, 2), usage(5)), taken(of, 2)]);
     assert_eq!(spent(&it), [usage(10); 3]);
 }
@@ -96,12 +96,12 @@ fn a_copy_does_not_pay_for_its_parent() {
         let it = wanted(spec()).when(copy(first())).then([copied(first())]);
         let end = since(105, 5);
         let it = match cut {
-            1 => hears(it, [connected(), result(end.clone())]).then([
+            1 => hears(it, [ready(), result(end.clone())]).then([
                 begun(first()),
                 turn_ended(first(), end, usage(5)),
                 taken(first(), 2),
             ]),
-            _ => hears(hears(it, [connected()]).then([begun(first()), taken(first(), 1)]), [result(end.clone())])
+            _ => hears(hears(it, [ready()]).then([begun(first()), taken(first(), 1)]), [result(end.clone())])
                 .then([turn_ended(first(), end, usage(5)), taken(first(), 2)]),
         };
         assert_eq!(spent(&it), [usage(5); 3]);
@@ -127,7 +127,7 @@ fn a_copy_that_is_resumed_is_still_its_own_conversation() {
     let it = wanted(spec()).and(copied(first())).and(begun(first()));
     assert_eq!(conversation(&it).harness_session.as_ref().unwrap().meter, Meter::Inherited);
     let of = attempt(2);
-    let it = hears(next_process(it), [connected(), result(since(105, 5))]);
+    let it = hears(next_process(it), [ready(), result(since(105, 5))]);
     it.then([begun(of), turn_ended(of, since(105, 5), usage(5)), taken(of, 2)]);
 }
 
@@ -137,8 +137,8 @@ fn a_conversation_that_goes_on_under_another_name_keeps_its_past() {
     let it = hears(working(spec()), [result(since(5, 5))]);
     let it = next_process(it.then([turn_ended(first(), since(5, 5), usage(5)), taken(first(), 11)]));
     let of = attempt(2);
-    let mut renamed = connected();
-    if let hatchery_core::Output::SessionStarted { session, .. } = &mut renamed {
+    let mut renamed = ready();
+    if let hatchery_core::Output::Ready { session, .. } = &mut renamed {
         *session = "c-2".into();
     }
     let it = hears(it, [renamed, result(since(7, 2))]);

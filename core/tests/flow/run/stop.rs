@@ -2,6 +2,7 @@
 
 use super::words::*;
 use crate::given::*;
+use hatchery_core::output::FailureKind;
 use hatchery_core::run::{DesiredState, StopWhy};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::{Cause, Exit, Refusal, plan};
@@ -27,7 +28,7 @@ fn a_process_that_comes_after_the_stop_is_stopped_too() {
     let it = wanted(spec()).and(stopping(first(), StopWhy::User)).when(spawn(first())).then([spawned(first())]);
     let it = it.when(spawn(first())).refused(Refusal::StaleAttempt(first()));
     assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Stopped);
-    hears(it, [connected(), text("hm")]).then([begun(first()), spoke(A, "hm"), taken(first(), 2)]);
+    hears(it, [ready(), text("hm")]).then([begun(first()), spoke(A, "hm"), taken(first(), 2)]);
 }
 
 #[test]
@@ -41,7 +42,8 @@ fn its_last_words_count() {
 #[test]
 fn a_stopped_run_ends_for_the_reason_recorded_first_and_is_not_resumed() {
     for exited in [Exit::Code(0), Exit::Code(143), Exit::Signal(9), Exit::Unknown, Exit::NotStarted] {
-        let it = failed(spec(), refused(529)).and(stopping(first(), StopWhy::User)).and(said(A, "more"));
+        let it =
+            failed(spec(), refused(FailureKind::Overloaded)).and(stopping(first(), StopWhy::User)).and(said(A, "more"));
         let ended = over(first(), Cause::UserEnded, exited, "stopped by a person");
         let it = it.when(exit(first(), exited)).then([ended]);
         assert_eq!(unheard(&it), [12], "it waits for the next run");

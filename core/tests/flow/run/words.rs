@@ -3,9 +3,10 @@
 use crate::given::*;
 use hatchery_core::event::Refused;
 use hatchery_core::event::{AgentEvent, RunEvent};
+use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::{Cause, Exit};
-use hatchery_core::output::{ApiError, ApiErrorKind, McpServer, Output, ServerStatus, TurnEnd};
-use hatchery_core::run::{AttemptId, Conversation, OUR_SERVER, Process, Run, RunSpec, StopWhy, wire_name};
+use hatchery_core::output::{ApiError, FailureKind, Output, TurnEnd, TurnResult};
+use hatchery_core::run::{AttemptId, Conversation, Process, Run, RunSpec, StopWhy, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Timestamp};
 
@@ -64,11 +65,23 @@ pub fn tell(agent: AgentId, text: &str, spec: Option<RunSpec>) -> Command {
 }
 
 pub fn spawn(of: AttemptId) -> Command {
-    Command::ReportSpawn { of, process: process(), session: TALK.into(), copy_of: None }
+    Command::ReportSpawn {
+        of,
+        process: process(),
+        session: Some(TALK.into()),
+        copy_of: None,
+        capabilities: Capabilities::ALL,
+    }
 }
 
 pub fn copy(of: AttemptId) -> Command {
-    Command::ReportSpawn { of, process: process(), session: TALK.into(), copy_of: Some("c-0".into()) }
+    Command::ReportSpawn {
+        of,
+        process: process(),
+        session: Some(TALK.into()),
+        copy_of: Some("c-0".into()),
+        capabilities: Capabilities::ALL,
+    }
 }
 
 pub fn exit(of: AttemptId, exit: Exit) -> Command {
@@ -96,11 +109,18 @@ pub fn requested(agent: AgentId, spec: RunSpec) -> Event {
 }
 
 pub fn spawned(of: AttemptId) -> Event {
-    Event::Run { of, what: RunEvent::Spawned { process: process(), session: TALK.into(), copy_of: None } }
+    spawned_with(of, Capabilities::ALL)
+}
+
+/// A process of a harness that can do only so much.
+pub fn spawned_with(of: AttemptId, capabilities: Capabilities) -> Event {
+    let what = RunEvent::Spawned { process: process(), session: Some(TALK.into()), copy_of: None, capabilities };
+    Event::Run { of, what }
 }
 
 pub fn copied(of: AttemptId) -> Event {
-    Event::Run { of, what: RunEvent::Spawned { process: process(), session: TALK.into(), copy_of: Some("c-0".into()) } }
+    let (session, copy_of) = (Some(TALK.into()), Some("c-0".into()));
+    Event::Run { of, what: RunEvent::Spawned { process: process(), session, copy_of, capabilities: Capabilities::ALL } }
 }
 
 pub fn begun(of: AttemptId) -> Event {
@@ -172,16 +192,14 @@ pub fn spoke(agent: AgentId, content: &str) -> Event {
     added(agent, MessageKind::Assistant, content)
 }
 
-/// The first line of a turn, with our tools in this state; none of ours without.
-pub fn init(ours: Option<ServerStatus>) -> Output {
-    let server = ours.map(|status| McpServer { name: OUR_SERVER.into(), status });
-    let other = McpServer { name: "other".into(), status: ServerStatus::Connected };
-    let servers = [other].into_iter().chain(server).collect();
-    Output::SessionStarted { session: TALK.into(), model: None, version: None, servers }
+/// The process can work.
+pub fn ready() -> Output {
+    Output::Ready { session: TALK.into(), model: None, version: None }
 }
 
-pub fn connected() -> Output {
-    init(Some(ServerStatus::Connected))
+/// It cannot, because our tools are in this state.
+pub fn not_ready(status: &str) -> Output {
+    Output::NotReady { why: status.into() }
 }
 
 pub fn text(text: &str) -> Output {
@@ -190,7 +208,7 @@ pub fn text(text: &str) -> Output {
 
 /// The process has heard a delivery.
 pub fn echo(delivery: u64) -> Output {
-    Output::Heard { uuid: wire_name(EventId(delivery)) }
+    Output::Heard { id: wire_name(EventId(delivery)) }
 }
 
 /// The process has obeyed a request.
@@ -204,36 +222,26 @@ pub fn result(end: TurnEnd) -> Output {
 
 /// A turn that ended well, at no cost.
 pub fn well() -> TurnEnd {
-    TurnEnd { subtype: "success".into(), num_turns: 1, ..TurnEnd::default() }
+    TurnEnd { num_turns: 1, ..TurnEnd::default() }
 }
 
-/// A turn that somebody broke off.
+/// A turn that was interrupted.
 pub fn broken_off() -> TurnEnd {
-    TurnEnd {
-        is_error: true,
-        subtype: "error_during_execution".into(),
-        terminal_reason: Some("aborted_streaming".into()),
-        ..TurnEnd::default()
-    }
+    TurnEnd { result: TurnResult::Interrupted, ..TurnEnd::default() }
 }
 
-/// A turn that the service refused with this status.
-pub fn refused(status: u16) -> TurnEnd {
-    TurnEnd { is_error: true, subtype: "success".into(), api_status: Some(status), ..TurnEnd::default() }
+/// A turn that failed like this.
+pub fn refused(kind: FailureKind) -> TurnEnd {
+    TurnEnd { result: TurnResult::Failed { kind, detail: "no".into() }, ..TurnEnd::default() }
 }
 
-/// A turn in which a conversation was to be resumed that is not there.
+/// A turn in which a session was to be resumed that is not there.
 pub fn forgotten() -> TurnEnd {
-    TurnEnd {
-        is_error: true,
-        subtype: "error_during_execution".into(),
-        errors: vec!["No conversation found with session ID: c-1".into()],
-        ..TurnEnd::default()
-    }
+    TurnEnd { result: TurnResult::SessionUnknown, ..TurnEnd::default() }
 }
 
 pub fn billing() -> Output {
-    Output::ApiError(ApiError { kind: ApiErrorKind::Billing, status: None, text: "no credit".into() })
+    Output::ApiError(ApiError { kind: FailureKind::OutOfCredit, status: None, text: "no credit".into() })
 }
 
 pub fn nothing_spent() -> Usage {

@@ -166,7 +166,7 @@ impl Work {
             Event::Run { what: RunEvent::CallTaken { refused: None, .. }, .. } => "call taken",
             Event::Run { what: RunEvent::CallTaken { .. }, .. } => "call refused",
             Event::Run { what: RunEvent::Silent { .. }, .. } => "silent",
-            Event::Run { what: RunEvent::Stopping { why: StopWhy::Gate { .. } }, .. } => "gate",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::NotReady { .. } }, .. } => "gate",
             Event::Run { what: RunEvent::Stopping { why: StopWhy::Killed }, .. } => "died at work",
             Event::Run { what: RunEvent::Parked { .. }, .. } => "parked",
             Event::Run { what: RunEvent::Crashed { forgotten: true, .. }, .. } => "conversation lost",

@@ -2,7 +2,8 @@
 
 use super::{Crash, Work, key};
 use crate::child::{Child, Opening, Order};
-use hatchery_core::run::{AttemptId, Delivery, DeliveryKind, DesiredRun, DesiredState, RunState, inherited_session};
+use hatchery_core::harness::{self, Capabilities};
+use hatchery_core::run::{AttemptId, Delivery, DeliveryKind, DesiredRun, DesiredState, RunState, opening};
 use hatchery_core::{Address, AgentId, Command, Exit, Output, plan};
 use std::collections::BTreeSet;
 
@@ -43,11 +44,10 @@ impl Work {
         }
         let others = self.folders.values().filter(|child| child.of.agent == of.agent && child.exit.is_none());
         assert_eq!(others.count(), 0, "{of:?} would be the second process of its agent");
-        let own = self.world.conversation(of.agent).and_then(|conversation| conversation.harness_session.as_ref());
-        let opening = match (own, inherited_session(&self.world, of.agent)) {
-            (Some(harness_session), _) => Opening::Resumed(harness_session.session.clone()),
-            (None, Some(harness_session)) => Opening::Forked(harness_session.session.clone()),
-            (None, None) => Opening::New,
+        let opening = match opening(&self.world, of.agent, Capabilities::ALL) {
+            harness::Opening::Resume { session } => Opening::Resumed(session),
+            harness::Opening::Fork { from } => Opening::Forked(from),
+            harness::Opening::New => Opening::New,
         };
         let child = self.harness.launch(of, opening, &mut self.chance, self.calm);
         let used = self.folders.values().any(|it| it.exit.is_none() && it.session == child.session);
@@ -66,7 +66,13 @@ impl Work {
             }
             let child = self.folder(of);
             let (process, session, copy_of) = (child.process.clone(), child.session.clone(), child.copy_of.clone());
-            self.report(Command::ReportSpawn { of, process, session, copy_of })?;
+            self.report(Command::ReportSpawn {
+                of,
+                process,
+                session: Some(session),
+                copy_of,
+                capabilities: Capabilities::ALL,
+            })?;
         }
         self.tell(of, &wanted.state);
         self.take_calls(of)?;

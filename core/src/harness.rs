@@ -1,0 +1,69 @@
+//! What the core knows of harnesses, the programs that play agents: what they can do, how a session is opened, and how their
+//! output is read. The core decides by [`Capabilities`] and never by a harness's name.
+
+use crate::output::Output;
+use serde::{Deserialize, Serialize};
+
+/// What a harness can do. Recorded when a process is spawned, because another version of the harness may differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Capabilities {
+    /// It takes a session id of ours. Otherwise the id is known when the process is ready, and messages wait until then.
+    pub chooses_session_id: bool,
+    /// It repeats the id of a message of ours as soon as the message is in its records. Otherwise the beginning of a turn
+    /// confirms the oldest message that waits.
+    pub echoes_messages: bool,
+    /// It can begin a session as a copy of another. Otherwise a forked agent is told its history.
+    pub forks: bool,
+    /// A turn can be interrupted, and the process lives on.
+    pub interrupts: bool,
+    /// The process can wait for the next message after a turn. Otherwise each turn has a process of its own.
+    pub stays_open: bool,
+    /// It asks for permission to use tools, and waits for the answer.
+    pub asks_permission: bool,
+    /// It says what a turn cost. Otherwise budgets see only tokens.
+    pub reports_cost: bool,
+}
+
+impl Capabilities {
+    /// All of them.
+    pub const ALL: Self = Self {
+        chooses_session_id: true,
+        echoes_messages: true,
+        forks: true,
+        interrupts: true,
+        stays_open: true,
+        asks_permission: true,
+        reports_cost: true,
+    };
+
+    /// All of them, as a function for serde.
+    pub fn all() -> Self {
+        Self::ALL
+    }
+}
+
+/// How the session of an attempt is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opening {
+    New,
+    /// The agent's own session goes on.
+    Resume {
+        session: String,
+    },
+    /// A new session that begins as a copy of another agent's.
+    Fork {
+        from: String,
+    },
+}
+
+/// Reads the output of one process, line by line.
+///
+/// A reader may keep state: what it remembers of one line, it needs for another. After a restart of the daemon the state is
+/// rebuilt by reading the lines again that were taken in, without taking them in a second time. Of a very long output only the
+/// last part is still there, so a reader must not depend on a line from long ago.
+pub trait Reader: Send + Sync {
+    /// What a line says: often one thing, sometimes several, and nothing when it is of no interest. An error says why the line
+    /// cannot be read.
+    fn read(&mut self, line: &str) -> Result<Vec<Output>, String>;
+}

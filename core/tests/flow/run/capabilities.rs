@@ -1,0 +1,81 @@
+//! What the core decides by what a harness can do.
+
+use super::words::*;
+use crate::given::*;
+use hatchery_core::event::{AgentEvent, RunEvent};
+use hatchery_core::harness::{Capabilities, Opening};
+use hatchery_core::output::Output;
+use hatchery_core::run::{DesiredState, opening};
+use hatchery_core::{Event, plan};
+
+/// A process of a harness that lacks something, which has started (6).
+fn ready_with(capabilities: Capabilities) -> Given {
+    wanted(staying()).and(spawned_with(first(), capabilities)).and(begun(first()))
+}
+
+#[test]
+fn without_echoes_the_beginning_of_a_turn_confirms_the_oldest_delivery() {
+    let silent = Capabilities { echoes_messages: false, ..Capabilities::ALL };
+    let it = ready_with(silent).and(said(A, "one"));
+    let it = hears(it, [Output::TurnStarted]).then([heard(first(), BRIEFING), taken(first(), 1)]);
+    assert_eq!(unheard(&it), [7], "the next message is for the next turn");
+    let it = hears(it, [result(well())]).then([turn_ended(first(), well(), nothing_spent()), taken(first(), 2)]);
+    let it = hears(it, [Output::TurnStarted]).then([turn_started(first()), heard(first(), 7), taken(first(), 3)]);
+    assert!(unheard(&it).is_empty());
+}
+
+#[test]
+fn with_echoes_the_beginning_of_a_turn_confirms_nothing() {
+    let it = ready_with(Capabilities::ALL);
+    let it = hears(it, [Output::TurnStarted]).then([taken(first(), 1)]);
+    assert_eq!(unheard(&it), [BRIEFING]);
+}
+
+#[test]
+fn without_answers_an_interrupt_is_over_with_its_turn() {
+    let silent = Capabilities { echoes_messages: false, ..Capabilities::ALL };
+    let it = hears(ready_with(silent), [Output::TurnStarted]).then([heard(first(), BRIEFING), taken(first(), 1)]);
+    let it = it.when(interrupt(A)).then([interrupted(first())]);
+    assert!(conversation(&it).is_interrupted());
+    let it = hears(it, [result(broken_off())]);
+    let mark = added(A, hatchery_core::MessageKind::Interrupted, "");
+    let it = it.then([mark, turn_ended(first(), broken_off(), nothing_spent()), taken(first(), 2)]);
+    assert!(!conversation(&it).is_interrupted());
+}
+
+#[test]
+fn a_process_that_cannot_wait_is_let_go_after_its_turn() {
+    let last = |it: &Given| plan(&it.world).runs[&A].state == DesiredState::Running { upto: None, last: true };
+    let done = |capabilities| {
+        let it = ready_with(capabilities).and(heard(first(), BRIEFING));
+        it.and(turn_ended(first(), well(), nothing_spent()))
+    };
+    assert!(!last(&done(Capabilities::ALL)));
+    assert!(last(&done(Capabilities { stays_open: false, ..Capabilities::ALL })));
+}
+
+#[test]
+fn a_session_that_the_harness_names_is_known_when_it_is_ready() {
+    let capabilities = Capabilities { chooses_session_id: false, ..Capabilities::ALL };
+    let what = RunEvent::Spawned { process: process(), session: None, copy_of: None, capabilities };
+    let spawned = Event::Run { of: first(), what };
+    let it = wanted(spec()).and(spawned);
+    assert_eq!(it.world.harness_session_owner(TALK), None);
+    let it = hears(it, [ready()]).then([begun(first()), taken(first(), 1)]);
+    assert_eq!(it.world.harness_session_owner(TALK), Some(A));
+    let it = it.and(resumed(attempt(2)));
+    let resumes = Opening::Resume { session: TALK.into() };
+    assert_eq!(opening(&it.world, A, Capabilities::default()), resumes);
+}
+
+#[test]
+fn a_session_is_copied_only_by_a_harness_that_can() {
+    let parent = done(spec()).and(over(first(), hatchery_core::Cause::Completed, hatchery_core::Exit::Code(0), ""));
+    let parent = parent.and(spoke(A, "done"));
+    let upto = parent.world.agent(A).and_then(|agent| agent.last_message).map(|id| id.0);
+    let it = parent
+        .and(forked(A, B, upto))
+        .and(Event::Agent { agent: B, what: AgentEvent::RunRequested { run: 1, spec: spec() } });
+    assert_eq!(opening(&it.world, B, Capabilities::ALL), Opening::Fork { from: TALK.into() });
+    assert_eq!(opening(&it.world, B, Capabilities { forks: false, ..Capabilities::ALL }), Opening::New);
+}
