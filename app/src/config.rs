@@ -2,6 +2,7 @@
 //! the setting, where it is set, and what would be right.
 
 mod quests;
+mod worktrees;
 
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use quests::{Isolated, Quests};
+pub use worktrees::Worktrees;
 
 /// What environment variables that are settings begin with.
 const PREFIX: &str = "HATCHERY_";
@@ -39,6 +41,7 @@ pub struct Config {
     pub snapshot_every: u64,
     pub runs: Runs,
     pub quests: Quests,
+    pub worktrees: Worktrees,
 }
 
 /// How agents are run, unless a command says otherwise.
@@ -107,6 +110,8 @@ struct Settings {
     keep_runs_days: Option<Within<0, 36_500>>,
     #[serde(default)]
     quests: quests::Settings,
+    #[serde(default)]
+    worktrees: worktrees::Settings,
 }
 
 impl Config {
@@ -208,6 +213,7 @@ impl Settings {
         Ok(Config {
             runs,
             quests: self.quests.over_defaults()?,
+            worktrees: self.worktrees.over_defaults(),
             listen,
             store,
             auth,
@@ -357,7 +363,8 @@ mod tests {
         let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
                     heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
                     harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
-                    kill_stuck=true\nretries=1\npark=false\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}";
+                    kill_stuck=true\nretries=1\npark=false\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}\n\
+                    worktrees={setup='true',setup_limit_ms=1000,copy=['.env'],by_products=['dist/']}";
         resolve(toml, &[], &Flags::default()).unwrap();
         let error = resolve("nonsense = 1", &[], &Flags::default()).unwrap_err();
         let known = error.hint.unwrap().split_once("Known are: ").unwrap().1.split(", ").count();

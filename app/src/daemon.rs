@@ -5,6 +5,7 @@ use crate::config::{Auth, Config};
 use crate::engine::{self, Engine, EngineError, SubmitError};
 use crate::http::{self, Api, Guard, Limits, RunDefaults};
 use crate::project::{DaemonFile, Lock, Project};
+use crate::projects;
 use crate::quest_file;
 use crate::report::{Code, Context as _, Report};
 use crate::runner::{self, RunnerContext};
@@ -71,8 +72,11 @@ impl Daemon {
         let address = listener.local_addr().context("the port is not known")?;
         let engine = start_engine(&config).await?;
         found_registry(&engine).await?;
+        if let Err(error) = projects::record(&project) {
+            tracing::warn!(%error, "the project cannot be listed for `hatchery projects`");
+        }
         let program = std::env::current_exe().context("this program does not know where it is")?;
-        let context = Arc::new(RunnerContext::new(&project, &config.runs, engine.handle.clone(), &program)?);
+        let context = Arc::new(RunnerContext::new(&project, &config, engine.handle.clone(), &program)?);
         if context.harnesses.named(&config.runs.harness).is_none() {
             let known = context.harnesses.names().join(", ");
             return Err(Report::new(Code::Usage, format_args!("harness = `{}` is not known", config.runs.harness))

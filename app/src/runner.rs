@@ -8,14 +8,15 @@ mod retention;
 mod supervisor;
 
 use crate::calls::Calls;
-use crate::config;
+use crate::config::Config;
 use crate::engine::{Handle, SubmitError};
 use crate::folder_watch::FolderWatcher;
 use crate::harness::{Claude, Harnesses, Scripted};
 use crate::project::Project;
 use crate::report::Report;
 use crate::transcripts::Transcripts;
-use crate::worktree::Repository;
+use crate::ward;
+use crate::worktree::{Preparation, Repository};
 use chores::Chores;
 use hatchery_core::run::{AttemptId, DesiredRun};
 use hatchery_core::{AgentId, Command, Plan};
@@ -49,13 +50,18 @@ pub struct RunnerContext {
     pub keep_runs: Option<Duration>,
     /// What children get of the daemon's environment besides the usual.
     pub pass_env: Vec<String>,
+    /// What new worktrees need.
+    pub preparation: Preparation,
+    /// More rules for by-products, as in `.gitignore`.
+    by_products: Vec<String>,
     /// The repository of the project, once it was needed and found.
     repository: OnceLock<Repository>,
 }
 
 impl RunnerContext {
     /// `program` is what launchers, tools and scripted agents are started from.
-    pub fn new(project: &Project, runs: &config::Runs, handle: Handle, program: &Path) -> Result<Self, Report> {
+    pub fn new(project: &Project, config: &Config, handle: Handle, program: &Path) -> Result<Self, Report> {
+        let (runs, worktrees) = (&config.runs, &config.worktrees);
         let program = program.to_owned();
         let (path, args) = (runs.claude_path.clone(), runs.claude_args.clone());
         let claude = Claude::new(path, args, &runs.pass_env, std::env::vars(), project.root());
@@ -72,6 +78,13 @@ impl RunnerContext {
             stop_grace: runs.stop_grace,
             keep_runs: runs.keep_runs,
             pass_env: runs.pass_env.clone(),
+            preparation: Preparation {
+                setup: worktrees.setup.clone(),
+                limit: worktrees.setup_limit,
+                copy: worktrees.copy.clone(),
+                environment: ward::environment(std::env::vars(), &runs.pass_env),
+            },
+            by_products: worktrees.by_products.clone(),
             repository: OnceLock::new(),
         })
     }
@@ -82,7 +95,7 @@ impl RunnerContext {
             return Ok(known.clone());
         }
         let found = Repository::find(&self.project, std::env::vars()).map_err(|error| error.to_string())?;
-        let found = found.map_err(|why| why.to_string())?;
+        let found = found.map_err(|why| why.to_string())?.with_by_products(&self.by_products);
         Ok(self.repository.get_or_init(|| found).clone())
     }
 }

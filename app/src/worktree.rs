@@ -14,16 +14,19 @@
 //! The user's own checkout, index and branches are never touched. Knows nothing of the log: which step works where, and when, is
 //! said by whoever calls. Everything here blocks.
 
+mod by_products;
 mod changes;
 mod git;
 mod hold;
 mod join;
 mod names;
+mod prepare;
 mod rescue;
 
 pub use changes::{ChangeKind, ChangedFile, Changes, Comparison, FileDiff};
 pub use join::Join;
 pub use names::{NameError, Place, RescueName};
+pub use prepare::Preparation;
 pub use rescue::{Rescued, Restored};
 
 use crate::project::Project;
@@ -68,6 +71,8 @@ pub enum WorktreeError {
         .0.display()
     )]
     Nested(PathBuf),
+    #[error("the set-up command `{command}` of the worktree failed: {why}")]
+    Setup { command: String, why: String },
     #[error("there is no branch {0}; it was deleted, or never begun")]
     NoBranch(String),
     #[error("{} is there already, and nothing is ever overwritten; choose another folder", .0.display())]
@@ -110,6 +115,8 @@ pub struct Repository {
     common: PathBuf,
     /// Where the project is in the repository; empty when it is all of it.
     prefix: PathBuf,
+    /// Rules of the project for by-products, as in `.gitignore`.
+    by_products: Vec<String>,
 }
 
 /// The worktree of a trunk or of a step.
@@ -125,7 +132,7 @@ pub struct Worktree {
 pub struct Settled {
     /// The commit it made; nothing when there was nothing to commit.
     pub commit: Option<String>,
-    /// Repositories inside the worktree that are not part of it, and were left out.
+    /// What was left out: by-products, and repositories inside the worktree that are not part of it.
     pub left_out: Vec<PathBuf>,
 }
 
@@ -202,7 +209,13 @@ impl Repository {
             common: PathBuf::from(common),
             prefix: PathBuf::from(prefix.trim_end_matches('/')),
             environment,
+            by_products: Vec::new(),
         }))
+    }
+
+    /// The same repository, with more rules for by-products.
+    pub fn with_by_products(self, by_products: &[String]) -> Self {
+        Self { by_products: by_products.to_vec(), ..self }
     }
 
     /// Where the project is in the repository, when it is not all of it.
@@ -238,6 +251,18 @@ impl Repository {
     /// Commits everything in a worktree: changed, deleted, and new unless it is ignored. Concludes a merge whose conflicts are mended.
     pub fn settle(&self, worktree: &Worktree, message: &str) -> Result<Settled, WorktreeError> {
         self.hold(&worktree.place)?.settle(worktree, message)
+    }
+
+    /// Says that a ward has run in a worktree: what it left there is a by-product.
+    pub fn ward_ended(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        self.hold(&worktree.place)?.note_left_by_command(worktree)
+    }
+
+    /// The by-products in the worktree of a step: what was left out when its work was committed.
+    pub fn left_out(&self, quest: &str, step: &str) -> Result<Vec<String>, WorktreeError> {
+        let worktree = self.at(Place::step(quest, step)?);
+        let paths = self.hold(&worktree.place)?.left_out(&worktree)?;
+        Ok(paths.iter().map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
     /// Takes the trunk into a step. What was not settled is settled first. A conflict stays in the worktree for somebody to mend;

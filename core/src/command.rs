@@ -211,6 +211,8 @@ pub enum Command {
         step: StepId,
         number: u32,
         merge: Merge,
+        /// By-products of builds, tests and wards that were not committed.
+        left_out: Vec<String>,
     },
     /// Time has passed: nothing is asked, but something may follow by itself.
     Tick,

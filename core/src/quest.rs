@@ -368,6 +368,10 @@ pub enum Verdict {
     Red {
         findings: Vec<String>,
     },
+    /// It was not run, because the step conflicts with what other steps did meanwhile.
+    Conflict {
+        files: Vec<String>,
+    },
     /// It could not be run, so it says nothing.
     Broken {
         why: String,
@@ -504,6 +508,9 @@ impl Step {
             ward.verdict = Some(match verdict {
                 Verdict::Red { findings } => {
                     Verdict::Red { findings: findings.iter().take(KEPT_FINDINGS).cloned().collect() }
+                }
+                Verdict::Conflict { files } => {
+                    Verdict::Conflict { files: files.iter().take(KEPT_FINDINGS).cloned().collect() }
                 }
                 Verdict::Green | Verdict::Broken { .. } => verdict.clone(),
             });

@@ -91,7 +91,9 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::ReportWard { quest, step, number, verdict, artifact } => {
             quest::warded(world, *quest, step, *number, verdict, artifact)
         }
-        Command::ReportMerge { quest, step, number, merge } => quest::merged(world, *quest, step, *number, merge),
+        Command::ReportMerge { quest, step, number, merge, left_out } => {
+            quest::merged(world, *quest, step, *number, merge, left_out)
+        }
         Command::Tick => Ok(Vec::new()),
     }
 }

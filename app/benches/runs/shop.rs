@@ -39,7 +39,7 @@ impl Shop {
         let handle = engine.handle.clone();
         let root = new_agent_id();
         runtime.block_on(handle.submit(Command::FoundRegistry { agent: root, name: None })).unwrap();
-        let settings = Config::defaults(&project).unwrap().runs;
+        let settings = Config::defaults(&project).unwrap();
         let context = RunnerContext::new(&project, &settings, handle.clone(), Path::new(PROGRAM)).unwrap();
         Self { runtime, handle, root, context: Arc::new(context), engine: Some(engine), folder }
     }

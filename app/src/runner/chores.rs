@@ -217,9 +217,9 @@ async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, 
                 Command::ReportWard { quest, step: step.clone(), number, verdict, artifact }
             }
             ChoreKind::Merge => {
-                let merge = join(context, quest, &step).await;
+                let (merge, left_out) = join(context, quest, &step).await;
                 merged = merge == Merge::Merged;
-                Command::ReportMerge { quest, step: step.clone(), number, merge }
+                Command::ReportMerge { quest, step: step.clone(), number, merge, left_out }
             }
         };
         match context.handle.submit(command).await {
@@ -269,11 +269,7 @@ async fn run_ward(
     });
     let job = match job.await {
         Ok(Ok(job)) => job,
-        Ok(Err(conflicts)) => {
-            let finding =
-                |file: &String| format!("conflict: {file} was changed by other steps as well; resolve the marks in it");
-            return (Verdict::Red { findings: conflicts.iter().map(finding).collect() }, String::new());
-        }
+        Ok(Err(files)) => return (Verdict::Conflict { files }, String::new()),
         Err(error) => return broken(format!("{error}.")),
     };
     let verdict = match ward.wait(&job, watcher).await {
@@ -287,6 +283,10 @@ async fn run_ward(
         Ok(WardResult::Broken { why }) => Verdict::Broken { why: format!("{why}.") },
         Err(error) => Verdict::Broken { why: format!("{error}.") },
     };
+    let (here, of) = (Arc::clone(context), step.clone());
+    if let Err(error) = aside(move || note_by_products(&here, quest, &of)).await {
+        tracing::warn!(%quest, %step, %error, "the by-products of a ward could not be listed; they may be committed");
+    }
     (verdict, artifact)
 }
 
@@ -326,8 +326,8 @@ fn ward_job(
         Isolation::Worktree { .. } => {
             let repository = context.repository()?;
             let name = quest.to_string();
-            if begins && let Join::Conflict { files } = gather(&repository, &name, step, at.phase)? {
-                return Ok(Err(files));
+            if begins && let Join::Conflict { files, binary } = gather(&repository, &name, step, at.phase)? {
+                return if binary.is_empty() { Ok(Err(files)) } else { Err(choose(&binary)) };
             }
             place(context, quest_spec.folder(step, at.phase).as_deref())
         }
@@ -338,6 +338,35 @@ fn ward_job(
         env: ward::environment(std::env::vars(), &context.pass_env),
         limit: Duration::from_millis(ward.limit_ms),
     }))
+}
+
+/// What a ward left in a worktree is not the work of the step.
+fn note_by_products(context: &RunnerContext, quest: QuestId, step: &StepId) -> Result<(), String> {
+    let world = context.handle.view();
+    let isolated = world.quest_spec(quest).is_some_and(|quest_spec| quest_spec.isolation != Isolation::None);
+    let Some(phase) = world.quest(quest).and_then(|quest| quest.step(step)).map(|step| step.phase) else {
+        return Ok(());
+    };
+    if !isolated {
+        return Ok(());
+    }
+    let name = quest.to_string();
+    let place = match phase {
+        Phase::Work => Place::step(&name, step.as_str()),
+        Phase::Requirements | Phase::Plan | Phase::Review => Place::trunk(&name),
+    };
+    let repository = context.repository()?;
+    let worktree = repository.at(place.map_err(|error| error.to_string())?);
+    repository.ward_ended(&worktree).map_err(|error| error.to_string())
+}
+
+/// Why a conflict of binary files is a question for the user: an agent cannot edit such a file.
+fn choose(binary: &[String]) -> String {
+    format!(
+        "other steps have changed the same binary files: {}; choose a version of each in the worktree of the step with \
+         `git checkout --ours FILE` or `git checkout --theirs FILE`, then `git add FILE`",
+        binary.join(", ")
+    )
 }
 
 /// Commits what was done, and brings in what others did.
@@ -356,23 +385,29 @@ fn settle_trunk(repository: &Repository, quest: &str, step: &StepId) -> Result<(
 }
 
 /// Takes what a step did into the trunk, and its worktree away.
-async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> Merge {
+async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> (Merge, Vec<String>) {
     let (context, step) = (Arc::clone(context), step.clone());
     let joined = aside(move || {
         let repository = context.repository()?;
         let (name, step) = (quest.to_string(), step.as_str());
         // Without a ward nobody has committed what the agents did.
         let brought = repository.bring(&name, step).map_err(|error| error.to_string())?;
-        if let Join::Conflict { files } = brought {
-            return Ok(Merge::Conflict { files });
+        let of_conflict = |files, binary: Vec<String>| match binary.is_empty() {
+            true => Ok((Merge::Conflict { files }, Vec::new())),
+            false => Err(choose(&binary)),
+        };
+        if let Join::Conflict { files, binary } = brought {
+            return of_conflict(files, binary);
         }
+        let left_out = repository.left_out(&name, step).map_err(|error| error.to_string())?;
         match repository.merge(&name, step) {
-            Ok(Join::Clean { .. }) => Ok(Merge::Merged),
-            Ok(Join::Conflict { files }) | Err(WorktreeError::Unmended { files }) => Ok(Merge::Conflict { files }),
+            Ok(Join::Clean { .. }) => Ok((Merge::Merged, left_out)),
+            Ok(Join::Conflict { files, binary }) => of_conflict(files, binary),
+            Err(WorktreeError::Unmended { files }) => of_conflict(files, Vec::new()),
             Err(error) => Err(error.to_string()),
         }
     });
-    joined.await.unwrap_or_else(|error: String| Merge::Broken { why: format!("{error}.") })
+    joined.await.unwrap_or_else(|error: String| (Merge::Broken { why: format!("{error}.") }, Vec::new()))
 }
 
 /// The worktree of a step that is merged goes. One that is left over goes with its quest.

@@ -26,7 +26,8 @@ pub async fn create_worktree(context: &Arc<RunnerContext>, world: &World, agent:
     let made = tokio::task::spawn_blocking(move || {
         let repository = context.repository()?;
         let made = if own { repository.isolate(&quest, step.as_str()) } else { repository.trunk(&quest) };
-        made.map(drop).map_err(|error| error.to_string())
+        let made = made.map_err(|error| error.to_string())?;
+        repository.prepare(&made, &context.preparation).map_err(|error| error.to_string())
     });
     made.await.map_err(|error| error.to_string())?
 }

@@ -1,6 +1,7 @@
 //! A quest's worktrees, held by one at a time: making them, and committing what is in them. What is done here is done under the quest's
 //! lock, which git holds with us, so a git that outlived a killed daemon is waited for and not run over.
 
+use super::by_products::UNTRACKED;
 use super::git::{Git, all_but};
 use super::{Place, Repository, Settled, Worktree, WorktreeError};
 use crate::processes;
@@ -83,8 +84,11 @@ impl<'a> Hold<'a> {
                 return Err(WorktreeError::Unmended { files });
             }
         }
-        let left_out = self.nested(worktree)?;
-        self.inside(worktree)?.args(["add", "--all", "--"]).args(left_out.iter().map(|path| all_but(path))).text()?;
+        let nested = self.nested(worktree)?;
+        let rules = self.without_by_products(worktree)?;
+        let add = self.inside(worktree)?.set(&[rules]).args(["add", "--all", "--"]);
+        add.args(nested.iter().map(|path| all_but(path))).text()?;
+        let left_out = self.left_out(worktree)?;
         let same = self.inside(worktree)?.args(["diff", "--cached", "--quiet", "--no-ext-diff"]).holds()?;
         if same && !merging {
             return Ok(Settled { commit: None, left_out });
@@ -191,7 +195,8 @@ impl<'a> Hold<'a> {
 
     /// Repositories inside a worktree that are not part of it. As a part they would be a number that nobody can look up.
     pub fn nested(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
-        let others = self.inside(worktree)?.args(["ls-files", "--others", "--exclude-standard", "-z"]).paths()?;
+        let rules = self.without_by_products(worktree)?;
+        let others = self.inside(worktree)?.set(&[rules]).args(UNTRACKED).paths()?;
         Ok(others.into_iter().filter(|path| path.as_os_str().as_encoded_bytes().ends_with(b"/")).collect())
     }
 
@@ -274,7 +279,7 @@ impl<'a> Hold<'a> {
 }
 
 /// A lock, waited for as long as it takes somebody else to be done.
-fn locked(path: &Path, what: impl Fn() -> String) -> Result<File, WorktreeError> {
+pub(super) fn locked(path: &Path, what: impl Fn() -> String) -> Result<File, WorktreeError> {
     let failed = |error| WorktreeError::io(format_args!("{} cannot be locked", path.display()), error);
     let open = || OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
     let mut lock = open().map_err(failed)?;

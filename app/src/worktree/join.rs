@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 pub enum Join {
     /// One contains the other now.
     Clean { changed: bool },
-    /// These files of the step have to be mended first.
-    Conflict { files: Vec<String> },
+    /// These files of the step have to be mended first. The binary ones among them cannot be edited: one version has to be chosen.
+    Conflict { files: Vec<String>, binary: Vec<String> },
 }
 
 impl Hold<'_> {
@@ -23,7 +23,7 @@ impl Hold<'_> {
             false => "Work so far on",
         };
         match self.settle(step, &format!("{words} {}", step.place.words())) {
-            Err(WorktreeError::Unmended { files }) => return Ok(Join::Conflict { files }),
+            Err(WorktreeError::Unmended { files }) => return Ok(conflict(step, files)),
             other => other?,
         };
         let trunk = Place::trunk(step.place.quest())?;
@@ -49,7 +49,7 @@ impl Hold<'_> {
         match files.is_empty() {
             // Somebody's merge program has done all, and only did not say so.
             true => self.settle(step, &message).map(|_| Join::Clean { changed: true }),
-            false => Ok(Join::Conflict { files }),
+            false => Ok(conflict(step, files)),
         }
     }
 
@@ -68,7 +68,7 @@ impl Hold<'_> {
         }
         let step = self.step(place)?;
         match self.bring(&step)? {
-            Join::Conflict { files } => Ok(Join::Conflict { files }),
+            conflict @ Join::Conflict { .. } => Ok(conflict),
             // The conflict was mended in what the step had not settled. It contains the trunk now.
             Join::Clean { .. } => {
                 let news = self.head_of(&step.place)?;
@@ -107,7 +107,6 @@ impl Hold<'_> {
                 sides.entry(PathBuf::from(file)).or_default().push(about.to_owned());
             }
         }
-        let is_text = |path: &Path| std::fs::read(path).is_ok_and(|bytes| !bytes.iter().take(8_000).any(|it| *it == 0));
         let waits = |file: &Path, sides: &[String]| {
             let path = worktree.top.join(file);
             let is_file = path.symlink_metadata().is_ok_and(|meta| meta.is_file());
@@ -186,6 +185,20 @@ impl Hold<'_> {
         }
         self.outside()?.args(["update-ref", "-d", &name]).text().map(drop)
     }
+}
+
+fn conflict(step: &Worktree, files: Vec<String>) -> Join {
+    let is_binary = |file: &&String| {
+        let path = step.top.join(file);
+        path.symlink_metadata().is_ok_and(|meta| meta.is_file()) && !is_text(&path)
+    };
+    let binary = files.iter().filter(is_binary).cloned().collect();
+    Join::Conflict { files, binary }
+}
+
+/// Git's own rule: a file with a NUL byte near its beginning is not text.
+fn is_text(path: &Path) -> bool {
+    std::fs::read(path).is_ok_and(|bytes| !bytes.iter().take(8_000).any(|byte| *byte == 0))
 }
 
 /// Where the trunk is about to be.

@@ -1,5 +1,5 @@
 //! What is kept of worktrees that go: commits under `refs/hatchery/rescue/QUEST/STEP/NUMBER`, which nothing deletes by itself. Files
-//! that git ignores are not among them.
+//! that git ignores and by-products are not among them.
 
 use super::git::all_but;
 use super::hold::Hold;
@@ -202,8 +202,9 @@ pub fn snapshot(hold: &Hold<'_>, worktree: &Worktree) -> Result<String, Worktree
         _ => {}
     }
     let git = || Ok::<_, WorktreeError>(hold.inside(worktree)?.env("GIT_INDEX_FILE", &index));
-    let left_out = hold.nested(worktree)?;
-    git()?.args(["add", "--all", "--"]).args(left_out.iter().map(|path| all_but(path))).text()?;
+    let nested = hold.nested(worktree)?;
+    let rules = hold.without_by_products(worktree)?;
+    git()?.set(&[rules]).args(["add", "--all", "--"]).args(nested.iter().map(|path| all_but(path))).text()?;
     git()?.arg("write-tree").text()
 }
 

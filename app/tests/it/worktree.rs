@@ -3,7 +3,7 @@
 use crate::support::program::write_program;
 use crate::support::repository::{Checkout, QUEST, read, write};
 use hatchery::project::Project;
-use hatchery::worktree::{Join, Place, Repository, RescueName, Why, Worktree, WorktreeError};
+use hatchery::worktree::{Join, Place, Preparation, Repository, RescueName, Why, Worktree, WorktreeError};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ const CLEAN: Join = Join::Clean { changed: true };
 const SAME: Join = Join::Clean { changed: false };
 
 fn conflict(files: &[&str]) -> Join {
-    Join::Conflict { files: files.iter().map(|file| (*file).to_owned()).collect() }
+    Join::Conflict { files: files.iter().map(|file| (*file).to_owned()).collect(), binary: Vec::new() }
 }
 
 /// A step that has done something and settled it.
@@ -171,6 +171,108 @@ fn settling_takes_everything_but_what_is_ignored() {
     let shown = checkout.git_in(step.top(), &["show", "--name-status", "-z", "--format="]);
     assert_eq!(shown, "D\0a.txt\0A\0new/-strange name\n.txt\0");
     assert_eq!(repository.settle(&step, "again").unwrap().commit, None);
+}
+
+#[test]
+fn by_products_are_neither_committed_nor_rescued() {
+    let checkout = Checkout::new();
+    let repository = checkout.repository().with_by_products(&["dist/".to_owned()]);
+    let step = repository.isolate(QUEST, "one").unwrap();
+    for by_product in [
+        "pkg/__pycache__/a.cpython-312.pyc",
+        "web/node_modules/x/index.js",
+        "web/node_modules/x/.git/HEAD",
+        "crate/target/debug/out",
+        "crate/target/CACHEDIR.TAG",
+        "environment/pyvenv.cfg",
+        "java/target/a.class",
+        "dist/bundle.js",
+        ".DS_Store",
+    ] {
+        write(step.folder(), by_product, "x");
+    }
+    for work in ["java/pom.xml", "crate/src/target/mod.rs", "pkg/a.py", "build.py"] {
+        write(step.folder(), work, "work\n");
+    }
+    let settled = repository.settle(&step, "work").unwrap();
+    let committed = checkout.git_in(step.top(), &["show", "--name-only", "--format="]);
+    assert_eq!(committed, "build.py\ncrate/src/target/mod.rs\njava/pom.xml\npkg/a.py");
+    let left_out: Vec<&str> = settled.left_out.iter().filter_map(|path| path.to_str()).collect();
+    let expected = [".DS_Store", "crate/target/", "dist/", "environment/", "java/target/", "pkg/__pycache__/", "web/"];
+    assert_eq!(left_out, expected);
+    assert_eq!(repository.merge(QUEST, "one").unwrap(), CLEAN);
+    assert_eq!(repository.remove(&step).unwrap(), None, "there is nothing to rescue");
+}
+
+#[test]
+fn what_a_ward_leaves_is_a_by_product_unless_it_is_added() {
+    let checkout = Checkout::new();
+    let repository = checkout.repository();
+    let step = worked(&repository, "one", "src.txt", "1\n");
+    write(step.folder(), "report [1].xml", "made by the ward");
+    write(step.folder(), "snapshots/a.snap", "made by the ward");
+    write(step.folder(), "src.txt", "reformatted by the ward\n");
+    repository.ward_ended(&step).unwrap();
+    write(step.folder(), "later.txt", "made by an agent\n");
+    repository.settle(&step, "after the ward").unwrap();
+    let committed = checkout.git_in(step.top(), &["show", "--name-only", "--format="]);
+    assert_eq!(committed, "later.txt\nsrc.txt");
+    assert_eq!(repository.left_out(QUEST, "one").unwrap(), ["report [1].xml", "snapshots/"]);
+    checkout.git_in(step.top(), &["add", "--force", "snapshots/a.snap"]);
+    repository.settle(&step, "wanted").unwrap();
+    assert_eq!(checkout.git_in(step.top(), &["show", "--name-only", "--format="]), "snapshots/a.snap");
+}
+
+#[test]
+fn the_project_can_say_that_a_by_product_is_work() {
+    let checkout = Checkout::new();
+    write(&checkout.top(), ".gitignore", ".hatchery/\n/home/\n!node_modules/\n");
+    checkout.git(&["commit", "--quiet", "--all", "--message=node_modules is ours"]);
+    let repository = checkout.repository();
+    let step = worked(&repository, "one", "node_modules/patched.js", "1\n");
+    assert_eq!(checkout.git_in(step.top(), &["show", "--name-only", "--format="]), "node_modules/patched.js");
+}
+
+#[test]
+fn a_new_worktree_is_prepared_once() {
+    let checkout = Checkout::new();
+    write(&checkout.top(), ".env", "SECRET=1\n");
+    write(&checkout.top(), "certs/key.pem", "key\n");
+    let repository = checkout.repository();
+    let step = repository.isolate(QUEST, "one").unwrap();
+    let preparation = Preparation {
+        setup: Some("cat .env >> installed && echo out && test -e may-fail".into()),
+        limit: std::time::Duration::from_secs(60),
+        copy: vec![".env".into(), "certs".into(), "missing".into()],
+        environment: [("PATH".to_owned(), std::env::var("PATH").unwrap())].into(),
+    };
+    let error = repository.prepare(&step, &preparation).unwrap_err().to_string();
+    assert!(error.contains("exit code 1: out"), "{error}");
+    write(step.folder(), "may-fail", "");
+    repository.prepare(&step, &preparation).unwrap();
+    repository.prepare(&step, &preparation).unwrap();
+    assert_eq!(read(step.folder(), "installed"), "SECRET=1\nSECRET=1\n", "failed once, succeeded once");
+    assert_eq!(read(step.folder(), "certs/key.pem"), "key\n");
+    assert_eq!(repository.settle(&step, "nothing of it is work").unwrap().commit, None);
+    let outside = Preparation { copy: vec!["../x".into()], ..preparation };
+    let two = repository.isolate(QUEST, "two").unwrap();
+    let error = repository.prepare(&two, &outside).unwrap_err().to_string();
+    assert!(error.contains("inside the project"), "{error}");
+}
+
+#[test]
+fn a_conflict_of_binary_files_is_told_apart() {
+    let checkout = Checkout::new();
+    let repository = checkout.repository();
+    worked(&repository, "one", "a.png", "one\0");
+    let two = worked(&repository, "two", "a.png", "two\0");
+    repository.merge(QUEST, "one").unwrap();
+    let files = vec!["a.png".to_owned()];
+    assert_eq!(repository.bring(QUEST, "two").unwrap(), Join::Conflict { files: files.clone(), binary: files });
+    checkout.git_in(two.top(), &["checkout", "--ours", "a.png"]);
+    checkout.git_in(two.top(), &["add", "a.png"]);
+    assert_eq!(repository.bring(QUEST, "two").unwrap(), CLEAN);
+    assert_eq!(read(two.folder(), "a.png"), "two\0");
 }
 
 #[test]

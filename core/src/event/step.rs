@@ -34,7 +34,13 @@ pub enum StepEvent {
     #[serde(rename = "merge_begun")]
     MergeBegun { number: u32 },
     #[serde(rename = "merge_ended")]
-    MergeEnded { number: u32, merge: Merge },
+    MergeEnded {
+        number: u32,
+        merge: Merge,
+        /// By-products of builds, tests and wards that were not committed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<String>,
+    },
     /// The step waits for a person, and then does this.
     #[serde(rename = "step_waits")]
     Waits { progress: StepProgress, then: NextAction },

@@ -25,11 +25,12 @@ pub(crate) fn warded(
     let verdict = match verdict {
         Verdict::Green => Verdict::Green,
         Verdict::Red { findings } => Verdict::Red { findings: few(findings) },
+        Verdict::Conflict { files } => Verdict::Conflict { files: few(files) },
         Verdict::Broken { why } => Verdict::Broken { why: cut(why) },
     };
-    let mend = |findings: &[String]| NextAction::Begin {
-        role: at.quest_spec.table.mender.clone(),
-        brief: Brief::Mend { findings: findings.to_vec(), artifact: artifact.clone() },
+    let mend = |findings: &[String]| {
+        let brief = Brief::Mend { findings: findings.to_vec(), artifact: artifact.clone() };
+        NextAction::Begin { role: at.quest_spec.table.mender.clone(), brief }
     };
     let then = match &verdict {
         Verdict::Green => at.arrive(StepProgress { station: progress.station + 1, mendings: 0, ..progress }),
@@ -41,6 +42,10 @@ pub(crate) fn warded(
             // Another try begins with another mending.
             at.failed(format!("the ward is still red after {MAX_MENDINGS} mendings{first}"), mend(findings))
         }
+        Verdict::Conflict { files } if progress.mendings < MAX_MENDINGS => {
+            vec![at.queued(StepProgress { mendings: progress.mendings + 1, ..progress }, reconcile(&at, files))]
+        }
+        Verdict::Conflict { files } => at.failed(still_conflicts(files), reconcile(&at, files)),
         Verdict::Broken { why } => {
             let output = if artifact.is_empty() { String::new() } else { format!(" Its output is in `{artifact}`.") };
             let text = format!(
@@ -61,6 +66,7 @@ pub(crate) fn merged(
     step_id: &StepId,
     number: u32,
     merge: &Merge,
+    left_out: &[String],
 ) -> Result<Vec<Event>, Refusal> {
     let (at, last) = at_chore(world, id, step_id, &Work::Merge(number))?;
     let progress = at.progress();
@@ -69,28 +75,33 @@ pub(crate) fn merged(
         Merge::Conflict { files } => Merge::Conflict { files: few(files) },
         Merge::Broken { why } => Merge::Broken { why: cut(why) },
     };
-    let mend = |files: &[String]| NextAction::Begin {
-        role: at.quest_spec.table.mender.clone(),
-        brief: Brief::Reconcile { files: files.to_vec() },
-    };
     let then = match &merge {
         Merge::Merged => vec![at.completed()],
         Merge::Conflict { files } if progress.conflicts < MAX_MENDINGS => {
             let progress = StepProgress { conflicts: progress.conflicts + 1, ..progress };
-            vec![at.queued(reconciling(&at, progress), mend(files))]
+            vec![at.queued(reconciling(&at, progress), reconcile(&at, files))]
         }
-        Merge::Conflict { files } => {
-            let files_named = files.join(", ");
-            let why = format!("it still conflicts with other steps after {MAX_MENDINGS} mendings: {files_named}");
-            at.failed(why, mend(files))
-        }
+        Merge::Conflict { files } => at.failed(still_conflicts(files), reconcile(&at, files)),
         Merge::Broken { why } => {
             let text = format!("Step `{step_id}` could not be merged: {why} Answer `retry` when that is mended.");
             at.asks(progress, NextAction::Merge, last, StepTrouble::Merge, text)
         }
     };
-    let ended = Event::Step { quest: id, step: step_id.clone(), what: StepEvent::MergeEnded { number, merge } };
+    let ended = Event::Step {
+        quest: id,
+        step: step_id.clone(),
+        what: StepEvent::MergeEnded { number, merge, left_out: few(left_out) },
+    };
     Ok([ended].into_iter().chain(then).collect())
+}
+
+/// The mender resolves the conflicts of a step with other steps.
+fn reconcile(at: &StepContext<'_>, files: &[String]) -> NextAction {
+    NextAction::Begin { role: at.quest_spec.table.mender.clone(), brief: Brief::Reconcile { files: files.to_vec() } }
+}
+
+fn still_conflicts(files: &[String]) -> String {
+    format!("it still conflicts with other steps after {MAX_MENDINGS} mendings: {}", files.join(", "))
 }
 
 /// The progress of a step while its conflicts are mended: what was reconciled has to pass the last ward again.

@@ -60,7 +60,8 @@ pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId) -> Result<Vec<
     // As many mendings as before, the one that it begins with among them.
     let progress = StepProgress { mendings: u32::from(at.step.progress.mendings > 0), ..at.progress() };
     let progress = match then {
-        NextAction::Begin { brief: Brief::Reconcile { .. }, .. } => {
+        // A conflict that a merge met. One that a ward met leaves the step at that ward.
+        NextAction::Begin { brief: Brief::Reconcile { .. }, .. } if progress.conflicts > 0 => {
             reconciling(&at, StepProgress { conflicts: 1, ..progress })
         }
         // The ward is another one since, and perhaps there is none.

@@ -64,8 +64,8 @@ impl World {
                     Ok(())
                 })
             }
-            StepEvent::MergeEnded { number, merge } => {
-                self.chore_ended(at, ts, id, step, &Work::Merge(*number), merge_words(merge))
+            StepEvent::MergeEnded { number, merge, left_out } => {
+                self.chore_ended(at, ts, id, step, &Work::Merge(*number), merge_words(merge, left_out))
             }
             StepEvent::Waits { progress, then } => self.step_waits(at, ts, id, step, progress, then),
             StepEvent::Parked { until } => self.step_parked(at, ts, id, step, *until),
@@ -664,14 +664,16 @@ fn ward_words(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Green => "the ward is green".into(),
         Verdict::Red { findings } => format!("the ward is red: {} findings", findings.len()),
+        Verdict::Conflict { files } => format!("the ward was not run: conflicts in {} files", files.len()),
         Verdict::Broken { why } => format!("the ward is broken: {why}"),
     }
 }
 
 /// What became of a merge, in a few words.
-fn merge_words(merge: &Merge) -> String {
+fn merge_words(merge: &Merge, left_out: &[String]) -> String {
     match merge {
-        Merge::Merged => "merged".into(),
+        Merge::Merged if left_out.is_empty() => "merged".into(),
+        Merge::Merged => format!("merged, without by-products: {}", left_out.join(", ")),
         Merge::Conflict { files } => format!("conflicts in {} files", files.len()),
         Merge::Broken { why } => format!("could not be merged: {why}"),
     }

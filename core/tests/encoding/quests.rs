@@ -85,10 +85,10 @@ fn of_steps() -> impl Strategy<Value = Event> {
             step,
             what: StepEvent::MergeBegun { number }
         }),
-        (of_chore(), merge()).prop_map(|((quest, step, number), merge)| Event::Step {
+        (of_chore(), merge(), vec(text(), 0..3)).prop_map(|((quest, step, number), merge, left_out)| Event::Step {
             quest,
             step,
-            what: StepEvent::MergeEnded { number, merge }
+            what: StepEvent::MergeEnded { number, merge, left_out }
         }),
         (of(), progress(), next()).prop_map(|((quest, step), progress, then)| Event::Step {
             quest,
@@ -243,6 +243,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
     prop_oneof![
         Just(Verdict::Green),
         vec(text(), 0..3).prop_map(|findings| Verdict::Red { findings }),
+        vec(text(), 0..3).prop_map(|files| Verdict::Conflict { files }),
         text().prop_map(|why| Verdict::Broken { why }),
     ]
 }

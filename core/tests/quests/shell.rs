@@ -215,7 +215,7 @@ impl Shell {
                         1..=3 => Merge::Conflict { files: lines },
                         _ => Merge::Merged,
                     };
-                    Command::ReportMerge { quest, step, number, merge }
+                    Command::ReportMerge { quest, step, number, merge, left_out: Vec::new() }
                 }
             });
         }

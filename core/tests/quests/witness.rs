@@ -107,7 +107,7 @@ impl Witness {
                 assert!(!part.outdated, "what another ward says of {step} does not count");
                 (part.warded, part.worked_since) = (Some(*verdict == Verdict::Green), false);
             }
-            Event::Step { quest, step, what: StepEvent::MergeEnded { number, merge } } => {
+            Event::Step { quest, step, what: StepEvent::MergeEnded { number, merge, .. } } => {
                 let part = self.part(*quest, step);
                 assert_eq!(part.holder.take(), Some(Holder::Merge(*number)), "{step} was at it");
                 part.merged = *merge == Merge::Merged;

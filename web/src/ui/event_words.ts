@@ -78,6 +78,8 @@ export function whatOf(event: EventObject): string {
       if (verdict === "green") return "green";
       if (typeof verdict === "object" && "red" in verdict)
         return `red, ${verdict.red.findings.length} findings: ${plain(firstLine(verdict.red.findings[0] ?? ""))}`;
+      if (typeof verdict === "object" && "conflict" in verdict)
+        return `conflicts in ${verdict.conflict.files.map(plain).join(", ")}`;
       return `broken: ${typeof verdict === "object" && "broken" in verdict ? firstLine(verdict.broken.why) : ""}`;
     }
     case "merge_ended":

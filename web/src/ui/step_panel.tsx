@@ -33,6 +33,10 @@ function verdictWords(verdict: WardRun["verdict"]): { words: string; standing: S
     const { findings } = verdict.red;
     return { words: `red, ${findings.length} ${plural(findings.length, "finding")}`, standing: "failed", findings };
   }
+  if ("conflict" in verdict) {
+    const { files } = verdict.conflict;
+    return { words: "conflicts with other steps", standing: "failed", findings: files };
+  }
   return { words: `could not be run: ${verdict.broken.why}`, standing: "failed", findings: [] };
 }
 

@@ -255,10 +255,12 @@ pub fn words(record: &Record) -> Option<String> {
                 let first = findings.first().map(|line| short(line)).unwrap_or_default();
                 format!("{} ward {}: {first}", at(step), paint(BAD, "red"))
             }
+            Verdict::Conflict { files } => format!("{} conflicts in {}", at(step), printable(&files.join(", "))),
             Verdict::Broken { why } => format!("{} ward {}: {}", at(step), paint(BAD, "broken"), short(why)),
         },
-        Event::Step { step, what: StepEvent::MergeEnded { merge, .. }, .. } => match merge {
-            Merge::Merged => format!("{} merged", at(step)),
+        Event::Step { step, what: StepEvent::MergeEnded { merge, left_out, .. }, .. } => match merge {
+            Merge::Merged if left_out.is_empty() => format!("{} merged", at(step)),
+            Merge::Merged => format!("{} merged, without by-products: {}", at(step), short(&left_out.join(", "))),
             Merge::Conflict { files } => format!("{} conflicts in {}", at(step), printable(&files.join(", "))),
             Merge::Broken { why } => format!("{} could not be merged: {}", at(step), short(why)),
         },

@@ -83,13 +83,12 @@ impl House {
         std::fs::create_dir(folder.path().join(".hatchery")).unwrap();
         let project = Project::find(folder.path()).unwrap();
         let config = Config::defaults(&project).unwrap();
-        let settings = config.runs;
-        let mut workshop = RunnerContext::new(&project, &settings, handle.clone(), Path::new(PROGRAM)).unwrap();
+        let mut workshop = RunnerContext::new(&project, &config, handle.clone(), Path::new(PROGRAM)).unwrap();
         // Nobody's home is looked into, except one that is here.
         let home = [("HOME".to_owned(), folder.path().display().to_string())];
         workshop.transcripts = Transcripts::new(project.root(), &home.into());
         let workshop = Arc::new(workshop);
-        let defaults = Arc::new(RunDefaults::of(&workshop, settings, config.quests));
+        let defaults = Arc::new(RunDefaults::of(&workshop, config.runs, config.quests));
         let api = Api {
             handle: handle.clone(),
             defaults: Arc::clone(&defaults),

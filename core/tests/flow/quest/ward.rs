@@ -156,6 +156,26 @@ fn a_conflict_goes_to_the_mender_and_what_it_made_of_it_passes_the_ward() {
 }
 
 #[test]
+fn a_conflict_before_the_ward_is_called_a_conflict_and_goes_to_the_mender() {
+    let mut it = smithy(isolated(), &[("a", &[])]);
+    it.plays("a", complete());
+    for _ in 0..3 {
+        it.ward("a", Verdict::Conflict { files: vec!["lib.rs".into()] });
+        assert_eq!(it.role("a"), "tinker");
+        let told = it.told(it.agent("a"));
+        assert!(told.contains("<conflicts>\nlib.rs") && !told.contains("The ward failed"), "{told}");
+        it.plays("a", complete());
+    }
+    let events = it.ward("a", Verdict::Conflict { files: vec!["lib.rs".into()] });
+    assert!(matches!(&events[1], Event::Step { what: StepEvent::Failed { why, .. }, .. } if why.contains("conflicts")));
+    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    it.plays("a", complete());
+    it.ward("a", Verdict::Green);
+    it.merge("a", Merge::Merged);
+    assert_eq!(it.state(), "complete");
+}
+
+#[test]
 fn a_merge_that_cannot_be_made_is_a_question() {
     let mut it = smithy(isolated(), &[("a", &[])]);
     it.plays("a", complete());

@@ -355,7 +355,7 @@ impl Play {
         let StepState::Running(Work::Merge(number)) = self.step(step).state else {
             panic!("{step} is at no merge: {:?}", self.step(step).state)
         };
-        self.must(Command::ReportMerge { quest: self.quest, step: id(step), number, merge })
+        self.must(Command::ReportMerge { quest: self.quest, step: id(step), number, merge, left_out: Vec::new() })
     }
 
     /// What the human was asked and has not answered.
