@@ -23,10 +23,13 @@ mod init;
 mod interrupt;
 mod kill;
 mod launch;
+mod logs;
 mod mail;
 mod mark;
 mod mcp;
+mod open;
 mod paint;
+mod projects;
 mod ps;
 mod quest;
 mod rename;
@@ -45,6 +48,7 @@ mod stop;
 mod tree;
 mod up;
 mod usage;
+mod wait;
 mod why;
 
 use crate::config::{Config, Flags};
@@ -94,10 +98,14 @@ enum Command {
     Up(up::Args),
     Down(down::Args),
     Status(status::Args),
+    Open(open::Args),
+    Projects(projects::Args),
     Demo(demo::Args),
     Run(run::Args),
     Say(say::Args),
     Attach(attach::Args),
+    Wait(wait::Args),
+    Logs(logs::Args),
     Interrupt(interrupt::Args),
     Stop(stop::Args),
     Runs(runs::Args),
@@ -175,10 +183,14 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Up(args) => up::run(&context, &args),
         Command::Down(args) => down::run(&context, &args),
         Command::Status(args) => status::run(&context, &args),
+        Command::Open(args) => open::run(&context, &args),
+        Command::Projects(args) => projects::run(&context, &args),
         Command::Demo(args) => demo::run(&context, &args),
         Command::Run(args) => run::run(&context, &args),
         Command::Say(args) => say::run(&context, &args),
         Command::Attach(args) => attach::run(&context, &args),
+        Command::Wait(args) => wait::run(&context, &args),
+        Command::Logs(args) => logs::run(&context, &args),
         Command::Interrupt(args) => interrupt::run(&context, &args),
         Command::Stop(args) => stop::run(&context, &args),
         Command::Runs(args) => runs::run(&context, &args),
@@ -233,7 +245,7 @@ fn asking<T>(task: impl Future<Output = Result<T, Report>>) -> Result<T, Report>
 /// Asks the daemon for a change and shows the events that it led to.
 fn accepted(context: &Context, path: &str, body: &serde_json::Value) -> Result<ExitCode, Report> {
     let accepted: serde_json::Value =
-        asking(async { crate::client::Client::reach(&context.project).await?.post(path, body).await })?;
+        asking(async { crate::client::Client::visit(&context.project).await?.post(path, body).await })?;
     if context.json {
         print_json(&accepted)?;
         return Ok(ExitCode::SUCCESS);

@@ -79,6 +79,20 @@ impl Client {
         }
     }
 
+    /// The daemon of a project that exists. Where there is none, a command that only reads makes none.
+    pub async fn visit(project: &Project) -> Result<Self, Report> {
+        match project.exists() {
+            true => Self::reach(project).await,
+            false => Err(Report::failed(format_args!("there is no Hatchery project at {}", project.root().display()))
+                .hint("`hatchery run \"…\"` starts an agent here, `hatchery demo` shows what Hatchery does")),
+        }
+    }
+
+    /// The address of the page, with the token.
+    pub fn link(&self) -> String {
+        format!("http://{}/?token={}", self.authority, self.token)
+    }
+
     /// The project's daemon, if one runs.
     pub async fn running(project: &Project) -> Result<Option<Self>, Report> {
         let deadline = tokio::time::Instant::now() + START_TIMEOUT;

@@ -23,6 +23,7 @@ pub mod mcp;
 pub mod processes;
 pub mod project;
 pub mod projection;
+mod projects;
 pub mod quest_document;
 pub mod quest_file;
 pub mod quests;

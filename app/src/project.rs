@@ -47,6 +47,11 @@ impl Project {
         self.root.join(".hatchery")
     }
 
+    /// Whether Hatchery has been used here.
+    pub fn exists(&self) -> bool {
+        self.data().is_dir()
+    }
+
     pub fn config_file(&self) -> PathBuf {
         self.root.join("hatchery.toml")
     }

@@ -43,6 +43,14 @@ pub enum Activity {
 }
 
 impl Activity {
+    /// Whether the agent has a run that is not over.
+    pub fn has_run(self) -> bool {
+        match self {
+            Self::Starting | Self::Working | Self::Listening | Self::Silent | Self::Stopping | Self::Parked => true,
+            Self::Dead | Self::Expired | Self::Resting => false,
+        }
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Dead => "dead",

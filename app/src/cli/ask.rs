@@ -44,7 +44,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 fn list(context: &Context) -> Result<ExitCode, Report> {
-    let list: QuestionList = asking(async { Client::reach(&context.project).await?.get("/api/questions").await })?;
+    let list: QuestionList = asking(async { Client::visit(&context.project).await?.get("/api/questions").await })?;
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);

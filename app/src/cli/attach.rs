@@ -11,7 +11,7 @@ use crate::run_folder::RunFolder;
 use hatchery_core::event::{MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
-use hatchery_core::{AgentId, Event, MessageKind, Record};
+use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
 use std::process::ExitCode;
 
 /// Follow what an agent says and does, until Ctrl-C
@@ -33,11 +33,13 @@ pub struct Args {
 pub enum Until {
     Interrupted,
     RunIsOver,
+    /// The turn is over in which the agent took in this message, or the run is over.
+    Answered(EventId),
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
-        let client = Client::reach(&context.project).await?;
+        let client = Client::visit(&context.project).await?;
         let agent: AgentView = client.get(&agent_path(&args.agent, "")).await?;
         let after = match args.after {
             Some(after) => after,
@@ -65,6 +67,7 @@ pub async fn follow(
 ) -> Result<ExitCode, Report> {
     let agent: AgentId = agent.parse().context("the daemon gave no id")?;
     let mut following = Following::new(&context.project, client, cursor);
+    let mut heard = false;
     loop {
         let (line, record) = following.next().await?;
         if whose(&record.event) != Some(agent) {
@@ -74,8 +77,18 @@ pub async fn follow(
             true => print_line(&line)?,
             false => show(context, &record)?,
         }
-        if let (Event::Run { what: RunEvent::Ended { cause, .. }, .. }, Until::RunIsOver) = (&record.event, until) {
-            return Ok(if *cause == Cause::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        match (&record.event, until) {
+            (_, Until::Interrupted) => {}
+            (Event::Run { what: RunEvent::Ended { cause, .. }, .. }, Until::RunIsOver | Until::Answered(_)) => {
+                return Ok(if *cause == Cause::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            }
+            (Event::Run { what: RunEvent::MessageHeard { message }, .. }, Until::Answered(asked)) => {
+                heard = heard || *message == asked;
+            }
+            (Event::Run { what: RunEvent::TurnEnded { .. }, .. }, Until::Answered(_)) if heard => {
+                return Ok(ExitCode::SUCCESS);
+            }
+            _ => {}
         }
     }
 }

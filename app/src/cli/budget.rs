@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 fn list(context: &Context) -> Result<ExitCode, Report> {
-    let list: BudgetList = asking(async { Client::reach(&context.project).await?.get("/api/budgets").await })?;
+    let list: BudgetList = asking(async { Client::visit(&context.project).await?.get("/api/budgets").await })?;
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);

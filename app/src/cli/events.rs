@@ -60,7 +60,7 @@ const COME_BACK: Duration = Duration::from_millis(200);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
-        let mut client = Client::reach(&context.project).await?;
+        let mut client = Client::visit(&context.project).await?;
         let filters = args.filters();
         let (shown, mut cursor) = show_pages(context, &client, args.after, &filters).await?;
         if !args.follow {

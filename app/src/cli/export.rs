@@ -37,7 +37,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 async fn copy(context: &Context, out: &mut dyn Write) -> Result<u64, Report> {
-    let client = Client::reach(&context.project).await?;
+    let client = Client::visit(&context.project).await?;
     let mut body = client.stream("/api/export").await?;
     let mut count = 0;
     while let Some(frame) = body.frame().await {

@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 
 fn show(context: &Context, agent: &str, full: bool) -> Result<ExitCode, Report> {
     let path = agent_path(agent, if full { "/history?full=true" } else { "/history" });
-    let history: HistoryView = asking(async { Client::reach(&context.project).await?.get(&path).await })?;
+    let history: HistoryView = asking(async { Client::visit(&context.project).await?.get(&path).await })?;
     if context.json {
         print_json(&history)?;
         return Ok(ExitCode::SUCCESS);

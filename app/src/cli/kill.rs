@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "cascade": args.cascade, "remark": args.remark });
     let path = agent_path(&args.agent, "/kill");
     let accepted: serde_json::Value =
-        asking(async { Client::reach(&context.project).await?.post(&path, &body).await })?;
+        asking(async { Client::visit(&context.project).await?.post(&path, &body).await })?;
     if context.json {
         print_json(&accepted)?;
         return Ok(ExitCode::SUCCESS);

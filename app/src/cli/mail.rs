@@ -47,7 +47,7 @@ const MAX_TIMEOUT_S: u64 = 7 * 24 * 3_600;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
-        let client = Client::reach(&context.project).await?;
+        let client = Client::visit(&context.project).await?;
         match &args.command {
             Command::Check => check(context, &client.get(&mail_path(&args.of, "")).await?),
             Command::Read { mail } => {

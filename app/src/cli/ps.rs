@@ -1,38 +1,114 @@
 //! `hatchery ps`
 
-use super::paint::{DIM, paint};
+use super::paint::{BAD, DIM, STRONG, paint, printable};
+use super::projects::everywhere;
+use super::why::age;
 use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
-use crate::http::AgentList;
-use crate::report::Report;
+use crate::http::{AgentList, AgentView};
+use crate::report::{Context as _, Report};
+use hatchery_core::Timestamp;
 use std::process::ExitCode;
 
-/// List the agents: id, state, last activity, messages, name
+/// How long an agent without a run is listed after it was last active.
+const RECENT_MS: u64 = 24 * 3_600 * 1_000;
+/// How much of an agent's current line is shown.
+const DOING_CHARS: usize = 60;
+
+/// List the agents: what each one does now, and who waits for you
 ///
-/// An agent is hatching (created, but not heard from yet), alive, sleeping (its session has ended), expired (it never hatched)
-/// or dead. Expired and dead agents are not listed unless you ask for them.
+/// Lists the agents that have a run or were active in the last 24 hours. An agent is hatching (created, but not heard from yet),
+/// alive, sleeping (its session has ended), expired (it never hatched) or dead.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Also list dead and expired agents
+    /// List all agents, also dead and expired ones and those that have been idle for long
     #[arg(long, short)]
     all: bool,
+
+    /// List the agents of all your projects whose daemons run
+    #[arg(long)]
+    everywhere: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let mut list: AgentList = asking(async { Client::reach(&context.project).await?.get("/api/agents").await })?;
-    list.agents.retain(|agent| args.all || agent.state.is_living());
+    match args.everywhere {
+        true => show_everywhere(context, args.all),
+        false => show_here(context, args.all),
+    }
+}
+
+fn show_here(context: &Context, all: bool) -> Result<ExitCode, Report> {
+    let mut list: AgentList = asking(async { Client::visit(&context.project).await?.get("/api/agents").await })?;
+    let hidden = keep_shown(&mut list.agents, all);
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if list.agents.is_empty() {
-        say("there are no agents");
+    show(&list.agents, hidden)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
+    let mut lists = Vec::new();
+    for (project, answer) in asking(everywhere("/api/agents"))? {
+        let Some(answer) = answer else { continue };
+        let mut list: AgentList = serde_json::from_value(answer).context("the answer cannot be read")?;
+        let hidden = keep_shown(&mut list.agents, all);
+        lists.push((project.root().display().to_string(), list.agents, hidden));
     }
-    for agent in &list.agents {
-        let name = agent.name.as_deref().unwrap_or("-");
-        let active = paint(DIM, clock::written(agent.last_active));
-        print_line(&format!("{}  {:<8}  {active}  {:>6} messages  {name}", agent.id, agent.state, agent.messages))?;
+    if context.json {
+        let json: Vec<_> =
+            lists.iter().map(|(root, agents, _)| serde_json::json!({ "project": root, "agents": agents })).collect();
+        print_json(&serde_json::json!({ "projects": json }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (root, agents, hidden) in lists {
+        print_line(&paint(STRONG, root))?;
+        show(&agents, hidden)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes what is not worth a line, and counts it.
+fn keep_shown(agents: &mut Vec<AgentView>, all: bool) -> usize {
+    let (now, before) = (clock::now(), agents.len());
+    let recent = |agent: &AgentView| now.ms_since(agent.last_active) < RECENT_MS;
+    let shown = |agent: &AgentView| agent.activity.has_run() || agent.question.is_some() || recent(agent);
+    agents.retain(|agent| all || (agent.state.is_living() && shown(agent)));
+    before - agents.len()
+}
+
+fn show(agents: &[AgentView], hidden: usize) -> Result<(), Report> {
+    if agents.is_empty() {
+        say("there are no agents");
+    } else {
+        let head = format!("{:<22}  {:<9}  {:>9}  {:>8}  {:<20}  NOW", "ID", "STATE", "ACTIVE", "COST", "NAME");
+        print_line(&paint(DIM, head))?;
+    }
+    for agent in agents {
+        print_line(&line(agent, clock::now()))?;
+    }
+    if hidden > 0 {
+        say(paint(DIM, format_args!("{hidden} more that are idle, dead or expired: --all")));
+    }
+    Ok(())
+}
+
+fn line(agent: &AgentView, now: Timestamp) -> String {
+    let state = match agent.activity.has_run() {
+        true => agent.activity.word().to_owned(),
+        false => agent.state.to_string(),
+    };
+    let name: String = printable(agent.name.as_deref().unwrap_or("-")).chars().take(20).collect();
+    let doing = agent.doing.as_ref().filter(|_| agent.activity.has_run());
+    let doing = doing.map(|doing| format!("{} {}", doing.tool.as_deref().unwrap_or_default(), doing.line));
+    let doing: String = printable(doing.unwrap_or_default().trim()).chars().take(DOING_CHARS).collect();
+    let now_doing = match agent.question {
+        Some(question) => paint(BAD, format_args!("waits for you: hatchery ask answer {question} …")),
+        None => paint(DIM, doing),
+    };
+    let active = age(agent.last_active, now);
+    let cost = agent.spent.cost.to_string();
+    format!("{:<22}  {state:<9}  {active:>9}  {cost:>8}  {name:<20}  {now_doing}", agent.id.to_string())
 }

@@ -201,7 +201,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         What::New(new) => create(context, new),
         What::Run { quest } => begin(context, quest),
         What::Watch { quest } => asking(async {
-            let client = Client::reach(&context.project).await?;
+            let client = Client::visit(&context.project).await?;
             let document: QuestDocument = client.get(&quest_path(quest, "")).await?;
             watch::watch(context, client, &document, document.version).await
         }),
@@ -288,7 +288,7 @@ fn of_plan(failure: Failure, plan: Option<&Path>) -> Report {
 
 fn begin(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     asking(async {
-        let client = Client::reach(&context.project).await?;
+        let client = Client::visit(&context.project).await?;
         let mut document: QuestDocument = client.get(&quest_path(quest, "")).await?;
         if document.state == QuestWord::Paused {
             let _: Value = client.post(&quest_path(quest, "/resume"), &json!({})).await?;
@@ -300,7 +300,7 @@ fn begin(context: &Context, quest: &str) -> Result<ExitCode, Report> {
 }
 
 fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
-    let mut list: QuestList = asking(async { Client::reach(&context.project).await?.get("/api/quests").await })?;
+    let mut list: QuestList = asking(async { Client::visit(&context.project).await?.get("/api/quests").await })?;
     let is_over = |word| matches!(word, QuestWord::Complete | QuestWord::Abandoned);
     list.quests.retain(|quest| all || !is_over(quest.state));
     if context.json {

@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let mut list: RunList = asking(async { Client::reach(&context.project).await?.get("/api/runs").await })?;
+    let mut list: RunList = asking(async { Client::visit(&context.project).await?.get("/api/runs").await })?;
     list.runs.retain(|run| args.all || run.phase != RunPhase::Ended);
     if context.json {
         print_json(&list)?;

@@ -61,7 +61,10 @@ const IDLE_SECONDS: RangeInclusive<u64> = MIN_IDLE_MS / 1_000..=MAX_IDLE_MS / 1_
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
-        let client = Client::reach(&context.project).await?;
+        let client = match &args.command {
+            Command::Start { .. } => Client::reach(&context.project).await?,
+            Command::End { .. } | Command::List => Client::visit(&context.project).await?,
+        };
         match &args.command {
             Command::Start { label, idle } => {
                 let body =

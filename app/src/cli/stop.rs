@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 
 fn stop_all(context: &Context) -> Result<ExitCode, Report> {
     let stopped = asking(async {
-        let client = Client::reach(&context.project).await?;
+        let client = Client::visit(&context.project).await?;
         let RunList { runs, .. } = client.get("/api/runs").await?;
         let mut stopped: Vec<Value> = Vec::new();
         for run in runs.iter().filter(|run| !matches!(run.phase, RunPhase::Ended | RunPhase::Stopping)) {

@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let mut list: AgentList = asking(async { Client::reach(&context.project).await?.get("/api/agents").await })?;
+    let mut list: AgentList = asking(async { Client::visit(&context.project).await?.get("/api/agents").await })?;
     list.agents.retain(|agent| args.all || agent.state.is_living());
     if context.json {
         print_json(&list)?;

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 pub struct Args {}
 
 pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
-    let view: UsageView = asking(async { Client::reach(&context.project).await?.get("/api/usage").await })?;
+    let view: UsageView = asking(async { Client::visit(&context.project).await?.get("/api/usage").await })?;
     if context.json {
         print_json(&view)?;
         return Ok(ExitCode::SUCCESS);

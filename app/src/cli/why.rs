@@ -19,7 +19,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let view: WhyView =
-        asking(async { Client::reach(&context.project).await?.get(&agent_path(&args.agent, "/why")).await })?;
+        asking(async { Client::visit(&context.project).await?.get(&agent_path(&args.agent, "/why")).await })?;
     if context.json {
         print_json(&view)?;
         return Ok(ExitCode::SUCCESS);

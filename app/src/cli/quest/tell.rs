@@ -92,7 +92,7 @@ pub fn answer(context: &Context, quest: &str, answer: &str, question: Option<u64
 }
 
 pub fn document(context: &Context, quest: &str) -> Result<QuestDocument, Report> {
-    asking(async { Client::reach(&context.project).await?.get(&quest_path(quest, "")).await })
+    asking(async { Client::visit(&context.project).await?.get(&quest_path(quest, "")).await })
 }
 
 /// Asks the daemon for a change, and says what came of it.
@@ -103,7 +103,7 @@ fn tell(
     body: &Value,
     words: impl FnOnce(&QuestDocument) -> String,
 ) -> Result<ExitCode, Report> {
-    let accepted: Value = asking(async { Client::reach(&context.project).await?.post(path, body).await })?;
+    let accepted: Value = asking(async { Client::visit(&context.project).await?.post(path, body).await })?;
     match context.json {
         true => print_json(&accepted)?,
         false => say(words(&document(context, quest)?)),
