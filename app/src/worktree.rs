@@ -1,4 +1,4 @@
-//! Where the steps of a quest work without standing in each other's way: git worktrees, a branch each, and what becomes of them.
+//! The git worktrees in which the steps of a quest work, each on a branch of its own, so that steps do not disturb each other.
 //!
 //! ```text
 //! user's checkout ── HEAD when the quest began
@@ -7,12 +7,12 @@
 //!                            └── hatchery/QUEST-b    another one    .hatchery/worktrees/QUEST/steps/b
 //! ```
 //!
-//! `isolate` begins a step at the trunk's head, `settle` commits what was done in it, `bring` takes the trunk's news into it, `merge`
-//! takes it into the trunk, and `remove` ends it, with everything that is nowhere else kept under `refs/hatchery/rescue/`. All of it
-//! may be done again, after a kill at any moment: what is missing is made, and what is there is never reset.
+//! `isolate` creates the worktree of a step at the trunk's head, `settle` commits the work in it, `bring` merges the trunk into it,
+//! `merge` merges it into the trunk, and `remove` removes it; work that is nowhere else is first kept under `refs/hatchery/rescue/`.
+//! Every operation can be repeated after a kill at any moment: it creates what is missing and never resets what exists.
 //!
-//! The user's own checkout, index and branches are never touched. Knows nothing of the log: which step works where, and when, is
-//! said by whoever calls. Everything here blocks.
+//! The user's checkout, index and branches are never touched. This module does not know the log: the caller decides which step works
+//! where and when. All functions block.
 
 mod by_products;
 mod changes;
@@ -38,10 +38,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The first git that merges without a worktree (`merge-tree --write-tree`), so that a conflict never touches the trunk.
+/// The oldest git that can merge without a worktree (`merge-tree --write-tree`), which keeps conflicts out of the trunk.
 const OLDEST_GIT: (u32, u32) = (2, 38);
 
-/// What went wrong, and what to do about it.
+/// A failed operation, with advice.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
     #[error(transparent)]
@@ -58,11 +58,11 @@ pub enum WorktreeError {
     Io { doing: String, error: io::Error },
     #[error("{0}")]
     Project(Report),
-    #[error("{} is in the way: it is not a worktree of ours; move it away and try again", .0.display())]
+    #[error("{} exists and is not a worktree of Hatchery; move it away and try again", .0.display())]
     InTheWay(PathBuf),
-    #[error("somebody else works on {what} at the moment; try again when that is done")]
+    #[error("another process is working on {what}; try again when it is done")]
     Busy { what: String },
-    #[error("the conflict is not mended in {}: take their markers out, or `git add` or `git rm` those without", .files.join(", "))]
+    #[error("the conflict is not resolved in {}: remove the conflict markers; for files without markers use `git add` or `git rm`", .files.join(", "))]
     Unmended { files: Vec<String> },
     #[error("the worktree {} is at {at}, which does not build on its branch {branch}; check that branch out in it", .top.display())]
     Strayed { top: PathBuf, at: String, branch: String },
@@ -73,9 +73,9 @@ pub enum WorktreeError {
     Nested(PathBuf),
     #[error("the set-up command `{command}` of the worktree failed: {why}")]
     Setup { command: String, why: String },
-    #[error("there is no branch {0}; it was deleted, or never begun")]
+    #[error("there is no branch {0}; it was deleted, or never created")]
     NoBranch(String),
-    #[error("{} is there already, and nothing is ever overwritten; choose another folder", .0.display())]
+    #[error("{} exists already, and nothing is overwritten; choose another folder", .0.display())]
     Taken(PathBuf),
     #[error("nothing was rescued as `{0}`; `hatchery rescue list` shows what was")]
     NothingRescued(RescueName),
@@ -109,11 +109,11 @@ pub enum Why {
 pub struct Repository {
     project: Project,
     environment: BTreeMap<String, String>,
-    /// Settings that say who commits, where the user has not said it.
+    /// Settings with the author of commits, if the user has configured none.
     identity: Vec<String>,
-    /// What all worktrees share.
+    /// The git folder that all worktrees share.
     common: PathBuf,
-    /// Where the project is in the repository; empty when it is all of it.
+    /// The path of the project in the repository; empty if the project is the whole repository.
     prefix: PathBuf,
     /// Rules of the project for by-products, as in `.gitignore`.
     by_products: Vec<String>,
@@ -130,7 +130,7 @@ pub struct Worktree {
 /// What `settle` did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// The commit it made; nothing when there was nothing to commit.
+    /// The new commit; none if there was nothing to commit.
     pub commit: Option<String>,
     /// What was left out: by-products, and repositories inside the worktree that are not part of it.
     pub left_out: Vec<PathBuf>,
@@ -150,14 +150,14 @@ impl Worktree {
         &self.top
     }
 
-    /// Where an agent works: what the project's root is in the user's checkout.
+    /// The folder in which an agent works. It corresponds to the project's root.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
 impl Repository {
-    /// The repository of a project, or why there is none that can be used. Of the environment only what git needs is kept.
+    /// The repository of a project, or the reason why there is no usable one. Keeps only the environment variables that git needs.
     pub fn find(
         project: &Project,
         env: impl Iterator<Item = (String, String)>,
@@ -218,37 +218,38 @@ impl Repository {
         Self { by_products: by_products.to_vec(), ..self }
     }
 
-    /// Where the project is in the repository, when it is not all of it.
+    /// The path of the project in the repository; none if the project is the whole repository.
     pub fn within(&self) -> Option<&Path> {
         Some(self.prefix.as_path()).filter(|prefix| !prefix.as_os_str().is_empty())
     }
 
-    /// The worktree of a place, whether it is there or not.
+    /// The worktree of a place, which may not exist yet.
     pub fn at(&self, place: Place) -> Worktree {
         let top = self.worktrees().join(place.folder());
         let folder = if self.prefix.as_os_str().is_empty() { top.clone() } else { top.join(&self.prefix) };
         Worktree { place, top, folder }
     }
 
-    /// The trunk of a quest, begun at the user's HEAD if it is not there yet.
+    /// The trunk of a quest. Creates it at the user's HEAD if it does not exist.
     pub fn trunk(&self, quest: &str) -> Result<Worktree, WorktreeError> {
         self.hold(&Place::trunk(quest)?)?.trunk()
     }
 
-    /// Whether a quest has a trunk: a branch with what of it is done.
+    /// Whether a quest has a trunk, the branch with its finished work.
     pub fn has_trunk(&self, quest: &str) -> Result<bool, WorktreeError> {
         let name = format!("refs/heads/{}^{{commit}}", Place::trunk(quest)?.branch());
         let found = self.git(self.project.root()).args(["rev-parse", "--verify", "--quiet", &name]).maybe()?;
         Ok(found.is_some())
     }
 
-    /// A step's own worktree, begun at the trunk's head if it is not there yet.
+    /// The worktree of a step. Creates it at the trunk's head if it does not exist.
     pub fn isolate(&self, quest: &str, step: &str) -> Result<Worktree, WorktreeError> {
         let place = Place::step(quest, step)?;
         self.hold(&place)?.step(place)
     }
 
-    /// Commits everything in a worktree: changed, deleted, and new unless it is ignored. Concludes a merge whose conflicts are mended.
+    /// Commits everything in a worktree: changed, deleted and new files, except ignored files and by-products. Completes a merge whose
+    /// conflicts are resolved.
     pub fn settle(&self, worktree: &Worktree, message: &str) -> Result<Settled, WorktreeError> {
         self.hold(&worktree.place)?.settle(worktree, message)
     }
@@ -265,11 +266,11 @@ impl Repository {
         Ok(paths.iter().map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
-    /// Takes the trunk into a step. What was not settled is settled first. A conflict stays in the worktree for somebody to mend;
-    /// asked again, this concludes the merge once it is mended.
+    /// Merges the trunk into a step, after committing the step's work. A conflict stays in the worktree to be resolved; the next call
+    /// then completes the merge.
     ///
-    /// A file is mended when no marker is left in it. One that cannot have markers (deleted on one side, or binary) is mended when
-    /// `git add` or `git rm` has said so, or when it is gone.
+    /// The conflict of a file is resolved when the file has no conflict markers. A file that cannot have markers (deleted on one side, or
+    /// binary) is resolved by `git add` or `git rm`, or when it no longer exists.
     pub fn bring(&self, quest: &str, step: &str) -> Result<Join, WorktreeError> {
         let place = Place::step(quest, step)?;
         let hold = self.hold(&place)?;
@@ -277,36 +278,36 @@ impl Repository {
         hold.bring(&step)
     }
 
-    /// Takes a step's commits into the trunk; what the step has not settled is not merged. A conflict leaves the trunk as it was, and the trunk
-    /// is brought into the step instead.
+    /// Merges a step's commits into the trunk; uncommitted work is not merged. In case of a conflict the trunk stays as it was, and is
+    /// merged into the step instead.
     pub fn merge(&self, quest: &str, step: &str) -> Result<Join, WorktreeError> {
         let place = Place::step(quest, step)?;
         self.hold(&place)?.merge(place)
     }
 
-    /// Removes a worktree, and its branch if that is a step's. What is not in the trunk is kept first: commits, changes and new files. Files
-    /// that are ignored are not: what a build leaves behind is large, and can be made again.
+    /// Removes a worktree, and the branch if it is a step's. Commits, changes and new files that are not in the trunk are rescued first.
+    /// Ignored files and by-products are not: they are large, and a build makes them again.
     pub fn remove(&self, worktree: &Worktree) -> Result<Option<RescueName>, WorktreeError> {
         self.hold(&worktree.place)?.remove(worktree)
     }
 
-    /// The branch of a quest goes that has nothing on it that the user has not.
+    /// Deletes the branch of a quest if the user's HEAD contains all of it.
     pub fn drop_empty_trunk(&self, quest: &str) -> Result<(), WorktreeError> {
         let place = Place::trunk(quest)?;
         self.hold(&place)?.drop_empty_trunk(&place)
     }
 
-    /// What kept the callers of a quest apart goes, if there is no worktree of it any more.
+    /// Removes the lock file of a quest that has no worktrees any more.
     pub fn dissolve(&self, quest: &str) -> Result<(), WorktreeError> {
         self.hold(&Place::trunk(quest)?)?.dissolve()
     }
 
-    /// Everything that was rescued, in the order of its names.
+    /// All rescued work, sorted by name.
     pub fn rescued(&self) -> Result<Vec<Rescued>, WorktreeError> {
         rescue::list(self)
     }
 
-    /// Brings something that was rescued back, into a worktree with a branch of its own. The folder must not be there yet.
+    /// Restores rescued work into a new worktree with a branch of its own. The folder must not exist.
     pub fn restore(&self, name: &RescueName, into: Option<&Path>) -> Result<Restored, WorktreeError> {
         let hold = self.hold(&name.place)?;
         rescue::restore(&hold, name, into)

@@ -1,5 +1,5 @@
-//! The git command as we call it: with a clean environment, without hooks, prompts and background work, within a time and with
-//! bounded answers. Knows no quest and no step.
+//! Runs git: with a clean environment, without hooks, prompts and background work, with a time limit and bounded output. Knows no
+//! quests and steps.
 
 use super::WorktreeError;
 use crate::harness::clean;
@@ -15,17 +15,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long one git command may take: a large checkout on a slow disk, and not a server that never answers.
+/// The time limit of one git command: enough for a large checkout on a slow disk.
 const LIMIT: Duration = Duration::from_secs(300);
-/// The longest answer: the names of a million files.
+/// The longest output: the names of a million files.
 const ANSWER_BYTES: usize = 64 << 20;
-/// How much of its complaints is kept.
+/// How much of its standard error is kept.
 const COMPLAINT_BYTES: usize = 8 << 10;
-/// Between two looks whether it has ended, once it has nothing more to say.
+/// The pause between two checks whether git has exited, after its output has ended.
 const END_PAUSE: Duration = Duration::from_millis(2);
 
-/// What git may know of our environment beside the usual: where its settings are, and who the user is. Never `GIT_DIR` and its
-/// like, by which whoever started us would have us work in another repository.
+/// The variables that git gets beside the usual ones: its settings and the user's identity. Never `GIT_DIR` and similar ones, which would
+/// lead git to another repository.
 const GIT_NAMES: [&str; 8] = [
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
@@ -37,7 +37,7 @@ const GIT_NAMES: [&str; 8] = [
     "GIT_COMMITTER_EMAIL",
 ];
 
-/// Settings of the user that would have git ask, sign, run programs of theirs, or go on working behind our back.
+/// Overrides for settings of the user that would make git prompt, sign, run other programs, or continue in the background.
 const OURS: [&str; 8] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -49,22 +49,22 @@ const OURS: [&str; 8] = [
     "advice.addEmbeddedRepo=false",
 ];
 
-/// The part of an environment that git is given.
+/// The part of an environment that git gets.
 pub fn environment(from: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
     clean(from, &[], &GIT_NAMES.map(str::to_owned))
 }
 
-/// One call, while it is put together.
+/// A git command that is being built.
 #[derive(Debug)]
 pub struct Git {
     command: Command,
-    /// What was asked, for the words of an error.
+    /// The arguments, for error messages.
     asked: Vec<String>,
-    /// Kept until it has ended: others wait for it.
+    /// A lock that is held until the command has ended.
     turn: Option<File>,
 }
 
-/// What came of it.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Said {
     pub status: ExitStatus,
@@ -76,7 +76,7 @@ impl Git {
     pub fn new(folder: &Path, environment: &BTreeMap<String, String>) -> Self {
         let mut command = Command::new("git");
         command.current_dir(folder).env_clear().envs(environment);
-        // Answers are read by us: in one language, and never on a terminal.
+        // The program reads the output, so it must be in one language and must not use a terminal.
         command.env_remove("LANGUAGE").env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true");
         for setting in OURS {
             command.arg("-c").arg(setting);
@@ -85,20 +85,21 @@ impl Git {
         Self { command, asked: Vec::new(), turn: None }
     }
 
-    /// Does not look for a repository in this folder or above: where a worktree has lost its `.git`, git would take the user's.
+    /// Limits the search for a repository to folders below this one. Otherwise git would find the user's repository if a worktree has lost
+    /// its `.git`.
     pub fn below(mut self, ceiling: &Path) -> Self {
         self.command.env("GIT_CEILING_DIRECTORIES", ceiling);
         self
     }
 
-    /// Git holds this lock as well, by its standard input: when we are killed, the lock is free when git has finished, too.
+    /// Passes the lock to git as its standard input. If this process is killed, the lock stays held until git has ended.
     pub fn holding(mut self, lock: &File) -> Result<Self, WorktreeError> {
         let lock = lock.try_clone().map_err(|error| WorktreeError::io("the lock cannot be passed on", error))?;
         self.command.stdin(lock);
         Ok(self)
     }
 
-    /// We hold this lock until git has ended.
+    /// Holds this lock until git has ended.
     pub fn in_turn(mut self, turn: File) -> Self {
         self.turn = Some(turn);
         self
@@ -126,25 +127,25 @@ impl Git {
         words.into_iter().fold(self, Self::arg)
     }
 
-    /// The answer, whatever it is.
+    /// The result, successful or not.
     pub fn run(self) -> Result<Said, WorktreeError> {
         self.run_within(LIMIT)
     }
 
-    /// The answer of a command that must succeed, without the end of its last line.
+    /// The output of a command that must succeed, without the last line break.
     pub fn text(self) -> Result<String, WorktreeError> {
         let said = self.succeed()?;
         Ok(String::from_utf8_lossy(&said.out).trim_end().to_owned())
     }
 
-    /// The paths of an answer that has a NUL after each.
+    /// The paths in an output with a NUL after each path.
     pub fn paths(self) -> Result<Vec<PathBuf>, WorktreeError> {
         let said = self.succeed()?;
         let names = said.out.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| PathBuf::from(OsString::from_vec(name.to_vec()))).collect())
     }
 
-    /// The answer to a question: git says no with 1.
+    /// The answer to a yes-or-no question: exit code 1 means no.
     pub fn holds(self) -> Result<bool, WorktreeError> {
         let asked = self.asked();
         let said = self.run()?;
@@ -155,7 +156,7 @@ impl Git {
         }
     }
 
-    /// The first line of the answer, or nothing when git says no in whatever way. Having been killed is no answer.
+    /// The first line of the output, or none if git failed. A killed git is an error.
     pub fn maybe(self) -> Result<Option<String>, WorktreeError> {
         let asked = self.asked();
         let said = self.run()?;
@@ -211,13 +212,13 @@ impl Said {
     }
 }
 
-/// A pathspec that leaves out exactly this path, from the top of the worktree.
+/// A pathspec that excludes exactly this path, from the top of the worktree.
 pub fn all_but(path: &Path) -> OsString {
     let name = path.as_os_str().as_bytes();
     OsString::from_vec([b":(top,exclude,literal)", name.strip_suffix(b"/").unwrap_or(name)].concat())
 }
 
-/// Reads to the end, so that nobody has to wait for us, and keeps no more than this much, and one byte that says that there was more.
+/// Reads to the end, so that the writer never blocks. Keeps this many bytes, and one more if there was more.
 fn listen(from: Option<impl Read + Send + 'static>, most: usize) -> Receiver<io::Result<Vec<u8>>> {
     let (heard, ear) = channel();
     std::thread::spawn(move || {
@@ -230,7 +231,7 @@ fn listen(from: Option<impl Read + Send + 'static>, most: usize) -> Receiver<io:
                 .read_to_end(&mut kept)
                 .and_then(|_| io::copy(&mut from, &mut io::sink())),
         };
-        // Whoever gave up waiting does not need it.
+        // An error means that the receiver gave up.
         heard.send(result.map(|_| kept)).ok();
     });
     ear
@@ -250,7 +251,7 @@ fn end(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     }
 }
 
-/// With all that it has started in its group.
+/// Kills the command and everything in its process group.
 fn kill(child: &mut Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some(Err(error)) = group.map(|group| rustix::process::kill_process_group(group, Signal::KILL)) {

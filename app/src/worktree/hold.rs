@@ -1,5 +1,5 @@
-//! A quest's worktrees, held by one at a time: making them, and committing what is in them. What is done here is done under the quest's
-//! lock, which git holds with us, so a git that outlived a killed daemon is waited for and not run over.
+//! Exclusive access to the worktrees of a quest: creates them and commits the work in them. All of this happens under the quest's lock.
+//! Each git command inherits the lock, so the next daemon waits for a git that outlived a killed daemon.
 
 use super::by_products::UNTRACKED;
 use super::git::{Git, all_but};
@@ -12,23 +12,23 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long somebody else may take with the same quest: a git that takes as long as one may, and then some.
+/// How long to wait for the lock: longer than the time limit of one git command.
 const HOLD_PATIENCE: Duration = Duration::from_secs(600);
-/// Between two attempts at a lock.
+/// The pause between two attempts to take a lock.
 const HOLD_PAUSE: Duration = Duration::from_millis(10);
 /// How long an agent's own git may take to finish before we give up for now.
 const AGENT_PATIENCE: Duration = Duration::from_secs(10);
-/// Where nobody can be asked who works in a folder, a lock file that old was left by a killed git.
+/// Where running processes cannot be listed, a lock file of this age counts as left behind by a killed git.
 const STALE: Duration = Duration::from_secs(600);
-/// The longest commit message: it travels as an argument.
+/// The longest commit message. It is passed as an argument.
 const MESSAGE_CHARS: usize = 16_000;
 
-/// Git's own reason for locking a worktree that it has not finished making.
+/// The reason that git gives for its lock on a worktree that it is still creating.
 const HALF_MADE: &str = "initializing";
-/// Our reason for locking one that is being removed: what is in it was rescued.
+/// Our reason for the lock on a worktree that is being removed; its work has been rescued.
 const HALF_REMOVED: &str = "hatchery removes it";
 
-/// The only one who works on the worktrees of a quest.
+/// Exclusive access to the worktrees of a quest, while it lives.
 #[derive(Debug)]
 pub struct Hold<'a> {
     pub repository: &'a Repository,
@@ -36,9 +36,9 @@ pub struct Hold<'a> {
     lock: File,
 }
 
-/// What git knows of a worktree.
+/// Git's entry for a worktree.
 struct Entry {
-    /// Why it is locked, if it is.
+    /// The reason of its lock, if it is locked.
     locked: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Hold<'a> {
         Ok(Self { repository, quest: quest.to_owned(), lock })
     }
 
-    /// Lets go for good: nothing of the quest is left that would have to be kept apart. Who waits for the lock makes a new one.
+    /// Removes the lock file, if the quest has no worktrees left. A process that waits for the lock creates a new file.
     pub fn dissolve(self) -> Result<(), WorktreeError> {
         let folder = self.repository.worktrees();
         let lock = folder.join(format!("{}.lock", self.quest));
@@ -98,7 +98,7 @@ impl<'a> Hold<'a> {
         Ok(Settled { commit: Some(self.head_of(&worktree.place)?), left_out })
     }
 
-    /// Takes a worktree and what git knows of it away, with everything in it.
+    /// Deletes a worktree and git's entry for it.
     pub fn discard(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         match std::fs::remove_dir_all(&worktree.top) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -108,14 +108,14 @@ impl<'a> Hold<'a> {
             _ => {}
         }
         if self.entry(&worktree.top)?.is_some() {
-            // Twice: it may be locked.
+            // The second --force is for a locked worktree.
             let remove = ["worktree", "remove", "--force", "--force"];
             self.among_all()?.args(remove).arg(&worktree.top).text()?;
         }
         Ok(())
     }
 
-    /// Says that what is in a worktree is safe, and that it goes: whoever finds it again need not look into it.
+    /// Marks a worktree as being removed. Its work is safe, so an interrupted removal need not look at it again.
     pub fn mark_going(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         if self.entry(&worktree.top)?.is_some_and(|entry| entry.locked.is_none()) {
             let reason = format!("--reason={HALF_REMOVED}");
@@ -124,29 +124,29 @@ impl<'a> Hold<'a> {
         Ok(())
     }
 
-    /// True for a worktree with nothing in it that counts: not made to its end, or not removed to its end.
+    /// Whether a worktree was only partly created or partly removed, so that nothing in it counts.
     pub fn is_husk(&self, worktree: &Worktree) -> Result<bool, WorktreeError> {
         Ok(self.entry(&worktree.top)?.is_some_and(|entry| entry.is_husk()))
     }
 
-    /// Git, in a worktree of ours.
+    /// Git in one of our worktrees.
     pub fn inside(&self, worktree: &Worktree) -> Result<Git, WorktreeError> {
         self.repository.git(&worktree.top).below(&self.repository.worktrees()).holding(&self.lock)
     }
 
-    /// Git, in the user's checkout: for what touches neither its files nor its index.
+    /// Git in the user's checkout, for commands that change neither its files nor its index.
     pub fn outside(&self) -> Result<Git, WorktreeError> {
         self.repository.git(self.repository.project.root()).holding(&self.lock)
     }
 
-    /// The same, for what looks through all worktrees of the repository. Git fails when it meets one that another quest is just making
-    /// or removing, so there is one such git at a time.
+    /// The same, for commands that read all worktrees of the repository. Git fails if it meets a worktree that another quest is creating or
+    /// removing, so only one such command runs at a time.
     pub fn among_all(&self) -> Result<Git, WorktreeError> {
         let turn = locked(&self.repository.worktrees().join("all.lock"), || "the list of worktrees".to_owned())?;
         Ok(self.outside()?.in_turn(turn))
     }
 
-    /// The commit that a branch of ours is at.
+    /// The commit of one of our branches.
     pub fn head_of(&self, place: &Place) -> Result<String, WorktreeError> {
         self.branch_head(place)?.ok_or_else(|| WorktreeError::NoBranch(place.branch()))
     }
@@ -156,12 +156,12 @@ impl<'a> Hold<'a> {
         self.outside()?.args(["rev-parse", "--verify", "--quiet", &name]).maybe()
     }
 
-    /// Whether all of a commit is in another.
+    /// Whether `part` is `whole` or one of its ancestors.
     pub fn contains(&self, whole: &str, part: &str) -> Result<bool, WorktreeError> {
         self.outside()?.args(["merge-base", "--is-ancestor", part, whole]).holds()
     }
 
-    /// Makes sure that nobody's git is at work in a worktree, and that none that was killed keeps others out.
+    /// Waits for git commands of agents in a worktree, and removes the lock files of killed ones.
     pub fn clear_locks(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let own = self.git_folder(worktree)?;
         let branch = self.repository.common.join("refs/heads").join(format!("{}.lock", worktree.branch()));
@@ -184,7 +184,7 @@ impl<'a> Hold<'a> {
         Ok(())
     }
 
-    /// What git keeps of a worktree for itself.
+    /// Git's own folder for a worktree.
     pub fn git_folder(&self, worktree: &Worktree) -> Result<PathBuf, WorktreeError> {
         Ok(PathBuf::from(self.inside(worktree)?.args(["rev-parse", "--absolute-git-dir"]).text()?))
     }
@@ -193,7 +193,7 @@ impl<'a> Hold<'a> {
         Ok(self.git_folder(worktree)?.join("MERGE_HEAD").exists())
     }
 
-    /// Repositories inside a worktree that are not part of it. As a part they would be a number that nobody can look up.
+    /// Repositories inside a worktree. They are not committed: the commit would only have their hash, which no other clone can resolve.
     pub fn nested(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
         let rules = self.without_by_products(worktree)?;
         let others = self.inside(worktree)?.set(&[rules]).args(UNTRACKED).paths()?;
@@ -209,18 +209,18 @@ impl<'a> Hold<'a> {
         if !self.is_whole(&worktree)? {
             if self.branch_head(&worktree.place)?.is_none() {
                 let name = format!("refs/heads/{}", worktree.branch());
-                // The last word: only if there is no such branch.
+                // The empty old value makes git refuse if the branch exists.
                 self.outside()?.args(["update-ref", &name, &start()?, ""]).text()?;
             }
             self.among_all()?.args(["worktree", "add", "--quiet"]).arg(&worktree.top).arg(worktree.branch()).text()?;
         }
-        // An agent may have removed the project's folder, and another one is sent there.
+        // An agent may have removed the project's folder. The next agent needs it.
         std::fs::create_dir_all(&worktree.folder)
             .map_err(|error| WorktreeError::io(format_args!("{} cannot be made", worktree.folder.display()), error))?;
         Ok(worktree)
     }
 
-    /// Whether a worktree is there. What a killed git left of one is cleared away.
+    /// Whether a worktree exists. Removes what a killed git left of one.
     fn is_whole(&self, worktree: &Worktree) -> Result<bool, WorktreeError> {
         let top = &worktree.top;
         let is_there = top.symlink_metadata().is_ok();
@@ -232,7 +232,7 @@ impl<'a> Hold<'a> {
             Some(_) if top.join(".git").exists() => Ok(true),
             None if !is_there => Ok(false),
             None if is_empty(top) => Ok(false),
-            // Its link to the repository is missing, or leads to where the repository was before it was moved.
+            // Its link to the repository is missing, or points to where the repository was before it was moved.
             Some(_) | None => {
                 self.among_all()?.args(["worktree", "repair"]).arg(top).run()?;
                 match self.entry(top)?.is_some() && top.join(".git").exists() {
@@ -255,7 +255,7 @@ impl<'a> Hold<'a> {
         }))
     }
 
-    /// An agent may have made a branch of its own, or none. If it builds on ours, ours goes there.
+    /// An agent may have checked out a branch of its own, or a commit. If it descends from our branch, our branch is moved to it.
     fn put_on_branch(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
         let name = format!("refs/heads/{}", worktree.branch());
         let at = self.inside(worktree)?.args(["symbolic-ref", "--quiet", "HEAD"]).maybe()?;
@@ -278,7 +278,7 @@ impl<'a> Hold<'a> {
     }
 }
 
-/// A lock, waited for as long as it takes somebody else to be done.
+/// Takes a lock, and waits while another process holds it.
 pub(super) fn locked(path: &Path, what: impl Fn() -> String) -> Result<File, WorktreeError> {
     let failed = |error| WorktreeError::io(format_args!("{} cannot be locked", path.display()), error);
     let open = || OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
@@ -288,7 +288,7 @@ pub(super) fn locked(path: &Path, what: impl Fn() -> String) -> Result<File, Wor
         let is_ours = flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed)?;
         match is_ours && is_at(&lock, path).map_err(failed)? {
             true => return Ok(lock),
-            // Whoever had it has taken it away: another one may be there by now.
+            // The file was removed by its last holder, and may exist again.
             false if is_ours => lock = open().map_err(failed)?,
             false if Instant::now() > deadline => return Err(WorktreeError::Busy { what: what() }),
             false => std::thread::sleep(HOLD_PAUSE),
@@ -296,7 +296,7 @@ pub(super) fn locked(path: &Path, what: impl Fn() -> String) -> Result<File, Wor
     }
 }
 
-/// Whether a file is still the one that is found by its path.
+/// Whether an open file is still the one at its path.
 fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
     let own = file.metadata()?;
     match path.metadata() {
@@ -312,7 +312,7 @@ impl Entry {
     }
 }
 
-/// A message that an argument can hold.
+/// A commit message that fits into an argument.
 fn message_of(text: &str) -> String {
     text.chars().filter(|char| *char != '\0').take(MESSAGE_CHARS).collect()
 }
@@ -321,7 +321,7 @@ fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Whether a git works in the folder. Git goes to the top of its worktree before it does anything, so it is seen there.
+/// Whether a git process works in the folder. Git changes to the top of its worktree first, so its current folder shows this.
 fn is_at_work(folder: &Path, lock: &Path) -> bool {
     match processes::staying_in(folder) {
         Some(programs) => programs.iter().any(|name| name == "git" || name.starts_with("git-")),

@@ -1,17 +1,17 @@
-//! How the commits of a step and of the trunk come together. The trunk is only ever moved forward to a merge that is already made, so a
-//! conflict never reaches it.
+//! Merges the commits of a step and of the trunk. The trunk only ever moves forward to a finished merge, so a conflict never reaches
+//! it.
 
 use super::hold::Hold;
 use super::{Place, Worktree, WorktreeError, rescue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What came of it.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// One contains the other now.
+    /// The target contains the source now.
     Clean { changed: bool },
-    /// These files of the step have to be mended first. The binary ones among them cannot be edited: one version has to be chosen.
+    /// These files of the step conflict. The binary ones among them cannot be edited: one version must be chosen.
     Conflict { files: Vec<String>, binary: Vec<String> },
 }
 
@@ -29,7 +29,7 @@ impl Hold<'_> {
         let trunk = Place::trunk(step.place.quest())?;
         let news = self.head_of(&trunk)?;
         if self.contains(&self.head_of(&step.place)?, &news)? {
-            // A merge that was concluded just now has changed it.
+            // It is changed if a merge was completed just now.
             return Ok(Join::Clean { changed: words.starts_with("Bring") && self.head_of(&step.place)? != before });
         }
         let kind = ["merge", "--quiet", "--ff", "--no-squash", "--commit", "--no-edit", "--no-verify", "--no-stat"];
@@ -47,7 +47,7 @@ impl Hold<'_> {
             false => return Err(said.failed("merge".to_owned())),
         };
         match files.is_empty() {
-            // Somebody's merge program has done all, and only did not say so.
+            // A merge driver of the user has resolved everything without saying so.
             true => self.settle(step, &message).map(|_| Join::Clean { changed: true }),
             false => Ok(conflict(step, files)),
         }
@@ -69,7 +69,7 @@ impl Hold<'_> {
         let step = self.step(place)?;
         match self.bring(&step)? {
             conflict @ Join::Conflict { .. } => Ok(conflict),
-            // The conflict was mended in what the step had not settled. It contains the trunk now.
+            // Uncommitted work of the step has resolved the conflict. The step contains the trunk now.
             Join::Clean { .. } => {
                 let news = self.head_of(&step.place)?;
                 let tree = self.outside()?.args(["rev-parse", "--verify", &format!("{news}^{{tree}}")]).text()?;
@@ -79,10 +79,10 @@ impl Hold<'_> {
         }
     }
 
-    /// The files of a merge that are still in conflict.
+    /// The files of a merge whose conflicts are not resolved.
     pub fn unmended(&self, worktree: &Worktree) -> Result<Vec<String>, WorktreeError> {
         let mut files: BTreeSet<PathBuf> = self.without_markers(worktree)?;
-        // A line that one side has of its own is not a marker of this merge, whatever it looks like.
+        // A line that was in one of the two versions before is not a marker of this merge, whatever it looks like.
         let ours = self.marked_lines(worktree, "HEAD")?;
         let theirs = self.marked_lines(worktree, "MERGE_HEAD")?;
         for (file, lines) in ours {
@@ -94,7 +94,7 @@ impl Hold<'_> {
         Ok(files.into_iter().map(|file| file.to_string_lossy().into_owned()).collect())
     }
 
-    /// The files in conflict that cannot have markers, and are still there.
+    /// The conflicting files that cannot have markers, and still exist.
     fn without_markers(&self, worktree: &Worktree) -> Result<BTreeSet<PathBuf>, WorktreeError> {
         let entries = self.inside(worktree)?.args(["ls-files", "--unmerged", "-z"]).paths()?;
         // `MODE OBJECT STAGE\tPATH`, with a stage for each side that has the file.
@@ -115,14 +115,14 @@ impl Hold<'_> {
         Ok(sides.into_iter().filter(|(file, sides)| waits(file, sides)).map(|(file, _)| file).collect())
     }
 
-    /// The lines that look like markers and are not in the other commit, by file.
+    /// For each file, the lines that look like markers and are not in the other commit.
     fn marked_lines(
         &self,
         worktree: &Worktree,
         other: &str,
     ) -> Result<BTreeMap<PathBuf, BTreeSet<usize>>, WorktreeError> {
         let check = ["diff", "--check", "--no-ext-diff", "--no-color", "--ignore-submodules", other];
-        // What it finds makes it fail, and there is nothing else that it could say no to.
+        // It fails if it finds markers. There is no other reason to fail.
         let said = self.inside(worktree)?.set(&["core.quotePath=false".to_owned()]).args(check).run()?;
         let mut found: BTreeMap<PathBuf, BTreeSet<usize>> = BTreeMap::new();
         for line in String::from_utf8_lossy(&said.out).lines() {
@@ -136,7 +136,7 @@ impl Hold<'_> {
         Ok(found)
     }
 
-    /// The tree of a merge, or nothing when there is a conflict.
+    /// The tree of a merge, or none if there is a conflict.
     fn merged_tree(&self, base: &str, news: &str) -> Result<Option<String>, WorktreeError> {
         let said = self.outside()?.args(["merge-tree", "--write-tree", "--no-messages", base, news]).run()?;
         match said.status.code() {
@@ -146,7 +146,7 @@ impl Hold<'_> {
         }
     }
 
-    /// Always a commit of its own, so that the trunk says which step came when.
+    /// Always a merge commit, so that the trunk shows the order of the steps.
     fn land_merge(
         &self,
         trunk: &Worktree,
@@ -201,12 +201,12 @@ fn is_text(path: &Path) -> bool {
     std::fs::read(path).is_ok_and(|bytes| !bytes.iter().take(8_000).any(|byte| *byte == 0))
 }
 
-/// Where the trunk is about to be.
+/// The ref of the merge commit that the trunk is about to move to.
 fn landing(place: &Place) -> String {
     format!("refs/hatchery/landing/{}", place.quest())
 }
 
-/// Whether one of these lines begins or ends a conflict. A row of equal signs alone is a heading in many texts.
+/// Whether one of these lines begins or ends a conflict. A row of equal signs alone does not count: many texts use it for headings.
 fn has_marker(file: &Path, lines: &BTreeSet<usize>) -> bool {
     let bytes = std::fs::read(file).unwrap_or_default();
     let text = bytes.split(|byte| *byte == b'\n').enumerate();

@@ -1,5 +1,5 @@
-//! What is kept of worktrees that go: commits under `refs/hatchery/rescue/QUEST/STEP/NUMBER`, which nothing deletes by itself. Files
-//! that git ignores and by-products are not among them.
+//! Rescued work: commits under `refs/hatchery/rescue/QUEST/STEP/NUMBER`, made from worktrees before they are removed. Hatchery never
+//! deletes them by itself. They do not include ignored files and by-products.
 
 use super::git::all_but;
 use super::hold::Hold;
@@ -8,25 +8,25 @@ use hatchery_core::Timestamp;
 use std::path::{Path, PathBuf};
 
 const REFS: &str = "refs/hatchery/rescue";
-/// Says in a rescue's message how many files differ from where the step began.
+/// The trailer in the commit message with the number of changed files.
 const FILES: &str = "Hatchery-Files";
 
-/// Something that was rescued.
+/// Rescued work.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 pub struct Rescued {
-    /// For `hatchery rescue restore`.
+    /// The name for `hatchery rescue restore`.
     pub name: String,
     pub quest: String,
-    /// Nothing when it was the trunk.
+    /// None for the trunk.
     pub step: Option<String>,
     pub commit: String,
     pub at: Timestamp,
-    /// How many files are not as they were where the step began.
+    /// How many files differ from the commit at which the step began.
     pub files: u64,
     pub subject: String,
 }
 
-/// Where it is now.
+/// Restored work.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 pub struct Restored {
     #[schema(value_type = String)]
@@ -57,7 +57,7 @@ impl Hold<'_> {
         Ok(kept)
     }
 
-    /// Everything that is in a worktree and not in the trunk.
+    /// Rescues everything in a worktree that is not in the trunk.
     fn keep_all(&self, worktree: &Worktree) -> Result<Option<RescueName>, WorktreeError> {
         self.clear_locks(worktree)?;
         if let Some(folder) = self.repositories_inside(worktree)?.into_iter().next() {
@@ -73,7 +73,7 @@ impl Hold<'_> {
         }
     }
 
-    /// The same where there is only the branch.
+    /// The same for a branch without a worktree.
     fn keep_commits(&self, worktree: &Worktree, head: &str) -> Result<Option<RescueName>, WorktreeError> {
         match self.is_safe(worktree, head)? {
             true => Ok(None),
@@ -88,7 +88,7 @@ impl Hold<'_> {
         head.map_or(Ok(true), |head| self.is_safe(worktree, head))
     }
 
-    /// Whether a commit stays without the worktree's branch: in the trunk, or where the user has merged that.
+    /// Whether a commit stays reachable without the worktree's branch: in the trunk, or in the user's HEAD.
     fn is_safe(&self, worktree: &Worktree, commit: &str) -> Result<bool, WorktreeError> {
         let trunk = self.branch_head(&Place::trunk(worktree.place.quest())?)?;
         match trunk {
@@ -97,7 +97,7 @@ impl Hold<'_> {
         }
     }
 
-    /// Repositories inside a worktree, its submodules as well: what was committed in them is nowhere else.
+    /// Repositories inside a worktree, including submodules. Their commits exist nowhere else.
     fn repositories_inside(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
         let mut found = self.nested(worktree)?;
         // `MODE OBJECT STAGE\tPATH`; 160000 is the mode of a submodule.
@@ -117,7 +117,7 @@ impl Hold<'_> {
         let place = &worktree.place;
         let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.quest()))?;
         let of_place: Vec<&Rescue> = kept.iter().filter(|rescue| rescue.name.place == *place).collect();
-        // A removal that was killed after it kept everything is done again.
+        // The removal may be a repetition of one that was killed after the rescue.
         if let Some(last) = of_place.iter().max_by_key(|rescue| rescue.name.number)
             && last.tree == tree
             && last.parents == parents.join(" ")
@@ -138,12 +138,12 @@ impl Hold<'_> {
         );
         let parents = parents.iter().flat_map(|parent| ["-p", parent]);
         let commit = self.outside()?.args(["commit-tree", tree]).args(parents).args(["-m", &message]).text()?;
-        // The last word: only if nobody has the name yet.
+        // The empty old value makes git refuse if the name is taken.
         self.outside()?.args(["update-ref", &reference(&name), &commit, ""]).text()?;
         Ok(name)
     }
 
-    /// A branch goes when all of it is in the trunk or in a rescue.
+    /// Deletes a branch if the trunk or a rescue contains all of it.
     fn drop_branch(&self, place: &Place) -> Result<(), WorktreeError> {
         let Some(head) = self.branch_head(place)? else { return Ok(()) };
         let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.quest()))?;
@@ -154,7 +154,7 @@ impl Hold<'_> {
         if safe { self.delete_branch(place) } else { Ok(()) }
     }
 
-    /// A trunk goes when nothing was ever merged into it, or all of it is where the user is.
+    /// Deletes a trunk if the user's HEAD contains all of it.
     pub fn drop_empty_trunk(&self, place: &Place) -> Result<(), WorktreeError> {
         let Some(head) = self.branch_head(place)? else { return Ok(()) };
         match self.contains("HEAD", &head)? {
@@ -163,7 +163,7 @@ impl Hold<'_> {
         }
     }
 
-    /// One that somebody has checked out stays.
+    /// A branch that is checked out somewhere stays.
     fn delete_branch(&self, place: &Place) -> Result<(), WorktreeError> {
         let said = self.among_all()?.args(["branch", "--quiet", "-D", &place.branch()]).run()?;
         if !said.status.success() {
@@ -177,12 +177,12 @@ impl Hold<'_> {
     }
 }
 
-/// Keeps a tree, and all commits that a worktree stands on.
+/// Rescues a tree, and all commits that it is based on.
 pub fn keep(hold: &Hold<'_>, worktree: &Worktree, tree: &str) -> Result<RescueName, WorktreeError> {
     let head = hold.inside(worktree)?.args(["rev-parse", "--verify", "HEAD^{commit}"]).text()?;
     let branch = hold.branch_head(&worktree.place)?;
     let mut parents = vec![head.clone()];
-    // An agent may have left the branch for one of its own.
+    // An agent may have switched to a branch of its own.
     if let Some(branch) = branch
         && !hold.contains(&head, &branch)?
     {
@@ -191,12 +191,12 @@ pub fn keep(hold: &Hold<'_>, worktree: &Worktree, tree: &str) -> Result<RescueNa
     hold.keep_as(worktree, tree, &parents)
 }
 
-/// Everything in a worktree as a tree, without touching its index.
+/// Writes everything in a worktree as a tree, without changing its index.
 pub fn snapshot(hold: &Hold<'_>, worktree: &Worktree) -> Result<String, WorktreeError> {
     let failed = |error| WorktreeError::io("there is no room for a temporary index", error);
     let folder = tempfile::tempdir_in(hold.repository.worktrees()).map_err(failed)?;
     let index = folder.path().join("index");
-    // A copy knows which files are as they were, so that git need not read them all.
+    // A copy of the index knows which files are unchanged, so that git need not read them all.
     match std::fs::copy(hold.git_folder(worktree)?.join("index"), &index) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
