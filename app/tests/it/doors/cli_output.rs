@@ -292,7 +292,9 @@ fn a_reader_that_goes_away_is_no_news() {
     let grounds = Grounds::new();
     long_log(&grounds, 2_500);
     grounds.run(&["status"]);
-    for arguments in [["events"].as_slice(), &["events", "--json"], &["export"], &["ps", "--all"], &["completions", "zsh"]] {
+    for arguments in
+        [["events"].as_slice(), &["events", "--json"], &["export"], &["ps", "--all"], &["completions", "zsh"]]
+    {
         let mut child = grounds.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::with_capacity(64, child.stdout.take().unwrap());
         let mut first = String::new();
