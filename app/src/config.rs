@@ -22,8 +22,19 @@ pub use worktrees::Worktrees;
 /// What environment variables that are settings begin with.
 const PREFIX: &str = "HATCHERY_";
 /// Environment variables with this prefix that are not settings.
-const NOT_SETTINGS: [&str; 9] =
-    ["page", "bless", "project", "seed", "seeds", "soak", "attempt", "launcher", "sim_state"];
+const NOT_SETTINGS: [&str; 11] = [
+    "page",
+    "bless",
+    "project",
+    "seed",
+    "seeds",
+    "soak",
+    "attempt",
+    "launcher",
+    "sim_state",
+    "safe_folders",
+    "trust_all",
+];
 
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -42,6 +42,7 @@ pub use wards::WardOutput;
 
 use crate::calls::Calls;
 use crate::engine::Handle;
+use crate::log_head::LogHead;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{StatusCode, header};
@@ -69,6 +70,8 @@ pub struct Api {
     pub calls: Arc<Calls>,
     pub project: String,
     pub store: String,
+    /// What is remembered of the log outside of the store, for `fsck`.
+    pub log_head: Option<LogHead>,
     pub started: Instant,
     pub heartbeat: Duration,
     pub request_timeout: Duration,

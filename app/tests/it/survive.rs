@@ -10,3 +10,4 @@ mod snapshot;
 mod transfer;
 mod unknown;
 mod wal;
+mod whole;

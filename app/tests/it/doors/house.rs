@@ -82,6 +82,7 @@ impl House {
         let (closing, on_closing) = watch::channel(false);
         std::fs::create_dir(folder.path().join(".hatchery")).unwrap();
         let project = Project::find(folder.path()).unwrap();
+        project.prepare().unwrap();
         let config = Config::defaults(&project).unwrap();
         let mut workshop = RunnerContext::new(&project, &config, handle.clone(), Path::new(PROGRAM)).unwrap();
         // Nobody's home is looked into, except one that is here.
@@ -96,6 +97,7 @@ impl House {
             guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
             project: "/project".into(),
             store: url.to_string(),
+            log_head: None,
             started: Instant::now(),
             heartbeat: rules.heartbeat,
             request_timeout: rules.request_timeout,

@@ -134,6 +134,7 @@ fn routed(house: &House) -> BTreeSet<String> {
         guard: Arc::new(Guard::new(hatchery::config::Auth::None, String::new(), house.address, Vec::new())),
         project: String::new(),
         store: String::new(),
+        log_head: None,
         started: Instant::now(),
         heartbeat: Duration::from_secs(1),
         request_timeout: Duration::from_secs(1),
