@@ -16,6 +16,7 @@ mod export;
 mod follow;
 mod fork;
 mod fsck;
+mod gc;
 mod history;
 mod import;
 mod inbox;
@@ -39,6 +40,7 @@ mod run;
 mod run_options;
 mod runs;
 mod say;
+mod selftest;
 mod send;
 mod session;
 mod state;
@@ -136,6 +138,8 @@ enum Command {
     Import(import::Args),
     Rescue(rescue::Args),
     Fsck(fsck::Args),
+    Gc(gc::Args),
+    Selftest(selftest::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),
     State(state::Args),
@@ -240,6 +244,8 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Import(args) => import::run(&context, &args),
         Command::Rescue(args) => rescue::run(&context, &args),
         Command::Fsck(args) => fsck::run(&context, &args),
+        Command::Selftest(args) => selftest::run(&context, &args),
+        Command::Gc(args) => gc::run(&context, &args),
         Command::Trust(args) => trust::run(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),
         Command::State(args) => state::run(&context, &args),

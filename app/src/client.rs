@@ -75,6 +75,11 @@ impl Client {
         Self { authority: url.trim_start_matches("http://").trim_end_matches('/').to_owned(), token }
     }
 
+    /// The address, as a request names it.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
     /// The project's daemon, started in the background when none runs.
     pub async fn reach(project: &Project) -> Result<Self, Report> {
         match Self::running(project).await? {

@@ -42,12 +42,19 @@ pub struct Daemon {
 pub struct Farewell {
     interrupt: Signal,
     terminate: Signal,
+    /// A file that may not grow further. Heard, it no longer ends the process: the write fails instead, as on a full disk.
+    _file_size: Signal,
 }
 
 impl Farewell {
     pub fn listen() -> Result<Self, Report> {
         let hear = |kind| signal(kind).context("signals cannot be heard");
-        Ok(Self { interrupt: hear(SignalKind::interrupt())?, terminate: hear(SignalKind::terminate())? })
+        let file_size = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+        Ok(Self {
+            interrupt: hear(SignalKind::interrupt())?,
+            terminate: hear(SignalKind::terminate())?,
+            _file_size: hear(file_size)?,
+        })
     }
 
     /// Returns when the end is asked for.
@@ -160,7 +167,7 @@ impl Daemon {
         };
         files.finish().await;
         if self.lock.lost().is_none() {
-            self.guard.remember(handle.head());
+            self.guard.remember_at_end().await;
         }
         self.project.retract_own();
         ended.context("the engine did not end well")?.context("the engine stopped")?;

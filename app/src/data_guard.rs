@@ -14,6 +14,9 @@ use std::time::Duration;
 /// bounds how many of the last events can be lost without being noticed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long an ending daemon waits for the store.
+const LAST_LOOK: Duration = Duration::from_secs(2);
+
 #[derive(Clone, Debug)]
 pub struct DataGuard {
     project: Project,
@@ -64,8 +67,19 @@ impl DataGuard {
         Ok(head)
     }
 
-    /// Remembers the head of an ending daemon.
-    pub fn remember(&self, head: EventId) {
+    /// Remembers the head of an ending daemon. A store that does not answer is not waited for.
+    pub async fn remember_at_end(&self) {
+        let guard = self.clone();
+        let remember = blocking(move || {
+            guard.remember(guard.handle.head());
+            Ok(())
+        });
+        if tokio::time::timeout(LAST_LOOK, remember).await.is_err() {
+            tracing::warn!("the store does not answer; the head of the log is not remembered");
+        }
+    }
+
+    fn remember(&self, head: EventId) {
         let known = LogHead::of(self.handle.store().as_ref(), head);
         let kept =
             known.map_err(std::io::Error::other).and_then(|head| head.map_or(Ok(()), |head| self.head.remember(head)));

@@ -8,6 +8,7 @@ mod agents;
 mod changes;
 mod error;
 mod events;
+mod gc;
 mod guard;
 mod history;
 mod log;
@@ -28,6 +29,7 @@ pub use adopt::{Adoptable, AdoptableList, AdoptedView};
 pub use agent_view::{AgentState, AgentView, AssignmentView, Doing};
 pub use agents::{AgentList, KillPreview};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
+pub use gc::Leftovers;
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use mail::{MailList, Waited};
@@ -183,6 +185,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(status::status))
         .routes(routes!(overview::overview))
         .routes(routes!(status::fsck))
+        .routes(routes!(gc::gc))
         .routes(routes!(events::stream))
         .routes(routes!(log::page))
         .routes(routes!(log::count))

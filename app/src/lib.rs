@@ -14,6 +14,7 @@ pub mod engine;
 pub mod file_identity;
 pub mod folder_watch;
 pub mod fsck;
+pub mod gc;
 pub mod git_shield;
 pub mod harness;
 pub mod held_process;

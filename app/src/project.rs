@@ -39,6 +39,11 @@ impl Project {
         let marked =
             |folder: &&Path| folder.join(".hatchery").is_dir() || (folder.join(".git").exists() && !is_data(folder));
         let root = start.ancestors().find(marked).unwrap_or(&start).to_owned();
+        // Paths stand in the log, in JSON and in the environment of agents, which are text.
+        if root.to_str().is_none() {
+            return Err(Report::new(Code::Usage, format_args!("the path {} is not UTF-8", root.display()))
+                .hint("rename the folder, or choose another one with --project"));
+        }
         Ok(Self { root })
     }
 
@@ -257,6 +262,16 @@ mod tests {
         std::fs::create_dir_all(&inside).unwrap();
         std::fs::create_dir(folder.path().join("a/b/.hatchery/.git")).unwrap();
         assert!(Project::find(&inside).unwrap().root().ends_with("a/b"));
+    }
+
+    #[test]
+    fn a_path_that_is_not_text_is_refused() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+        std::fs::create_dir(&path).unwrap();
+        let report = Project::find(&path).unwrap_err();
+        assert!(report.code == Code::Usage && report.message.contains("is not UTF-8"), "{report}");
     }
 
     #[test]

@@ -80,6 +80,7 @@ fn shows_in_step(what: &RunEvent) -> bool {
         | RunEvent::CallTaken { .. }
         | RunEvent::TurnStarted => false,
         RunEvent::Spawned { .. }
+        | RunEvent::Waiting
         | RunEvent::Started { .. }
         | RunEvent::TurnEnded { .. }
         | RunEvent::Silent { .. }

@@ -100,6 +100,10 @@ pub enum Command {
         text: String,
         spec: Option<RunSpec>,
     },
+    /// The shell has no room for a process of an attempt yet.
+    ReportWaiting {
+        of: AttemptId,
+    },
     /// The shell has a process for an attempt.
     ReportSpawn {
         of: AttemptId,
@@ -260,7 +264,10 @@ impl Command {
             | Self::Say { agent, .. }
             | Self::InterruptRun { agent }
             | Self::StopRun { agent } => vec![Stream::Agent(*agent)],
-            Self::ReportSpawn { of, .. } | Self::TakeOutput { of, .. } | Self::ReportExit { of, .. } => {
+            Self::ReportWaiting { of }
+            | Self::ReportSpawn { of, .. }
+            | Self::TakeOutput { of, .. }
+            | Self::ReportExit { of, .. } => {
                 vec![Stream::Agent(of.agent)]
             }
             // The question names the agent and the quest; the resulting events are in their streams.

@@ -66,6 +66,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         }
         Command::StartRun { agent, spec } => run::request(world, *agent, spec),
         Command::Say { agent, text, spec } => run::say(world, *agent, text, spec.as_ref()),
+        Command::ReportWaiting { of } => run::waits(world, *of),
         Command::ReportSpawn { of, process, session, copy_of, capabilities } => {
             run::spawned(world, *of, process, session.as_deref(), copy_of.as_deref(), *capabilities)
         }

@@ -68,6 +68,7 @@ variants! {
     }
     RunEvent {
         Spawned { copy_of }
+        Waiting {}
         Started {}
         MessageHeard {}
         OutputNoted {}

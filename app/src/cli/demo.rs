@@ -1,6 +1,6 @@
 //! `hatchery demo`
 
-mod audit;
+pub(super) mod audit;
 
 use super::follow::Following;
 use super::paint::{BAD, DIM, GOOD, STRONG, paint};

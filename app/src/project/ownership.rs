@@ -1,7 +1,7 @@
 //! Whose project it is. A folder, a setting or a log of another user can run programs as us, so it is refused, as git does it with
 //! `safe.directory`. What is inside `.hatchery` is closed to others.
 
-use super::Project;
+use super::{MAKE_ROOM, Project};
 use crate::report::{Context as _, Report};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -56,8 +56,13 @@ impl Project {
     pub(super) fn close_to_others(&self) -> Result<(), Report> {
         for path in self.open_to_others().into_iter().filter(|path| *path != self.token_file()) {
             let mode = std::fs::symlink_metadata(&path).map_or(0o600, |found| found.permissions().mode());
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode & !OTHERS & 0o7777))
-                .context(format_args!("{} is open to other users and cannot be closed", path.display()))?;
+            let closed = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode & !OTHERS & 0o7777));
+            let closed = closed.context(format_args!("{} is open to other users and cannot be closed", path.display()));
+            match closed {
+                // A file is out of reach when the folder is closed.
+                Err(report) if path != self.data() => tracing::warn!(%report, "a file stays open to others"),
+                closed => closed.map_err(|report| report.hint(MAKE_ROOM))?,
+            }
         }
         Ok(())
     }

@@ -457,6 +457,11 @@ fn touched_since(connection: &Connection, batch: Batch<'_>) -> rusqlite::Result<
 
 /// SQLite reports a full disk as an I/O error when it enlarges the index of the WAL.
 fn no_room(path: &Path) -> bool {
+    // A limit on the size of files is as good as a full disk: SQLite is told "file too large".
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current.unwrap_or(u64::MAX);
+    if length(path).max(length(&wal_of(path))).saturating_add(LEAST_ROOM) > limit {
+        return true;
+    }
     let folder = path.parent().unwrap_or(path);
     rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM)
 }

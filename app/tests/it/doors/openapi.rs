@@ -238,6 +238,8 @@ fn every_operation_answers_as_described() {
         tried("status", "/api/status", None, 200),
         tried("overview", "/api/overview", None, 200),
         tried("fsck", "/api/fsck", Some(json!({ "repair": false })), 200),
+        tried("gc", "/api/gc", Some(json!({ "days": 1 })), 200),
+        tried("gc", "/api/gc", Some(json!({ "days": -1 })), 400),
         tried("fsck", "/api/fsck", Some(json!({ "repair": 1 })), 400),
         tried("start_session", "/api/sessions", Some(json!({})), 201),
         tried("start_session", "/api/sessions", Some(json!({ "label": null, "idle_ms": 1_000_000 })), 201),

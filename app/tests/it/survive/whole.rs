@@ -130,7 +130,7 @@ fn a_deleted_data_folder_is_noticed_and_the_log_is_saved() {
     let agent = daemon.door.agent(None);
     daemon.door.say(&agent, "before");
     let log = daemon.door.log();
-    fs::remove_dir_all(grounds.data()).unwrap();
+    delete(&grounds);
     let answer = daemon.door.say(&agent, "after");
     assert_eq!((answer.status, answer.error().0.as_str()), (507, "store_gone"), "{answer:?}");
     wait_until("the log is saved", || {
@@ -168,7 +168,7 @@ fn a_deleted_data_folder_is_noticed_on_a_shared_store() {
     let grounds = Grounds::with(&format!("store = \"{}\"", database.url()));
     let daemon = grounds.up();
     let agent = daemon.door.agent(None);
-    fs::remove_dir_all(grounds.data()).unwrap();
+    delete(&grounds);
     wait_until("the daemon notices", || daemon.door.say(&agent, "after").status == 507);
     drop(daemon);
     // The log is on the server, so nothing is lost and the next daemon goes on.
@@ -191,6 +191,13 @@ fn git_clean_leaves_the_data_alone() {
     assert!(!known.contains(".hatchery"), "{known}");
     let status = git(&grounds, &["status", "--porcelain"]);
     assert!(!status.contains(".hatchery"), "{status}");
+}
+
+/// At once, although the daemon writes into it.
+fn delete(grounds: &Grounds) {
+    let gone = grounds.path().join("gone");
+    fs::rename(grounds.data(), &gone).unwrap();
+    fs::remove_dir_all(gone).unwrap();
 }
 
 fn git(grounds: &Grounds, arguments: &[&str]) -> String {
