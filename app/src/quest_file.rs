@@ -47,6 +47,7 @@ impl Projection for QuestFiles {
             | Event::Session { .. }
             | Event::Message(_)
             | Event::Mail(_)
+            | Event::Status(_)
             | Event::Budget(_) => return None,
         };
         world.assignment(agent).map(|assignment| assignment.quest)
@@ -80,7 +81,6 @@ fn shows_in_step(what: &RunEvent) -> bool {
         | RunEvent::CallTaken { .. }
         | RunEvent::TurnStarted => false,
         RunEvent::Spawned { .. }
-        | RunEvent::Waiting
         | RunEvent::Started { .. }
         | RunEvent::TurnEnded { .. }
         | RunEvent::Silent { .. }

@@ -13,6 +13,7 @@ mod question;
 mod record;
 mod run;
 mod session;
+mod status;
 mod step;
 mod stream;
 
@@ -25,6 +26,7 @@ pub use question::QuestionEvent;
 pub use record::{Record, Unreadable, is_event_type, message_kind, write_wire};
 pub use run::RunEvent;
 pub use session::SessionEvent;
+pub use status::{FieldEdit, StatusEvent, StatusSource};
 pub use step::StepEvent;
 pub use stream::Stream;
 
@@ -103,6 +105,7 @@ pub enum Event {
         #[serde(flatten)]
         what: StepEvent,
     },
+    Status(StatusEvent),
 }
 
 impl Event {
@@ -122,6 +125,7 @@ impl Event {
             Self::Budget(BudgetEvent::Set { agent, .. }) => agent.map_or(Stream::Registry, Stream::Agent),
             Self::Mail(ref what) => Stream::Mail(what.to()),
             Self::Quest { quest, .. } | Self::Step { quest, .. } => Stream::Quest(quest),
+            Self::Status(_) => Stream::Status,
         }
     }
 
@@ -143,7 +147,8 @@ impl Event {
             | Self::Budget(_)
             | Self::Run { .. }
             | Self::Quest { .. }
-            | Self::Step { .. } => None,
+            | Self::Step { .. }
+            | Self::Status(_) => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `hatchery fork`
 
-use super::{Context, asking, print_json, print_line, reference, say};
+use super::{Context, asking, print_json, print_line, reference};
 use crate::client::Client;
 use crate::report::Report;
 use hatchery_core::SessionId;
@@ -54,7 +54,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         false => print_line(accepted["id"].as_str().unwrap_or_default())?,
     }
     if waits {
-        say("the fork waits for tools that run in the parent; its agent_created event says when it is done");
+        anstream::eprintln!(
+            "the fork waits for tools that run in the parent; its agent_created event says when it is done"
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,6 @@
 mod adopting;
 mod adoption;
 mod calls;
-mod ceiling;
 mod claude;
 mod life;
 mod stopping;

@@ -15,4 +15,5 @@ mod registry;
 mod run;
 mod session;
 mod settling;
+mod status;
 mod world;

@@ -283,8 +283,7 @@ impl Work {
         };
         let is_report = matches!(
             command,
-            Command::ReportWaiting { .. }
-                | Command::ReportSpawn { .. }
+            Command::ReportSpawn { .. }
                 | Command::TakeOutput { .. }
                 | Command::TakeCall { .. }
                 | Command::ReportExit { .. }

@@ -62,7 +62,6 @@ impl Jobs {
                 assert!(self.heard.insert(*message), "{message} is heard once");
             }
             RunEvent::Started { .. }
-            | RunEvent::Waiting
             | RunEvent::OutputNoted { .. }
             | RunEvent::TurnStarted
             | RunEvent::TurnEnded { .. }
