@@ -12,7 +12,6 @@ use hatchery_core::event::Refused;
 use hatchery_core::event::RunEvent;
 use hatchery_core::quest::{Requirements, Signal, StepPlan};
 use hatchery_core::run::AttemptId;
-use hatchery_core::status::{IdeaChange, StatusChange};
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, World};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -46,8 +45,6 @@ pub enum Call {
     PlanSteps {
         steps: Vec<StepPlan>,
     },
-    ChangeStatus(Box<StatusChange>),
-    ChangeIdeas(IdeaChange),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -261,7 +258,5 @@ fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
         }
         Call::SetRequirements(requirements) => Command::SetRequirements { agent: me, requirements },
         Call::PlanSteps { steps } => Command::PlanSteps { agent: me, steps },
-        Call::ChangeStatus(change) => Command::ChangeStatus { change },
-        Call::ChangeIdeas(change) => Command::ChangeIdeas { change },
     })
 }

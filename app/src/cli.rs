@@ -16,6 +16,7 @@ mod export;
 mod follow;
 mod fork;
 mod fsck;
+mod gc;
 mod history;
 mod import;
 mod inbox;
@@ -39,13 +40,16 @@ mod run;
 mod run_options;
 mod runs;
 mod say;
+mod selftest;
 mod send;
 mod session;
 mod state;
 mod status;
 mod statusline;
 mod stop;
+mod terminal;
 mod tree;
+mod trust;
 mod up;
 mod usage;
 mod wait;
@@ -134,6 +138,9 @@ enum Command {
     Import(import::Args),
     Rescue(rescue::Args),
     Fsck(fsck::Args),
+    Gc(gc::Args),
+    Selftest(selftest::Args),
+    Trust(trust::Args),
     Doctor(doctor::Args),
     State(state::Args),
     Inbox(inbox::Args),
@@ -143,6 +150,21 @@ enum Command {
     Completions(completions::Args),
     #[command(hide = true)]
     AgentSim(Box<agent_sim::Args>),
+}
+
+impl Command {
+    /// Commands that read nothing of a project, or report what is wrong with it.
+    fn is_for_any_project(&self) -> bool {
+        matches!(
+            self,
+            Self::Doctor(_)
+                | Self::Demo(_)
+                | Self::Completions(_)
+                | Self::Launch(_)
+                | Self::AgentSim(_)
+                | Self::Statusline(_)
+        )
+    }
 }
 
 /// The commands as clap knows them, for the reference page.
@@ -167,7 +189,7 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(report) => {
-            anstream::eprintln!("{}error:{:#} {report}", paint::BAD, paint::BAD);
+            say(format_args!("{}error:{:#} {report}", paint::BAD, paint::BAD));
             ExitCode::from(report.code as u8)
         }
     }
@@ -179,6 +201,9 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         None => std::env::current_dir().context("the current folder cannot be used")?,
     };
     let context = Context { project: Project::find(&start)?, json: cli.json };
+    if !cli.command.is_for_any_project() {
+        context.project.check_owner()?;
+    }
     match cli.command {
         Command::Up(args) => up::run(&context, &args),
         Command::Down(args) => down::run(&context, &args),
@@ -219,6 +244,9 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Import(args) => import::run(&context, &args),
         Command::Rescue(args) => rescue::run(&context, &args),
         Command::Fsck(args) => fsck::run(&context, &args),
+        Command::Selftest(args) => selftest::run(&context, &args),
+        Command::Gc(args) => gc::run(&context, &args),
+        Command::Trust(args) => trust::run(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),
         Command::State(args) => state::run(&context, &args),
         Command::Inbox(args) => inbox::run(&context, &args),
@@ -272,13 +300,19 @@ fn start_logging(level: &str, writer: BoxMakeWriter) -> Result<(), Report> {
 /// One JSON document on standard output.
 fn print_json(value: &impl serde::Serialize) -> Result<(), Report> {
     let text = serde_json::to_string_pretty(value).context("the answer cannot be written")?;
-    print_line(&text)
+    print_json_text(&text)
+}
+
+/// JSON that is text already, on a line of its own.
+fn print_json_text(text: &str) -> Result<(), Report> {
+    use std::io::Write as _;
+    written(writeln!(anstream::stdout(), "{}", terminal::shown_json(text)))
 }
 
 /// One line of data. A reader that has gone away (`| head`) is no error worth words.
 fn print_line(line: &str) -> Result<(), Report> {
     use std::io::Write as _;
-    written(writeln!(anstream::stdout(), "{line}"))
+    written(writeln!(anstream::stdout(), "{}", terminal::shown(line)))
 }
 
 /// What became of something written to standard output.
@@ -292,7 +326,7 @@ fn written(result: std::io::Result<()>) -> Result<(), Report> {
 
 /// Words for a person who asked, where there is no data.
 fn say(words: impl std::fmt::Display) {
-    anstream::eprintln!("{words}");
+    anstream::eprintln!("{}", terminal::shown(&words.to_string()));
 }
 
 /// A text that is given, or comes from standard input when `-` is.

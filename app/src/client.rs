@@ -1,5 +1,5 @@
-//! How the commands speak to the daemon: they find it by `.hatchery/daemon.json`, start one in the background when none
-//! runs, and carry the project's token.
+//! How the commands speak to the daemon: they find it by the lock that it holds, start one in the background when none runs, and
+//! carry the project's token.
 
 pub mod paths;
 pub mod patience;
@@ -8,6 +8,7 @@ use crate::config::{Config, Flags};
 use crate::http::{ErrorBody, ErrorDetail};
 use crate::project::{DaemonFile, Project};
 use crate::report::{Code, Context as _, Report};
+use crate::trust;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -16,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -25,6 +27,8 @@ use tokio::net::TcpStream;
 
 /// How long a daemon may take to be ready. Folding a long log without a snapshot takes its time.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the holder of the lock may take to write its name into the lock's file, which it does at once.
+const NAMELESS_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a daemon that somebody else is starting is looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,8 +45,6 @@ pub enum Failure {
     Refused { code: Code, detail: ErrorDetail },
     /// It did not answer: whether it did what it was asked for is not known.
     Away(Report),
-    /// It could not be reached, and so has done nothing.
-    Unasked(Report),
     /// It was not even asked, or its answer makes no sense.
     Broken(Report),
 }
@@ -51,7 +53,7 @@ impl From<Failure> for Report {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused { code, detail } => Report::new(code, detail.message).hint(detail.hint),
-            Failure::Away(report) | Failure::Unasked(report) | Failure::Broken(report) => report,
+            Failure::Away(report) | Failure::Broken(report) => report,
         }
     }
 }
@@ -71,6 +73,11 @@ pub struct Client {
 impl Client {
     pub fn new(url: &str, token: String) -> Self {
         Self { authority: url.trim_start_matches("http://").trim_end_matches('/').to_owned(), token }
+    }
+
+    /// The address, as a request names it.
+    pub fn authority(&self) -> &str {
+        &self.authority
     }
 
     /// The project's daemon, started in the background when none runs.
@@ -98,6 +105,7 @@ impl Client {
     /// The project's daemon, if one runs.
     pub async fn running(project: &Project) -> Result<Option<Self>, Report> {
         let deadline = tokio::time::Instant::now() + START_TIMEOUT;
+        let nameless = tokio::time::Instant::now() + NAMELESS_TIMEOUT;
         loop {
             if !project.is_served() {
                 return Ok(None);
@@ -108,6 +116,13 @@ impl Client {
                 if client.get::<serde_json::Value>("/api/health").await.is_ok() {
                     return Ok(Some(client));
                 }
+            }
+            if tokio::time::Instant::now() > nameless && project.lock_note().is_none() && project.is_served() {
+                let who = project.daemon_pid().map_or("a process".into(), |pid| format!("process {pid}"));
+                let message =
+                    format!("{who} holds the project's lock, but the lock's file does not say where it listens");
+                return Err(Report::new(Code::Unreachable, message)
+                    .hint("the file was changed by another program; `hatchery down` stops the daemon, and the next command starts it"));
             }
             if tokio::time::Instant::now() > deadline {
                 return Err(Report::new(Code::Unreachable, "a daemon holds the project's lock but does not answer")
@@ -154,14 +169,12 @@ impl Client {
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Failure> {
-        let silent = |why: String| {
+        let away = |why: String| {
             let message = format!("the daemon at {} does not answer: {why}", self.authority);
-            Report::new(Code::Unreachable, message).hint("`hatchery status` shows whether one runs")
+            Failure::Away(Report::new(Code::Unreachable, message).hint("`hatchery status` shows whether one runs"))
         };
-        let away = |why: String| Failure::Away(silent(why));
-        let unasked = |why: String| Failure::Unasked(silent(why));
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.authority)).await;
-        let stream = connected.map_err(|_| unasked("timed out".into()))?.map_err(|error| unasked(error.to_string()))?;
+        let stream = connected.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| away(error.to_string()))?;
@@ -211,9 +224,10 @@ async fn start_daemon(project: &Project) -> Result<Client, Report> {
     // A wrong setting is better told by us than found in the log of a daemon that did not start.
     Config::resolve(project, &Flags::default())?;
     project.prepare()?;
+    trust::check(project)?;
     let log = project.daemon_log();
     let before = std::fs::metadata(&log).map_or(0, |log| log.len());
-    let errors = OpenOptions::new().create(true).append(true).open(&log);
+    let errors = OpenOptions::new().create(true).append(true).mode(0o600).open(&log);
     let errors = errors.context(format_args!("{} cannot be written", log.display()))?;
     let program = std::env::current_exe().context("this program cannot be found again")?;
     let mut command = std::process::Command::new(program);

@@ -22,8 +22,19 @@ pub use worktrees::Worktrees;
 /// What environment variables that are settings begin with.
 const PREFIX: &str = "HATCHERY_";
 /// Environment variables with this prefix that are not settings.
-const NOT_SETTINGS: [&str; 9] =
-    ["page", "bless", "project", "seed", "seeds", "soak", "attempt", "launcher", "sim_state"];
+const NOT_SETTINGS: [&str; 11] = [
+    "page",
+    "bless",
+    "project",
+    "seed",
+    "seeds",
+    "soak",
+    "attempt",
+    "launcher",
+    "sim_state",
+    "safe_folders",
+    "trust_all",
+];
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -57,6 +68,8 @@ pub struct Runs {
     pub kill_stuck: bool,
     pub retries: u32,
     pub park: bool,
+    /// How many attempts have processes at once.
+    pub max_runs: usize,
     pub stop_grace: Duration,
     /// How long the folder of an attempt that is over stays; for ever without.
     pub keep_runs: Option<Duration>,
@@ -106,6 +119,7 @@ struct Settings {
     kill_stuck: Option<bool>,
     retries: Option<Within<0, { run::MAX_RETRIES as u64 }>>,
     park: Option<bool>,
+    max_runs: Option<Within<1, 100_000>>,
     stop_grace_ms: Option<Within<0, 600_000>>,
     keep_runs_days: Option<Within<0, 36_500>>,
     #[serde(default)]
@@ -207,6 +221,7 @@ impl Settings {
             kill_stuck: self.kill_stuck.unwrap_or(false),
             retries: u32::try_from(self.retries.map_or(3, |it| it.0)).unwrap_or(run::MAX_RETRIES),
             park: self.park.unwrap_or(true),
+            max_runs: self.max_runs.map_or_else(usual_max_runs, |it| count(it.0)),
             stop_grace: Duration::from_millis(self.stop_grace_ms.map_or(5_000, |it| it.0)),
             keep_runs: (keep_days > 0).then(|| Duration::from_secs(keep_days * 24 * 3_600)),
         };
@@ -227,6 +242,14 @@ impl Settings {
             snapshot_every: self.snapshot_every.map_or(10_000, |it| it.0),
         })
     }
+}
+
+/// An agent mostly waits for its model, so there may be many more than cores. The floor lets a small machine run a family of agents
+/// of which the parents wait for their children.
+fn usual_max_runs() -> usize {
+    const FOR_EACH_CORE: usize = 8;
+    const LEAST: usize = 32;
+    std::thread::available_parallelism().map_or(LEAST, |cores| (cores.get() * FOR_EACH_CORE).max(LEAST))
 }
 
 fn parse_listen(text: &str) -> Option<SocketAddr> {
@@ -363,7 +386,7 @@ mod tests {
         let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
                     heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
                     harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
-                    kill_stuck=true\nretries=1\npark=false\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}\n\
+                    kill_stuck=true\nretries=1\npark=false\nmax_runs=5\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}\n\
                     worktrees={setup='true',setup_limit_ms=1000,copy=['.env'],by_products=['dist/']}";
         resolve(toml, &[], &Flags::default()).unwrap();
         let error = resolve("nonsense = 1", &[], &Flags::default()).unwrap_err();

@@ -2,16 +2,18 @@
 
 use crate::clock::{self, SystemClock};
 use crate::config::{Auth, Config};
+use crate::data_guard::DataGuard;
 use crate::engine::{self, Engine, EngineError, SubmitError};
-use crate::glance;
+use crate::git_shield;
 use crate::http::{self, Api, Guard, Limits, RunDefaults};
+use crate::log_head::LogHead;
 use crate::project::{DaemonFile, Lock, Project};
 use crate::projects;
 use crate::quest_file;
 use crate::report::{Code, Context as _, Report};
 use crate::runner::{self, RunnerContext};
-use crate::status_files::{FilesShown, StatusFiles};
-use crate::store::{self, StoreError};
+use crate::store::{self, Store, StoreError};
+use crate::trust;
 use hatchery_core::{Command, Refusal};
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,6 +33,7 @@ pub struct Daemon {
     closing: watch::Sender<bool>,
     limits: Limits,
     context: Arc<RunnerContext>,
+    guard: DataGuard,
     lock: Lock,
 }
 
@@ -39,12 +42,19 @@ pub struct Daemon {
 pub struct Farewell {
     interrupt: Signal,
     terminate: Signal,
+    /// A file that may not grow further. Heard, it no longer ends the process: the write fails instead, as on a full disk.
+    _file_size: Signal,
 }
 
 impl Farewell {
     pub fn listen() -> Result<Self, Report> {
         let hear = |kind| signal(kind).context("signals cannot be heard");
-        Ok(Self { interrupt: hear(SignalKind::interrupt())?, terminate: hear(SignalKind::terminate())? })
+        let file_size = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+        Ok(Self {
+            interrupt: hear(SignalKind::interrupt())?,
+            terminate: hear(SignalKind::terminate())?,
+            _file_size: hear(file_size)?,
+        })
     }
 
     /// Returns when the end is asked for.
@@ -57,13 +67,17 @@ impl Farewell {
 }
 
 impl Daemon {
-    /// Takes the lock, opens the store, restores the world and binds the port.
-    pub async fn prepare(project: Project, config: Config) -> Result<Self, Report> {
+    /// Takes the lock, opens the store, restores the world and binds the port. A log that is shorter than it was is refused, unless
+    /// the loss is accepted.
+    pub async fn prepare(project: Project, config: Config, accept_loss: bool) -> Result<Self, Report> {
         let started = Instant::now();
         project.prepare()?;
         let lock = project.lock()?;
         // One that was killed left its announcement behind, and its process id may be somebody else's by now.
         project.retract();
+        git_shield::refuse_tracked(&project)?;
+        trust::check(&project)?;
+        git_shield::raise(&project);
         let token = project.token()?;
         let listener = TcpListener::bind(config.listen)
             .await
@@ -72,7 +86,8 @@ impl Daemon {
                 report.hint("another program may have this port: choose one with --port, or leave it out")
             })?;
         let address = listener.local_addr().context("the port is not known")?;
-        let engine = start_engine(&config).await?;
+        let head = LogHead::new(&project, &config.store);
+        let engine = start_engine(&config, head.clone(), accept_loss).await?;
         found_registry(&engine).await?;
         if let Err(error) = projects::record(&project) {
             tracing::warn!(%error, "the project cannot be listed for `hatchery projects`");
@@ -91,9 +106,9 @@ impl Daemon {
             guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
             defaults: Arc::new(defaults),
             calls: Arc::clone(&context.calls),
-            status_files: FilesShown::new(&project),
             project: project.root().display().to_string(),
             store: config.store.to_string(),
+            log_head: Some(head.clone()),
             started,
             heartbeat: config.heartbeat,
             request_timeout: config.request_timeout,
@@ -102,14 +117,12 @@ impl Daemon {
             closing: on_closing,
         };
         let url = format!("http://{address}");
-        project.announce(&DaemonFile {
-            pid: std::process::id(),
-            url: url.clone(),
-            version: env!("CARGO_PKG_VERSION").into(),
-        })?;
+        let version = env!("CARGO_PKG_VERSION").into();
+        project.announce(&lock, &DaemonFile { pid: std::process::id(), url: url.clone(), version })?;
         tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
         let limits = Limits { connections: config.max_connections, ..Limits::default() };
-        Ok(Self { url, token, project, engine, listener, api, closing, limits, context, lock })
+        let guard = DataGuard::new(&project, engine.handle.clone(), &lock, head);
+        Ok(Self { url, token, project, engine, listener, api, closing, limits, context, guard, lock })
     }
 
     /// What to open in a browser.
@@ -126,16 +139,23 @@ impl Daemon {
         let handle = self.engine.handle.clone();
         let runner = tokio::spawn(runner::run(self.context, handle.plan()));
         let files = quest_file::keep(self.project.clone(), handle.clone());
-        let glances = glance::keep(self.project.clone(), handle.clone());
-        // What was written while no daemon ran is taken in before a request can change it.
-        let status_files = StatusFiles::keep(&self.project, handle.clone(), &self.api.status_files).await;
         let closing = self.closing.subscribe();
         let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));
         let mut engine = tokio::task::spawn_blocking(|| self.engine.join());
+        let mut guard = tokio::spawn(self.guard.clone().watch());
         let ended = tokio::select! {
             () = farewell.asked() => None,
             ended = &mut engine => Some(ended),
+            // Nothing can be recorded, so nothing may be supervised. What was recorded can still be read.
+            _ = &mut guard => {
+                runner.abort();
+                tokio::select! {
+                    () = farewell.asked() => None,
+                    ended = &mut engine => Some(ended),
+                }
+            }
         };
+        guard.abort();
         tracing::info!("shutting down");
         self.closing.send_replace(true);
         server.await.context("the server did not end well")?;
@@ -146,23 +166,41 @@ impl Daemon {
             None => engine.await,
         };
         files.finish().await;
-        status_files.finish().await;
-        glances.finish().await;
-        self.project.retract();
+        if self.lock.lost().is_none() {
+            self.guard.remember_at_end().await;
+        }
+        self.project.retract_own();
         ended.context("the engine did not end well")?.context("the engine stopped")?;
         Ok(self.lock)
     }
 }
 
-async fn start_engine(config: &Config) -> Result<Engine, Report> {
+async fn start_engine(config: &Config, head: LogHead, accept_loss: bool) -> Result<Engine, Report> {
     let runtime = tokio::runtime::Handle::current();
     let url = config.store.clone();
     let options = engine::Options { snapshot_every: config.snapshot_every, ..engine::Options::default() };
     let start = tokio::task::spawn_blocking(move || {
-        let store = store::open(&url, &runtime)?;
-        Engine::start(store, Arc::new(SystemClock), options, runtime)
+        let store = store::open(&url, &runtime).map_err(|error| explain(error.into()))?;
+        refuse_loss(&head, store.as_ref(), accept_loss)?;
+        Engine::start(store, Arc::new(SystemClock), options, runtime).map_err(explain)
     });
-    start.await.context("the engine did not start")?.map_err(explain)
+    start.await.context("the engine did not start")?
+}
+
+/// A log that is shorter than it was, or another one, is not continued without the user's word: ids would be given out a second
+/// time.
+fn refuse_loss(head: &LogHead, store: &dyn Store, accept_loss: bool) -> Result<(), Report> {
+    match head.compare(store).map_err(|error| explain(error.into()))? {
+        None => Ok(()),
+        Some(loss) if accept_loss => {
+            tracing::warn!(%loss, "the loss is accepted");
+            head.forget().context("what is remembered of the log cannot be written")
+        }
+        Some(loss) => Err(Report::new(Code::Unreachable, loss).hint(
+            "put the missing files back, or import an export; `hatchery up --accept-loss` goes on with what is there, and gives \
+             the lost ids out again",
+        )),
+    }
 }
 
 /// Agent 0 is there from the first start on.
@@ -185,6 +223,7 @@ pub fn explain(error: EngineError) -> Report {
             "name the file with its authority's certificate in the store's URL: sslrootcert=/PATH/TO/CA.pem"
         }
         EngineError::Store(StoreError::Full(_)) => "free some space and start again; nothing is lost",
+        EngineError::Store(StoreError::Gone(_)) => "put the files back and start again",
         EngineError::Store(StoreError::ReadOnly(_)) => "make the folder and the files in it writable",
         EngineError::Store(StoreError::NewerSchema { .. }) => {
             "install the newer Hatchery; this one has changed nothing"

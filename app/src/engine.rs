@@ -33,7 +33,7 @@ use hatchery_core::event::Unreadable;
 use hatchery_core::world::Impossible;
 use hatchery_core::{Command, EventId, Record, Refusal, Timestamp, World, plan, step};
 use recent::RecentMessages;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Instant;
 use thread::EngineThread;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
@@ -131,6 +131,7 @@ impl Engine {
             pages: broadcast::Sender::new(LIVE_PAGES),
             trouble: watch::Sender::new(None),
             asked: Mutex::new(None),
+            halted: OnceLock::new(),
             stop: Notify::new(),
         });
         let handle = Handle { inbox, shared: Arc::clone(&shared) };

@@ -3,6 +3,7 @@
 
 use crate::engine::recent::RecentMessages;
 use crate::engine::{EngineError, snapshot};
+use crate::log_head::LogHead;
 use crate::store::{Store, StoreError};
 use hatchery_core::history::Range;
 use hatchery_core::{EventId, Record, World};
@@ -46,8 +47,21 @@ const READ_ROWS: usize = 4_096;
 
 /// Reads everything. With `repair`, what is derived is rebuilt if it is wrong.
 pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> Result<Findings, EngineError> {
+    check_against(store, None, repair, progress)
+}
+
+/// The same, with what is remembered of the log's head outside of it.
+pub fn check_against(
+    store: &dyn Store,
+    head: Option<&LogHead>,
+    repair: bool,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Findings, EngineError> {
     let mut findings = Findings { events: 0, snapshots: 0, problems: Vec::new(), repaired: Vec::new() };
     findings.note(About::Store, store.check()?);
+    if let Some(head) = head {
+        findings.note(About::Log, head.compare(store)?.map(|loss| loss.to_string()));
+    }
     let mut snapshots = match store.snapshots() {
         Err(StoreError::Damaged(why)) => {
             findings.note(About::Store, [format!("the snapshots cannot be read: {why}")]);

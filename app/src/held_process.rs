@@ -62,6 +62,8 @@ impl HeldProcess {
         let started = self.folder.started()?;
         let is_held = self.folder.is_held()?;
         Ok(match (self.folder.ended()?, started) {
+            // Not the launcher's: it writes the file at its end. The process may write into this folder, too.
+            (Some(_), started) if is_held => started.map_or(ProcessState::Launching, ProcessState::Running),
             // The whole life of the process may have passed since `process.json` was looked for.
             (Some(ended), None) => ProcessState::Exited { started: self.folder.started()?, ended },
             (Some(ended), started) => ProcessState::Exited { started, ended },
@@ -122,7 +124,10 @@ impl HeldProcess {
     /// Kills every process that carries the mark of this folder, and says how many there were. Only for folders without a
     /// launcher, because a launcher reaps its processes itself.
     pub fn kill_leftovers(&self) -> usize {
-        processes::kill_marked(ATTEMPT_MARK, &self.folder.mark())
+        // A process that has cleared its environment has lost the mark, but not the session that the launcher began.
+        let session =
+            self.folder.started().ok().flatten().map_or(0, |started| processes::kill_session(&started.launcher));
+        session + processes::kill_marked(ATTEMPT_MARK, &self.folder.mark())
     }
 
     /// A launcher that was killed after it started the process and before it wrote `process.json` left the process behind.

@@ -8,9 +8,9 @@ mod agents;
 mod changes;
 mod error;
 mod events;
+mod gc;
 mod guard;
 mod history;
-mod inbox;
 mod log;
 mod mail;
 mod overview;
@@ -21,8 +21,6 @@ mod rescue;
 mod runs;
 mod server;
 mod sessions;
-mod state;
-mod state_live;
 mod status;
 mod wards;
 mod wire;
@@ -31,9 +29,9 @@ pub use adopt::{Adoptable, AdoptableList, AdoptedView};
 pub use agent_view::{AgentState, AgentView, AssignmentView, Doing};
 pub use agents::{AgentList, KillPreview};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
+pub use gc::Leftovers;
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
-pub use inbox::{IdeaList, IdeaView};
 pub use mail::{MailList, Waited};
 pub use questions::{BudgetList, QuestionList, QuestionView, TakesView};
 pub use quests::{QuestLine, QuestList};
@@ -41,13 +39,12 @@ pub use rescue::RescueList;
 pub use runs::{RunDefaults, RunList, RunPhase, RunView, UsageView, WhyView};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
-pub use state::{Changed, StatusValue};
 pub use status::Status;
 pub use wards::WardOutput;
 
 use crate::calls::Calls;
 use crate::engine::Handle;
-use crate::status_files::FilesShown;
+use crate::log_head::LogHead;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{StatusCode, header};
@@ -73,10 +70,10 @@ pub struct Api {
     pub defaults: Arc<RunDefaults>,
     /// Takes in what agents ask for by their tools.
     pub calls: Arc<Calls>,
-    /// Says when the status files show a change.
-    pub status_files: FilesShown,
     pub project: String,
     pub store: String,
+    /// What is remembered of the log outside of the store, for `fsck`.
+    pub log_head: Option<LogHead>,
     pub started: Instant,
     pub heartbeat: Duration,
     pub request_timeout: Duration,
@@ -156,7 +153,7 @@ pub fn router(api: &Api) -> Router {
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = documented().split_for_parts().1;
     for (path, item) in &mut document.paths.paths {
-        for operation in [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten() {
+        for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
             add_refusals(operation, guard::is_open(path));
         }
     }
@@ -188,6 +185,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(status::status))
         .routes(routes!(overview::overview))
         .routes(routes!(status::fsck))
+        .routes(routes!(gc::gc))
         .routes(routes!(events::stream))
         .routes(routes!(log::page))
         .routes(routes!(log::count))
@@ -235,13 +233,6 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(changes::of_agent))
         .routes(routes!(changes::of_quest))
         .routes(routes!(changes::of_step))
-        .routes(routes!(state::read, state::change))
-        .routes(routes!(state::build_status))
-        .routes(routes!(state::record_build_event))
-        .routes(routes!(state_live::live))
-        .routes(routes!(inbox::list, inbox::add))
-        .routes(routes!(inbox::change))
-        .routes(routes!(inbox::dismiss))
         .routes(routes!(rescue::list))
         .routes(routes!(rescue::restore))
 }

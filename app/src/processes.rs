@@ -48,10 +48,31 @@ pub fn kill_marked(name: &str, value: &str) -> usize {
     killed
 }
 
+/// Kills what is left of a process session whose leader has ended. The kernel gives the leader's number to nobody else while the
+/// session has members. A leader that lives, or never was, has its members left alone.
+pub fn kill_session(leader: &Process) -> usize {
+    let mut killed = 0;
+    for _ in 0..MAX_KILL_ROUNDS {
+        if leader.pid <= 1 || began(leader.pid).is_some() {
+            break;
+        }
+        // Nothing in it is older than its leader.
+        let found: Vec<u32> =
+            in_session(leader.pid).into_iter().filter(|pid| began(*pid) >= Some(leader.began)).collect();
+        if found.is_empty() {
+            break;
+        }
+        killed += found.len();
+        found.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    killed
+}
+
 /// How often the process table is scanned for processes that were forked meanwhile.
 const MAX_KILL_ROUNDS: usize = 100;
 
-pub use platform::{ExitWatch, adopt_orphans, began, boot, descendants, marked, staying_in};
+pub use platform::{ExitWatch, adopt_orphans, began, boot, descendants, in_session, marked, staying_in};
 
 #[cfg(target_os = "linux")]
 mod platform {
@@ -133,6 +154,11 @@ mod platform {
         all().filter(|pid| *pid != me).filter(carries).collect()
     }
 
+    /// All that belong to a process session.
+    pub fn in_session(leader: u32) -> Vec<u32> {
+        all().filter(|pid| stat(*pid).is_some_and(|stat| stat.session == leader && !stat.is_zombie)).collect()
+    }
+
     /// The names of the programs that are in a folder or below it. Nothing where that cannot be known.
     pub fn staying_in(folder: &Path) -> Option<Vec<String>> {
         let is_inside =
@@ -143,6 +169,7 @@ mod platform {
 
     struct Stat {
         parent: u32,
+        session: u32,
         began: u64,
         is_zombie: bool,
     }
@@ -160,6 +187,7 @@ mod platform {
         let state = *fields.first()?;
         Some(Stat {
             parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
             began: fields.get(19)?.parse().ok()?,
             is_zombie: state == "Z" || state == "X",
         })
@@ -201,6 +229,10 @@ mod platform {
     }
 
     pub fn descendants(_pid: u32) -> Vec<u32> {
+        Vec::new()
+    }
+
+    pub fn in_session(_leader: u32) -> Vec<u32> {
         Vec::new()
     }
 

@@ -1,15 +1,21 @@
 //! A project on disk: where its root is, and what `.hatchery/` holds. Nothing here knows what is in the log.
 
+mod lock;
+mod ownership;
+mod stamp;
+
+pub use lock::{Lock, LockNote};
+pub use ownership::SAFE_FOLDERS;
+
 use crate::clock;
 use crate::report::{Code, Context as _, Report};
 use base64::Engine as _;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
@@ -24,18 +30,20 @@ pub struct DaemonFile {
     pub version: String,
 }
 
-/// Held by the daemon for as long as it lives. The kernel frees it with the process, however that ends.
-#[derive(Debug)]
-pub struct Lock {
-    _file: File,
-}
-
 impl Project {
     /// The nearest folder at or above `start` that has `.hatchery/` or `.git`, else `start` itself.
     pub fn find(start: &Path) -> Result<Self, Report> {
         let start = start.canonicalize().context(format_args!("the folder {} cannot be used", start.display()))?;
-        let marked = |folder: &&Path| folder.join(".hatchery").is_dir() || folder.join(".git").exists();
+        // A data folder looks like a repository, too: see `git_shield`.
+        let is_data = |folder: &Path| folder.file_name().is_some_and(|name| name == ".hatchery");
+        let marked =
+            |folder: &&Path| folder.join(".hatchery").is_dir() || (folder.join(".git").exists() && !is_data(folder));
         let root = start.ancestors().find(marked).unwrap_or(&start).to_owned();
+        // Paths stand in the log, in JSON and in the environment of agents, which are text.
+        if root.to_str().is_none() {
+            return Err(Report::new(Code::Usage, format_args!("the path {} is not UTF-8", root.display()))
+                .hint("rename the folder, or choose another one with --project"));
+        }
         Ok(Self { root })
     }
 
@@ -60,13 +68,17 @@ impl Project {
         self.data().join("daemon.log")
     }
 
-    /// Makes the data folder, invisible to git and closed to others.
+    /// Makes the data folder, invisible to git and closed to others. One that was made elsewhere, or leads elsewhere, is refused.
     pub fn prepare(&self) -> Result<(), Report> {
         use std::os::unix::fs::DirBuilderExt as _;
+        self.check_owner()?;
         let data = self.data();
+        self.refuse_links()?;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
         made.context(format_args!("the folder {} cannot be made", data.display()))
             .map_err(|report| report.hint("choose another folder with --project, or make this one writable"))?;
+        self.check_stamp()?;
+        self.close_to_others()?;
         let ignore = data.join(".gitignore");
         if !ignore.exists() {
             // Whole or not at all: an empty one would show the token to git.
@@ -77,65 +89,38 @@ impl Project {
         Ok(())
     }
 
-    /// Makes this process the only daemon of the project, or says which one is.
-    pub fn lock(&self) -> Result<Lock, Report> {
-        let deadline = Instant::now() + HEIR_PATIENCE;
-        let mut lock = self.try_lock()?;
-        while lock.is_none() && self.daemon().is_some_and(|it| !lives(it.pid)) && Instant::now() < deadline {
-            std::thread::sleep(LOOKER_PAUSE);
-            lock = self.try_lock()?;
-        }
-        match lock {
-            Some(lock) => Ok(lock),
-            None => {
-                let who = self.daemon().map(|it| format!(" (pid {}, {})", it.pid, it.url)).unwrap_or_default();
-                Err(Report::failed(format_args!("a daemon runs already for {}{who}", self.root.display()))
-                    .hint("`hatchery status` shows it, `hatchery down` stops it"))
-            }
-        }
-    }
-
-    /// The lock, unless somebody else holds it. Those who only look hold it for a moment as well, but share it: that
-    /// tells them from a daemon, and they are waited out.
-    pub fn try_lock(&self) -> Result<Option<Lock>, Report> {
-        let path = self.lock_file();
-        let doing = format!("{} cannot be locked", path.display());
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.context(&doing).map_err(|report| report.hint(MAKE_ROOM))?;
-        let failed = |error: std::io::Error| Report::failed(format_args!("{doing}: {error}"));
-        loop {
-            if flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
-                return Ok(Some(Lock { _file: file }));
-            }
-            if !flock(&file, FlockOperation::NonBlockingLockShared).map_err(failed)? {
-                return Ok(None);
-            }
-            flock(&file, FlockOperation::Unlock).map_err(failed)?;
-            std::thread::sleep(LOOKER_PAUSE);
-        }
-    }
-
-    /// True while a daemon holds the lock. A file alone proves nothing: its writer may have been killed. Looks without
-    /// making anything, so it works where nothing can be written.
-    pub fn is_served(&self) -> bool {
-        let Ok(file) = File::open(self.lock_file()) else { return false };
-        matches!(flock(&file, FlockOperation::NonBlockingLockShared), Ok(false))
-    }
-
-    /// What the last daemon said of itself, whether or not it still runs.
+    /// What the daemon says of itself: in the lock's file while it runs, which no other process writes. Otherwise what the last
+    /// daemon said that did not end in order.
     pub fn daemon(&self) -> Option<DaemonFile> {
+        if self.is_served() {
+            return self.lock_note()?.daemon;
+        }
         let text = std::fs::read_to_string(self.daemon_file()).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    pub fn announce(&self, daemon: &DaemonFile) -> Result<(), Report> {
+    /// Says where the daemon listens: in the lock's file for our commands, in `daemon.json` for other programs.
+    pub fn announce(&self, lock: &Lock, daemon: &DaemonFile) -> Result<(), Report> {
         let text = serde_json::to_string_pretty(daemon).context("the daemon cannot be described")?;
+        let noted =
+            lock.note(Some(daemon.clone())).context(format_args!("{} cannot be written", self.lock_file().display()));
+        noted.map_err(|report| report.hint(MAKE_ROOM))?;
         let path = self.daemon_file();
         write_whole(&path, text.as_bytes(), 0o600)
             .context(format_args!("{} cannot be written", path.display()))
             .map_err(|report| report.hint(MAKE_ROOM))
     }
 
+    /// Removes the announcement of an ending daemon, unless the file speaks of another one.
+    pub fn retract_own(&self) {
+        let text = std::fs::read_to_string(self.daemon_file()).unwrap_or_default();
+        let own = serde_json::from_str::<DaemonFile>(&text).is_ok_and(|daemon| daemon.pid == std::process::id());
+        if own {
+            self.retract();
+        }
+    }
+
+    /// Removes what a daemon before this one has left.
     pub fn retract(&self) {
         match std::fs::remove_file(self.daemon_file()) {
             Err(error) if error.kind() != ErrorKind::NotFound => tracing::warn!(%error, "daemon.json stays behind"),
@@ -182,7 +167,7 @@ impl Project {
 
     /// Which of several daemons on one store this one is: processes run where they were started. Made at the first start.
     pub fn host(&self) -> Result<String, Report> {
-        let path = self.data().join("host");
+        let path = self.host_file();
         match std::fs::read_to_string(&path) {
             Ok(host) if !host.trim().is_empty() => Ok(host.trim().to_owned()),
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -200,6 +185,10 @@ impl Project {
 
     pub fn token_file(&self) -> PathBuf {
         self.data().join("token")
+    }
+
+    fn host_file(&self) -> PathBuf {
+        self.data().join("host")
     }
 
     fn lock_file(&self) -> PathBuf {
@@ -269,6 +258,20 @@ mod tests {
         assert_eq!(root, folder.path().canonicalize().unwrap().join("a"));
         std::fs::create_dir(folder.path().join("a/b/.hatchery")).unwrap();
         assert!(Project::find(&deep).unwrap().root().ends_with("a/b"));
+        let inside = folder.path().join("a/b/.hatchery/runs");
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::create_dir(folder.path().join("a/b/.hatchery/.git")).unwrap();
+        assert!(Project::find(&inside).unwrap().root().ends_with("a/b"));
+    }
+
+    #[test]
+    fn a_path_that_is_not_text_is_refused() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+        std::fs::create_dir(&path).unwrap();
+        let report = Project::find(&path).unwrap_err();
+        assert!(report.code == Code::Usage && report.message.contains("is not UTF-8"), "{report}");
     }
 
     #[test]

@@ -47,7 +47,6 @@ impl Projection for QuestFiles {
             | Event::Session { .. }
             | Event::Message(_)
             | Event::Mail(_)
-            | Event::Status(_)
             | Event::Budget(_) => return None,
         };
         world.assignment(agent).map(|assignment| assignment.quest)
@@ -81,6 +80,7 @@ fn shows_in_step(what: &RunEvent) -> bool {
         | RunEvent::CallTaken { .. }
         | RunEvent::TurnStarted => false,
         RunEvent::Spawned { .. }
+        | RunEvent::Waiting
         | RunEvent::Started { .. }
         | RunEvent::TurnEnded { .. }
         | RunEvent::Silent { .. }

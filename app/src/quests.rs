@@ -5,6 +5,7 @@ use crate::harness::{find_program, place_of};
 use crate::project::Project;
 use crate::quest_document::{QuestDocument, StepDocument};
 use crate::report::{Code, Context as _, Report};
+use crate::trust;
 use crate::ward::{self, Guess};
 use crate::worktree::{Repository, Why};
 use hatchery_core::QuestId;
@@ -68,7 +69,10 @@ pub fn quest_spec(
         ward,
         isolation: isolate(project, id, isolation.or(usual.isolation), OR_NONE)?,
         approve_plan: approve_plan.unwrap_or(usual.approve_plan),
-        table: usual.briefed(project.root())?,
+        table: {
+            trust::check_prompts(project)?;
+            usual.briefed(project.root())?
+        },
     })
 }
 

@@ -14,11 +14,12 @@ use crate::folder_watch::FolderWatcher;
 use crate::harness::{Claude, Harnesses, Scripted};
 use crate::project::Project;
 use crate::report::Report;
+use crate::run_folder::RunFolder;
 use crate::transcripts::Transcripts;
 use crate::ward;
 use crate::worktree::{Preparation, Repository};
 use chores::Chores;
-use hatchery_core::run::{AttemptId, DesiredRun};
+use hatchery_core::run::{AttemptId, DesiredRun, DesiredState};
 use hatchery_core::{AgentId, Command, Plan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ pub struct RunnerContext {
     pub calls: Arc<Calls>,
     /// Where the conversations are that the Claude CLI has without us.
     pub transcripts: Transcripts,
+    /// How many attempts have processes at once. The others wait for their turn.
+    pub max_runs: usize,
     /// Between interrupting, terminating and killing.
     pub stop_grace: Duration,
     /// How long the folder of an attempt that is over stays; for ever without.
@@ -75,6 +78,7 @@ impl RunnerContext {
             host: project.host()?.into(),
             transcripts: claude.transcripts.clone(),
             harnesses: Harnesses::new(claude, scripted),
+            max_runs: runs.max_runs,
             stop_grace: runs.stop_grace,
             keep_runs: runs.keep_runs,
             pass_env: runs.pass_env.clone(),
@@ -112,11 +116,12 @@ pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>)
     let mut chores = Chores::new(Arc::clone(&context), watcher.clone());
     let mut supervisors =
         Supervisors { context: Arc::clone(&context), watcher, supervised: BTreeMap::new(), tasks: JoinSet::new() };
-    let mut retention = std::pin::pin!(retention::delete_old_folders(Arc::clone(&context)));
+    let mut retention = std::pin::pin!(retention::clear_leftovers(Arc::clone(&context)));
     loop {
         let wanted = plan.borrow_and_update().clone();
         let again = close_sessions(&context.handle, &wanted).await;
-        supervisors.arrange(&wanted);
+        let waiting = supervisors.arrange(&wanted);
+        let again = report_waiting(&context.handle, waiting).await || again;
         chores.arrange(&wanted);
         // A quest that is abandoned while nobody works for it changes nothing in the plan.
         let look = if again { Some(RETRY_PAUSE) } else { chores.look_again() };
@@ -150,8 +155,10 @@ struct Supervised {
 }
 
 impl Supervisors {
-    /// Sees to it that every wanted attempt has a supervisor that knows what is wanted.
-    fn arrange(&mut self, plan: &Plan) {
+    /// Sees to it that every wanted attempt has a supervisor that knows what is wanted, as long as there is room. Gives the
+    /// attempts that have to wait.
+    fn arrange(&mut self, plan: &Plan) -> Vec<AttemptId> {
+        let mut new = Vec::new();
         for (agent, wanted) in plan.runs.iter().filter(|(_, wanted)| wanted.host == self.context.host) {
             let of = AttemptId { agent: *agent, run: wanted.run, attempt: wanted.attempt };
             match self.supervised.get(agent) {
@@ -164,17 +171,40 @@ impl Supervisors {
                 }
                 // The last attempt's supervisor is leaving; its end brings us back here.
                 Some(_) => {}
-                None => {
-                    let (sender, receiver) = channel::channel(wanted.clone());
-                    let work = supervisor::supervise(Arc::clone(&self.context), self.watcher.clone(), of, receiver);
-                    self.tasks.spawn(async move {
-                        work.await;
-                        of
-                    });
-                    self.supervised.insert(*agent, Supervised { of, wanted: sender });
-                }
+                None => new.push((of, wanted.clone())),
             }
         }
+        self.admit(new)
+    }
+
+    /// Gives supervisors to those that have a process or are to have none, and then to the others in the order of their requests,
+    /// until as many have one as may. An attempt that was begun by an earlier daemon counts as having a process.
+    fn admit(&mut self, new: Vec<(AttemptId, DesiredRun)>) -> Vec<AttemptId> {
+        let world = self.context.handle.view();
+        let has_process = |of: &AttemptId, wanted: &DesiredRun| {
+            let stops = wanted.state == DesiredState::Stopped;
+            let spawned = world.run(of.agent).is_some_and(|run| run.process().is_some());
+            stops || spawned || RunFolder::of(&self.context.project, *of).path().exists()
+        };
+        let (present, mut others): (Vec<_>, Vec<_>) = new.into_iter().partition(|(of, wanted)| has_process(of, wanted));
+        others.sort_by_key(|(of, _)| (world.run(of.agent).map(|run| run.requested), of.agent));
+        present.into_iter().for_each(|(of, wanted)| self.supervise(of, wanted));
+        let free = self.context.max_runs.saturating_sub(self.supervised.len());
+        let later = others.split_off(free.min(others.len()));
+        others.into_iter().for_each(|(of, wanted)| self.supervise(of, wanted));
+        // Told once, and not again at every change of the plan.
+        let untold = |of: &AttemptId| world.run(of.agent).is_some_and(|run| !run.waits);
+        later.into_iter().map(|(of, _)| of).filter(untold).collect()
+    }
+
+    fn supervise(&mut self, of: AttemptId, wanted: DesiredRun) {
+        let (sender, receiver) = channel::channel(wanted);
+        let work = supervisor::supervise(Arc::clone(&self.context), self.watcher.clone(), of, receiver);
+        self.tasks.spawn(async move {
+            work.await;
+            of
+        });
+        self.supervised.insert(of.agent, Supervised { of, wanted: sender });
     }
 
     fn left(&mut self, ended: Result<AttemptId, tokio::task::JoinError>) {
@@ -189,6 +219,22 @@ impl Supervisors {
             }
         }
     }
+}
+
+/// Records that attempts wait for their turn. True when something has to be tried again.
+async fn report_waiting(handle: &Handle, waiting: Vec<AttemptId>) -> bool {
+    let mut again = false;
+    for of in waiting {
+        match handle.submit(Command::ReportWaiting { of }).await {
+            // Its state has changed meanwhile; the plan says what is wanted now.
+            Ok(_) | Err(SubmitError::Refused(_)) => {}
+            Err(error) => {
+                tracing::warn!(agent = %of.agent, %error, "a wait could not be recorded; trying again");
+                again = true;
+            }
+        }
+    }
+    again
 }
 
 /// True when something has to be tried again.

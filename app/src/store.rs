@@ -6,12 +6,13 @@
 pub mod migration;
 pub mod postgres;
 pub mod sqlite;
+mod sum;
 
 use hatchery_core::history::Range;
 use hatchery_core::{AgentId, EventId};
 use std::fmt;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -79,7 +80,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Adds all rows of a batch, or none. They are durable when it returns. Returns the id of the first row.
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError>;
 
-    /// Passes up to `limit` rows after a position to `visit`, in order, until it breaks.
+    /// The checksum of one event. None when the log does not have the event, or has it from a Hatchery without checksums.
+    fn sum_of(&self, id: EventId) -> Result<Option<u32>, StoreError>;
+
+    /// Passes up to `limit` rows after a position to `visit`, in order, until it breaks. A row that differs from its checksum is
+    /// not passed on: that is [`StoreError::Damaged`].
     fn read_after(&self, after: EventId, limit: usize, visit: RowVisitor<'_>) -> Result<(), StoreError>;
 
     /// The kept snapshots, the newest first.
@@ -93,15 +98,27 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn indexed(&self) -> Result<EventId, StoreError>;
 
     /// Passes all messages of the parts of a history to `visit` as they arrive: those in the index, and those in the `recent`
-    /// ranges, which the caller adds. Not in order; a message that is in both comes twice.
+    /// ranges, which the caller adds. Not in order; a message that is in both comes twice. Checksums count as in `read_after`.
     fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError>;
 
     /// Replaces all snapshots and the whole index by a snapshot and ranges that were folded from the first event on: all at once,
     /// or nothing. False, without a change, when the index has gone further meanwhile.
     fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError>;
 
-    /// Looks for damage below the log: broken pages, a broken schema. Returns a sentence for each finding.
+    /// Looks for damage below the log: broken pages, a broken schema, rows that differ from their checksums. Returns a sentence
+    /// for each finding, and for at most [`FINDINGS_SHOWN`] rows.
     fn check(&self) -> Result<Vec<String>, StoreError>;
+
+    /// What has happened to the files of the store, if their paths no longer lead to the files that are open. What is written
+    /// then is lost. A server looks after its own files.
+    fn lost(&self) -> Option<String> {
+        None
+    }
+
+    /// Writes a copy of everything to a new SQLite file. False, without a file, where the data are on a server.
+    fn copy_to(&self, _path: &Path) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     /// Registers a callback for the appends of other writers. A store with one writer never calls it.
     fn on_foreign_append(&self, notify: AppendCallback);
@@ -109,6 +126,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
 /// The newest snapshot and the one before it, in case the newest is damaged.
 pub const SNAPSHOTS_KEPT: usize = 2;
+
+/// Rows that [`Store::check`] names one by one; the others are counted.
+pub const FINDINGS_SHOWN: usize = 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -124,6 +144,9 @@ pub enum StoreError {
     /// Nothing was written: the store is read-only.
     #[error("the store cannot be written: {0}")]
     ReadOnly(String),
+    /// Nothing was recorded: the files of the store, or the whole data folder, were deleted or replaced.
+    #[error("{0}")]
+    Gone(String),
     /// Nothing was written: the server's certificate was not accepted.
     #[error("the server of the store is not trusted: {0}")]
     Untrusted(String),
@@ -167,10 +190,22 @@ impl FromStr for StoreUrl {
         }
         let path = text.strip_prefix("sqlite:").unwrap_or(text);
         match path {
-            "" => Err(NotAStore::Unknown(text.to_owned())),
-            _ if path.contains("://") => Err(NotAStore::Unknown(text.to_owned())),
+            "" => Err(NotAStore::Unknown(without_secrets(text))),
+            // A URL that was mistyped is not taken for the name of a file.
+            _ if path.contains("://") || path.to_lowercase().starts_with("postgres") => {
+                Err(NotAStore::Unknown(without_secrets(text)))
+            }
             _ => Ok(Self::Sqlite(PathBuf::from(path))),
         }
+    }
+}
+
+/// A text that is no store may be one with a slip in it, and a password. What could be a part of that is left out.
+fn without_secrets(text: &str) -> String {
+    let is_secret = text.contains(['@', '?', '=']) || text.to_lowercase().contains("password");
+    match is_secret {
+        true => format!("{}…", text.chars().take_while(char::is_ascii_alphabetic).collect::<String>()),
+        false => text.to_owned(),
     }
 }
 
@@ -257,6 +292,19 @@ mod tests {
     fn what_is_not_a_store_is_refused() {
         for url in ["", "sqlite:", "mysql://x", "postgres://ann@host:x/db"] {
             assert!(url.parse::<StoreUrl>().is_err(), "{url}");
+        }
+        for url in [
+            "postgre://ann:secret@host/db",
+            "postgres//ann:secret@host/db",
+            "postgres:ann:secret@host/db",
+            "Postgres:/ann:secret@host/db",
+            "mysql://host/db?password=secret",
+            "sqlite:postgres://ann:secret@host/db",
+            "postgres host=x password=secret",
+            "postgres://ann:secret@host:x/db",
+        ] {
+            let refused = url.parse::<StoreUrl>().unwrap_err().to_string();
+            assert!(!refused.contains("secret"), "{url}: {refused}");
         }
     }
 }

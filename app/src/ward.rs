@@ -29,6 +29,8 @@ use std::time::{Duration, Instant};
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// Between two looks at a ward that is being stopped.
 const STOP_PAUSE: Duration = Duration::from_millis(100);
+/// How often a ward is started whose launcher is gone before it has recorded the process.
+const MAX_LAUNCHES: u32 = 3;
 /// The exit codes by which a shell says that it could not run the command.
 const SHELL_COULD_NOT_RUN: [i32; 2] = [126, 127];
 /// A shell adds the number of the signal to this when its command was killed.
@@ -184,25 +186,41 @@ impl Ward {
         })
         .await?;
         let mut launched: Option<Instant> = None;
+        let mut launches = 0;
         loop {
             let (ward, job) = (self.clone(), job.clone());
             let may_launch = launched.is_none_or(|at| at.elapsed() >= LAUNCH_TIMEOUT);
             let status = blocking(move || {
                 let status = ward.status()?;
                 if status == WardStatus::NotStarted && may_launch {
+                    // A ward that killed its launcher or deleted its folder may still run.
+                    if launches > 0 {
+                        ward.process.kill_leftovers();
+                    }
+                    if launches == MAX_LAUNCHES {
+                        let why = "its launcher was killed, or its folder deleted, each time it was started".to_owned();
+                        return Ok((WardStatus::Ended(WardResult::Broken { why }), None));
+                    }
                     ward.start(&job)?;
                 }
                 Ok((status, ward.folder().started()?))
             });
-            match status.await? {
+            let (status, started) = status.await?;
+            let is_running = status == WardStatus::Running;
+            match (status, started) {
                 (WardStatus::Ended(result), _) => return Ok(result),
-                (WardStatus::NotStarted, _) if may_launch => launched = Some(Instant::now()),
+                (WardStatus::NotStarted, _) if may_launch => {
+                    launched = Some(Instant::now());
+                    launches += 1;
+                }
                 (WardStatus::NotStarted, _) => {}
                 (WardStatus::Running, started) => {
                     started.iter().for_each(|started| watch.follow_launcher(started));
                 }
             }
-            watch.wake().await;
+            // A folder that was deleted gives no notice.
+            let patience = if is_running { Duration::MAX } else { LAUNCH_TIMEOUT };
+            drop(tokio::time::timeout(patience, watch.wake()).await);
         }
     }
 

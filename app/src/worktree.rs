@@ -291,6 +291,13 @@ impl Repository {
         self.hold(&worktree.place)?.remove(worktree)
     }
 
+    /// Whether a quest has a branch, and nothing on it that the user's has not.
+    pub fn has_merged_trunk(&self, quest: &str) -> Result<bool, WorktreeError> {
+        let branch = format!("refs/heads/{}", Place::trunk(quest)?.branch());
+        let count = self.git(self.project.root()).args(["rev-list", "--count", &branch, "^HEAD"]).maybe()?;
+        Ok(count.is_some_and(|count| count.trim() == "0"))
+    }
+
     /// Deletes the branch of a quest if the user's HEAD contains all of it.
     pub fn drop_empty_trunk(&self, quest: &str) -> Result<(), WorktreeError> {
         let place = Place::trunk(quest)?;

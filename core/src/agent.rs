@@ -189,6 +189,10 @@ pub(crate) fn fork(
         return Err(Refusal::AgentExists(birth.agent));
     }
     let forked = living(world, parent)?;
+    // Whoever stops an agent wants nothing in its place.
+    if let Some(run) = world.run(parent).filter(|run| birth.run.is_some() && run.is_stopping()) {
+        return Err(Refusal::RunStopping { agent: parent, run: run.number });
+    }
     if let Some(pending) = &forked.pending_fork {
         return Err(Refusal::ForkPending { parent, child: pending.agent });
     }

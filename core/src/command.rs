@@ -1,7 +1,7 @@
 //! Every command, in the imperative. The sender of a command chooses the ids of new things, because the core has no randomness.
 
 use crate::agent::Birth;
-use crate::event::{FieldEdit, Refused};
+use crate::event::Refused;
 use crate::harness::Capabilities;
 use crate::history::{Imported, MessageKind, RewindTo};
 use crate::mail::Address;
@@ -10,8 +10,6 @@ use crate::output::Output;
 use crate::quest::{Merge, QuestSpec, Requirements, Signal, Start, StepId, StepPlan, Verdict};
 use crate::run::{AttemptId, ForeignSession, Process, RunSpec};
 use crate::session::EndReason;
-use crate::status::kept::InboxEdits;
-use crate::status::{IdeaChange, Json, StatusChange};
 use crate::usage::Money;
 use crate::{AgentId, EventId, QuestId, SessionId, Stream};
 
@@ -101,6 +99,10 @@ pub enum Command {
         agent: AgentId,
         text: String,
         spec: Option<RunSpec>,
+    },
+    /// The shell has no room for a process of an attempt yet.
+    ReportWaiting {
+        of: AttemptId,
     },
     /// The shell has a process for an attempt.
     ReportSpawn {
@@ -216,24 +218,6 @@ pub enum Command {
         /// By-products of builds, tests and wards that were not committed.
         left_out: Vec<String>,
     },
-    /// Changes the status document.
-    ChangeStatus {
-        change: Box<StatusChange>,
-    },
-    /// Changes the idea inbox.
-    ChangeIdeas {
-        change: IdeaChange,
-    },
-    /// Takes in what another program has written into the status document.
-    TakeStatusEdits {
-        edits: Vec<FieldEdit>,
-        /// New build events, each with the id that it gets if it has none.
-        build_events: Vec<(String, Json)>,
-    },
-    /// Takes in what another program has written into the idea inbox.
-    TakeInboxEdits {
-        edits: InboxEdits,
-    },
     /// Time has passed: nothing is asked, but something may follow by itself.
     Tick,
 }
@@ -280,7 +264,10 @@ impl Command {
             | Self::Say { agent, .. }
             | Self::InterruptRun { agent }
             | Self::StopRun { agent } => vec![Stream::Agent(*agent)],
-            Self::ReportSpawn { of, .. } | Self::TakeOutput { of, .. } | Self::ReportExit { of, .. } => {
+            Self::ReportWaiting { of }
+            | Self::ReportSpawn { of, .. }
+            | Self::TakeOutput { of, .. }
+            | Self::ReportExit { of, .. } => {
                 vec![Stream::Agent(of.agent)]
             }
             // The question names the agent and the quest; the resulting events are in their streams.
@@ -303,10 +290,6 @@ impl Command {
                 let asked = ask.as_ref().map(|command| command.reads()).unwrap_or_default();
                 [Stream::Agent(of.agent)].into_iter().chain(asked).collect()
             }
-            Self::ChangeStatus { .. }
-            | Self::ChangeIdeas { .. }
-            | Self::TakeStatusEdits { .. }
-            | Self::TakeInboxEdits { .. } => vec![Stream::Status],
             Self::Tick => Vec::new(),
         }
     }

@@ -13,7 +13,6 @@ mod question;
 mod record;
 mod run;
 mod session;
-mod status;
 mod step;
 mod stream;
 
@@ -26,7 +25,6 @@ pub use question::QuestionEvent;
 pub use record::{Record, Unreadable, is_event_type, message_kind, write_wire};
 pub use run::RunEvent;
 pub use session::SessionEvent;
-pub use status::{FieldEdit, StatusEvent, StatusSource};
 pub use step::StepEvent;
 pub use stream::Stream;
 
@@ -105,7 +103,6 @@ pub enum Event {
         #[serde(flatten)]
         what: StepEvent,
     },
-    Status(StatusEvent),
 }
 
 impl Event {
@@ -125,7 +122,6 @@ impl Event {
             Self::Budget(BudgetEvent::Set { agent, .. }) => agent.map_or(Stream::Registry, Stream::Agent),
             Self::Mail(ref what) => Stream::Mail(what.to()),
             Self::Quest { quest, .. } | Self::Step { quest, .. } => Stream::Quest(quest),
-            Self::Status(_) => Stream::Status,
         }
     }
 
@@ -147,8 +143,7 @@ impl Event {
             | Self::Budget(_)
             | Self::Run { .. }
             | Self::Quest { .. }
-            | Self::Step { .. }
-            | Self::Status(_) => None,
+            | Self::Step { .. } => None,
         }
     }
 }

@@ -86,6 +86,8 @@ pub struct Run {
     pub number: u32,
     pub spec: Arc<RunSpec>,
     pub state: RunState,
+    /// It is `Starting`, and has to wait until fewer agents run.
+    pub waits: bool,
     /// The number of its latest process.
     pub attempt: u32,
     pub crashes: u32,
@@ -259,6 +261,8 @@ impl Run {
     /// When its silence is to be reported, or its wait is over.
     pub(crate) fn deadline(&self, conversation: &Conversation) -> Option<Timestamp> {
         match self.state {
+            // Nobody has started it, so its silence means nothing.
+            RunState::Starting if self.waits => None,
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
                 let due = match self.silent {
                     None => Some(self.quiet_since().plus_ms(self.spec.stall_ms)),
@@ -298,6 +302,11 @@ impl Run {
         let failed = self.outcome.last_turn().is_some() && !self.had_finished();
         let stays = self.spec.stays && self.capabilities.stays_open;
         (done && (!stays || failed)) || (self.held && !self.in_turn)
+    }
+
+    /// Its end is decided.
+    pub fn is_stopping(&self) -> bool {
+        matches!(self.state, RunState::Stopping { .. })
     }
 
     /// Waits for a better moment.
@@ -435,6 +444,20 @@ pub(crate) fn spawned(
             let what = RunEvent::Spawned { process: process.clone(), session, copy_of, capabilities };
             Ok(vec![Event::Run { of, what }])
         }
+        RunState::Spawned { .. }
+        | RunState::Running { .. }
+        | RunState::Stopping { .. }
+        | RunState::Parked { .. }
+        | RunState::Ended { .. } => Err(Refusal::StaleAttempt(of)),
+    }
+}
+
+/// The shell has no room for a process of the attempt. Said once for each attempt.
+pub(crate) fn waits(world: &World, of: AttemptId) -> Result<Vec<Event>, Refusal> {
+    let run = at_attempt(world, of)?;
+    match run.state {
+        RunState::Starting if run.waits => Ok(Vec::new()),
+        RunState::Starting => Ok(vec![Event::Run { of, what: RunEvent::Waiting }]),
         RunState::Spawned { .. }
         | RunState::Running { .. }
         | RunState::Stopping { .. }

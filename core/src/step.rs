@@ -5,7 +5,6 @@ use crate::agent::{self, Birth, Lifecycle, Origin};
 use crate::event::{AgentEvent, QuestionEvent, SessionEvent};
 use crate::run::{self, StopWhy};
 use crate::session::{self, EndReason};
-use crate::status::kept;
 use crate::world::Due;
 use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
 use crate::{ask, budget, quest};
@@ -67,6 +66,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         }
         Command::StartRun { agent, spec } => run::request(world, *agent, spec),
         Command::Say { agent, text, spec } => run::say(world, *agent, text, spec.as_ref()),
+        Command::ReportWaiting { of } => run::waits(world, *of),
         Command::ReportSpawn { of, process, session, copy_of, capabilities } => {
             run::spawned(world, *of, process, session.as_deref(), copy_of.as_deref(), *capabilities)
         }
@@ -95,10 +95,6 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::ReportMerge { quest, step, number, merge, left_out } => {
             quest::merged(world, *quest, step, *number, merge, left_out)
         }
-        Command::ChangeStatus { change } => kept::change(world, change, now),
-        Command::ChangeIdeas { change } => kept::change_ideas(world, change, now),
-        Command::TakeStatusEdits { edits, build_events } => Ok(kept::take_edits(world, edits, build_events, now)),
-        Command::TakeInboxEdits { edits } => kept::take_ideas(world, edits),
         Command::Tick => Ok(Vec::new()),
     }
 }

@@ -120,6 +120,9 @@ fn activity(run: &Run) -> Activity {
 fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
     let name = format!("run {}, attempt {}", run.number, run.attempt);
     match &run.state {
+        RunState::Starting if run.waits => {
+            add(format!("{name} waits for its turn: as many agents run as `max_runs` allows"), run.last_output);
+        }
         RunState::Starting => add(format!("{name} waits for its process"), run.last_output),
         RunState::Spawned { process } => {
             add(

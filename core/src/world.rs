@@ -20,7 +20,6 @@ use crate::mail::Mailbox;
 use crate::quest::{Assignment, Chore, Quest, QuestSpec, StepId, WardSpec};
 use crate::run::{AttemptId, Conversation, DesiredRun, PastRun, Run};
 use crate::session::Session;
-use crate::status::kept::KeptStatus;
 use crate::usage::{Money, Usage};
 use crate::{Address, AgentId, Event, EventId, QuestId, Record, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet};
@@ -82,8 +81,6 @@ pub struct World {
     grace: OrdMap<AgentId, Timestamp>,
     /// Wards and merges that have not been reported.
     chores: OrdMap<(QuestId, StepId), Chore>,
-    /// The status document and the idea inbox.
-    status: Arc<KeptStatus>,
 }
 
 /// What ends by itself when its time is up.
@@ -116,8 +113,6 @@ pub enum Impossible {
     Question { at: EventId, question: EventId },
     #[error("event {at} speaks of mail {mail} for {to}, which {why}")]
     Mail { at: EventId, to: Address, mail: EventId, why: &'static str },
-    #[error("event {at} changes the status, and {why}")]
-    Status { at: EventId, why: &'static str },
 }
 
 impl World {
@@ -302,11 +297,6 @@ impl World {
         &self.chores
     }
 
-    /// What the log says about the status document and the idea inbox.
-    pub fn status(&self) -> &KeptStatus {
-        &self.status
-    }
-
     /// Gives an event its envelope and applies it.
     pub(crate) fn record(&mut self, event: Event, now: Timestamp) -> Record {
         let session = match &event {
@@ -318,7 +308,7 @@ impl World {
             | Event::Budget(BudgetEvent::Set { agent: Some(agent), .. })
             | Event::Mail(MailEvent::Sent { from: Address::Agent(agent), .. })
             | Event::Run { of: AttemptId { agent, .. }, .. } => self.agent(*agent).and_then(Agent::session),
-            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } | Event::Status(_) => None,
+            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
         self.apply(&record).expect("what was decided in this world is possible in it");
@@ -344,9 +334,6 @@ impl World {
             Event::Run { of, what } => self.apply_run(at, ts, *of, what)?,
             Event::Quest { quest, what } => self.apply_quest(at, ts, *quest, what)?,
             Event::Step { quest, step, what } => self.apply_step(at, ts, *quest, step, what)?,
-            Event::Status(what) => {
-                Arc::make_mut(&mut self.status).apply(what).map_err(|why| Impossible::Status { at, why })?;
-            }
         }
         if let Some(session) = session {
             self.change_session(at, session, |it| {

@@ -3,8 +3,8 @@
 //! A change here that is not an addition means that logs in the field no longer say what they said.
 
 use hatchery_core::event::{
-    AgentEvent, BudgetEvent, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SessionEvent, StatusEvent,
-    StepEvent, write_wire,
+    AgentEvent, BudgetEvent, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SessionEvent, StepEvent,
+    write_wire,
 };
 use hatchery_core::harness::Capabilities;
 use hatchery_core::{Event, EventId, MessageKind, Record, World};
@@ -68,6 +68,7 @@ variants! {
     }
     RunEvent {
         Spawned { copy_of }
+        Waiting {}
         Started {}
         MessageHeard {}
         OutputNoted {}
@@ -110,12 +111,6 @@ variants! {
         Completed {}
         Dropped {}
     }
-    StatusEvent {
-        Edited { value append }
-        BuildEventRecorded {}
-        IdeaKept {}
-        IdeaDismissed {}
-    }
     MailEvent {
         Sent {}
         Delivered {}
@@ -134,7 +129,6 @@ fn variant(event: &Event) -> &'static str {
         Event::Run { what, .. } => what.name(),
         Event::Quest { what, .. } => what.name(),
         Event::Step { what, .. } => what.name(),
-        Event::Status(what) => what.name(),
     }
 }
 

@@ -32,6 +32,7 @@ impl Shop {
         let folder = raw::folder();
         std::fs::create_dir(folder.path().join(".hatchery")).unwrap();
         let project = Project::find(folder.path()).unwrap();
+        project.prepare().unwrap();
         let runtime = raw::runtime();
         let url = StoreUrl::Sqlite(folder.path().join(".hatchery/hatchery.db"));
         let store = store::open(&url, runtime.handle()).unwrap();

@@ -2,7 +2,7 @@
 
 use super::follow::Following;
 use super::paint::{BAD, DIM, STRONG, paint, printable};
-use super::{Context, asking, print_line, reference, say};
+use super::{Context, asking, print_json_text, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
@@ -74,7 +74,7 @@ pub async fn follow(
             continue;
         }
         match context.json {
-            true => print_line(&line)?,
+            true => print_json_text(&line)?,
             false => show(context, &record)?,
         }
         match (&record.event, until) {
@@ -99,8 +99,7 @@ fn whose(event: &Event) -> Option<AgentId> {
         hatchery_core::Stream::Session(_)
         | hatchery_core::Stream::Mail(_)
         | hatchery_core::Stream::Quest(_)
-        | hatchery_core::Stream::Registry
-        | hatchery_core::Stream::Status => None,
+        | hatchery_core::Stream::Registry => None,
     }
 }
 

@@ -1,11 +1,11 @@
 //! `hatchery demo`
 
-mod audit;
+pub(super) mod audit;
 
 use super::follow::Following;
 use super::paint::{BAD, DIM, GOOD, STRONG, paint};
 use super::quest::watch;
-use super::{Context, asking, print_line};
+use super::{Context, asking, print_json_text, print_line};
 use crate::client::Client;
 use crate::client::paths::quest_path;
 use crate::project::Project;
@@ -167,7 +167,7 @@ async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
 
 fn show(json: bool, line: &str, record: &Record) -> Result<(), Report> {
     match (json, watch::words(record)) {
-        (true, _) => print_line(line),
+        (true, _) => print_json_text(line),
         (false, Some(words)) => print_line(&words),
         (false, None) => Ok(()),
     }
@@ -243,5 +243,5 @@ async fn stop(daemon: &mut Child) -> Result<(), Report> {
 }
 
 fn say(words: impl std::fmt::Display) {
-    anstream::eprintln!("{}", paint(DIM, format_args!("  — {words}")));
+    super::say(paint(DIM, format_args!("  — {words}")));
 }

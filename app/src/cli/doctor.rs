@@ -93,11 +93,27 @@ fn daemon(context: &Context) -> Finding {
 fn folder(context: &Context) -> Finding {
     let data = context.project.data();
     let place: &Path = if data.is_dir() { &data } else { context.project.root() };
+    if let Err(report) = context.project.check_owner() {
+        return Finding { about: "folder", verdict: Verdict::Bad, what: report.to_string() };
+    }
+    if context.project.is_foreign() {
+        let what = format!("{} was not made here; `hatchery trust` accepts it", data.display());
+        return Finding { about: "folder", verdict: Verdict::Bad, what };
+    }
     let (verdict, what) = match (tempfile::tempfile_in(place), context.project.existing_token()) {
         (Err(error), _) => (Verdict::Bad, format!("{} cannot be written: {error}", place.display())),
         (Ok(_), Err(report)) => (Verdict::Bad, report.to_string()),
         (Ok(_), Ok(_)) => (Verdict::Good, format!("{} is writable, the token is private", place.display())),
     };
+    if verdict != Verdict::Good {
+        return Finding { about: "folder", verdict, what };
+    }
+    let open = context.project.open_to_others();
+    if let Some(first) = open.first() {
+        let more = if open.len() > 1 { format!(" and {} more", open.len() - 1) } else { String::new() };
+        let what = format!("{}{more} can be read by other users; `hatchery up` closes it", first.display());
+        return Finding { about: "folder", verdict: Verdict::Note, what };
+    }
     Finding { about: "folder", verdict, what }
 }
 

@@ -24,16 +24,18 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let project = &context.project;
-    if !project.is_served() {
+    // A daemon whose folder was deleted holds only the lock of the root.
+    let runs = || project.is_served() || project.daemon_pid().is_some();
+    if !runs() {
         return said(context, false, "no daemon runs here");
     }
     let deadline = Instant::now() + Duration::from_secs(args.wait);
     let mut told = None;
     let mut process = None;
     // The lock is freed a little before the process has ended.
-    while project.is_served() || process.as_ref().is_some_and(is_alive) {
-        // The lock is held, so the file speaks of a living process; while one is starting there is no file yet.
-        let daemon = project.daemon().and_then(|daemon| Pid::from_raw(i32::try_from(daemon.pid).ok()?));
+    while runs() || process.as_ref().is_some_and(is_alive) {
+        // The holder of the lock, and nobody else: a file may name any process.
+        let daemon = project.daemon_pid().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         if let Some(pid) = daemon
             && told != Some(pid)
         {

@@ -1,7 +1,7 @@
 //! `hatchery events`
 
 use super::paint::{DIM, STRONG, paint};
-use super::{Context, asking, print_line, say};
+use super::{Context, asking, print_json_text, print_line, say};
 use crate::client::Client;
 use crate::client::paths::escaped;
 use crate::clock;
@@ -125,7 +125,7 @@ async fn follow(context: &Context, client: &Client, cursor: &mut u64, filters: &
 
 fn show(context: &Context, event: &str) -> Result<(), Report> {
     match context.json {
-        true => print_line(event),
+        true => print_json_text(event),
         false => print_line(&EventLine::read(event)?.to_string()),
     }
 }

@@ -1,6 +1,6 @@
 //! `hatchery fork`
 
-use super::{Context, asking, print_json, print_line, reference};
+use super::{Context, asking, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::report::Report;
 use hatchery_core::SessionId;
@@ -54,9 +54,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         false => print_line(accepted["id"].as_str().unwrap_or_default())?,
     }
     if waits {
-        anstream::eprintln!(
-            "the fork waits for tools that run in the parent; its agent_created event says when it is done"
-        );
+        say("the fork waits for tools that run in the parent; its agent_created event says when it is done");
     }
     Ok(ExitCode::SUCCESS)
 }

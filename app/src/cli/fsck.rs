@@ -5,6 +5,7 @@ use super::{Context, asking, counted, print_json, print_line};
 use crate::client::Client;
 use crate::daemon;
 use crate::fsck::{self, Findings};
+use crate::log_head::LogHead;
 use crate::report::{Code, Context as _, Report};
 use crate::store;
 use std::io::IsTerminal as _;
@@ -53,7 +54,8 @@ fn check_here(context: &Context, repair: bool) -> Result<Findings, Report> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
     let store = store::open(&config.store, runtime.handle()).map_err(|error| daemon::explain(error.into()))?;
     let live = std::io::stderr().is_terminal();
-    let findings = fsck::check(store.as_ref(), repair, &mut |count| {
+    let head = LogHead::new(&context.project, &config.store);
+    let findings = fsck::check_against(store.as_ref(), Some(&head), repair, &mut |count| {
         if live {
             anstream::eprint!("\r{count} events");
         }

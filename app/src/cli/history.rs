@@ -1,7 +1,7 @@
 //! `hatchery history`
 
 use super::paint::{DIM, STRONG, WARN, paint};
-use super::{Context, asking, print_json, print_line, reference};
+use super::{Context, asking, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::{HistoryView, ImportView};
@@ -100,6 +100,6 @@ fn import(context: &Context, file: &PathBuf) -> Result<ExitCode, Report> {
     for (theirs, ours) in &imported.agents {
         print_line(&format!("{theirs} {ours}"))?;
     }
-    anstream::eprintln!("{} agents and {} messages imported", imported.agents.len(), imported.messages);
+    say(format_args!("{} agents and {} messages imported", imported.agents.len(), imported.messages));
     Ok(ExitCode::SUCCESS)
 }

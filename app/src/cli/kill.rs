@@ -1,6 +1,6 @@
 //! `hatchery kill`
 
-use super::{Context, asking, print_json, reference};
+use super::{Context, asking, print_json, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::report::Report;
@@ -36,6 +36,6 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
     let events = accepted["events"].as_array().map(Vec::as_slice).unwrap_or_default();
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
-    anstream::eprintln!("killed {}, moved up {}", count("agent_killed"), count("agent_reparented"));
+    say(format_args!("killed {}, moved up {}", count("agent_killed"), count("agent_reparented")));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `hatchery mail`
 
 use super::paint::{DIM, STRONG, paint};
-use super::{Context, asking, print_json, print_line, reference};
+use super::{Context, asking, print_json, print_line, reference, say};
 use crate::client::paths::mail_path;
 use crate::client::{Client, patience};
 use crate::clock;
@@ -76,11 +76,8 @@ fn show(context: &Context, mail: &Mail) -> Result<ExitCode, Report> {
         print_json(mail)?;
         return Ok(ExitCode::SUCCESS);
     }
-    anstream::eprintln!(
-        "{} {}",
-        paint(STRONG, format_args!("from {}", mail.from)),
-        paint(DIM, clock::written(mail.sent))
-    );
+    let from = paint(STRONG, format_args!("from {}", mail.from));
+    say(format_args!("{from} {}", paint(DIM, clock::written(mail.sent))));
     print_line(&mail.body)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -101,7 +98,7 @@ async fn wait(context: &Context, of: &str, agents: &[String], timeout: u64) -> R
             }
         }
         if nothing {
-            anstream::eprintln!("no mail came in time");
+            say("no mail came in time");
         }
     }
     Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })

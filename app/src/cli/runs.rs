@@ -37,6 +37,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 
 fn line(run: &RunView) -> String {
     let phase = match run.phase {
+        RunPhase::Waiting => "waiting",
         RunPhase::Starting => "starting",
         RunPhase::Running => "running",
         RunPhase::Stopping => "stopping",

@@ -1,49 +1,72 @@
 //! `hatchery stop`
 
-use super::{Context, accepted, asking, print_json, reference, say, show_events};
-use crate::client::paths::agent_path;
+use super::{Context, accepted, asking, counted, print_json, reference, say, show_events};
+use crate::client::paths::{agent_path, quest_path};
 use crate::client::{Client, Failure};
-use crate::http::{RunList, RunPhase};
-use crate::report::Report;
+use crate::http::{RunList, RunPhase, RunView};
+use crate::report::{Code, Report};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use hatchery_core::AgentId;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// End the run of an agent and every process that it started
 ///
 /// Sends SIGINT, then SIGTERM, then SIGKILL, with `stop_grace_ms` in between. The agent and its history stay: `hatchery say`
-/// starts it again.
+/// starts it again. With --all, running quests are paused first, so that nothing takes the place of what is stopped, and the command
+/// returns when no run is open any more. `hatchery quest resume` continues a quest.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference, required_unless_present = "all")]
     agent: Option<String>,
 
-    /// End all runs of this project, including parked ones
+    /// Pause all quests and end all runs of this project, including waiting and parked ones
     #[arg(long, conflicts_with = "agent")]
     all: bool,
+
+    /// With --all: stop waiting after this many seconds; what is being stopped still ends
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    wait: u64,
 }
+
+/// Stops that are asked for at once: they are recorded together.
+const AT_ONCE: usize = 32;
+/// Between two looks at runs that are ending.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match &args.agent {
         Some(agent) => accepted(context, &agent_path(agent, "/stop"), &json!({})),
-        None => stop_all(context),
+        None => stop_all(context, Duration::from_secs(args.wait)),
     }
 }
 
-fn stop_all(context: &Context) -> Result<ExitCode, Report> {
+fn stop_all(context: &Context, patience: Duration) -> Result<ExitCode, Report> {
     let stopped = asking(async {
         let client = Client::visit(&context.project).await?;
-        let RunList { runs, .. } = client.get("/api/runs").await?;
-        let mut stopped: Vec<Value> = Vec::new();
-        for run in runs.iter().filter(|run| !matches!(run.phase, RunPhase::Ended | RunPhase::Stopping)) {
-            match client.ask(&agent_path(&run.agent.to_string(), "/stop"), &json!({})).await {
-                Ok(accepted) => stopped.push(accepted),
-                // It has ended by itself meanwhile, or somebody else has stopped it.
-                Err(Failure::Refused { detail, .. }) if ["no_run", "run_stopping"].contains(&detail.code.as_str()) => {}
-                Err(failure) => return Err(failure.into()),
+        let deadline = Instant::now() + patience;
+        let mut stopped = pause_quests(&client).await?;
+        loop {
+            // An agent that is being stopped has no more children, so each round finds fewer.
+            let RunList { runs, .. } = client.get("/api/runs").await?;
+            let open: Vec<&RunView> = runs.iter().filter(|run| run.phase != RunPhase::Ended).collect();
+            if open.is_empty() {
+                return Ok(stopped);
             }
+            if Instant::now() > deadline {
+                let left = counted(open.len() as u64, "run");
+                let message = format!("{left} still open after {} s", patience.as_secs());
+                return Err(
+                    Report::new(Code::Failed, message).hint("`hatchery runs` shows what is left; repeat the command")
+                );
+            }
+            let asked = open.iter().filter(|run| run.phase != RunPhase::Stopping).map(|run| stop(&client, run.agent));
+            let round: Vec<Option<Value>> = stream::iter(asked).buffer_unordered(AT_ONCE).try_collect().await?;
+            stopped.extend(round.into_iter().flatten());
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
-        Ok(stopped)
     })?;
     if context.json {
         print_json(&stopped)?;
@@ -54,4 +77,29 @@ fn stop_all(context: &Context) -> Result<ExitCode, Report> {
     }
     stopped.iter().try_for_each(show_events)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Pauses what would start other agents in the place of those that are stopped.
+async fn pause_quests(client: &Client) -> Result<Vec<Value>, Report> {
+    let list: Value = client.get("/api/quests").await?;
+    let quests = list["quests"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut paused = Vec::new();
+    for quest in quests.iter().filter_map(|quest| quest["id"].as_str()) {
+        match client.ask(&quest_path(quest, "/pause"), &json!({})).await {
+            Ok(accepted) => paused.push(accepted),
+            // It is over, or paused already.
+            Err(Failure::Refused { code: Code::Failed, .. }) => {}
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+    Ok(paused)
+}
+
+/// None when it has ended by itself meanwhile, or is being stopped by another command.
+async fn stop(client: &Client, agent: AgentId) -> Result<Option<Value>, Report> {
+    match client.ask(&agent_path(&agent.to_string(), "/stop"), &json!({})).await {
+        Ok(accepted) => Ok(Some(accepted)),
+        Err(Failure::Refused { detail, .. }) if ["no_run", "run_stopping"].contains(&detail.code.as_str()) => Ok(None),
+        Err(failure) => Err(failure.into()),
+    }
 }

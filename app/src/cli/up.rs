@@ -31,6 +31,10 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 
+    /// Go on with a log that is shorter than it was, or another one. The ids of lost events are given out again
+    #[arg(long)]
+    accept_loss: bool,
+
     /// Do not open the page in a browser
     #[arg(long)]
     no_open: bool,
@@ -54,7 +58,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let served = runtime.block_on(async {
         let (auth, open) = (config.auth, config.open);
         let mut farewell = Farewell::listen()?;
-        let mut preparing = pin!(Daemon::prepare(context.project.clone(), config));
+        let mut preparing = pin!(Daemon::prepare(context.project.clone(), config, args.accept_loss));
         let daemon = tokio::select! {
             daemon = &mut preparing => daemon?,
             // A long log, or a store that is away, can be broken off. The lock ends with the process and not before it:

@@ -11,7 +11,7 @@ use hatchery_core::history::{self, Said};
 use hatchery_core::{AgentId, Command, Event, EventId, Plan, Record, World};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
@@ -56,6 +56,8 @@ pub(super) struct Shared {
     pub trouble: watch::Sender<Option<String>>,
     /// When the append that is under way was sent to the store.
     pub asked: Mutex<Option<Instant>>,
+    /// Why nothing may be recorded any more.
+    pub halted: OnceLock<String>,
     pub stop: Notify,
 }
 
@@ -77,6 +79,9 @@ impl Handle {
     }
 
     async fn send(&self, command: Command, until: Option<Instant>) -> Result<Vec<Record>, SubmitError> {
+        if let Some(why) = self.shared.halted.get() {
+            return Err(SubmitError::Store(Arc::new(StoreError::Gone(why.clone()))));
+        }
         let (reply, answer) = oneshot::channel();
         self.inbox.send(Job { command, until, reply }).await.map_err(|_| SubmitError::Stopped)?;
         answer.await.unwrap_or(Err(SubmitError::Stopped))
@@ -225,12 +230,18 @@ impl Handle {
     pub fn trouble(&self) -> Option<String> {
         let asked = *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let silent = asked.map(|at| at.elapsed()).filter(|silent| *silent > STORE_SILENCE);
-        let said = self.shared.trouble.borrow().clone();
+        let halted = self.shared.halted.get().cloned();
+        let said = halted.or_else(|| self.shared.trouble.borrow().clone());
         said.or_else(|| silent.map(|silent| format!("the store has not answered for {} s", silent.as_secs())))
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
+    }
+
+    /// Refuses every command from now on, because the data are gone.
+    pub fn halt(&self, why: String) {
+        self.shared.halted.get_or_init(|| why);
     }
 
     /// Asks the engine to finish what it has and stop.

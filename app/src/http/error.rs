@@ -111,6 +111,11 @@ impl From<&StoreError> for ApiError {
                 "store_full",
                 "nothing was recorded; free some space and repeat this",
             ),
+            StoreError::Gone(_) => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                "store_gone",
+                "nothing was recorded; stop the daemon with `hatchery down`, put the files back, and start it again",
+            ),
             StoreError::ReadOnly(_) => (
                 StatusCode::INSUFFICIENT_STORAGE,
                 "store_read_only",

@@ -140,6 +140,8 @@ pub struct RunView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunPhase {
+    /// It has no process yet, because as many agents run as `max_runs` allows.
+    Waiting,
     Starting,
     Running,
     Stopping,
@@ -429,6 +431,7 @@ fn past_view(agent: AgentId, name: Option<String>, run: u32, past: &PastRun) -> 
 
 fn view(agent: AgentId, name: Option<String>, run: &Run) -> RunView {
     let (phase, cause, until) = match run.state {
+        RunState::Starting if run.waits => (RunPhase::Waiting, None, None),
         RunState::Starting | RunState::Spawned { .. } => (RunPhase::Starting, None, None),
         RunState::Running { .. } => (RunPhase::Running, None, None),
         RunState::Stopping { .. } => (RunPhase::Stopping, None, None),

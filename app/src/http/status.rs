@@ -76,7 +76,10 @@ pub async fn status(State(api): State<Api>) -> Json<Status> {
     responses((status = 200, description = "What was found", body = Findings)))]
 pub async fn fsck(State(api): State<Api>, body: Body<FsckRequest>) -> Result<Json<Findings>, ApiError> {
     let store = std::sync::Arc::clone(api.handle.store());
-    let check = tokio::task::spawn_blocking(move || fsck::check(store.as_ref(), body.0.repair, &mut |_| {}));
+    let head = api.log_head.clone();
+    let check = tokio::task::spawn_blocking(move || {
+        fsck::check_against(store.as_ref(), head.as_ref(), body.0.repair, &mut |_| {})
+    });
     match check.await {
         Ok(Ok(findings)) => Ok(Json(findings)),
         Ok(Err(error)) => {

@@ -26,6 +26,8 @@ use tokio::sync::watch as channel;
 
 /// How much of the end of stderr is recorded with the exit of a process.
 const EVIDENCE_BYTES: u64 = 400;
+/// How often a launcher is started for one attempt.
+const MAX_LAUNCHES: u32 = 3;
 /// How much output is read again to rebuild the state of a reader. Few harnesses need more than the last lines, and all of it is
 /// parsed whenever the output is opened.
 const REREAD_BYTES: u64 = 8 << 20;
@@ -67,6 +69,7 @@ pub async fn supervise(
         spool: None,
         calls_read: 0,
         launched: None,
+        launches: 0,
         sent: None,
         waits_for_session: false,
     };
@@ -101,6 +104,8 @@ struct Supervisor {
     calls_read: u64,
     /// When a launcher was last started.
     launched: Option<Instant>,
+    /// How often one was started.
+    launches: u32,
     /// The requests in the launcher's inbox, once they were read.
     sent: Option<SentRequests>,
     /// Deliveries wait until the harness session is known.
@@ -212,6 +217,10 @@ impl Supervisor {
                 self.take_calls(calls_written).await?;
                 let killed = self.kill_leftovers().await?;
                 tracing::warn!(agent = %self.of.agent, killed, "a launcher was killed");
+                // What its tools wrote down until they were killed counts, too.
+                let calls = self.process.folder().calls();
+                let written = blocking(move || Ok(std::fs::metadata(calls)?.len())).await?;
+                self.take_calls(written).await?;
                 self.take_output(true).await?;
                 let same_boot = started.boot == processes::boot();
                 self.report_exit(if same_boot { Exit::Unknown } else { Exit::LostWithMachine }, None).await
@@ -237,6 +246,12 @@ impl Supervisor {
                 false => Ok(false),
             },
             DesiredState::Running { .. } if self.launched.is_some_and(|at| at.elapsed() < LAUNCH_TIMEOUT) => Ok(false),
+            // What it started kills the launcher, or deletes its files, before these say that there is a process.
+            DesiredState::Running { .. } if self.launches == MAX_LAUNCHES => {
+                self.kill_leftovers().await?;
+                let why = format!("its launcher was gone {MAX_LAUNCHES} times before it had recorded the process");
+                self.report_exit(Exit::NotStarted, Some(why)).await
+            }
             DesiredState::Running { .. } => {
                 let problem = launch::create_worktree(&self.context, &world, self.of.agent).await.err();
                 let (context, of) = (Arc::clone(&self.context), self.of);
@@ -248,6 +263,7 @@ impl Supervisor {
                 });
                 launched.await?;
                 self.launched = Some(Instant::now());
+                self.launches += 1;
                 Ok(false)
             }
         }

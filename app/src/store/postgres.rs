@@ -15,6 +15,7 @@ mod explain;
 mod listener;
 
 use super::migration::{self, Migration};
+use super::sum;
 use super::{
     AppendCallback, Batch, IdRange, MessageRanges, Row, RowVisitor, SNAPSHOTS_KEPT, Snapshot, Store, StoreError,
     StoreStatus, StoreUrl,
@@ -26,6 +27,7 @@ use hatchery_core::EventId;
 use hatchery_core::history::Range;
 use listener::{CHANNEL, Listener};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -67,9 +69,10 @@ const CLAIM: &str = "UPDATE log SET head = head + $1 RETURNING head - $1, pg_cur
 /// Adds all rows or, when a stream that was read has moved on, none. The range of ids is closed on both sides by the
 /// question's own bounds, so that a plan made without knowing them still takes the index.
 const INSERT: &str = "
-    INSERT INTO events (id, stream, body)
-    SELECT log.head - cardinality($3::text[]) + row.place, row.stream, row.body
-    FROM log, unnest($3::text[], $4::text[]) WITH ORDINALITY AS row (stream, body, place)
+    INSERT INTO events (id, stream, body, sum)
+    SELECT log.head - cardinality($3::text[]) + row.place, row.stream, row.body,
+           row.sum # ((log.head - cardinality($3::text[]) + row.place) & 4294967295)
+    FROM log, unnest($3::text[], $4::text[], $6::bigint[]) WITH ORDINALITY AS row (stream, body, sum, place)
     WHERE NOT ($5 AND log.head - cardinality($3::text[]) <> $1) AND NOT EXISTS (
         SELECT FROM events WHERE id > $1 AND id <= (SELECT head FROM log) AND stream = ANY ($2::text[])
     )
@@ -79,16 +82,16 @@ const FOLLOWS: &str = "
         SELECT FROM events WHERE id > $1 AND id <= head AND stream = ANY ($2::text[])
     ) FROM log";
 const READ_PARTS: &str = "
-    SELECT events.id, events.body
+    SELECT events.id, events.body, events.stream, events.sum
     FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS part (agent, after, upto)
     JOIN message_ranges ON message_ranges.agent = part.agent AND message_ranges.first <= part.upto AND message_ranges.last > part.after
     CROSS JOIN LATERAL unnest(message_ranges.los, message_ranges.his) AS range (first, last)
     JOIN events ON events.id BETWEEN greatest(range.first, part.after + 1) AND least(range.last, part.upto)
     UNION ALL
-    SELECT events.id, events.body
+    SELECT events.id, events.body, events.stream, events.sum
     FROM unnest($4::bigint[], $5::bigint[]) AS range (first, last)
     JOIN events ON events.id BETWEEN range.first AND range.last";
-const READ_AFTER: &str = "SELECT id, body FROM events WHERE id > $1 ORDER BY id LIMIT $2";
+const READ_AFTER: &str = "SELECT id, body, stream, sum FROM events WHERE id > $1 ORDER BY id LIMIT $2";
 /// Null on a standby: it may lag, and then it does not know our transaction yet.
 const STATUS: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_xact_status($1::text::xid8) END";
 const IS_THERE: &str = "SELECT EXISTS (SELECT FROM events WHERE id = $1 AND stream = $2 AND body = $3)";
@@ -107,6 +110,9 @@ pub struct Postgres {
     settle_for: Duration,
     listener: Mutex<Option<Listener>>,
 }
+
+/// Gets id, body, stream and checksum of one row.
+type RawVisitor<'a> = &'a mut dyn FnMut(EventId, &str, &str, Option<i64>) -> Result<ControlFlow<()>, StoreError>;
 
 /// A batch that was inserted and waits for its commit.
 struct Claimed {
@@ -224,6 +230,8 @@ impl Postgres {
     async fn claim_and_insert(&self, writer: &Client, batch: Batch<'_>) -> Result<Option<Claimed>, StoreError> {
         let streams: Vec<&str> = batch.rows.iter().map(|row| row.stream.as_str()).collect();
         let bodies: Vec<&str> = batch.rows.iter().map(|row| row.body.as_str()).collect();
+        // Without the ids, which the server gives out: the statement adds them.
+        let sums: Vec<i64> = batch.rows.iter().map(|row| i64::from(sum::content_sum(&row.stream, &row.body))).collect();
         let count = count(batch.rows.len());
         let seen = position(batch.seen);
         self.answer(async {
@@ -234,7 +242,7 @@ impl Postgres {
             let (begun, claimed, inserted) = future::join3(
                 writer.batch_execute(BEGIN),
                 writer.query_one(&claim, &[&count]),
-                writer.execute(&insert, &[&seen, &batch.reads, &streams, &bodies, &batch.fixed]),
+                writer.execute(&insert, &[&seen, &batch.reads, &streams, &bodies, &batch.fixed, &sums]),
             )
             .await;
             begun?;
@@ -308,13 +316,26 @@ impl Postgres {
 }
 
 impl Postgres {
-    /// Passes the rows of a statement, an id and a body each, to `visit` as they arrive, so that memory holds one chunk of them
-    /// and not the whole result.
+    /// Passes the rows of a statement (id, body, stream and checksum each) to `visit` as they arrive, unless one differs from its
+    /// checksum.
     fn visit_rows(
         &self,
         statement: &str,
         parameters: &[&(dyn ToSql + Sync)],
         visit: RowVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        self.visit_raw(statement, parameters, &mut |id, body, stream, kept| {
+            sum::verify(id, stream, body, kept)?;
+            Ok(visit(id, body))
+        })
+    }
+
+    /// The same without the comparison. Memory holds one chunk of the rows and not the whole result.
+    fn visit_raw(
+        &self,
+        statement: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        visit: RawVisitor<'_>,
     ) -> Result<(), StoreError> {
         let explain = |error| explain::error(&self.name, &error);
         let reader = self.runtime.block_on(self.connection(&self.side))?;
@@ -327,13 +348,27 @@ impl Postgres {
         while let Some(chunk) = self.runtime.block_on(self.answer(async { Ok(chunks.next().await) }))? {
             for row in chunk {
                 let row = row.map_err(explain)?;
-                let (id, body) = (row.try_get(0).map_err(explain)?, row.try_get(1).map_err(explain)?);
-                if visit(event_id(id), body).is_break() {
+                let (id, body) = (event_id(row.try_get(0).map_err(explain)?), row.try_get(1).map_err(explain)?);
+                let (stream, kept) = (row.try_get(2).map_err(explain)?, row.try_get(3).map_err(explain)?);
+                if visit(id, body, stream, kept)?.is_break() {
                     return Ok(());
                 }
             }
         }
         Ok(())
+    }
+}
+
+impl Postgres {
+    /// Compares every row with its checksum.
+    fn check_sums(&self) -> Result<Vec<String>, StoreError> {
+        const ALL: &str = "SELECT id, body, stream, sum FROM events ORDER BY id";
+        let mut sums = sum::Checker::default();
+        self.visit_raw(ALL, &[], &mut |id, body, stream, kept| {
+            sums.take(id, stream, body, kept);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(sums.findings())
     }
 }
 
@@ -370,6 +405,14 @@ impl Store for Postgres {
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
         self.runtime
             .block_on(async { if batch.rows.is_empty() { self.follows(batch).await } else { self.add(batch).await } })
+    }
+
+    fn sum_of(&self, id: EventId) -> Result<Option<u32>, StoreError> {
+        let kept = self.on_side_connection(async |reader| {
+            let row = reader.query_opt("SELECT sum FROM events WHERE id = $1", &[&position(id)]).await?;
+            row.map(|row| row.try_get::<_, Option<i64>>(0)).transpose()
+        })?;
+        Ok(kept.flatten().map(bits))
     }
 
     fn read_after(&self, after: EventId, limit: usize, visit: RowVisitor<'_>) -> Result<(), StoreError> {
@@ -473,6 +516,7 @@ impl Store for Postgres {
         if first != 1 || rows != last {
             found.push(format!("the log has {rows} rows, from {first} to {last}: some are missing"));
         }
+        found.extend(self.check_sums()?);
         Ok(found)
     }
 

@@ -2,17 +2,20 @@
 //! writes, and the engine groups what it appends. Reads have connections of their own and never wait for a commit.
 
 use super::migration::{self, Migration};
+use super::sum;
 use super::{
     AppendCallback, Batch, IdRange, MessageRanges, RowVisitor, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreStatus,
 };
+use crate::file_identity::FileIdentity;
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How long a commit waits for another process on the same file. Only tools read the file beside the daemon.
@@ -31,18 +34,25 @@ pub struct Sqlite {
     // and a reader may not do that.
     readers: Mutex<Vec<Connection>>,
     writer: Mutex<Connection>,
+    file: FileIdentity,
+    /// Known after the first commit, which creates it.
+    wal: OnceLock<FileIdentity>,
 }
 
 impl Sqlite {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         refuse_orphaned_wal(path)?;
+        create_closed(path);
         let writer = Connection::open(path).map_err(|error| explain(path, error))?;
         // SQLite also opens a read-only file, and would fail at the first append.
         if writer.is_readonly(rusqlite::MAIN_DB).map_err(|error| explain(path, error))? {
             return Err(StoreError::ReadOnly(format!("{}: the file is read-only", path.display())));
         }
         prepare(&writer).map_err(|error| explain(path, error))?;
-        Ok(Self { path: path.to_owned(), writer: Mutex::new(writer), readers: Mutex::default() })
+        let file =
+            FileIdentity::at(path).map_err(|error| StoreError::Broken(format!("{}: {error}", path.display())))?;
+        let (writer, readers, wal) = (Mutex::new(writer), Mutex::default(), OnceLock::new());
+        Ok(Self { path: path.to_owned(), writer, readers, file, wal })
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
@@ -68,6 +78,7 @@ impl Sqlite {
     fn writing<T>(&self, write: impl FnOnce(&Connection, EventId) -> Result<T, Problem>) -> Result<T, StoreError> {
         let writer = self.writer();
         let explain = |error| explain(&self.path, error);
+        self.refuse_if_lost()?;
         let transaction = Transaction::begin(&writer).map_err(explain)?;
         let before = head_of(&writer).map_err(explain)?;
         let done = match write(&writer, before) {
@@ -76,13 +87,28 @@ impl Sqlite {
             Err(Problem::Sql(error)) => return Err(explain(error)),
         };
         match transaction.commit() {
-            Ok(()) => Ok(done),
+            // Looked at again before anything is acknowledged: two calls of `stat` cost nothing beside a sync.
+            Ok(()) => {
+                if self.wal.get().is_none()
+                    && let Ok(wal) = FileIdentity::at(&wal_of(&self.path))
+                {
+                    self.wal.get_or_init(|| wal);
+                }
+                self.refuse_if_lost()?;
+                Ok(done)
+            }
             // A failed commit is rolled back. Read the file to be sure before reporting that.
             Err(error) => match head_of(&writer) {
                 Ok(head) if head == before => Err(explain(error)),
                 _ => Err(StoreError::Unknown(error.to_string())),
             },
         }
+    }
+}
+
+impl Sqlite {
+    fn refuse_if_lost(&self) -> Result<(), StoreError> {
+        self.lost().map_or(Ok(()), |why| Err(StoreError::Gone(why)))
     }
 }
 
@@ -111,28 +137,31 @@ impl Store for Sqlite {
             if head != batch.seen && (batch.fixed || touched_since(transaction, batch)?) {
                 return Err(Problem::Known(StoreError::Conflict));
             }
-            let mut insert = transaction.prepare_cached("INSERT INTO events (id, stream, body) VALUES (?1, ?2, ?3)")?;
+            let mut insert =
+                transaction.prepare_cached("INSERT INTO events (id, stream, body, sum) VALUES (?1, ?2, ?3, ?4)")?;
             for (id, row) in (head.0 + 1..).zip(batch.rows) {
-                insert.execute(params![id, row.stream, row.body])?;
+                insert.execute(params![id, row.stream, row.body, sum::row_sum(EventId(id), &row.stream, &row.body)])?;
             }
             Ok(head.next())
         })
     }
 
+    fn sum_of(&self, id: EventId) -> Result<Option<u32>, StoreError> {
+        let kept: Option<Option<i64>> = self.reading(|connection| {
+            let mut select = connection.prepare_cached("SELECT sum FROM events WHERE id = ?1")?;
+            select.query_row([sql_id(id)], |row| row.get(0)).optional()
+        })?;
+        Ok(kept.flatten().map(bits))
+    }
+
     fn read_after(&self, after: EventId, limit: usize, visit: RowVisitor<'_>) -> Result<(), StoreError> {
         self.reading(|connection| {
-            let mut select =
-                connection.prepare_cached("SELECT id, body FROM events WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+            let mut select = connection
+                .prepare_cached("SELECT id, body, stream, sum FROM events WHERE id > ?1 ORDER BY id LIMIT ?2")?;
             // SQLite's numbers end at 2^63. A cursor beyond that is beyond the end of the log, and such a limit is no limit.
             let [after, limit] = [after.0, limit as u64].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
-            let mut rows = select.query([after, limit])?;
-            while let Some(row) = rows.next()? {
-                if visit(EventId(row.get(0)?), row.get_ref(1)?.as_str()?).is_break() {
-                    break;
-                }
-            }
-            Ok(())
-        })
+            visit_rows(select.query([after, limit])?, visit)
+        })?
     }
 
     fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError> {
@@ -178,19 +207,13 @@ impl Store for Sqlite {
                 UNION ALL
                 SELECT value ->> 0, value ->> 1 FROM json_each(?2)
             )
-            SELECT events.id, events.body FROM range CROSS JOIN events ON events.id BETWEEN range.first AND range.last";
+            SELECT events.id, events.body, events.stream, events.sum FROM range CROSS JOIN events ON events.id BETWEEN range.first AND range.last";
         let parts: Vec<_> = parts.iter().map(|part| (part.agent, part.after.0, sql_id(part.upto))).collect();
         let parts = serde_json::to_string(&parts).expect("parts are plain data");
         self.reading(|connection| {
             let mut select = connection.prepare_cached(READ_PARTS)?;
-            let mut rows = select.query(params![parts, pairs(recent)])?;
-            while let Some(row) = rows.next()? {
-                if visit(EventId(row.get(0)?), row.get_ref(1)?.as_str()?).is_break() {
-                    break;
-                }
-            }
-            Ok(())
-        })
+            visit_rows(select.query(params![parts, pairs(recent)])?, visit)
+        })?
     }
 
     fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError> {
@@ -209,13 +232,35 @@ impl Store for Sqlite {
         let found = self.reading(|connection| {
             let mut select = connection.prepare("PRAGMA integrity_check")?;
             let lines: Vec<String> = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+            let mut found: Vec<String> = lines.into_iter().filter(|line| line != "ok").collect();
+            let mut sums = sum::Checker::default();
+            let mut select = connection.prepare("SELECT id, body, stream, sum FROM events ORDER BY id")?;
+            let mut rows = select.query([])?;
+            while let Some(row) = rows.next()? {
+                let (id, kept) = (EventId(row.get(0)?), row.get(3)?);
+                sums.take(id, row.get_ref(2)?.as_str()?, row.get_ref(1)?.as_str()?, kept);
+            }
+            found.extend(sums.findings());
+            Ok(found)
         });
         match found {
             // A file that is too damaged to be checked is a finding, too.
             Err(StoreError::Damaged(what)) => Ok(vec![what]),
             found => found,
         }
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.file.lost().or_else(|| self.wal.get()?.lost())
+    }
+
+    /// By the connection that writes: it still has a file open that was deleted.
+    fn copy_to(&self, path: &Path) -> Result<bool, StoreError> {
+        let explain = |error| explain(path, error);
+        self.writer().execute("VACUUM INTO ?1", [path.to_string_lossy()]).map_err(explain)?;
+        let closed = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600));
+        closed.map_err(|error| StoreError::Broken(format!("{}: {error}", path.display())))?;
+        Ok(true)
     }
 
     /// Never called back: the daemon's lock keeps other writers away from the file.
@@ -273,6 +318,20 @@ impl From<rusqlite::Error> for Problem {
     }
 }
 
+/// Passes rows of id, body, stream and checksum on, unless one differs from its checksum.
+fn visit_rows(mut rows: rusqlite::Rows<'_>, visit: RowVisitor<'_>) -> rusqlite::Result<Result<(), StoreError>> {
+    while let Some(row) = rows.next()? {
+        let (id, body) = (EventId(row.get(0)?), row.get_ref(1)?.as_str()?);
+        if let Err(damaged) = sum::verify(id, row.get_ref(2)?.as_str()?, body, row.get(3)?) {
+            return Ok(Err(damaged));
+        }
+        if visit(id, body).is_break() {
+            break;
+        }
+    }
+    Ok(Ok(()))
+}
+
 fn prepare(writer: &Connection) -> rusqlite::Result<()> {
     writer.busy_timeout(BUSY_TIMEOUT)?;
     writer.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
@@ -292,6 +351,11 @@ fn refuse_orphaned_wal(path: &Path) -> Result<(), StoreError> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// SQLite gives its other files the mode of the database. If the file cannot be created, SQLite says so itself.
+fn create_closed(path: &Path) {
+    drop(File::options().write(true).create_new(true).mode(0o600).open(path));
 }
 
 fn wal_of(path: &Path) -> PathBuf {
@@ -393,6 +457,11 @@ fn touched_since(connection: &Connection, batch: Batch<'_>) -> rusqlite::Result<
 
 /// SQLite reports a full disk as an I/O error when it enlarges the index of the WAL.
 fn no_room(path: &Path) -> bool {
+    // A limit on the size of files is as good as a full disk: SQLite is told "file too large".
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current.unwrap_or(u64::MAX);
+    if length(path).max(length(&wal_of(path))).saturating_add(LEAST_ROOM) > limit {
+        return true;
+    }
     let folder = path.parent().unwrap_or(path);
     rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM)
 }

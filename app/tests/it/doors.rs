@@ -4,6 +4,8 @@ mod bounds;
 mod cli_daemon;
 mod cli_output;
 mod cli_settings;
+mod foreign;
+mod found_by_lock;
 mod fuzz;
 mod house;
 mod openapi;

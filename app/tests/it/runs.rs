@@ -3,6 +3,7 @@
 mod adopting;
 mod adoption;
 mod calls;
+mod ceiling;
 mod claude;
 mod life;
 mod stopping;

@@ -208,3 +208,43 @@ fn names_never_become_paths_unchecked() {
         assert!(Ward::of(PathBuf::from(PROGRAM), &grounds.project(), quest, step, 1).is_err());
     }
 }
+
+/// It would be started for ever: nothing ever says that it was.
+#[test]
+fn a_ward_that_deletes_its_folder_is_broken_after_a_few_tries() {
+    let post = Post::new();
+    let count = post.grounds.path().join("count");
+    let command = format!("echo once >> {}; rm -rf \"${ATTEMPT_MARK}\"", count.display());
+    match post.result(&command) {
+        WardResult::Broken { why } => assert!(why.contains("its folder deleted"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    let tries = fs::read_to_string(&count).unwrap().lines().count();
+    assert!((1..=3).contains(&tries), "{tries}");
+}
+
+/// What the ward writes there is not the launcher's word.
+#[test]
+fn a_ward_that_writes_its_own_end_changes_nothing() {
+    let post = Post::new();
+    let ended = "{\"exit\":{\"code\":0},\"problem\":null}";
+    let command = format!("printf '%s' '{ended}' > \"${ATTEMPT_MARK}/exit.json\"; sleep 0.3; exit 3");
+    assert_eq!(post.result(&command), WardResult::Red { code: 3 });
+}
+
+/// A child that has cleared its environment has lost the mark, and its launcher is gone: the session still tells whose it is.
+#[test]
+fn a_killed_launcher_takes_a_child_without_a_mark_along() {
+    let post = Post::new();
+    let job = post.job("env -i sh -c 'sleep 1000 & echo $! > child.tmp; mv child.tmp child' & sleep 1000");
+    post.start(&job);
+    let child: u32 = post.written("child").parse().unwrap();
+    let started = post.started();
+    assert!(!post.left().contains(&child), "it carries no mark");
+    processes::signal(started.launcher.pid, Signal::KILL);
+    match post.wait(&job) {
+        WardResult::Broken { why } => assert!(why.contains("launcher was killed"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    wait_for_end(child);
+}

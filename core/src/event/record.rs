@@ -4,7 +4,7 @@
 use super::{
     AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SessionEvent,
 };
-use super::{EventId, StatusEvent, StepEvent};
+use super::{EventId, StepEvent};
 use crate::history::{MessageKind, SourceId};
 use crate::quest::StepId;
 use crate::run::AttemptId;
@@ -109,16 +109,15 @@ enum Noun {
     Run,
     Quest,
     Step,
-    Status,
 }
 
 impl Noun {
     fn of(kind: &str) -> Option<Self> {
         Some(match kind {
             "message_added" => Self::Message,
-            "run_spawned" | "run_started" | "message_heard" | "output_noted" | "output_taken" | "call_taken"
-            | "turn_started" | "turn_ended" | "run_silent" | "run_interrupted" | "run_stopping" | "run_parked"
-            | "run_crashed" | "budget_reached" | "run_resumed" | "run_ended" => Self::Run,
+            "run_spawned" | "run_waiting" | "run_started" | "message_heard" | "output_noted" | "output_taken"
+            | "call_taken" | "turn_started" | "turn_ended" | "run_silent" | "run_interrupted" | "run_stopping"
+            | "run_parked" | "run_crashed" | "budget_reached" | "run_resumed" | "run_ended" => Self::Run,
             "session_started" | "session_ending" | "session_ended" => Self::Session,
             "agent_created"
             | "fork_requested"
@@ -143,7 +142,6 @@ impl Noun {
             | "merge_ended" | "step_waits" | "step_parked" | "step_failed" | "step_completed" | "step_dropped" => {
                 Self::Step
             }
-            "status_edited" | "build_event_recorded" | "idea_kept" | "idea_dismissed" => Self::Status,
             _ => return None,
         })
     }
@@ -178,7 +176,6 @@ fn read_as(kind: &str, body: &str) -> serde_json::Result<(Envelope, Event)> {
         Noun::Quest => read_body(body, |OfQuest { quest }, what: QuestEvent| Event::Quest { quest, what }),
         Noun::Step => read_body(body, |OfStep { quest, step }, what: StepEvent| Event::Step { quest, step, what }),
         Noun::Mail => read_body(body, |OfNothing {}, what: MailEvent| Event::Mail(what)),
-        Noun::Status => read_body(body, |OfNothing {}, what: StatusEvent| Event::Status(what)),
         Noun::Budget => read_body(body, |OfNothing {}, what: BudgetEvent| Event::Budget(what)),
     }
 }

@@ -27,6 +27,9 @@ pub enum RunEvent {
         #[serde(default = "Capabilities::all")]
         capabilities: Capabilities,
     },
+    /// There is no process yet, because as many agents run as may. The run waits for its turn.
+    #[serde(rename = "run_waiting")]
+    Waiting,
     /// The process has shown that it can call our tools.
     #[serde(rename = "run_started")]
     Started { session: String },

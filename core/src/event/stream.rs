@@ -13,8 +13,6 @@ pub enum Stream {
     Quest(QuestId),
     /// What exists once among all agents: the root agent, and the owner of an adopted conversation.
     Registry,
-    /// The status document and the idea inbox.
-    Status,
 }
 
 impl fmt::Display for Stream {
@@ -25,7 +23,6 @@ impl fmt::Display for Stream {
             Self::Mail(address) => write!(f, "mail:{address}"),
             Self::Quest(id) => write!(f, "quest:{id}"),
             Self::Registry => f.write_str("registry"),
-            Self::Status => f.write_str("status"),
         }
     }
 }

@@ -38,6 +38,7 @@ impl World {
                 }
                 Ok(())
             }
+            RunEvent::Waiting => self.run_waiting(at, of),
             RunEvent::Started { session } => {
                 self.run_started(at, of, session)?;
                 self.harness_sessions.insert(session.as_str().into(), of.agent);
@@ -104,6 +105,7 @@ impl World {
             number,
             spec: Arc::new(spec.clone()),
             state: RunState::Starting,
+            waits: false,
             attempt: 1,
             crashes: 0,
             parks: 0,
@@ -154,6 +156,7 @@ impl World {
     ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
             run.capabilities = capabilities;
+            run.waits = false;
             run.copied = copied;
             run.meter = Meter::first(copied);
             run.last_output = ts;
@@ -174,6 +177,13 @@ impl World {
                 | RunState::Parked { .. }
                 | RunState::Ended { .. } => return Err("had a process"),
             };
+            Ok(())
+        })
+    }
+
+    fn run_waiting(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, _| {
+            run.waits = true;
             Ok(())
         })
     }
@@ -394,6 +404,7 @@ impl World {
             run.process_gone(conversation);
             run.attempt = next.attempt;
             run.state = RunState::Starting;
+            run.waits = false;
             run.last_output = ts;
             run.spooled = 0;
             run.calls = 0;

@@ -61,6 +61,7 @@ pub fn happened() -> impl Strategy<Value = Event> {
         (attempt(), turn_end(), usage())
             .prop_map(|(of, end, spent)| Event::Run { of, what: RunEvent::TurnEnded { end, spent } }),
         (attempt(), instant()).prop_map(|(of, since)| Event::Run { of, what: RunEvent::Silent { since } }),
+        attempt().prop_map(|of| Event::Run { of, what: RunEvent::Waiting }),
         attempt().prop_map(|of| Event::Run { of, what: RunEvent::Interrupted }),
         (attempt(), why()).prop_map(|(of, why)| Event::Run { of, what: RunEvent::Stopping { why } }),
         (attempt(), cause(), option::of(instant()), text())

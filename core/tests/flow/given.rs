@@ -114,13 +114,6 @@ impl When {
         expected
     }
 
-    /// What it led to, whatever that was.
-    #[track_caller]
-    pub fn answer(self) -> Given {
-        let records = self.answer.expect("it is not refused");
-        records.into_iter().fold(self.before, |it, record| it.and(record.event))
-    }
-
     /// Whether it was not refused.
     pub fn answer_is_ok(self) -> bool {
         self.answer.is_ok()
@@ -147,7 +140,7 @@ pub fn enveloped(world: &World, event: Event, ts: Timestamp) -> Record {
         (Event::Mail(MailEvent::Sent { from: Address::Agent(sender), .. }), _) => of_agent(*sender),
         (_, Stream::Session(session)) => Some(session),
         (_, Stream::Agent(agent)) => of_agent(agent),
-        (_, Stream::Mail(_) | Stream::Registry | Stream::Quest(_) | Stream::Status) => None,
+        (_, Stream::Mail(_) | Stream::Registry | Stream::Quest(_)) => None,
     };
     Record { id: EventId(world.head().0 + 1), ts, session, event }
 }

@@ -15,5 +15,4 @@ mod registry;
 mod run;
 mod session;
 mod settling;
-mod status;
 mod world;

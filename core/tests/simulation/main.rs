@@ -30,7 +30,7 @@ const WORKS: u64 = 1_000;
 const TURNS: usize = 80;
 
 /// What all seeds together must have met: a simulation that meets no crash or conflict proves nothing about them.
-const MARKS: [&str; 64] = [
+const MARKS: [&str; 65] = [
     "agent_awake",
     "agent_dead",
     "agent_exists",
@@ -94,6 +94,7 @@ const MARKS: [&str; 64] = [
     "too_many_retries",
     "unknown_agent",
     "unknown_session",
+    "waiting",
     "woken",
 ];
 

@@ -334,6 +334,7 @@ impl Shell {
             Event::Agent { what: AgentEvent::Slept, .. } => "slept",
             Event::Agent { what: AgentEvent::Woken { .. }, .. } => "woken",
             Event::Agent { what: AgentEvent::RunRequested { .. }, .. } => "run asked for",
+            Event::Run { what: RunEvent::Waiting, .. } => "waiting",
             Event::Run { what: RunEvent::Started { .. }, .. } => "run started",
             Event::Run { what: RunEvent::MessageHeard { .. }, .. } => "heard",
             Event::Run { what: RunEvent::CallTaken { .. }, .. } => "call taken",
@@ -350,7 +351,6 @@ impl Shell {
             | Event::Mail(_)
             | Event::Run { .. }
             | Event::Budget(_)
-            | Event::Status(_)
             | Event::Question { .. } => return,
             quest => panic!("nobody has a quest here: {quest:?}"),
         };

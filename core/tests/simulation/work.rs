@@ -283,7 +283,8 @@ impl Work {
         };
         let is_report = matches!(
             command,
-            Command::ReportSpawn { .. }
+            Command::ReportWaiting { .. }
+                | Command::ReportSpawn { .. }
                 | Command::TakeOutput { .. }
                 | Command::TakeCall { .. }
                 | Command::ReportExit { .. }

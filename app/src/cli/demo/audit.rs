@@ -45,6 +45,12 @@ impl Ledger {
         self.open.values().filter(|count| **count > 0).map(|count| count.unsigned_abs()).sum()
     }
 
+    /// The names of what the log lacks or has too often.
+    fn wrong(&self) -> impl Iterator<Item = String> + '_ {
+        let wrong = self.open.iter().filter(|(_, count)| **count != 0);
+        wrong.map(|(what, count)| format!("{} ×{}: {what}", if *count > 0 { "lost" } else { "doubled" }, count.abs()))
+    }
+
     fn doubled(&self) -> u64 {
         self.open.values().filter(|count| **count < 0).map(|count| count.unsigned_abs()).sum()
     }
@@ -98,6 +104,11 @@ impl Audit {
 
     pub fn lost(&self) -> u64 {
         self.messages.lost() + self.calls.lost()
+    }
+
+    /// What is lost or doubled, by name.
+    pub fn wrong(&self) -> impl Iterator<Item = String> + '_ {
+        self.messages.wrong().chain(self.calls.wrong())
     }
 
     pub fn doubled(&self) -> u64 {

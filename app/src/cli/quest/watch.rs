@@ -2,7 +2,7 @@
 
 use super::super::follow::Following;
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
-use super::super::{Context, counted, print_line, say};
+use super::super::{Context, counted, print_json_text, print_line, say};
 use crate::client::Client;
 use crate::client::paths::quest_path;
 use crate::http::QuestionList;
@@ -48,7 +48,7 @@ pub async fn watch(
             let is_told = view.concerns(&record.event) && !view.is_shown(&record);
             if is_told {
                 match context.json {
-                    true => print_line(&line)?,
+                    true => print_json_text(&line)?,
                     false => words(&record).map_or(Ok(()), |words| print_line(&words))?,
                 }
             }

@@ -10,7 +10,6 @@ use hatchery::engine::{Engine, Handle, Options};
 use hatchery::http::{Api, Guard, Limits, RunDefaults, router, serve};
 use hatchery::project::Project;
 use hatchery::runner::{self, RunnerContext};
-use hatchery::status_files::FilesShown;
 use hatchery::store::{self, StoreUrl};
 use hatchery::transcripts::Transcripts;
 use hatchery::{clock, fsck};
@@ -83,6 +82,7 @@ impl House {
         let (closing, on_closing) = watch::channel(false);
         std::fs::create_dir(folder.path().join(".hatchery")).unwrap();
         let project = Project::find(folder.path()).unwrap();
+        project.prepare().unwrap();
         let config = Config::defaults(&project).unwrap();
         let mut workshop = RunnerContext::new(&project, &config, handle.clone(), Path::new(PROGRAM)).unwrap();
         // Nobody's home is looked into, except one that is here.
@@ -94,10 +94,10 @@ impl House {
             handle: handle.clone(),
             defaults: Arc::clone(&defaults),
             calls: Arc::clone(&workshop.calls),
-            status_files: FilesShown::new(&project),
             guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
             project: "/project".into(),
             store: url.to_string(),
+            log_head: None,
             started: Instant::now(),
             heartbeat: rules.heartbeat,
             request_timeout: rules.request_timeout,

@@ -54,6 +54,8 @@ impl Grounds {
         // Found before any parent that happens to be a project.
         fs::create_dir(folder.path().join(".hatchery")).unwrap();
         fs::set_permissions(folder.path().join(".hatchery"), fs::Permissions::from_mode(0o700)).unwrap();
+        // Made here: what a test puts into it belongs to it.
+        Project::find(folder.path()).unwrap().prepare().unwrap();
         Self { folder }
     }
 
@@ -98,6 +100,8 @@ impl Grounds {
         command.args(["--pdeathsig", "KILL", "--", PROGRAM]);
         command.args(arguments).arg("--project").arg(self.path());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // What a test writes into the settings needs no question. Tests of the question take this away.
+        command.env("HATCHERY_TRUST_ALL", "1");
         command.env("HOME", self.path().join("home")).current_dir(self.path()).stdin(Stdio::null());
         command
     }

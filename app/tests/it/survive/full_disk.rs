@@ -105,3 +105,23 @@ impl Drop for Ballast {
         fs::remove_file(&self.0).unwrap();
     }
 }
+
+/// A limit on the size of files ends a program that does not expect it. Here it is a full disk.
+#[test]
+fn a_limit_on_the_size_of_files_is_answered_like_a_full_disk() {
+    let grounds = Grounds::new();
+    let inner = grounds.command(&["up", "--json", "--no-open"]);
+    let mut command = std::process::Command::new("prlimit");
+    command.arg("--fsize=600000").arg("--").arg(inner.get_program()).args(inner.get_args()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(grounds.path());
+    let child = command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let daemon = Daemon::ready(child).unwrap();
+    let agent = daemon.door.agent(None);
+    let refused = (0..MOST_MESSAGES).find_map(|_| {
+        let answer = daemon.door.say(&agent, &"x".repeat(20_000));
+        (answer.status != 201).then_some(answer)
+    });
+    let refused = refused.expect("the limit is met at last");
+    assert_eq!((refused.status, refused.error().0.as_str()), (507, "store_full"), "{refused:?}");
+    assert_eq!(daemon.door.get("/api/agents").status, 200, "it lives on");
+}

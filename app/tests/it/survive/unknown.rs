@@ -62,6 +62,10 @@ impl Store for Flaky {
         }
     }
 
+    fn sum_of(&self, id: EventId) -> Result<Option<u32>, StoreError> {
+        self.inner.sum_of(id)
+    }
+
     fn read_after(&self, after: EventId, limit: usize, visit: RowVisitor<'_>) -> Result<(), StoreError> {
         match self.failing_reads.swap(0, Ordering::Relaxed) {
             0 => self.inner.read_after(after, limit, visit),

@@ -62,6 +62,7 @@ impl Jobs {
                 assert!(self.heard.insert(*message), "{message} is heard once");
             }
             RunEvent::Started { .. }
+            | RunEvent::Waiting
             | RunEvent::OutputNoted { .. }
             | RunEvent::TurnStarted
             | RunEvent::TurnEnded { .. }

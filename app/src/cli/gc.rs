@@ -1,0 +1,54 @@
+//! `hatchery gc`
+
+use super::paint::{DIM, paint};
+use super::{Context, asking, counted, print_json, print_line, say};
+use crate::client::Client;
+use crate::gc::LeftoverKind;
+use crate::http::Leftovers;
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// Show what is left over, and clear it
+///
+/// Leftovers are the folders of ended attempts and of wards of ended quests, empty folders of agents, locks of harness sessions, the
+/// state of scripted agents, and branches of ended quests that are merged. The log and rescued work stay. The daemon clears
+/// leftovers by itself after `keep_runs_days`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Clear what is shown
+    #[arg(long)]
+    clear: bool,
+
+    /// Only what is at least this many days old
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    days: u32,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let body = serde_json::json!({ "clear": args.clear, "days": args.days });
+    let found: Leftovers = asking(async { Client::reach(&context.project).await?.post("/api/gc", &body).await })?;
+    if context.json {
+        print_json(&found)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for leftover in &found.leftovers {
+        let kind = match leftover.kind {
+            LeftoverKind::Attempt => "attempt",
+            LeftoverKind::Ward => "ward",
+            LeftoverKind::AgentFolder => "empty folder",
+            LeftoverKind::SessionLock => "session lock",
+            LeftoverKind::ScriptedState => "scripted state",
+            LeftoverKind::Branch => "merged branch",
+        };
+        let size = paint(DIM, format_args!("{:>8} KiB", leftover.bytes.div_ceil(1_024)));
+        print_line(&format!("{kind:<14} {size}  {}", leftover.what))?;
+    }
+    let bytes: u64 = found.leftovers.iter().map(|leftover| leftover.bytes).sum();
+    let all = counted(found.leftovers.len() as u64, "leftover");
+    match args.clear {
+        true => say(format_args!("{} of {all} cleared", found.cleared)),
+        false if found.leftovers.is_empty() => say("nothing is left over"),
+        false => say(format_args!("{all}, {} KiB; `hatchery gc --clear` clears them", bytes.div_ceil(1_024))),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,227 @@
+//! `hatchery selftest`
+
+mod strangers;
+mod world;
+
+use super::demo::audit::Audit;
+use super::paint::{BAD, DIM, GOOD, paint};
+use super::{Context, asking, counted, print_json, print_line, say};
+use crate::client::Client;
+use crate::project::Project;
+use crate::report::{Code, Context as _, Report};
+use hatchery_core::event::MessageEvent;
+use hatchery_core::{Event, EventId, MessageKind, Record};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use world::{Chance, Load, TestDaemon};
+
+/// Kill everything under load on this disk and this store, and count what was lost
+///
+/// Makes a project of its own in a temporary folder beside .hatchery. Clients record messages and scripted agents work, while the
+/// daemon, launchers and agents are killed at random moments and strangers send nonsense. Where a small file system can be made,
+/// a disk is filled, too. At the end everything that was acknowledged must be in the log, once and in order, and `fsck` must find
+/// nothing. The last line says so. Exits with 4 if something is wrong.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: hatchery selftest --minutes 10 --store postgres://me@localhost/an_empty_database")]
+pub struct Args {
+    /// How long to kill and count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_080))]
+    minutes: u64,
+
+    /// A few seconds instead, for CI
+    #[arg(long, conflicts_with = "minutes")]
+    short: bool,
+
+    /// An empty store to use instead of a SQLite file
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+
+    /// Repeat the random choices of an earlier selftest
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Keep the project, and print where it is
+    #[arg(long)]
+    keep: bool,
+}
+
+/// What happened, and what was found at the end.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Counts {
+    seed: u64,
+    seconds: f64,
+    daemon_kills: u64,
+    launcher_kills: u64,
+    agent_kills: u64,
+    strangers: u64,
+    server_errors: u64,
+    /// Messages that the daemon said it has recorded.
+    acknowledged: u64,
+    /// Messages whose answer was lost: they may be recorded or not.
+    unknown: u64,
+    runs: u64,
+    events: u64,
+    lost: u64,
+    doubled: u64,
+    /// `None` where no small file system can be made.
+    full_disk: Option<bool>,
+    problems: Vec<String>,
+}
+
+/// How much of what is wrong is named.
+const WRONG_SHOWN: usize = 20;
+/// Longest pause between two kills.
+const KILL_PAUSE: Duration = Duration::from_millis(900);
+/// How long the short form lasts.
+const SHORT: Duration = Duration::from_secs(8);
+/// How long the work may take to end when nobody kills any more.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let place = Some(context.project.data()).filter(|data| data.is_dir()).unwrap_or_else(std::env::temp_dir);
+    let folder = tempfile::Builder::new().prefix("selftest-").tempdir_in(&place);
+    let folder = folder.context(format_args!("no folder can be made in {}", place.display()))?;
+    std::fs::create_dir(folder.path().join(".hatchery")).context("the project cannot be made")?;
+    let project = Project::find(folder.path())?;
+    let seed = args.seed.unwrap_or_else(|| u64::from_le_bytes(crate::clock::random::<8>()));
+    let length = if args.short { SHORT } else { Duration::from_secs(args.minutes * 60) };
+    if !context.json {
+        say(paint(DIM, format_args!("seed {seed}, in {}", folder.path().display())));
+    }
+    let counts = asking(selftest(&project, args.store.as_deref(), seed, length))?;
+    if args.keep {
+        say(format_args!("the project is in {}", folder.keep().display()));
+    }
+    report(context, &counts)
+}
+
+async fn selftest(project: &Project, store: Option<&str>, seed: u64, length: Duration) -> Result<Counts, Report> {
+    let mut counts = Counts { seed, ..Counts::default() };
+    let mut chance = Chance::new(seed);
+    let started = Instant::now();
+    let mut daemon = TestDaemon::start(project, store).await?;
+    if daemon.client().get::<Value>("/api/status").await?["head"].as_u64() > Some(1) {
+        return Err(Report::new(Code::Usage, "the store is not empty").hint("give an empty database with --store"));
+    }
+    let load = Load::start(project, daemon.addresses()).await?;
+    while started.elapsed() < length {
+        tokio::time::sleep(chance.pause(KILL_PAUSE)).await;
+        match chance.below(10) {
+            0..=3 => {
+                daemon.kill_and_restart(store).await?;
+                counts.daemon_kills += 1;
+            }
+            4..=5 => counts.launcher_kills += world::kill_one(project, &mut chance, world::Victim::Launcher),
+            6..=7 => counts.agent_kills += world::kill_one(project, &mut chance, world::Victim::Agent),
+            _ => {
+                let (sent, errors) = strangers::visit(daemon.client(), &mut chance).await;
+                counts.strangers += sent;
+                counts.server_errors += errors;
+            }
+        }
+    }
+    let sent = load.finish().await;
+    counts.acknowledged = sent.acknowledged.len() as u64;
+    counts.unknown = sent.unknown.len() as u64;
+    counts.runs = sent.runs;
+    wait_for_rest(daemon.client()).await?;
+    check(project, daemon.client(), &sent, &mut counts).await?;
+    daemon.stop().await?;
+    if store.is_none() {
+        counts.full_disk = world::full_disk(project, &mut counts.problems).await?;
+    }
+    counts.seconds = started.elapsed().as_secs_f64();
+    Ok(counts)
+}
+
+/// Waits until no run is open.
+async fn wait_for_rest(client: &Client) -> Result<(), Report> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let runs: Value = client.get("/api/runs").await?;
+        let open = |run: &&Value| run["phase"] != "ended";
+        let open = runs["runs"].as_array().map_or(0, |runs| runs.iter().filter(open).count());
+        match open {
+            0 => return Ok(()),
+            _ if Instant::now() > deadline => {
+                return Err(Report::failed(format_args!("{open} runs did not end within {} s", PATIENCE.as_secs())));
+            }
+            _ => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// Reads the whole log and holds it against what was acknowledged and what the agents wrote.
+async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &mut Counts) -> Result<(), Report> {
+    let mut audit = Audit::default();
+    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let mut after = 0;
+    loop {
+        let page: Value = client.get(&format!("/api/events.json?after={after}&limit=1000")).await?;
+        for event in page["events"].as_array().into_iter().flatten() {
+            let id = EventId(event["id"].as_u64().unwrap_or_default());
+            let record = Record::read(id, &event.to_string()).context(format_args!("event {id} cannot be read"))?;
+            audit.take(&record)?;
+            if let Event::Message(MessageEvent::Added { kind: MessageKind::User, content, .. }) = record.event {
+                *found.entry(content).or_default() += 1;
+            }
+        }
+        after = page["upto"].as_u64().unwrap_or_default();
+        if page["more"] != true {
+            break;
+        }
+    }
+    audit.read_spools(project)?;
+    let count = |words: &String| found.get(words).copied().unwrap_or_default();
+    let acknowledged_lost = sent.acknowledged.iter().filter(|words| count(words) == 0).count() as u64;
+    let doubled = sent.acknowledged.iter().chain(&sent.unknown).filter(|words| count(words) > 1).count() as u64;
+    let lost = sent.acknowledged.iter().filter(|words| count(words) == 0);
+    let lost = lost.map(|words| format!("acknowledged and lost: {words}"));
+    counts.problems.extend(lost.chain(audit.wrong()).take(WRONG_SHOWN));
+    counts.events = audit.events;
+    counts.lost = acknowledged_lost + audit.lost();
+    counts.doubled = doubled + audit.doubled();
+    let checked: Value = client.post("/api/fsck", &json!({})).await?;
+    let problems = checked["problems"].as_array().into_iter().flatten();
+    counts.problems.extend(problems.map(|problem| format!("fsck: {}", problem["what"].as_str().unwrap_or_default())));
+    Ok(())
+}
+
+fn report(context: &Context, counts: &Counts) -> Result<ExitCode, Report> {
+    let is_whole = counts.lost == 0 && counts.doubled == 0 && counts.server_errors == 0 && counts.problems.is_empty();
+    if context.json {
+        print_json(counts)?;
+    } else {
+        for problem in &counts.problems {
+            print_line(&format!("{} {problem}", paint(BAD, "wrong")))?;
+        }
+        let verdict = match is_whole {
+            true => paint(GOOD, "nothing was lost"),
+            false => paint(BAD, format_args!("{} lost, {} doubled", counts.lost, counts.doubled)),
+        };
+        let disk = match counts.full_disk {
+            Some(true) => "a full disk was told",
+            Some(false) => "a full disk was not told",
+            None => "no small file system can be made here, so no disk was filled",
+        };
+        print_line(&format!(
+            "{verdict}: {} acknowledged ({} more unknown), {}, {}; killed {} of the daemon, {} of launchers, {} of agents; {} by strangers, {} answered with 5xx; \
+             {disk}; {:.0} s",
+            counted(counts.acknowledged, "message"),
+            counts.unknown,
+            counted(counts.runs, "run"),
+            counted(counts.events, "event"),
+            counted(counts.daemon_kills, "time"),
+            counts.launcher_kills,
+            counts.agent_kills,
+            counted(counts.strangers, "request"),
+            counts.server_errors,
+            counts.seconds,
+        ))?;
+    }
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(Code::Found as u8) })
+}

@@ -1,0 +1,158 @@
+//! What is left over: files and branches that nobody needs any more and that would grow for ever. Everything that matters about them
+//! is in the log. Work that was rescued is never a leftover, and neither is a folder that the log does not know.
+
+use crate::project::{Project, flock};
+use crate::run_folder;
+use crate::ward::Ward;
+use crate::worktree::Repository;
+use hatchery_core::quest::Quest;
+use hatchery_core::run::{AttemptId, Run};
+use hatchery_core::{AgentId, QuestId, World};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// One thing that can go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Leftover {
+    pub kind: LeftoverKind,
+    /// The path from the project's root, or the id of the quest whose branch it is.
+    pub what: String,
+    /// How much space it takes.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftoverKind {
+    /// The folder of an attempt that is over.
+    Attempt,
+    /// The folder of a ward of a quest that is over.
+    Ward,
+    /// The folder of an agent, without anything in it.
+    AgentFolder,
+    /// The lock of a harness session that no process has.
+    SessionLock,
+    /// What a scripted agent remembered.
+    ScriptedState,
+    /// The branch of a quest that is over, with nothing on it that the user's branch has not.
+    Branch,
+}
+
+/// Finds what is older than `keep`. `repository` is None where there is none.
+pub fn find(
+    project: &Project,
+    world: &World,
+    repository: Option<&Repository>,
+    keep: Duration,
+) -> io::Result<Vec<Leftover>> {
+    let mut found = Vec::new();
+    let mut note = |kind, path: &Path| {
+        let what = path.strip_prefix(project.root()).unwrap_or(path).display().to_string();
+        found.push(Leftover { kind, what, bytes: size(path) });
+    };
+    for (of, folder) in run_folder::all(project)? {
+        if is_over(world, of) && !folder.is_held()? && age(folder.path())? >= keep {
+            note(LeftoverKind::Attempt, folder.path());
+        }
+    }
+    for (quest, _, _, ward) in Ward::all(Path::new(""), project)? {
+        if world.quest(quest).is_some_and(Quest::is_over) && !ward.is_held()? && age(ward.path())? >= keep {
+            note(LeftoverKind::Ward, ward.path());
+        }
+    }
+    let runs = project.data().join("runs");
+    for folder in run_folder::subfolders(&runs)? {
+        let agent: Option<AgentId> = folder.file_name().and_then(|name| name.to_str()?.parse().ok());
+        let is_at_rest = agent.is_some_and(|agent| world.agent(agent).is_some() && !at_work(world, agent));
+        if is_at_rest && std::fs::read_dir(&folder)?.next().is_none() {
+            note(LeftoverKind::AgentFolder, &folder);
+        }
+    }
+    for path in files(&runs.join("sessions"))? {
+        if !session_at_work(world, &path) && age(&path)? >= keep && is_free(&path)? {
+            note(LeftoverKind::SessionLock, &path);
+        }
+    }
+    for path in files(&project.data().join("sim"))? {
+        if !session_at_work(world, &path) && age(&path)? >= keep {
+            note(LeftoverKind::ScriptedState, &path);
+        }
+    }
+    for (quest, _) in world.quests().filter(|(_, quest)| quest.is_over()) {
+        if let Some(repository) = repository
+            && quest_age(project, quest) >= keep
+            && repository.has_merged_trunk(&quest.to_string()).unwrap_or(false)
+        {
+            found.push(Leftover { kind: LeftoverKind::Branch, what: quest.to_string(), bytes: 0 });
+        }
+    }
+    Ok(found)
+}
+
+/// Removes one. It is looked at again where something may have happened to it meanwhile.
+pub fn clear(project: &Project, repository: Option<&Repository>, leftover: &Leftover) -> io::Result<()> {
+    let path = project.root().join(&leftover.what);
+    match leftover.kind {
+        LeftoverKind::Attempt | LeftoverKind::Ward => std::fs::remove_dir_all(path),
+        // Fails when something has come into it.
+        LeftoverKind::AgentFolder => std::fs::remove_dir(path),
+        LeftoverKind::SessionLock if !is_free(&path)? => Ok(()),
+        LeftoverKind::SessionLock | LeftoverKind::ScriptedState => std::fs::remove_file(path),
+        LeftoverKind::Branch => match repository {
+            Some(repository) => repository.drop_empty_trunk(&leftover.what).map_err(io::Error::other),
+            None => Ok(()),
+        },
+    }
+}
+
+/// Attempts follow each other, so one that is over stays over.
+fn is_over(world: &World, of: AttemptId) -> bool {
+    world.run(of.agent).is_some_and(|run| {
+        let open = run.is_open().then_some((run.number, run.attempt));
+        open.map_or(of.run <= run.number, |open| (of.run, of.attempt) < open)
+    })
+}
+
+fn at_work(world: &World, agent: AgentId) -> bool {
+    world.run(agent).is_some_and(Run::is_open)
+}
+
+/// Whether the agent of the harness session that a file is named after has an open run.
+fn session_at_work(world: &World, path: &Path) -> bool {
+    let session = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
+    session.and_then(|session| world.harness_session_owner(session)).is_some_and(|agent| at_work(world, agent))
+}
+
+fn is_free(path: &Path) -> io::Result<bool> {
+    flock(&File::open(path)?, FlockOperation::NonBlockingLockExclusive)
+}
+
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => Ok(entries?.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect()),
+    }
+}
+
+/// The time since the quest's file changed for the last time.
+fn quest_age(project: &Project, quest: QuestId) -> Duration {
+    age(&crate::quest_file::folder(project, quest).join("quest.json")).unwrap_or_default()
+}
+
+/// The time since its last change. A time in the future counts as now.
+fn age(path: &Path) -> io::Result<Duration> {
+    let modified = std::fs::metadata(path)?.modified()?;
+    Ok(SystemTime::now().duration_since(modified).unwrap_or_default())
+}
+
+fn size(path: &Path) -> u64 {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return 0 };
+    if !found.is_dir() {
+        return found.len();
+    }
+    std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| size(&entry.path())).sum()
+}

@@ -1,0 +1,82 @@
+//! Keeps `git clean -fdx` away from `.hatchery`. Git spares a folder that is a repository of its own, so `.hatchery` gets the least
+//! that git takes for one: `.git/HEAD`, `.git/objects` and `.git/refs`. A nested repository would show up in `git status` and
+//! make `git add --all` fail, so the folder is also named in the repository's `info/exclude`, which is not part of the checkout.
+//! See docs/decisions/0031-the-data-folder-is-ours.md.
+
+use crate::project::{Project, write_whole};
+use crate::report::Report;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Makes the folder safe, where there is git and the project is in a repository. What cannot be done is only a warning.
+pub fn raise(project: &Project) {
+    let marker = project.data().join(".git");
+    if marker.exists() {
+        return;
+    }
+    let Some((exclude, pattern)) = where_to_exclude(project.root()) else { return };
+    // In this order: without the first, the second would disturb the user's git.
+    let raised = add_line(&exclude, &pattern).and_then(|()| make_repository(&marker));
+    if let Err(error) = raised {
+        tracing::warn!(%error, "`git clean -fdx` would delete {}", project.data().display());
+    }
+}
+
+/// Refuses a data folder of which the repository tracks a part: the next checkout would put somebody else's log in the place of
+/// ours. Prompts are texts of the project and may be tracked.
+pub fn refuse_tracked(project: &Project) -> Result<(), Report> {
+    let tracked = ask_git(project.root(), &["ls-files", "-z", "--", ".hatchery"]).unwrap_or_default();
+    match tracked.split_terminator('\0').find(|path| !path.starts_with(".hatchery/prompts/")) {
+        None => Ok(()),
+        Some(path) => Err(Report::failed(format_args!(
+            "{path} is tracked by git, so the repository could bring a log of its own"
+        ))
+        .hint("untrack it: git rm -r --cached .hatchery, then commit; .hatchery/prompts may stay tracked")),
+    }
+}
+
+/// The exclude file of the repository, and the line that names the project's data folder.
+fn where_to_exclude(root: &Path) -> Option<(PathBuf, String)> {
+    let said = ask_git(root, &["rev-parse", "--show-prefix", "--git-path", "info/exclude"])?;
+    let (prefix, exclude) = said.split_once('\n')?;
+    // What git's patterns give a meaning to is not worth escaping: the folder then stays as it is.
+    let plain = !prefix.contains(['*', '?', '[', '\\', '"']);
+    plain.then(|| (root.join(exclude.trim_end_matches('\n')), format!("/{prefix}.hatchery/")))
+}
+
+/// What git says in a folder. None where there is no git or no repository.
+fn ask_git(root: &Path, arguments: &[&str]) -> Option<String> {
+    let mut git = Command::new("git");
+    git.args(["-c", "core.fsmonitor=false"]).args(arguments);
+    // By these our caller would send us into another repository.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"] {
+        git.env_remove(name);
+    }
+    let asked = git.current_dir(root).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    String::from_utf8(asked.stdout).ok().filter(|_| asked.status.success())
+}
+
+fn add_line(path: &Path, line: &str) -> std::io::Result<()> {
+    let known = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error),
+    };
+    if known.lines().any(|known| known == line) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let gap = if known.is_empty() || known.ends_with('\n') { "" } else { "\n" };
+    let mut file = std::fs::File::options().create(true).append(true).open(path)?;
+    file.write_all(format!("{gap}{line}\n").as_bytes())
+}
+
+fn make_repository(marker: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(marker.join("objects"))?;
+    std::fs::create_dir_all(marker.join("refs"))?;
+    // Git takes the folder for a repository from here on.
+    write_whole(&marker.join("HEAD"), b"ref: refs/heads/none\n", 0o600)
+}

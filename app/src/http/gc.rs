@@ -1,0 +1,55 @@
+//! What is left over, over HTTP.
+
+use super::Api;
+use super::error::{ApiError, Body};
+use crate::gc::{self, Leftover};
+use crate::worktree::Repository;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GcRequest {
+    /// Clear what is found. Otherwise it is only listed.
+    #[serde(default)]
+    clear: bool,
+    /// Only what is at least this many days old.
+    #[serde(default)]
+    days: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Leftovers {
+    pub leftovers: Vec<Leftover>,
+    /// How many of them were cleared.
+    pub cleared: usize,
+}
+
+/// List or clear what is left over: folders of ended attempts and wards, locks, the state of scripted agents, merged branches.
+#[utoipa::path(post, path = "/api/gc", operation_id = "gc", tag = "daemon", request_body = GcRequest,
+    responses((status = 200, description = "What was found", body = Leftovers)))]
+pub async fn gc(State(api): State<Api>, body: Body<GcRequest>) -> Result<Json<Leftovers>, ApiError> {
+    let (project, world) = (api.defaults.project.clone(), api.handle.view());
+    let keep = Duration::from_secs(u64::from(body.0.days) * 24 * 3_600);
+    let work = tokio::task::spawn_blocking(move || {
+        let repository = Repository::find(&project, std::env::vars()).ok().and_then(Result::ok);
+        let leftovers = gc::find(&project, &world, repository.as_ref(), keep)?;
+        let clear = |leftover: &&Leftover| match gc::clear(&project, repository.as_ref(), leftover) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, what = leftover.what, "this cannot be cleared");
+                false
+            }
+        };
+        let cleared = if body.0.clear { leftovers.iter().filter(clear).count() } else { 0 };
+        Ok(Leftovers { leftovers, cleared })
+    });
+    let done = work.await.map_err(std::io::Error::other).flatten();
+    done.map(Json).map_err(|error: std::io::Error| {
+        let hint = "look into .hatchery/daemon.log";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "folder_unreadable", error, hint)
+    })
+}
