@@ -209,13 +209,13 @@ fn report(context: &Context, counts: &Counts) -> Result<ExitCode, Report> {
             None => "no small file system can be made here, so no disk was filled",
         };
         print_line(&format!(
-            "{verdict}: {} acknowledged ({} more unknown), {}, {}; killed {} of the daemon, {} of launchers, {} of agents; {} by strangers, {} answered with 5xx; \
+            "{verdict}: {} acknowledged ({} more unknown), {}, {}; kills: {} of the daemon, {} of launchers, {} of agents; {} by strangers, {} answered with 5xx; \
              {disk}; {:.0} s",
             counted(counts.acknowledged, "message"),
             counts.unknown,
             counted(counts.runs, "run"),
             counted(counts.events, "event"),
-            counted(counts.daemon_kills, "time"),
+            counts.daemon_kills,
             counts.launcher_kills,
             counts.agent_kills,
             counted(counts.strangers, "request"),

@@ -310,14 +310,14 @@ fn state() -> impl Strategy<Value = RunState> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 5], [u64; 2], [bool; 6])>();
+    let counts = any::<([u32; 5], [u64; 2], [bool; 7])>();
     let answers =
         (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()), option::of(text()), option::of(instant()));
     (spec(), state(), counts, [instant(), instant(), instant()], answers, outcome(), (meter(), usage())).prop_map(
         |(
             spec,
             state,
-            (counts, [spooled, calls], [copied, started, heard, in_turn, held, signalled]),
+            (counts, [spooled, calls], [copied, started, heard, in_turn, held, signalled, waits]),
             times,
             (answers, question, signal_heard, silent),
             outcome,
@@ -330,6 +330,7 @@ fn run() -> impl Strategy<Value = Run> {
                 number,
                 spec: spec.into(),
                 state,
+                waits,
                 attempt,
                 crashes,
                 parks,
