@@ -216,7 +216,10 @@ fn a_ward_that_deletes_its_folder_is_broken_after_a_few_tries() {
     let count = post.grounds.path().join("count");
     let command = format!("echo once >> {}; rm -rf \"${ATTEMPT_MARK}\"", count.display());
     match post.result(&command) {
-        WardResult::Broken { why } => assert!(why.contains("its folder deleted"), "{why}"),
+        // The lock may be seen to be gone before the rest is.
+        WardResult::Broken { why } => {
+            assert!(why.contains("its folder deleted") || why.contains("launcher was killed"), "{why}");
+        }
         other => panic!("{other:?}"),
     }
     let tries = fs::read_to_string(&count).unwrap().lines().count();
