@@ -399,6 +399,9 @@ function change1(state: State, entry: AgentEntry, event: EventObject, change: Ch
       entry.tools.clear();
       patch(entry, { phase: "starting", pid: event.process.pid, attempts: event.attempt, cause: null, until: null });
       return;
+    case "run_waiting":
+      patch(entry, { phase: "waiting" });
+      return;
     case "run_started":
     case "turn_started":
     case "message_heard":

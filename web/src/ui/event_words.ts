@@ -37,6 +37,8 @@ export function whatOf(event: EventObject): string {
       return `run ${event.run} by ${event.spec.harness}`;
     case "run_spawned":
       return `process ${event.process.pid}, attempt ${event.attempt}`;
+    case "run_waiting":
+      return "waits for its turn: as many agents run as may";
     case "run_parked":
       return `${event.cause}${event.until ? `, goes on at ${clockSeconds(event.until)}` : ""}`;
     case "run_crashed":
