@@ -50,10 +50,14 @@ mod stop;
 mod terminal;
 mod tree;
 mod trust;
+mod tui;
 mod up;
 mod usage;
 mod wait;
 mod why;
+
+pub(crate) use events::EventStream;
+pub(crate) use follow::read as read_record;
 
 use crate::config::{Config, Flags};
 use crate::project::Project;
@@ -99,6 +103,7 @@ Try `hatchery demo` first: it needs no account and leaves nothing behind.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Tui(tui::Args),
     Up(up::Args),
     Down(down::Args),
     Status(status::Args),
@@ -185,7 +190,9 @@ pub fn main() -> ExitCode {
     if std::env::args_os().skip(1).eq(["statusline"]) {
         return statusline::run();
     }
-    let cli = Cli::parse();
+    // Alone in a terminal it shows the terminal's screen; without one, the help.
+    let alone = std::env::args_os().len() == 1 && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let cli = if alone { Cli::parse_from(["hatchery", "tui"]) } else { Cli::parse() };
     match run(cli) {
         Ok(code) => code,
         Err(report) => {
@@ -205,6 +212,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         context.project.check_owner()?;
     }
     match cli.command {
+        Command::Tui(args) => tui::run(&context, &args),
         Command::Up(args) => up::run(&context, &args),
         Command::Down(args) => down::run(&context, &args),
         Command::Status(args) => status::run(&context, &args),

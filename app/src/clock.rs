@@ -64,6 +64,11 @@ pub fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// How far the user's time zone is ahead of UTC now, in seconds. 0 where it is not known.
+pub fn offset_s() -> i32 {
+    jiff::tz::TimeZone::system().to_offset(jiff::Timestamp::now()).seconds()
+}
+
 /// A moment as people write it, in UTC.
 pub fn written(at: Timestamp) -> String {
     match jiff::Timestamp::from_millisecond(at.0) {

@@ -46,6 +46,7 @@ pub mod strict;
 pub mod transcripts;
 pub mod transfer;
 pub mod trust;
+pub mod tui;
 pub mod untracked;
 pub mod ward;
 pub mod worktree;

@@ -85,7 +85,8 @@ impl Following {
     }
 }
 
-fn read(line: &str) -> Result<Record, Report> {
+/// An event as it is written on the wire.
+pub fn read(line: &str) -> Result<Record, Report> {
     #[derive(serde::Deserialize)]
     struct Numbered {
         id: u64,

@@ -15,7 +15,7 @@ use axum::extract::State;
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
 use hatchery_core::{Address, AgentId, EventId, Timestamp, World, budget};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// How many agents are shown that neither work nor are asked about: those who were active last.
@@ -25,7 +25,7 @@ const RECENT_QUESTS: usize = 50;
 
 /// The current state of everything. Long lists are cut: working agents and open questions are always complete, of the rest only the latest are
 /// listed.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overview {
     /// The last event that this answer includes.
@@ -33,7 +33,7 @@ pub struct Overview {
     /// When this was asked, by the daemon's clock.
     pub now: Timestamp,
     pub project: String,
-    pub version: &'static str,
+    pub version: String,
     /// The current problem of the store.
     pub trouble: Option<String>,
     /// The oldest first.
@@ -53,7 +53,7 @@ pub struct Overview {
 }
 
 /// An agent, what it does, and how that is known.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Seen {
     pub agent: AgentView,
@@ -77,7 +77,7 @@ pub async fn overview(State(api): State<Api>) -> Result<Json<Overview>, ApiError
         head: world.head(),
         now,
         project: api.project.clone(),
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         trouble: api.handle.trouble(),
         agents: seen,
         agent_count: world.agent_count(),

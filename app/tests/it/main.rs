@@ -23,5 +23,6 @@ mod store_postgres;
 mod store_postgres_tls;
 mod support;
 mod survive;
+mod terminal;
 mod ward;
 mod worktree;

@@ -16,6 +16,7 @@ pub mod random;
 pub mod repository;
 pub mod rows;
 pub mod sim;
+pub mod tmux;
 pub mod transcripts;
 pub mod workshop;
 

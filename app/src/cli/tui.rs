@@ -1,0 +1,36 @@
+//! `hatchery tui`
+
+use super::{Context, reference};
+use crate::report::Report;
+use crate::tui;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+/// Show all agents in one screen: talk to them, answer them, switch between them
+///
+/// `hatchery` alone does the same in a terminal. Ctrl-X and a letter switch agents and open panels; after a moment Ctrl-X shows the
+/// letters. /help lists all keys and commands. Agents go on when you leave, and what you type is kept for each agent.
+#[derive(Debug, Default, clap::Args)]
+pub struct Args {
+    /// The agent to begin with: an id, the beginning of one, or a name [default: the last one]
+    #[arg(value_parser = reference)]
+    agent: Option<String>,
+
+    /// No screen: each line once, for screen readers. Also with ACCESSIBLE=1, TERM=dumb, or without a terminal
+    #[arg(long)]
+    plain: bool,
+
+    /// Let the mouse scroll and click; Ctrl-X M turns it on and off
+    #[arg(long)]
+    mouse: bool,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let options = tui::Options { agent: args.agent.clone(), mouse: args.mouse };
+    let env = |name: &str| std::env::var(name).unwrap_or_default();
+    let screen = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    match args.plain || env("ACCESSIBLE") == "1" || env("TERM") == "dumb" || !screen {
+        true => tui::run_plain(&context.project, &options),
+        false => tui::run(&context.project, &options),
+    }
+}

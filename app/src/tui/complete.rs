@@ -1,0 +1,137 @@
+//! Completion: commands and their arguments after `/`, agents and files after `@`. A list covers what is under it and pushes nothing.
+
+use super::command::NAMES;
+use super::field::Field;
+use super::model::Model;
+use super::overlay::{Overlay, Suggest, Suggestion};
+use super::roster::short;
+use super::words;
+
+/// How many entries are offered at most.
+const MAX_ENTRIES: usize = 50;
+
+/// Tab: takes the only entry, or goes through them.
+pub fn tab(model: &mut Model, back: bool) -> Vec<super::update::Effect> {
+    if !matches!(model.overlay, Some(Overlay::Suggest(_))) {
+        offer(model, true);
+    }
+    if let Some(Overlay::Suggest(suggest)) = &mut model.overlay {
+        let count = suggest.entries.len();
+        suggest.at = Some(match (suggest.at, back) {
+            (None, false) => 0,
+            (None, true) => count - 1,
+            (Some(at), false) => (at + 1) % count,
+            (Some(at), true) => (at + count - 1) % count,
+        });
+        if count == 1 {
+            take(model);
+        }
+    }
+    Vec::new()
+}
+
+/// Offers what fits after each key, by itself only after `/` and `@`.
+pub fn refresh(model: &mut Model) {
+    offer(model, false);
+}
+
+/// Puts the chosen entry into the text.
+pub fn take(model: &mut Model) {
+    let Some(Overlay::Suggest(suggest)) = model.overlay.take() else { return };
+    if let Some(entry) = suggest.at.and_then(|at| suggest.entries.get(at)) {
+        let was_empty = model.desk().field.is_empty();
+        model.desk_mut().field.complete(suggest.from, &entry.insert);
+        super::keys::fix_purpose(model, was_empty);
+    }
+}
+
+fn offer(model: &mut Model, asked: bool) {
+    let found = fits(model, &model.desk().field, asked);
+    match found {
+        Some(suggest) if !suggest.entries.is_empty() => model.overlay = Some(Overlay::Suggest(suggest)),
+        _ => {
+            if matches!(model.overlay, Some(Overlay::Suggest(_))) {
+                model.overlay = None;
+            }
+        }
+    }
+}
+
+fn fits(model: &Model, field: &Field, asked: bool) -> Option<Suggest> {
+    let before = field.before_cursor();
+    if field.cursor() != field.raw().len() && !asked {
+        return None;
+    }
+    let from = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let word = &before[from..];
+    let is_command = field.raw().starts_with('/') && !field.raw().starts_with("//");
+    if is_command && from == 0 {
+        return Some(Suggest { from, entries: commands(&word[1..]), at: None });
+    }
+    if let Some(name) = word.strip_prefix('@') {
+        return Some(Suggest { from, entries: agents(model, name, "@"), at: None });
+    }
+    if is_command {
+        let name = before[1..].split_whitespace().next().unwrap_or_default();
+        let (_, usage, _) = NAMES.iter().find(|(known, ..)| *known == name)?;
+        let is_first = before[1..].split_whitespace().count() <= 1 + usize::from(!word.is_empty());
+        if name == "quest" && is_first {
+            let known = ["new", "list", "show", "pause", "resume", "retry", "ward", "budget", "abandon"];
+            let entries = known
+                .iter()
+                .filter(|known| known.starts_with(word))
+                .map(|known| entry(&format!("{known} "), known, ""))
+                .collect();
+            return Some(Suggest { from, entries, at: None });
+        }
+        if (usage.contains("AGENT") && is_first) && (asked || !word.is_empty() || name == "go") {
+            return Some(Suggest { from, entries: agents(model, word, ""), at: None });
+        }
+        return None;
+    }
+    // In a message, Tab completes the name of an agent.
+    (asked && !word.is_empty()).then(|| Suggest { from, entries: agents(model, word, ""), at: None })
+}
+
+fn commands(typed: &str) -> Vec<Suggestion> {
+    let mut entries: Vec<Suggestion> = NAMES
+        .iter()
+        .filter(|(name, ..)| name.starts_with(typed))
+        .map(|(name, usage, what)| entry(&format!("/{name} "), &format!("/{name} {usage}"), what))
+        .collect();
+    if entries.is_empty()
+        && let Some(near) = super::command::nearest(typed, NAMES.iter().map(|(name, ..)| *name))
+        && let Some((name, usage, what)) = NAMES.iter().find(|(name, ..)| *name == near)
+    {
+        entries.push(entry(&format!("/{name} "), &format!("/{name} {usage}"), what));
+    }
+    entries
+}
+
+fn agents(model: &Model, typed: &str, begin: &str) -> Vec<Suggestion> {
+    let typed = typed.to_lowercase();
+    let mut found: Vec<(bool, Suggestion)> = Vec::new();
+    for id in model.roster.order() {
+        let Some(agent) = model.roster.agents.get(id) else { continue };
+        let name = model.name(*id);
+        let lower = name.to_lowercase();
+        if lower.contains(&typed) || short(*id).to_lowercase().starts_with(&typed) {
+            let unique = model.roster.find(&name).len() == 1;
+            let insert = if unique { format!("{begin}{name} ") } else { format!("{begin}{id} ") };
+            let state = model.roster.state(agent);
+            let left = format!("{} {name}", state.glyph(agent.ring));
+            let right = format!(
+                "{} {}",
+                words::state_of(model, agent, false).state,
+                agent.view.doing.as_ref().map_or("", |doing| doing.line.as_str())
+            );
+            found.push((!lower.starts_with(&typed), entry(&insert, &left, &super::text::clean(&right))));
+        }
+    }
+    found.sort_by_key(|(rank, _)| *rank);
+    found.into_iter().map(|(_, entry)| entry).take(MAX_ENTRIES).collect()
+}
+
+fn entry(insert: &str, left: &str, right: &str) -> Suggestion {
+    Suggestion { insert: insert.to_owned(), left: left.to_owned(), right: right.to_owned() }
+}

@@ -1,0 +1,373 @@
+//! The conversation with one agent: the events of a window of the log, as the blocks that are shown. Pure.
+
+use super::tool::{Outcome, Tool};
+use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
+use hatchery_core::outcome::{Cause, Exit};
+use hatchery_core::output::Output;
+use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, Timestamp};
+
+/// The most events of one conversation in memory. Older ones are read again when one scrolls there.
+const MAX_EVENTS: usize = 4_000;
+/// How many are left out at once.
+const LEFT_OUT: usize = 1_000;
+/// The most words of a sub-agent that are kept of one call.
+const MAX_SUBAGENT_LINES: usize = 200;
+
+/// What was said and done, from a place in the log on.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    pub agent: AgentId,
+    events: Vec<Record>,
+    blocks: Vec<Block>,
+    /// The last event that was applied. None of them is applied twice.
+    upto: EventId,
+    /// The first part was read.
+    pub is_read: bool,
+    /// The window begins after this event.
+    pub from: EventId,
+    /// There is something before the window.
+    pub more: bool,
+    /// An earlier part was asked for.
+    pub loading: bool,
+    /// What came while the first part was on its way.
+    early: Vec<Record>,
+    pub inherited: Option<Inherited>,
+}
+
+/// The part of a history that an agent has from another one.
+#[derive(Clone, Debug)]
+pub struct Inherited {
+    pub from: AgentId,
+    /// How many messages, once that is known.
+    pub count: Option<usize>,
+    pub upto: EventId,
+    /// When the agent was forked.
+    pub forked: Timestamp,
+    pub blocks: Vec<Block>,
+}
+
+/// One thing in a conversation, named by its first event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    pub id: EventId,
+    pub at: Timestamp,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// A message to the agent, and whether a process has taken it in.
+    ToAgent {
+        text: String,
+        heard: bool,
+    },
+    /// The agent's own words. Those of an interrupted turn do not reach the model.
+    Spoken {
+        text: String,
+        reaches_model: bool,
+    },
+    Thought {
+        text: String,
+        lasted_ms: i64,
+    },
+    Tool(Tool),
+    /// Something that happened to the agent.
+    Note {
+        text: String,
+        bad: bool,
+    },
+    /// A line across the conversation.
+    Across {
+        text: String,
+    },
+    /// You broke the turn off. What it had said stays where it is, dim.
+    Interrupted,
+    /// It asked you something.
+    Ask {
+        text: String,
+        answer: Option<String>,
+        open: bool,
+    },
+    /// An answer of a command, only here.
+    Here {
+        text: String,
+    },
+}
+
+impl Conversation {
+    pub fn new(agent: AgentId) -> Self {
+        Self {
+            agent,
+            events: Vec::new(),
+            blocks: Vec::new(),
+            upto: EventId::START,
+            is_read: false,
+            from: EventId::START,
+            more: true,
+            loading: false,
+            early: Vec::new(),
+            inherited: None,
+        }
+    }
+
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The last event that is in it.
+    pub fn upto(&self) -> EventId {
+        self.upto
+    }
+
+    /// A part of the log from before the window, or the first one.
+    pub fn prepend(&mut self, records: Vec<Record>, from: EventId, more: bool) {
+        let first = self.events.first().map_or(EventId(u64::MAX), |event| event.id);
+        let mut earlier: Vec<Record> = records.into_iter().filter(|record| record.id < first).collect();
+        if let Some(last) = earlier.last() {
+            self.upto = self.upto.max(last.id);
+        }
+        earlier.append(&mut self.events);
+        (self.events, self.from, self.more, self.loading) = (earlier, from, more, false);
+        self.is_read = true;
+        self.rebuild();
+        for record in std::mem::take(&mut self.early) {
+            self.append(&record);
+        }
+    }
+
+    /// What was said later, each event once, whatever comes twice.
+    pub fn append(&mut self, record: &Record) {
+        if record.id <= self.upto {
+            return;
+        }
+        if !self.is_read {
+            if self.loading && self.early.len() < MAX_EVENTS {
+                self.early.push(record.clone());
+            }
+            return;
+        }
+        self.upto = record.id;
+        self.events.push(record.clone());
+        if self.events.len() > MAX_EVENTS {
+            self.events.drain(..LEFT_OUT);
+            self.more = true;
+            self.from = self.events.first().map_or(self.from, |event| event.id.before());
+            self.rebuild();
+        } else {
+            add(&mut self.blocks, self.agent, record);
+        }
+    }
+
+    /// An answer that is only shown here.
+    pub fn add_here(&mut self, text: String, at: Timestamp) {
+        let id = self.blocks.last().map_or(self.upto, |block| block.id);
+        self.blocks.push(Block { id, at, kind: Kind::Here { text } });
+    }
+
+    fn rebuild(&mut self) {
+        let here: Vec<Block> = self.blocks.drain(..).filter(|block| matches!(block.kind, Kind::Here { .. })).collect();
+        self.blocks = blocks(self.agent, &self.events);
+        self.blocks.extend(here);
+        self.blocks.sort_by_key(|block| block.id);
+    }
+
+    /// How many blocks came after this event.
+    pub fn count_after(&self, seen: EventId) -> usize {
+        self.blocks.iter().rev().take_while(|block| block.id > seen).count()
+    }
+}
+
+/// The blocks of some events of one agent.
+pub fn blocks(agent: AgentId, events: &[Record]) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for event in events {
+        add(&mut blocks, agent, event);
+    }
+    blocks
+}
+
+fn add(blocks: &mut Vec<Block>, agent: AgentId, record: &Record) {
+    let mut push = |kind| blocks.push(Block { id: record.id, at: record.ts, kind });
+    let note = |text: String| Kind::Note { text, bad: false };
+    let bad = |text: String| Kind::Note { text, bad: true };
+    match &record.event {
+        Event::Message(MessageEvent::Added { kind, content, .. }) => message(blocks, record, *kind, content),
+        Event::Run { of, what } => match what {
+            RunEvent::MessageHeard { message } => {
+                let heard_upto = *message;
+                for block in blocks.iter_mut().rev() {
+                    if block.id <= heard_upto
+                        && let Kind::ToAgent { heard, .. } = &mut block.kind
+                    {
+                        *heard = true;
+                        break;
+                    }
+                }
+            }
+            RunEvent::OutputNoted { output } => noted(blocks, record, output),
+            RunEvent::Crashed { detail, exit, .. } => {
+                let how = match exit {
+                    Exit::Signal(9) => " (SIGKILL)".to_owned(),
+                    Exit::Signal(signal) => format!(" (signal {signal})"),
+                    Exit::Code(code) => format!(" (exit code {code})"),
+                    Exit::NotStarted | Exit::LostWithMachine | Exit::Unknown => String::new(),
+                };
+                push(bad(format!("Its run crashed: {detail}{how}. It is resumed, attempt {}.", of.attempt + 1)));
+            }
+            RunEvent::Parked { cause, detail, .. } => push(note(format!("It is parked, {cause}: {detail}"))),
+            RunEvent::Silent { .. } => push(bad("Nothing was heard of it for longer than its run allows.".to_owned())),
+            RunEvent::BudgetReached => push(bad("Its budget is used up. It finishes its turn.".to_owned())),
+            RunEvent::Ended { cause: Cause::Completed | Cause::UserEnded | Cause::Killed, .. } => {}
+            RunEvent::Ended { cause, detail, .. } => push(bad(format!("Its run ended, {cause}: {detail}"))),
+            // The rest is about processes: the separator and the log show it.
+            _ => {}
+        },
+        Event::Question { what, .. } => match what {
+            QuestionEvent::Asked { text, .. } => push(Kind::Ask { text: text.clone(), answer: None, open: true }),
+            QuestionEvent::Answered { question, answer } => close(blocks, *question, Some(answer.clone())),
+            QuestionEvent::Withdrawn { question } => close(blocks, *question, None),
+        },
+        Event::Agent { agent: whose, what } if *whose == agent => match what {
+            AgentEvent::Killed { remark, .. } => {
+                let why = remark.as_deref().map(|remark| format!(": {remark}")).unwrap_or_default();
+                push(Kind::Across { text: format!("killed at {{time}}{why} · its history stays and can be forked") });
+            }
+            AgentEvent::Renamed { name: Some(name) } => push(note(format!("It is called {name} now."))),
+            AgentEvent::Slept => push(note("It is asleep. /wake wakes it.".to_owned())),
+            AgentEvent::Woken { .. } => push(note("It was woken.".to_owned())),
+            _ => {}
+        },
+        Event::Mail(MailEvent::Sent { from, to, body }) => {
+            let line = body.lines().next().unwrap_or_default();
+            let who = |address: &Address| match address {
+                Address::Human => "you".to_owned(),
+                Address::Agent(other) => format!("{{agent:{other}}}"),
+            };
+            let text = match *from == Address::Agent(agent) {
+                // A mail to you is read by Enter, never by looking.
+                true if *to == Address::Human => "It wrote to you. ^X m has it.".to_owned(),
+                true => format!("It wrote to {}: {line}", who(to)),
+                false => format!("Mail from {}: {line}", who(from)),
+            };
+            push(note(text));
+        }
+        _ => {}
+    }
+}
+
+fn message(blocks: &mut Vec<Block>, record: &Record, kind: MessageKind, content: &str) {
+    let kind = match kind {
+        MessageKind::User => Kind::ToAgent { text: content.to_owned(), heard: false },
+        MessageKind::Assistant => Kind::Spoken { text: content.to_owned(), reaches_model: true },
+        MessageKind::ToolCall => Kind::Tool(Tool::read(content)),
+        MessageKind::ToolResult => {
+            return answer_tool(blocks, record, content);
+        }
+        MessageKind::Clear => {
+            Kind::Across { text: "its history was cleared at {time} · all of it stays here".to_owned() }
+        }
+        MessageKind::Mark if content.is_empty() => Kind::Across { text: "marked at {time}".to_owned() },
+        MessageKind::Mark => Kind::Across { text: format!("marked “{content}” at {{time}}") },
+        MessageKind::Rewind => Kind::Across { text: "rewound at {time} · what came after stays here".to_owned() },
+        MessageKind::Interrupted => {
+            for block in blocks.iter_mut().rev() {
+                match &mut block.kind {
+                    Kind::Spoken { reaches_model, .. } => *reaches_model = false,
+                    Kind::ToAgent { .. } | Kind::Interrupted => break,
+                    _ => {}
+                }
+            }
+            Kind::Interrupted
+        }
+        MessageKind::System => Kind::Note { text: content.lines().next().unwrap_or_default().to_owned(), bad: false },
+        MessageKind::AgentKilled | MessageKind::Command | MessageKind::Fork | MessageKind::Usage => return,
+    };
+    // A process that answers has heard what was said before.
+    if matches!(kind, Kind::Spoken { .. } | Kind::Tool(_)) {
+        hear_all(blocks);
+    }
+    blocks.push(Block { id: record.id, at: record.ts, kind });
+}
+
+fn hear_all(blocks: &mut [Block]) {
+    if let Some(Kind::ToAgent { heard, .. }) = blocks.last_mut().map(|block| &mut block.kind) {
+        *heard = true;
+    }
+}
+
+fn answer_tool(blocks: &mut [Block], record: &Record, content: &str) {
+    let outcome = Outcome::read(content, record.ts);
+    let tools = blocks.iter_mut().rev().filter_map(|block| match &mut block.kind {
+        Kind::Tool(tool) => Some((block.at, tool)),
+        _ => None,
+    });
+    for (_, tool) in tools {
+        if tool.call == outcome.call && tool.outcome.is_none() {
+            tool.outcome = Some(outcome);
+            return;
+        }
+    }
+}
+
+fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
+    let kind = match output {
+        Output::Thinking { text } if text.trim().is_empty() => return,
+        Output::Thinking { text } => {
+            let before = blocks.last().map_or(record.ts, |block| block.at);
+            Kind::Thought { text: text.clone(), lasted_ms: record.ts.0 - before.0 }
+        }
+        Output::Subagent { tool_use, output } => {
+            let line = match output.as_ref() {
+                Output::Text { text } => text.clone(),
+                Output::ToolUse { name, input, .. } => {
+                    format!("{name} {}", super::tool::target(&serde_json::from_str(input).unwrap_or_default()))
+                }
+                _ => return,
+            };
+            for block in blocks.iter_mut().rev() {
+                if let Kind::Tool(tool) = &mut block.kind
+                    && tool.call == *tool_use
+                {
+                    if tool.subagent.len() < MAX_SUBAGENT_LINES {
+                        tool.subagent.push(line);
+                    }
+                    return;
+                }
+            }
+            return;
+        }
+        Output::Denied { tool_use, reason, .. } => {
+            for block in blocks.iter_mut().rev() {
+                if let Kind::Tool(tool) = &mut block.kind
+                    && tool_use.as_deref().is_none_or(|call| call == tool.call)
+                {
+                    tool.denied = Some(reason.clone());
+                    return;
+                }
+            }
+            return;
+        }
+        Output::Compacted { trigger, tokens_before } => {
+            let by = if trigger.as_deref() == Some("manual") { "" } else { " by itself" };
+            let from = tokens_before.map(|tokens| format!(", from {}k tokens", tokens / 1_000)).unwrap_or_default();
+            Kind::Across { text: format!("its context was compacted{by} at {{time}}{from} · all of it stays here") }
+        }
+        Output::Retrying { attempt, reason, .. } => {
+            let why = reason.as_deref().unwrap_or("the request failed");
+            Kind::Note { text: format!("The service failed it ({why}). It tries again, {attempt}."), bad: false }
+        }
+        Output::ApiError(error) => {
+            Kind::Note { text: error.text.lines().next().unwrap_or_default().to_owned(), bad: true }
+        }
+        _ => return,
+    };
+    blocks.push(Block { id: record.id, at: record.ts, kind });
+}
+
+fn close(blocks: &mut [Block], question: EventId, said: Option<String>) {
+    if let Some(Kind::Ask { answer, open, .. }) =
+        blocks.iter_mut().find(|block| block.id == question).map(|block| &mut block.kind)
+    {
+        (*answer, *open) = (said, false);
+    }
+}

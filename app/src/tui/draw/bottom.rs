@@ -1,0 +1,170 @@
+//! The bottom line: on the left what Enter will do, or what has just happened; on the right at most five keys that fit the moment.
+
+use super::put;
+use crate::tui::look::Ink;
+use crate::tui::model::{Focus, Link, Model};
+use crate::tui::overlay::Overlay;
+use crate::tui::panel::{SheetKind, Side};
+use crate::tui::text;
+use crate::tui::words;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+pub fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+    let cells = usize::from(area.width).saturating_sub(2);
+    let (left, keys, caret) = said(model);
+    let mut keys = keys;
+    // The words come first; keys that do not fit are left out, the least useful one first.
+    while text::width(&left) + text::width(&keys.join(" · ")) + 2 > cells && keys.len() > 1 {
+        keys.remove(if keys.len() > 2 { 1 } else { 0 });
+    }
+    let right = keys.join(" · ");
+    let right =
+        if text::width(&left) + text::width(&right) + 2 > cells && !left.is_empty() { String::new() } else { right };
+    let room = cells.saturating_sub(text::width(&right) + usize::from(!right.is_empty()));
+    let left = text::padded(&left, room);
+    let gap = if right.is_empty() { "" } else { " " };
+    let ink = if model.notice().is_some() { Ink::Plain } else { Ink::Dim };
+    let ink = if caret.is_some() { Ink::Plain } else { ink };
+    let line = Line::from(vec![
+        Span::raw(" "),
+        Span::styled(left, model.look.style(ink)),
+        Span::raw(gap),
+        Span::styled(right, model.look.style(Ink::Dim)),
+    ]);
+    put(buffer, area.x, area.y, area.width, &line);
+    caret.map(|column| Position { x: area.x + 1 + u16::try_from(column).unwrap_or(0), y: area.y })
+}
+
+/// What is said on the left, the keys on the right, and the caret of what is typed here.
+fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
+    let width = model.size.0;
+    let wide = width >= 110;
+    let x = if wide { "Ctrl-X" } else { "^X" };
+    let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+    let kept = if model.desk().field.is_empty() { String::new() } else { "Your text is kept.".to_owned() };
+    match &model.overlay {
+        Some(Overlay::Finder(_)) => {
+            let left = match model.desk().field.shown().chars().count() {
+                0 => "Your text is empty.".to_owned(),
+                count => format!("Your text is kept, {count} characters."),
+            };
+            return (left, keys(&["↑ ↓ choose", "Enter go", "Tab do …", "Esc back"]), None);
+        }
+        Some(Overlay::Help(_)) => return (kept, keys(&["↑ ↓ choose", "Enter does it", "Esc back"]), None),
+        Some(Overlay::Reader(_)) => {
+            return (kept, keys(&["Space b page", "y copy", "v in your pager", "Esc back"]), None);
+        }
+        Some(Overlay::Kill(_)) => {
+            return ("1 2 3 choose, then Enter. Any other key keeps it.".to_owned(), keys(&["Esc keeps it"]), None);
+        }
+        Some(Overlay::Propose(field)) => {
+            let column = text::width(&field.before_cursor().replace('\n', " "));
+            let left = model.notice().map_or_else(|| field.shown(), |notice| format!("{}   {notice}", field.shown()));
+            return (left, keys(&["Enter carries it out", "Esc back"]), Some(column));
+        }
+        Some(Overlay::Goto(field)) => {
+            let left = format!("go to event #{}", field.shown());
+            let column = text::width(&left);
+            return (left, keys(&["Enter goes there", "Esc back"]), Some(column));
+        }
+        Some(Overlay::Recall { words, at }) => {
+            let found = model.recall.search(&words.whole(), 1_000);
+            let left = format!("search what you typed: {}", words.shown());
+            let column = text::width(&left);
+            let entry = found
+                .get(*at)
+                .map_or_else(|| "no match".to_owned(), |text| text.lines().next().unwrap_or_default().to_owned());
+            return (format!("{left}   {entry}"), keys(&["^R older", "Enter takes it", "Esc back"]), Some(column));
+        }
+        Some(Overlay::Suggest(_)) | None => {}
+    }
+    if model.prefix.is_some() {
+        return (x.to_owned(), keys(&["a letter", "? all keys", "Esc"]), None);
+    }
+    if let Some(search) = &model.search
+        && (search.typing || model.focus == Focus::Browse)
+    {
+        let words = format!("/{}", search.words.shown());
+        let count = match (search.found.len(), search.upto) {
+            (0, _) if search.words.is_empty() => String::new(),
+            (0, Some(upto)) => format!("  no match · to #{}", text::thousands(upto.0)),
+            (0, None) => "  no match".to_owned(),
+            (all, Some(upto)) => format!("  {} of {all} · to #{}", search.at + 1, text::thousands(upto.0)),
+            (all, None) => format!("  {} of {all}", search.at + 1),
+        };
+        let column = search.typing.then(|| text::width(&words));
+        let right = match search.typing {
+            true => keys(&["Enter stays", "Esc back"]),
+            false => keys(&["n N", "Enter fold", "f fork", "y copy", "Esc back"]),
+        };
+        return (words + &count, right, column);
+    }
+    if let Some(notice) = model.notice() {
+        let right = match model.last_visited() {
+            Some(_) if notice.starts_with("You are in the fork") => keys(&["^X ^X goes back"]),
+            _ => keys(&["^X keys"]),
+        };
+        return (notice.to_owned(), right, None);
+    }
+    match model.focus {
+        Focus::Browse => {
+            let fits = ["j k block", "Enter fold", "f fork", "y copy", "Esc back"];
+            (format!("Browse  {kept}").trim_end().to_owned(), keys(&fits), None)
+        }
+        Focus::Tree => (
+            format!("Tree  {kept}").trim_end().to_owned(),
+            keys(&["j k choose", "Enter go", "f fork", "Space fold", "Esc back"]),
+            None,
+        ),
+        Focus::Side => {
+            let back = if wide { "Esc back to your text" } else { "Esc back" };
+            let (name, right) = match &model.side {
+                Some(Side::Home(home)) if home.typing => ("Home", vec!["Enter answers", "Esc keeps your words"]),
+                Some(Side::Home(_)) if wide => {
+                    ("Home", vec!["1–9 choose", "Enter answers", "j k next", "s its conversation", back])
+                }
+                Some(Side::Home(_)) => ("Home", vec!["1–3 choose", "Enter answers", "↓ next", back]),
+                Some(Side::Quest(_)) if wide => (
+                    "Quest",
+                    vec!["j k step", "Enter opens who is at work", "r retry", "p pause", "Tab other panel", back],
+                ),
+                Some(Side::Quest(_)) => ("Quest", vec!["j k step", "Enter who", "r retry", back]),
+                Some(Side::Sheet(sheet)) => match sheet.kind {
+                    SheetKind::Mail => ("Mail", vec!["j k choose", "Enter read", "c write", back]),
+                    SheetKind::Log => ("Log", vec!["j k choose", "Enter the event", "/ filter", "A all agents", back]),
+                    SheetKind::Why => ("How we know", vec!["j k", back]),
+                    SheetKind::Changes => ("Changes", vec!["j k choose", "Enter the file", back]),
+                    SheetKind::Cost => ("Cost", vec!["j k choose", "Enter go", back]),
+                    SheetKind::Seats => ("Seats", vec!["j k choose", "Enter go, summon or wake", back]),
+                },
+                None => ("", vec![back]),
+            };
+            (format!("{name}  {kept}").trim_end().to_owned(), keys(&right), None)
+        }
+        Focus::Text => {
+            let mut right = Vec::new();
+            let needs = model.roster.need_count();
+            let away = matches!(model.link, Link::Away { .. });
+            if away {
+                right.push(format!("{x} r try now"));
+            } else if needs > 0 && width < 70 {
+                right.push(format!("{x} e {needs}"));
+            } else if needs > 0 {
+                right.push(format!("{x} e next of {needs}"));
+            }
+            if model.current.is_none() {
+                return (words::enter_does(model), keys(&["^X keys", "/help", "/exit"]), None);
+            }
+            if model.desk().field.raw().chars().any(|char| u32::from(char) >= 0xF_0000) {
+                right = vec![format!("{x} v shows the paste in your editor")];
+            }
+            right.push(format!("{x} keys"));
+            if width >= 70 && !away && right.len() < 3 && !right[0].contains("paste") {
+                right.push("Esc browse".to_owned());
+            }
+            (words::enter_does(model), right, None)
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! A quest: its phases, who is in which slot, its steps, and the stations of the chosen step.
+
+use super::put;
+use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
+use crate::tui::look::{Ink, RING};
+use crate::tui::model::{Focus, Model};
+use crate::tui::panel::QuestPanel;
+use crate::tui::roster::dollars;
+use crate::tui::text;
+use hatchery_core::quest::{Signal, Status, Verdict};
+use hatchery_core::roles::Phase;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+/// How many findings of a ward are shown.
+const SHOWN_FINDINGS: usize = 5;
+
+pub fn draw(model: &Model, panel: &QuestPanel, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+    let look = model.look;
+    let cells = usize::from(area.width);
+    let Some(quest) = model.roster.documents.get(&panel.quest) else {
+        put(buffer, area.x, area.y, area.width, &Line::styled(" Reading the quest …", look.style(Ink::Dim)));
+        return None;
+    };
+    let (mut lines, chosen) = head(model, panel, quest, cells);
+    if let Some(step) = quest.steps.get(panel.step) {
+        stations(model, panel, quest, step, cells, &mut lines);
+    }
+    let height = usize::from(area.height);
+    let top = if chosen >= height { chosen + 1 - height } else { 0 }
+        .max(panel.scroll.min(lines.len().saturating_sub(height)));
+    for (at, line) in lines.iter().skip(top).take(height).enumerate() {
+        put(buffer, area.x, area.y + u16::try_from(at).unwrap_or(0), area.width, line);
+    }
+    (model.focus == Focus::Side && chosen >= top)
+        .then(|| Position { x: area.x, y: area.y + u16::try_from(chosen - top).unwrap_or(0) })
+}
+
+fn head(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) -> (Vec<Line<'static>>, usize) {
+    let look = model.look;
+    let dim = look.style(Ink::Dim);
+    let title = text::clean(quest.request.lines().next().unwrap_or_default()).into_owned();
+    let hint = match quest.state {
+        QuestWord::Open => "p pauses",
+        QuestWord::Paused => "p resumes",
+        QuestWord::Complete => "complete",
+        QuestWord::Abandoned => "abandoned",
+    };
+    let mut lines = vec![super::apart(
+        vec![
+            Span::raw(" "),
+            Span::styled(text::cut(&title, cells.saturating_sub(hint.len() + 4)), look.style(Ink::Bold)),
+        ],
+        vec![Span::styled(hint, dim)],
+        cells.saturating_sub(1),
+    )];
+    let planned = quest.steps.iter().filter(|step| step.phase == Phase::Work).count();
+    let complete =
+        quest.steps.iter().filter(|step| step.phase == Phase::Work && step.status == Status::Complete).count();
+    let of = quest.budget.map(|budget| format!(" of {}", dollars(budget))).unwrap_or_default();
+    let since = text::clock(quest.created, model.offset_s);
+    lines.push(Line::styled(
+        format!(" {complete} of {planned} steps complete · since {since} · {}{of}", dollars(quest.spent.cost)),
+        dim,
+    ));
+    let ward = quest.ward.as_ref().map_or_else(|| "no ward".to_owned(), |ward| format!("ward {}", ward.command));
+    let branch = quest.branch.as_ref().map(|branch| format!(" · {branch}")).unwrap_or_default();
+    lines.push(Line::styled(text::cut(&format!(" {ward}{branch}"), cells.saturating_sub(1)), dim));
+    lines.push(Line::default());
+    let mut phases = vec![Span::raw(" ")];
+    for (phase, name) in
+        [(Phase::Requirements, "Requirements"), (Phase::Plan, "Plan"), (Phase::Work, "Work"), (Phase::Review, "Review")]
+    {
+        let steps: Vec<&StepDocument> = quest.steps.iter().filter(|step| step.phase == phase).collect();
+        let all = !steps.is_empty() && steps.iter().all(|step| step.status == Status::Complete);
+        let begun = steps.iter().any(|step| !matches!(step.status, Status::Pending | Status::Queued | Status::Blocked));
+        let (glyph, ink) = match (all, begun) {
+            (true, _) => ("✓", Ink::Dim),
+            (false, true) => ("◶", Ink::Good),
+            (false, false) => ("◌", Ink::Dim),
+        };
+        phases.push(Span::styled(glyph, look.style(ink)));
+        phases.push(Span::raw(format!(" {name}   ")));
+    }
+    lines.push(Line::from(phases));
+    let busy: Vec<&StepDocument> = quest.steps.iter().filter(|step| takes_slot(step)).collect();
+    let begin = format!(" {} of {} slots  ", busy.len(), quest.slots);
+    let hang = text::width(&begin);
+    for (at, step) in busy.iter().enumerate() {
+        let who = role(step).unwrap_or_else(|| step.doing.clone().unwrap_or_default());
+        let before = if at == 0 { begin.clone() } else { " ".repeat(hang) };
+        lines.push(Line::styled(
+            text::cut(&format!("{before}{} {who} on {}", at + 1, step.id), cells.saturating_sub(1)),
+            dim,
+        ));
+    }
+    if busy.is_empty() {
+        lines.push(Line::styled(begin, dim));
+    }
+    lines.push(Line::default());
+    let names = quest.steps.iter().map(|step| text::width(&step.id.to_string())).max().unwrap_or(0).min(20);
+    let mut chosen = 0;
+    for (at, step) in quest.steps.iter().enumerate() {
+        let is_chosen = at == panel.step;
+        if is_chosen {
+            chosen = lines.len();
+        }
+        let mark = if is_chosen { Span::styled("❯", look.style(Ink::Accent)) } else { Span::raw(" ") };
+        let (glyph, ink) = glyph(model, step);
+        let name = text::padded(&step.id.to_string(), names);
+        let slot =
+            busy.iter().position(|other| other.id == step.id).map_or_else(String::new, |at| (at + 1).to_string());
+        let cost = if step.spent.cost.nanodollars > 0 { dollars(step.spent.cost) } else { String::new() };
+        let right = format!("{cost:>6} {slot:1}");
+        let left = vec![
+            mark,
+            Span::raw(" "),
+            Span::styled(glyph, look.style(ink)),
+            Span::styled(format!(" {name}  "), look.style(if is_chosen { Ink::Bold } else { Ink::Plain })),
+            Span::styled(says(model, quest, step), dim),
+        ];
+        lines.push(super::apart(left, vec![Span::styled(right, dim)], cells.saturating_sub(1)));
+    }
+    lines.push(Line::default());
+    (lines, chosen)
+}
+
+fn takes_slot(step: &StepDocument) -> bool {
+    matches!(step.status, Status::Running | Status::WaitingForRole) && step.phase != Phase::Requirements
+}
+
+fn role(step: &StepDocument) -> Option<String> {
+    let agent = step.agent?;
+    step.agents.iter().find(|it| it.agent == agent).map(|it| it.role.clone())
+}
+
+fn glyph(model: &Model, step: &StepDocument) -> (String, Ink) {
+    let ring = step.agent.and_then(|agent| model.roster.agents.get(&agent)).map_or(2, |agent| agent.ring);
+    let (glyph, ink) = match step.status {
+        Status::Complete => ("✓", Ink::Dim),
+        Status::Running | Status::WaitingForRole => (RING[ring % 4], Ink::Good),
+        Status::WaitingForHuman => ("?", Ink::AccentFilled),
+        Status::Failed => ("⊗", Ink::Bad),
+        Status::Parked => ("⊜", Ink::Warn),
+        Status::Blocked => ("⊘", Ink::Dim),
+        Status::Queued => ("○", Ink::Dim),
+        Status::Pending => ("◌", Ink::Dim),
+    };
+    (glyph.to_owned(), ink)
+}
+
+fn says(model: &Model, quest: &QuestDocument, step: &StepDocument) -> String {
+    let age = text::age(model.now.0 - step.since.0);
+    let names = |ids: Vec<String>| ids.join(", ");
+    let words = match step.status {
+        Status::Complete => format!("{} · {age} ago", step.name),
+        Status::Pending => {
+            let open: Vec<String> = step
+                .depends_on
+                .iter()
+                .filter(|id| quest.steps.iter().any(|it| it.id == **id && it.status != Status::Complete))
+                .map(ToString::to_string)
+                .collect();
+            if open.is_empty() { step.name.clone() } else { format!("after {}", names(open)) }
+        }
+        Status::Blocked => {
+            let by: Vec<String> = step
+                .depends_on
+                .iter()
+                .filter(|id| {
+                    quest.steps.iter().any(|it| it.id == **id && matches!(it.status, Status::Failed | Status::Blocked))
+                })
+                .map(ToString::to_string)
+                .collect();
+            format!("blocked by {}", names(by))
+        }
+        Status::Running | Status::WaitingForRole => {
+            let who = role(step).unwrap_or_else(|| step.doing.clone().unwrap_or_default());
+            let caller = step.callers.last().map(|caller| format!(" ‹ {}", caller.role)).unwrap_or_default();
+            format!("{who}{caller} · {age}")
+        }
+        Status::WaitingForHuman => {
+            let asked = model.roster.questions.iter().find(|question| Some(question.id) == step.question);
+            let words = asked.and_then(|question| question.text.lines().next().map(str::to_owned)).unwrap_or_default();
+            format!("asks: {words} · {age}")
+        }
+        Status::Failed | Status::Parked | Status::Queued => {
+            let why =
+                step.doing.clone().or_else(|| step.history.last().map(|note| note.what.clone())).unwrap_or_default();
+            format!("{why} · {age}")
+        }
+    };
+    text::clean(&words).into_owned()
+}
+
+fn stations(
+    model: &Model,
+    panel: &QuestPanel,
+    quest: &QuestDocument,
+    step: &StepDocument,
+    cells: usize,
+    lines: &mut Vec<Line<'static>>,
+) {
+    let look = model.look;
+    let dim = look.style(Ink::Dim);
+    let slot = quest.steps.iter().filter(|it| takes_slot(it)).position(|it| it.id == step.id);
+    let slot = slot.map_or_else(String::new, |at| format!("slot {}", at + 1));
+    lines.push(super::apart(
+        vec![
+            Span::raw(" "),
+            Span::styled(step.id.to_string(), look.style(Ink::Bold)),
+            Span::raw(format!("  {}", text::clean(&step.name))),
+        ],
+        vec![Span::styled(slot, dim)],
+        cells.saturating_sub(1),
+    ));
+    lines.push(Line::styled(format!(" {} · {}k tokens", dollars(step.spent.cost), step.spent.tokens() / 1_000), dim));
+    // Signals and wards in the order in which they happened.
+    let mut events: Vec<(i64, Line<'static>)> = Vec::new();
+    for given in &step.signals {
+        let (glyph, words) = match &given.signal {
+            Signal::Complete { summary } => ("✓", summary.clone()),
+            Signal::PartiallyComplete { progress, .. } => ("◌", format!("left off: {progress}")),
+            Signal::NeedsUserInput { question, .. } => ("?", question.clone()),
+            Signal::NeedsRoleFollowup { target_role, reason, .. } => {
+                ("◌", format!("asked {target_role} first: {reason}"))
+            }
+        };
+        let role = text::padded(&given.role, 13);
+        let words = text::clean(words.lines().next().unwrap_or_default()).into_owned();
+        let left = vec![Span::styled(format!(" {glyph} "), dim), Span::raw(role), Span::raw(format!(" {words}"))];
+        let right = vec![Span::styled(text::clock(given.at, model.offset_s), dim)];
+        events.push((given.at.0, super::apart(left, right, cells.saturating_sub(1))));
+    }
+    for ward in &step.wards {
+        let lasted = ward.ended.map(|ended| text::lasted(ended.0 - ward.began.0)).unwrap_or_default();
+        let (words, ink, details) = match &ward.verdict {
+            Some(Verdict::Green) => ("✓ ward green".to_owned(), Ink::Good, Vec::new()),
+            Some(Verdict::Red { findings }) => {
+                let count = crate::tui::words::counted(findings.len(), "finding");
+                (format!("⊗ ward red, {count}"), Ink::Bad, findings.clone())
+            }
+            Some(Verdict::Broken { why }) => ("⊗ ward broken".to_owned(), Ink::Bad, vec![why.clone()]),
+            None => ("◶ the ward runs".to_owned(), Ink::Good, Vec::new()),
+            Some(Verdict::Conflict { files }) => ("⊗ conflict with other steps".to_owned(), Ink::Bad, files.clone()),
+        };
+        let left = vec![Span::raw(" "), Span::styled(words, look.style(ink))];
+        let head = super::apart(left, vec![Span::styled(lasted, dim)], cells.saturating_sub(1));
+        events.push((ward.began.0, head));
+        let shown = details.iter().take(SHOWN_FINDINGS);
+        let rows = shown.flat_map(|it| text::wrap(&text::clean(it), cells.saturating_sub(7)));
+        events.extend(rows.map(|row| (ward.began.0, Line::from(format!("     {row}")))));
+    }
+    events.sort_by_key(|(at, _)| *at);
+    lines.extend(events.into_iter().map(|(_, line)| line));
+    if let Some(doing) = step.doing.as_ref().filter(|_| step.status != Status::Complete) {
+        lines.push(Line::styled(
+            text::cut(&format!(" {} {}", RING[2], text::clean(doing)), cells.saturating_sub(1)),
+            look.style(Ink::Plain),
+        ));
+    }
+    if let Some((title, output)) = &panel.ward {
+        lines.push(Line::default());
+        lines.push(Line::styled(format!(" {title}"), look.style(Ink::Bold)));
+        for row in output {
+            lines.push(Line::styled(text::cut(&format!("   {}", text::clean(row)), cells.saturating_sub(1)), dim));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The separator: who is in front, what it does and how that is known, what it cost; where you are, and who needs you.
+
+use crate::tui::look::Ink;
+use crate::tui::model::{Link, Model, Place};
+use crate::tui::roster::{State, dollars, short};
+use crate::tui::text;
+use crate::tui::words;
+use ratatui::text::{Line, Span};
+
+/// From here on words are written out.
+const WORDS_FROM: usize = 100;
+const EVERYTHING_FROM: usize = 160;
+/// Below this the cost stands on the right.
+const NARROW: usize = 70;
+
+/// A part of the separator with its colour.
+type Part = Vec<(String, Ink)>;
+
+pub fn line(model: &Model, cells: usize) -> Line<'static> {
+    let mut drops = 0;
+    loop {
+        let (left, right) = parts(model, cells, drops);
+        let bar = if cells >= WORDS_FROM { " ── " } else { " ─ " };
+        let used = wide(&left, bar) + wide(&right, bar) + 2 * 3 + 2;
+        if used < cells || drops >= MAX_DROPS {
+            return assembled(model, &left, &right, bar, cells);
+        }
+        drops += 1;
+    }
+}
+
+/// In this order: process, "of" amounts, parent, id, step or slot, cost, place, evidence.
+const MAX_DROPS: usize = 8;
+
+fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
+    let wide = cells >= WORDS_FROM;
+    let mut right: Vec<Part> = Vec::new();
+    let needs = model.roster.need_count();
+    let need_words = if wide { format!("{needs} need you").replace("1 need ", "1 needs ") } else { needs.to_string() };
+    let needs: Option<Part> =
+        (needs > 0).then(|| vec![("?".to_owned(), Ink::AccentFilled), (format!(" {need_words}"), Ink::Accent)]);
+    let current = model.current.and_then(|agent| model.roster.agents.get(&agent));
+    if let Link::Away { since, again } = model.link {
+        let left = vec![
+            vec![("⊗ the daemon is away".to_owned(), Ink::Bad)],
+            vec![(format!("from {}", text::clock_seconds(since, model.offset_s)), Ink::Dim)],
+            vec![(format!("again in {}", text::age(again.0 - model.now.0)), Ink::Dim)],
+        ];
+        if let Some(agent) = current {
+            let state = model.roster.state(agent);
+            right.push(vec![
+                (state.glyph(agent.ring).to_owned(), Ink::Dim),
+                (format!(" {}", model.name(agent.view.id)), Ink::Plain),
+            ]);
+        }
+        return (left, right);
+    }
+    if let Some(trouble) = &model.roster.trouble {
+        let left = vec![vec![(format!("⊗ {}", text::cut(trouble, cells / 2)), Ink::Bad)]];
+        if let Some(agent) = current {
+            right.push(vec![(
+                format!("{} {}", model.roster.state(agent).glyph(agent.ring), model.name(agent.view.id)),
+                Ink::Plain,
+            )]);
+        }
+        right.extend(needs);
+        return (left, right);
+    }
+    let Some(agent) = current else {
+        let at_work = model.roster.working().count();
+        let words = match at_work {
+            0 => "nobody works".to_owned(),
+            count => format!("{count} work"),
+        };
+        let left = vec![vec![(format!("◦ {}", model.project), Ink::Bold)], vec![(words, Ink::Dim)]];
+        right.extend(needs);
+        return (left, right);
+    };
+    let view = &agent.view;
+    let state = model.roster.state(agent);
+    let said = words::state_of(model, agent, wide);
+    let mut who: Part =
+        vec![(state.glyph(agent.ring).to_owned(), state.ink()), (format!(" {}", model.name(view.id)), Ink::Bold)];
+    // An agent without a name is called by its id already.
+    if drops < 4 && view.name.is_some() {
+        who.push((format!(" {}", short(view.id)), Ink::Dim));
+    }
+    let parent = view.parent.filter(|_| drops < 3 && (wide || view.assignment.is_none()));
+    if let Some(parent) = parent {
+        who.push((format!(" ‹ {}", model.name(parent)), Ink::Dim));
+    }
+    let ink = match state {
+        State::Asks | State::Silent | State::BudgetUsed => Ink::Accent,
+        _ if said.old => Ink::Warn,
+        State::Failed | State::Crashed => Ink::Bad,
+        _ => Ink::Plain,
+    };
+    let evidence = if cells < NARROW { &said.short } else { &said.evidence };
+    let does = match evidence.is_empty() || drops >= 8 || cells < 50 {
+        true => said.state.clone(),
+        false => format!("{}, {evidence}", said.state),
+    };
+    let mut left = vec![who, vec![(does, ink)]];
+    if cells >= EVERYTHING_FROM
+        && drops < 1
+        && let Some(run) = agent.run.as_ref().filter(|run| run.pid.is_some())
+    {
+        let process = format!("process {}, run {}, attempt {}", run.pid.unwrap_or(0), run.run, run.attempts);
+        left.push(vec![(process, Ink::Dim)]);
+    }
+    if drops < 5
+        && let Some(assignment) = &view.assignment
+        && !wide
+    {
+        left.push(vec![(assignment.step.to_string(), Ink::Dim)]);
+    }
+    if drops < 6 && !said.with_cost && state != State::Dead {
+        let limit = model.roster.budget(view.id).filter(|_| wide && drops < 2);
+        let of = limit.map(|limit| format!(" of {}", dollars(limit))).unwrap_or_default();
+        let cost = vec![(format!("{}{of}", dollars(view.spent.cost)), Ink::Dim)];
+        match cells < NARROW {
+            true => right.push(cost),
+            false => left.push(cost),
+        }
+    }
+    let desk = model.desk();
+    if desk.place != Place::End
+        && let Some(talk) = model.talk()
+    {
+        let count = talk.count_after(desk.seen);
+        if count > 0 {
+            right.push(vec![(format!("↓ {count} new"), Ink::Accent)]);
+        }
+    }
+    if cells >= 120 && !model.roster.mail.is_empty() {
+        right.push(vec![(format!("mail {}", model.roster.mail.len()), Ink::Accent)]);
+    }
+    if drops < 7
+        && let Some(place) = model.roster.place(view.id)
+    {
+        let all = model.roster.order().len();
+        right.push(vec![(if wide { format!("{place} of {all}") } else { format!("{place}/{all}") }, Ink::Dim)]);
+    }
+    let at_work = model.roster.working().count();
+    if cells >= EVERYTHING_FROM && at_work > 0 {
+        right.push(vec![(format!("{at_work} work"), Ink::Dim)]);
+    }
+    right.extend(needs);
+    (left, right)
+}
+
+fn wide(parts: &[Part], bar: &str) -> usize {
+    let texts: usize = parts.iter().flatten().map(|(text, _)| text::width(text)).sum();
+    texts + parts.len().saturating_sub(1) * text::width(bar)
+}
+
+fn assembled(model: &Model, left: &[Part], right: &[Part], bar: &str, cells: usize) -> Line<'static> {
+    let look = model.look;
+    let rule = |text: String| Span::styled(text, look.style(Ink::Line));
+    let mut spans = vec![rule("── ".to_owned())];
+    let add = |spans: &mut Vec<Span<'static>>, parts: &[Part]| {
+        for (at, part) in parts.iter().enumerate() {
+            if at > 0 {
+                spans.push(rule(bar.to_owned()));
+            }
+            spans.extend(part.iter().map(|(text, ink)| Span::styled(text.clone(), look.style(*ink))));
+        }
+    };
+    add(&mut spans, left);
+    let used = 3 + wide(left, bar) + if right.is_empty() { 1 } else { 5 + wide(right, bar) };
+    let filler = cells.saturating_sub(used).max(1);
+    match right.is_empty() {
+        true => spans.push(rule(format!(" {}", "─".repeat(filler)))),
+        false => {
+            spans.push(rule(format!(" {} ", "─".repeat(filler))));
+            add(&mut spans, right);
+            spans.push(rule(" ──".to_owned()));
+        }
+    }
+    Line::from(spans)
+}

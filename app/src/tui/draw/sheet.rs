@@ -1,0 +1,51 @@
+//! A list with a cursor: mail, log, evidence, changes, cost, seats.
+
+use super::put;
+use crate::tui::look::Ink;
+use crate::tui::model::{Focus, Model};
+use crate::tui::panel::Sheet;
+use crate::tui::text;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+pub fn draw(model: &Model, sheet: &Sheet, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+    let look = model.look;
+    let cells = usize::from(area.width);
+    let title = text::cut(&format!(" {}", sheet.title), cells.saturating_sub(1));
+    put(buffer, area.x, area.y, area.width, &Line::styled(title, look.style(Ink::Bold)));
+    let mut caret = None;
+    let mut from = 2;
+    if sheet.filtering || !sheet.filter.is_empty() {
+        let words = format!(" /{}", sheet.filter.shown());
+        if sheet.filtering {
+            let column = 2 + text::width(sheet.filter.before_cursor());
+            caret = Some(Position { x: area.x + u16::try_from(column).unwrap_or(0), y: area.y + 1 });
+        }
+        put(buffer, area.x, area.y + 1, area.width, &Line::styled(words, look.style(Ink::Accent)));
+        from = 3;
+    }
+    let height = usize::from(area.height).saturating_sub(from);
+    if sheet.rows.is_empty() {
+        let words = if sheet.loading { " Reading …" } else { " There is nothing here." };
+        put(buffer, area.x, area.y + 2, area.width, &Line::styled(words, look.style(Ink::Dim)));
+        return caret;
+    }
+    let cursor = sheet.cursor.min(sheet.rows.len() - 1);
+    let top = (cursor + 1).saturating_sub(height).min(sheet.rows.len().saturating_sub(height));
+    for (at, row) in sheet.rows.iter().enumerate().skip(top).take(height) {
+        let y = area.y + u16::try_from(from + at - top).unwrap_or(0);
+        let chosen = at == cursor && model.focus == Focus::Side;
+        let mark = if chosen { Span::styled("❯", look.style(Ink::Accent)) } else { Span::raw(" ") };
+        let left = vec![mark, Span::styled(row.left.clone(), look.style(row.ink))];
+        let right = match row.right.is_empty() {
+            true => Vec::new(),
+            false => vec![Span::styled(row.right.clone(), look.style(Ink::Dim))],
+        };
+        put(buffer, area.x, y, area.width, &super::apart(left, right, cells.saturating_sub(1)));
+        if chosen && caret.is_none() {
+            caret = Some(Position { x: area.x, y });
+        }
+    }
+    caret
+}

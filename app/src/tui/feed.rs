@@ -1,0 +1,254 @@
+//! Everything that the terminal asks the daemon: one task follows the log, the others carry out requests. Each reports back with a
+//! message. A daemon that goes away is looked for again, and the log is read on from the last event.
+
+use super::update::{Effect, Failed, Msg};
+use crate::cli::{EventStream, read_record};
+use crate::client::paths::{agent_path, quest_path};
+use crate::client::{Client, Failure};
+use crate::clock;
+use crate::http::{AgentList, AgentView, Overview};
+use crate::project::Project;
+use crate::quest_document::QuestDocument;
+use crate::report::{Code, Report};
+use hatchery_core::{AgentId, EventId, Record, Timestamp};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+
+/// A daemon that is away for less is not worth a word.
+const QUIET: Duration = Duration::from_secs(2);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How many events are asked for at once.
+const WINDOW: u32 = 200;
+/// The events that a conversation shows something of.
+const SHOWN: &str = "message_added,message_heard,output_noted,run_crashed,run_parked,run_silent,budget_reached,run_ended,\
+    question_asked,question_answered,question_withdrawn,agent_killed,agent_renamed,agent_slept,agent_woken,mail_sent";
+/// How many messages that wait to be taken in.
+pub const QUEUE: usize = 256;
+
+/// The daemon as it was last reached, shared by all requests.
+#[derive(Clone, Debug)]
+pub struct Feed {
+    project: Project,
+    client: Arc<Mutex<Option<Client>>>,
+    out: mpsc::Sender<Msg>,
+    try_again: Arc<Notify>,
+}
+
+impl Feed {
+    pub fn new(project: &Project, out: mpsc::Sender<Msg>) -> Self {
+        Self { project: project.clone(), client: Arc::default(), out, try_again: Arc::default() }
+    }
+
+    pub fn try_again(&self) {
+        self.try_again.notify_one();
+    }
+
+    fn client(&self) -> Option<Client> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_client(&self, client: Option<Client>) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+
+    /// Follows the log until the terminal goes away. The first answer is the overview; every event after it follows once, in order.
+    pub async fn follow(self) {
+        let mut cursor: Option<u64> = None;
+        let mut lost: Option<tokio::time::Instant> = None;
+        let mut pause = FIRST_PAUSE;
+        let mut asked = true;
+        loop {
+            let reached = self.reach(asked).await;
+            asked = false;
+            if let Ok(client) = reached {
+                self.set_client(Some(client.clone()));
+                if let Ok(stream) = self.open(&client, &mut cursor).await {
+                    (lost, pause) = (None, FIRST_PAUSE);
+                    self.pass_on(stream, &mut cursor).await;
+                }
+                self.set_client(None);
+            }
+            if self.out.is_closed() {
+                return;
+            }
+            let since = *lost.get_or_insert_with(tokio::time::Instant::now);
+            if since.elapsed() + pause >= QUIET {
+                pause = (pause * 2).clamp(Duration::from_secs(1), LONGEST_PAUSE);
+                let again = Timestamp(clock::now().0 + i64::try_from(pause.as_millis()).unwrap_or(i64::MAX));
+                if self.out.send(Msg::Away { again }).await.is_err() {
+                    return;
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.try_again.notified() => asked = true,
+            }
+        }
+    }
+
+    /// A daemon that was killed is followed by another one. One that was stopped stays so, unless the user asks.
+    async fn reach(&self, asked: bool) -> Result<Client, Report> {
+        match asked || self.project.daemon().is_some() {
+            true => Client::reach(&self.project).await,
+            false => Client::running(&self.project)
+                .await?
+                .ok_or_else(|| Report::new(Code::Unreachable, "the daemon was stopped")),
+        }
+    }
+
+    async fn open(&self, client: &Client, cursor: &mut Option<u64>) -> Result<hyper::body::Incoming, Report> {
+        let overview: Overview = client.get("/api/overview").await?;
+        let after = *cursor.get_or_insert(overview.head.0);
+        let stream = match client.stream(&format!("/api/events?after={after}")).await {
+            Ok(stream) => stream,
+            // Another log than before: start again from its end.
+            Err(report) if report.code != Code::Unreachable => {
+                *cursor = Some(overview.head.0);
+                client.stream(&format!("/api/events?after={}", overview.head.0)).await?
+            }
+            Err(report) => return Err(report),
+        };
+        self.tell(Msg::Overview(Box::new(overview))).await;
+        self.tell(Msg::Up).await;
+        Ok(stream)
+    }
+
+    async fn pass_on(&self, mut stream: hyper::body::Incoming, cursor: &mut Option<u64>) {
+        let mut frames = EventStream::default();
+        while let Some(Ok(frame)) = stream.frame().await {
+            let bytes = frame.into_data().unwrap_or_default();
+            let records: Vec<Record> = frames.take(&bytes).iter().filter_map(|line| read_record(line).ok()).collect();
+            *cursor = frames.last_id().or(*cursor);
+            if !records.is_empty() && self.out.send(Msg::Events(records)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn tell(&self, msg: Msg) {
+        // A terminal that is gone needs no news.
+        self.out.send(msg).await.unwrap_or_default();
+    }
+
+    /// Carries out an effect that is a request.
+    pub fn start(&self, effect: Effect, tasks: &mut JoinSet<()>) {
+        let feed = self.clone();
+        tasks.spawn(async move { feed.carry_out(effect).await });
+    }
+
+    async fn carry_out(self, effect: Effect) {
+        let msg = match effect {
+            Effect::Refresh => self.get::<Overview>("/api/overview").await.ok().map(|it| Msg::Overview(Box::new(it))),
+            Effect::Quest(quest) => {
+                let document = self.get::<QuestDocument>(&quest_path(&quest.to_string(), "")).await;
+                document.ok().map(|it| Msg::Quest(Box::new(it)))
+            }
+            Effect::Agent(agent) => {
+                let view = self.get::<AgentView>(&agent_path(&agent.to_string(), "")).await;
+                view.ok().map(|it| Msg::Agent(Box::new(it)))
+            }
+            Effect::AllAgents => self.get::<AgentList>("/api/agents").await.ok().map(|it| Msg::Agents(it.agents)),
+            Effect::Load { agent, before } => Some(self.window(agent, before).await),
+            Effect::LoadInherited { agent, from, upto, forked, count } => {
+                self.inherited(agent, from, upto, forked, count).await
+            }
+            Effect::Get { tag, path } => {
+                let result = self.get::<Value>(&path).await;
+                Some(Msg::Answer { tag, result })
+            }
+            Effect::Post { tag, path, body } => {
+                let result = self.post(&path, &body).await;
+                Some(Msg::Answer { tag, result })
+            }
+            _ => None,
+        };
+        if let Some(msg) = msg {
+            self.tell(msg).await;
+        }
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, Failed> {
+        let client = self.client().ok_or(Failed::Away { sent: false })?;
+        client.get(path).await.map_err(|report| match report.code {
+            Code::Unreachable => Failed::Away { sent: false },
+            _ => Failed::Refused { code: String::new(), words: in_one_line(&report.to_string()) },
+        })
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Result<Value, Failed> {
+        let client = self.client().ok_or(Failed::Away { sent: false })?;
+        client.ask(path, body).await.map_err(|failure| match failure {
+            Failure::Refused { detail, .. } => {
+                let hint = if detail.hint.is_empty() { String::new() } else { format!(" ({})", detail.hint) };
+                Failed::Refused { code: detail.code, words: in_one_line(&format!("{}{hint}", detail.message)) }
+            }
+            Failure::Away(_) => Failed::Away { sent: true },
+            Failure::Broken(report) => Failed::Refused { code: String::new(), words: in_one_line(&report.to_string()) },
+        })
+    }
+
+    /// A part of an agent's conversation, backwards from a place. One that could not be read is asked for again by scrolling.
+    async fn window(&self, agent: AgentId, before: Option<EventId>) -> Msg {
+        match self.events(agent, before.map_or(u64::from(u32::MAX), |before| before.0)).await {
+            Ok((records, from, more)) => Msg::Window { agent, records, from, more },
+            Err(_) => {
+                let from = before.map_or(EventId::START, |before| EventId(before.0.saturating_sub(1)));
+                Msg::Window { agent, records: Vec::new(), from, more: false }
+            }
+        }
+    }
+
+    async fn events(&self, agent: AgentId, before: u64) -> Result<(Vec<Record>, EventId, bool), Failed> {
+        let path = format!("/api/events.json?agent={agent}&before={before}&limit={WINDOW}&type={SHOWN}");
+        let page: Value = self.get(&path).await?;
+        let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let records = events.iter().filter_map(|event| read_record(&event.to_string()).ok()).collect();
+        let from = EventId(page["from"].as_u64().unwrap_or_default());
+        Ok((records, from, page["more"] == true && from.0 > 0))
+    }
+
+    async fn inherited(
+        &self,
+        agent: AgentId,
+        from: AgentId,
+        upto: EventId,
+        forked: Timestamp,
+        count: bool,
+    ) -> Option<Msg> {
+        let (records, ..) = self.events(from, upto.0 + 1).await.ok()?;
+        let counted = match count {
+            true => {
+                let path = agent_path(&from.to_string(), &format!("/history?before={}&limit=1", upto.0 + 1));
+                let history: Option<Value> = self.get(&path).await.ok();
+                history.and_then(|it| it["earlier"].as_u64()).and_then(|earlier| usize::try_from(earlier + 1).ok())
+            }
+            false => None,
+        };
+        Some(Msg::Inherited { agent, from, upto, forked, count: counted, records })
+    }
+}
+
+/// Errors stand on the bottom line.
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether an effect is a request to the daemon.
+pub fn is_request(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Load { .. }
+            | Effect::LoadInherited { .. }
+            | Effect::Get { .. }
+            | Effect::Post { .. }
+            | Effect::Refresh
+            | Effect::Quest(_)
+            | Effect::Agent(_)
+            | Effect::AllAgents
+    )
+}

@@ -1,0 +1,375 @@
+//! Your hands are safe: what each key leads to, and that nothing that arrives changes what is typed or where one reads.
+
+use super::field::Field;
+use super::look::Look;
+use super::model::{Focus, Link, Model, Place, Purpose};
+use super::overlay::Overlay;
+use super::panel::Side;
+use super::update::{Effect, Failed, Msg, Tag, update};
+use crate::http::Overview;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use hatchery_core::event::{MessageEvent, QuestionEvent};
+use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, Timestamp};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const NOW: Timestamp = Timestamp(1_779_980_000_000);
+
+fn id(begin: &str) -> AgentId {
+    format!("{begin:A<22}").parse().unwrap()
+}
+
+fn seen(begin: &str, name: &str, parent: Option<&str>, activity: &str) -> Value {
+    json!({
+        "agent": {
+            "id": id(begin), "name": name, "parent": parent.map(id), "state": "alive", "provider": null, "model": null, "sessionId": null,
+            "created": NOW.0 - 100_000, "lastActive": NOW.0 - 5_000, "forkedFrom": null, "forkPoint": null, "messages": 1, "lastMessage": 10,
+            "unreadMail": 0, "activity": activity, "evidence": null,
+            "spent": usage(),
+        },
+        "activity": activity, "evidence": [], "run": null, "spent": usage(), "stallMs": 600_000,
+    })
+}
+
+fn usage() -> Value {
+    serde_json::to_value(hatchery_core::usage::Usage::default()).unwrap()
+}
+
+fn question(number: u64, of: &str) -> Value {
+    json!({
+        "id": number, "agent": id(of), "name": null, "quest": null, "step": null,
+        "about": { "silence": { "agent": id(of), "run": 1, "attempt": 1 } }, "text": "Is it well?", "context": null,
+        "takes": { "words": ["wait", "stop"], "amount": false, "ward": false, "text": true }, "asked": NOW.0 - 1_000,
+    })
+}
+
+fn overview(head: u64, questions: Vec<Value>) -> Msg {
+    let value = json!({
+        "head": head, "now": NOW.0, "project": "/x/parcel-api", "version": "1", "trouble": null,
+        "agents": [seen("root", "root", None, "resting"), seen("aaaa", "ann", Some("root"), "working"), seen("bbbb", "bob", Some("root"), "resting")],
+        "agentCount": 3, "quests": [], "questCount": 0, "questions": questions, "budgets": [], "today": usage(), "mail": [],
+    });
+    Msg::Overview(Box::new(serde_json::from_value::<Overview>(value).unwrap()))
+}
+
+fn said(number: u64, of: &str, kind: MessageKind, content: &str) -> Record {
+    let event =
+        Event::Message(MessageEvent::Added { agent: id(of), kind, content: content.into(), to: None, source_id: None });
+    Record { id: EventId(number), ts: NOW, session: None, event }
+}
+
+/// Ann is in front, with a long conversation.
+fn at_ann() -> Model {
+    let mut model = Model::new((80, 24), NOW, Look::PLAIN);
+    update(&mut model, overview(100, Vec::new()));
+    drop(super::act::go(&mut model, id("aaaa")));
+    let records = (1..=60)
+        .map(|number| said(number, "aaaa", MessageKind::Assistant, &format!("message {number}\n\nwith two paragraphs")))
+        .collect();
+    update(&mut model, Msg::Window { agent: id("aaaa"), records, from: EventId(0), more: false });
+    model
+}
+
+fn press(model: &mut Model, code: KeyCode) -> Vec<Effect> {
+    update(model, Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+}
+
+fn control(model: &mut Model, letter: char) -> Vec<Effect> {
+    update(model, Msg::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)))
+}
+
+fn write(model: &mut Model, text: &str) {
+    for letter in text.chars() {
+        press(model, KeyCode::Char(letter));
+    }
+}
+
+fn posted(effects: &[Effect]) -> Vec<(&str, &Value)> {
+    effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Post { path, body, .. } => Some((path.as_str(), body)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn enter_says_and_a_refusal_gives_the_text_back() {
+    let mut model = at_ann();
+    write(&mut model, "hello");
+    let effects = press(&mut model, KeyCode::Enter);
+    let path = format!("/api/agents/{}/say", id("aaaa"));
+    assert_eq!(posted(&effects), [(path.as_str(), &json!({ "text": "hello" }))]);
+    assert!(model.desk().field.is_empty());
+    let refused = Failed::Refused { code: "x".into(), words: "It cannot hear.".into() };
+    update(&mut model, Msg::Answer { tag: Tag::Say(1), result: Err(refused) });
+    assert_eq!(model.desk().field.whole(), "hello");
+    assert_eq!(model.notice(), Some("It cannot hear."));
+    assert!(model.outbox.is_empty());
+}
+
+#[test]
+fn a_question_that_comes_up_while_one_types_changes_nothing() {
+    let mut model = at_ann();
+    write(&mut model, "a mess");
+    update(&mut model, overview(101, vec![question(101, "aaaa")]));
+    update(&mut model, Msg::Events(vec![said(101, "aaaa", MessageKind::Assistant, "x")]));
+    write(&mut model, "age");
+    assert_eq!(model.desk().purpose, Some(Purpose::Message));
+    let effects = press(&mut model, KeyCode::Enter);
+    assert!(posted(&effects)[0].0.ends_with("/say"), "{effects:?}");
+    // Now the question was there first.
+    write(&mut model, "yes");
+    assert_eq!(model.desk().purpose, Some(Purpose::Answer(EventId(101))));
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "yes" }))]);
+}
+
+#[test]
+fn what_is_said_while_the_daemon_is_away_is_sent_once() {
+    let mut model = at_ann();
+    update(&mut model, Msg::Away { again: Timestamp(NOW.0 + 1_000) });
+    for text in ["first", "second"] {
+        write(&mut model, text);
+        assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
+    }
+    assert!(matches!(model.link, Link::Away { .. }));
+    let effects = update(&mut model, overview(100, Vec::new()));
+    assert_eq!(posted(&effects).len(), 1, "one at a time: {effects:?}");
+    // The connection breaks while it is sent; the log shows that it has arrived.
+    let number = model.outbox[0].number;
+    update(&mut model, Msg::Answer { tag: Tag::Say(number), result: Err(Failed::Away { sent: true }) });
+    update(&mut model, Msg::Away { again: Timestamp(NOW.0 + 1_000) });
+    let effects = update(&mut model, overview(102, Vec::new()));
+    assert!(posted(&effects).is_empty(), "nothing is sent before the log was read: {effects:?}");
+    update(
+        &mut model,
+        Msg::Events(vec![
+            said(101, "aaaa", MessageKind::User, "first"),
+            said(102, "aaaa", MessageKind::Assistant, "ok"),
+        ]),
+    );
+    let effects = update(&mut model, overview(102, Vec::new()));
+    let sent = posted(&effects);
+    assert_eq!(sent.len(), 1, "{effects:?}");
+    assert_eq!(sent[0].1["text"], "second");
+}
+
+#[test]
+fn no_single_key_does_harm() {
+    for focus in [Focus::Text, Focus::Browse, Focus::Tree, Focus::Side] {
+        for letter in ('a'..='z').chain('A'..='Z').chain('0'..='9').chain("#/:? ".chars()) {
+            let mut model = at_ann();
+            model.focus = focus;
+            model.side = Some(Side::Home(super::panel::Home::default()));
+            let effects = press(&mut model, KeyCode::Char(letter));
+            let harmful = posted(&effects).into_iter().filter(|(path, _)| !path.ends_with("/api/agents")).count();
+            assert_eq!(harmful, 0, "{letter} in {focus:?}: {effects:?}");
+            assert!(!model.quit);
+        }
+        let mut model = at_ann();
+        model.focus = focus;
+        assert!(posted(&press(&mut model, KeyCode::Esc)).is_empty());
+        assert!(posted(&control(&mut model, 'c')).is_empty());
+        assert!(!model.quit);
+    }
+}
+
+#[test]
+fn keys_lead_where_they_should() {
+    let mut model = at_ann();
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('j'));
+    assert_eq!(model.current, Some(id("bbbb")));
+    control(&mut model, 'x');
+    control(&mut model, 'x');
+    assert_eq!(model.current, Some(id("aaaa")));
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('o'));
+    assert!(matches!(model.overlay, Some(Overlay::Finder(_))));
+    write(&mut model, "bo");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!(model.current, Some(id("bbbb")));
+    control(&mut model, 'x');
+    let effects = press(&mut model, KeyCode::Char('I'));
+    assert!(posted(&effects)[0].0.ends_with("/interrupt"));
+    control(&mut model, 'x');
+    let effects = press(&mut model, KeyCode::Char('f'));
+    assert_eq!(posted(&effects)[0].1["parent"], id("bbbb").to_string());
+}
+
+#[test]
+fn commands_suggest_the_nearest_and_the_text_stays() {
+    let mut model = at_ann();
+    let mistakes = [
+        ("/frok", "There is no /frok. /fork? Tab takes it."),
+        ("/xyzzy", "There is no /xyzzy. /help lists them."),
+        ("/go an", "No living agent is called an. ann?"),
+        ("/quest paus", "There is no /quest paus. pause?"),
+    ];
+    for (typed, words) in mistakes {
+        model.desk_mut().field = Field::of(typed);
+        super::keys::settle_purpose(&mut model);
+        model.overlay = None;
+        let effects = press(&mut model, KeyCode::Enter);
+        assert!(effects.is_empty(), "{effects:?}");
+        assert_eq!(model.notice(), Some(words));
+        assert_eq!(model.desk().field.whole(), typed);
+    }
+}
+
+#[test]
+fn a_draft_belongs_to_its_agent() {
+    let mut model = at_ann();
+    write(&mut model, "for ann");
+    press(&mut model, KeyCode::PageUp);
+    let place = model.desk().place;
+    assert_ne!(place, Place::End);
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('j'));
+    write(&mut model, "for bob");
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('k'));
+    assert_eq!((model.desk().field.whole().as_str(), model.desk().place), ("for ann", place));
+    // Ctrl-C destroys nothing.
+    control(&mut model, 'c');
+    assert!(model.desk().field.is_empty());
+    press(&mut model, KeyCode::Up);
+    assert_eq!(model.desk().field.whole(), "for ann");
+}
+
+#[test]
+fn an_event_that_comes_twice_is_shown_once() {
+    let mut model = at_ann();
+    let event = || said(101, "aaaa", MessageKind::Assistant, "only once");
+    for _ in 0..2 {
+        update(&mut model, Msg::Events(vec![event()]));
+    }
+    let talk = model.talk().unwrap();
+    assert_eq!(talk.blocks().iter().filter(|block| block.id == EventId(101)).count(), 1);
+}
+
+#[test]
+fn what_comes_while_a_conversation_is_read_is_not_lost() {
+    let mut model = at_ann();
+    drop(super::act::go(&mut model, id("bbbb")));
+    assert!(model.talk().unwrap().loading);
+    update(&mut model, Msg::Events(vec![said(101, "bbbb", MessageKind::Assistant, "early")]));
+    let records = vec![said(9, "bbbb", MessageKind::User, "before")];
+    update(&mut model, Msg::Window { agent: id("bbbb"), records, from: EventId(0), more: false });
+    let ids: Vec<u64> = model.talk().unwrap().blocks().iter().map(|block| block.id.0).collect();
+    assert_eq!(ids, [9, 101]);
+}
+
+/// Anything that may arrive while somebody types.
+fn arrival() -> impl Strategy<Value = (u8, u8, String)> {
+    (0..8u8, 0..3u8, "[a-z \\n`*#\u{1b}日]{0,60}")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever arrives, what is typed and where one reads do not change, and neither does what Enter does.
+    #[test]
+    fn hands_are_safe(typed in "[a-z ]{1,20}", scrolled in 0..3usize, arrivals in proptest::collection::vec(arrival(), 1..40)) {
+        let mut model = at_ann();
+        write(&mut model, &typed);
+        for _ in 0..scrolled {
+            press(&mut model, KeyCode::PageUp);
+        }
+        let before = (model.desk().field.clone(), model.desk().purpose, model.desk().place, model.focus, model.current);
+        let first_row = |model: &Model| {
+            let (cells, height) = super::draw::talk_size(model);
+            super::flow::Flow::new(model, cells).and_then(|flow| flow.visible(height).first().map(|row| (row.item, row.line, row.text.to_string())))
+        };
+        let top = first_row(&model);
+        let mut number = 100;
+        for (kind, whose, text) in arrivals {
+            let of = ["aaaa", "bbbb", "root"][usize::from(whose)];
+            number += 1;
+            let record = match kind {
+                0 => said(number, of, MessageKind::Assistant, &text),
+                1 => said(number, of, MessageKind::User, &text),
+                2 => said(number, of, MessageKind::ToolCall, &json!({ "id": "t", "name": "Bash", "input": { "command": text } }).to_string()),
+                3 => said(number, of, MessageKind::ToolResult, &json!({ "id": "t", "content": text, "is_error": false }).to_string()),
+                4 => said(number, of, MessageKind::Interrupted, ""),
+                5 => Record { id: EventId(number), ts: NOW, session: None, event: Event::Question { agent: id(of), what: QuestionEvent::Asked { about: serde_json::from_value(question(1, of)["about"].clone()).unwrap(), text } } },
+                6 => {
+                    update(&mut model, overview(number, vec![question(number, of)]));
+                    said(number, of, MessageKind::Mark, &text)
+                }
+                _ => {
+                    update(&mut model, Msg::Tick(Timestamp(NOW.0 + i64::try_from(number).unwrap() * 1_000)));
+                    said(number, of, MessageKind::Clear, "")
+                }
+            };
+            update(&mut model, Msg::Events(vec![record]));
+            let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 80, 24));
+            super::draw::draw(&model, &mut buffer);
+        }
+        let after = (model.desk().field.clone(), model.desk().purpose, model.desk().place, model.focus, model.current);
+        prop_assert_eq!(before, after);
+        if scrolled > 0 {
+            prop_assert_eq!(top, first_row(&model));
+        }
+        let effects = press(&mut model, KeyCode::Enter);
+        let sent = posted(&effects);
+        if typed.trim().is_empty() {
+            prop_assert!(sent.is_empty());
+        } else {
+            prop_assert!(sent.len() <= 1);
+            prop_assert!(model.outbox.iter().any(|it| it.field.whole() == typed) || sent.iter().any(|(path, _)| path.ends_with("/say")));
+        }
+    }
+}
+
+/// Not a check but a measurement: `cargo test -p hatchery --lib how_fast -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures, and asserts nothing that depends on the machine"]
+fn how_fast_a_key_becomes_a_frame() {
+    let mut model = at_ann();
+    // As many events as a conversation keeps in memory, however long the history is.
+    let events: Vec<Record> = (101..4_000)
+        .map(|number| match number % 3 {
+            0 => said(
+                number,
+                "aaaa",
+                MessageKind::Assistant,
+                &format!("message {number}\n\n- a list\n- of **two**\n\n```rust\nlet x = {number};\n```"),
+            ),
+            1 => said(
+                number,
+                "aaaa",
+                MessageKind::ToolCall,
+                &json!({ "id": number.to_string(), "name": "Bash", "input": { "command": "cargo test" } }).to_string(),
+            ),
+            _ => said(
+                number,
+                "aaaa",
+                MessageKind::ToolResult,
+                &json!({ "id": (number - 1).to_string(), "content": "14 passed\n".repeat(50), "is_error": false })
+                    .to_string(),
+            ),
+        })
+        .collect();
+    for chunk in events.chunks(100) {
+        update(&mut model, Msg::Events(chunk.to_vec()));
+    }
+    let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
+    model.size = (120, 40);
+    let mut took: Vec<std::time::Duration> = Vec::new();
+    for round in 0..1_000 {
+        let begin = std::time::Instant::now();
+        match round % 10 {
+            9 => press(&mut model, KeyCode::PageUp),
+            8 => press(&mut model, KeyCode::PageDown),
+            _ => press(&mut model, KeyCode::Char('x')),
+        };
+        buffer.reset();
+        super::draw::draw(&model, &mut buffer);
+        took.push(begin.elapsed());
+    }
+    took.sort();
+    println!("key to frame, 4,000 events in memory: median {:?}, 99th percentile {:?}", took[500], took[990]);
+}

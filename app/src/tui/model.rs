@@ -1,0 +1,323 @@
+//! Everything that the terminal shows, as data. Keys and events change it ([`super::update`]), and it is drawn by functions that only
+//! read it ([`super::draw`]). Nothing here talks to anybody.
+
+use super::conversation::Conversation;
+use super::field::Field;
+use super::look::Look;
+use super::overlay::Overlay;
+use super::panel::Side;
+use super::recall::Recall;
+use super::roster::Roster;
+use hatchery_core::{AgentId, EventId, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The smallest screen that is drawn on.
+pub const MIN_SIZE: (u16, u16) = (40, 10);
+/// How long a notice stays on the bottom line.
+const NOTICE_MS: i64 = 6_000;
+/// How many agents have a number.
+pub const PINS: usize = 9;
+/// The most conversations in memory; the one that was not visited for longest goes.
+const MAX_TALKS: usize = 32;
+/// How long the order of visits is.
+const MAX_VISITS: usize = 200;
+
+#[derive(Debug)]
+pub struct Model {
+    pub size: (u16, u16),
+    /// The moment that is drawn.
+    pub now: Timestamp,
+    /// The user's time zone.
+    pub offset_s: i32,
+    pub look: Look,
+    pub project: String,
+    pub roster: Roster,
+    pub link: Link,
+    pub current: Option<AgentId>,
+    pub talks: BTreeMap<AgentId, Conversation>,
+    /// Words of the current turn that are not in the log yet.
+    pub partial: BTreeMap<AgentId, String>,
+    pub desks: BTreeMap<AgentId, Desk>,
+    /// The desk while there is no agent.
+    pub front: Desk,
+    pub outbox: Vec<Outgoing>,
+    /// The last one last.
+    pub visits: Vec<AgentId>,
+    pub pins: [Option<AgentId>; PINS],
+    pub focus: Focus,
+    /// Whether the tree is wanted; none means where there is room.
+    pub tree: Option<bool>,
+    pub tree_row: Option<AgentId>,
+    pub tree_folds: BTreeSet<AgentId>,
+    pub side: Option<Side>,
+    /// The side panel was closed by hand, so Home does not come back by itself.
+    pub side_closed: bool,
+    pub overlay: Option<Overlay>,
+    /// `^X` was pressed at this moment, and the letter is to come.
+    pub prefix: Option<Timestamp>,
+    pub notice: Option<Notice>,
+    pub recall: Recall,
+    pub search: Option<Search>,
+    pub mouse: bool,
+    /// A fork that you asked for: where you go when it is there, unless a key was pressed since.
+    pub awaited_fork: Option<AwaitedFork>,
+    /// Ctrl-C was pressed in an empty field.
+    pub leaving: bool,
+    /// How often each hint was used.
+    pub used: BTreeMap<String, u32>,
+    pub quit: bool,
+    /// The agent that the command line named, until it is found.
+    pub wanted: Option<String>,
+    /// The last event of the log that was applied.
+    pub upto: EventId,
+    /// The number of the next outgoing text.
+    pub next_number: u64,
+}
+
+/// What belongs to one agent and comes back exactly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Desk {
+    pub field: Field,
+    /// Fixed with the first character.
+    pub purpose: Option<Purpose>,
+    pub place: Place,
+    /// What was opened or folded by hand.
+    pub folds: BTreeMap<EventId, bool>,
+    /// Groups of tools that were opened.
+    pub open_groups: BTreeSet<EventId>,
+    /// Groups of tools up to here are folded: they were off the screen.
+    pub grouped: EventId,
+    /// The inherited part is open.
+    pub inherited_open: Option<bool>,
+    /// The last event that you have seen, and when you left.
+    pub seen: EventId,
+    pub left: Option<Timestamp>,
+    /// Where the line "new since" is, while you are there.
+    #[serde(skip)]
+    pub new_from: Option<(EventId, Timestamp)>,
+    /// The chosen block while you browse.
+    #[serde(skip)]
+    pub chosen: Option<Key>,
+}
+
+/// What Enter will do with the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    Message,
+    Answer(EventId),
+    Command,
+}
+
+/// An item of a conversation: its first event, and which of the items with this event it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Key(pub EventId, pub u8);
+
+/// Where you are in a conversation: at its very end, or with a line of an item at the top.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    #[default]
+    End,
+    At {
+        item: Key,
+        line: usize,
+    },
+}
+
+/// Something that you said and that is not in the log yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outgoing {
+    #[serde(skip)]
+    pub number: u64,
+    pub agent: AgentId,
+    pub field: Field,
+    pub at: Timestamp,
+    /// It was asked for, and the answer is to come.
+    #[serde(skip)]
+    pub sending: bool,
+    /// The connection broke while it was sent: the log says whether it arrived.
+    pub doubtful: bool,
+    /// The last event that was known when it was sent.
+    pub after: EventId,
+    /// Its event, once it is known.
+    #[serde(skip)]
+    pub event: Option<EventId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Not reached yet.
+    Opening,
+    Up,
+    /// Since when, and when it is tried again.
+    Away {
+        since: Timestamp,
+        again: Timestamp,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Focus {
+    Text,
+    Browse,
+    Tree,
+    Side,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub text: String,
+    pub until: Timestamp,
+}
+
+/// A search in the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    pub words: Field,
+    /// The words are still typed.
+    pub typing: bool,
+    /// The items that match, in order.
+    pub found: Vec<Key>,
+    pub at: usize,
+    /// Where you were before.
+    pub back: Place,
+    /// How far back the log was searched.
+    pub upto: Option<EventId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitedFork {
+    pub child: Option<AgentId>,
+    /// A key was pressed since.
+    pub stay: bool,
+    /// It is a fork of the agent in front, and not a new one.
+    pub forked: bool,
+}
+
+impl Model {
+    pub fn new(size: (u16, u16), now: Timestamp, look: Look) -> Self {
+        Self {
+            size,
+            now,
+            offset_s: 0,
+            look,
+            project: String::new(),
+            roster: Roster::default(),
+            link: Link::Opening,
+            current: None,
+            talks: BTreeMap::new(),
+            partial: BTreeMap::new(),
+            desks: BTreeMap::new(),
+            front: Desk::default(),
+            outbox: Vec::new(),
+            visits: Vec::new(),
+            pins: [None; PINS],
+            focus: Focus::Text,
+            tree: None,
+            tree_row: None,
+            tree_folds: BTreeSet::new(),
+            side: None,
+            side_closed: false,
+            overlay: None,
+            prefix: None,
+            notice: None,
+            recall: Recall::default(),
+            search: None,
+            mouse: false,
+            awaited_fork: None,
+            leaving: false,
+            used: BTreeMap::new(),
+            quit: false,
+            wanted: None,
+            upto: EventId::START,
+            next_number: 1,
+        }
+    }
+
+    /// The desk of the current agent.
+    pub fn desk(&self) -> &Desk {
+        self.current.and_then(|agent| self.desks.get(&agent)).unwrap_or(&self.front)
+    }
+
+    pub fn desk_mut(&mut self) -> &mut Desk {
+        match self.current {
+            Some(agent) => self.desks.entry(agent).or_default(),
+            None => &mut self.front,
+        }
+    }
+
+    pub fn talk(&self) -> Option<&Conversation> {
+        self.current.and_then(|agent| self.talks.get(&agent))
+    }
+
+    /// Says something on the bottom line for a while.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.notice = Some(Notice { text: text.into(), until: Timestamp(self.now.0 + NOTICE_MS) });
+    }
+
+    /// What is said at the moment.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_ref().filter(|notice| notice.until > self.now).map(|notice| notice.text.as_str())
+    }
+
+    pub fn name(&self, agent: AgentId) -> String {
+        self.roster.name(agent)
+    }
+
+    /// Who was visited before the current one.
+    pub fn last_visited(&self) -> Option<AgentId> {
+        let known = |agent: &&AgentId| Some(**agent) != self.current && self.roster.agents.contains_key(agent);
+        self.visits.iter().rev().find(known).copied()
+    }
+
+    /// Puts an agent in front. Its own text, place and folds appear.
+    pub fn visit(&mut self, agent: AgentId) {
+        if let Some(before) = self.current {
+            let upto = self.talks.get(&before).map(Conversation::upto);
+            let now = self.now;
+            let desk = self.desks.entry(before).or_default();
+            if desk.place == Place::End {
+                desk.seen = upto.map_or(desk.seen, |upto| upto.max(desk.seen));
+            }
+            (desk.left, desk.new_from, desk.chosen) = (Some(now), None, None);
+        }
+        self.visits.retain(|other| *other != agent);
+        self.visits.push(agent);
+        if self.visits.len() > MAX_VISITS {
+            self.visits.remove(0);
+        }
+        if !self.pins.contains(&Some(agent))
+            && let Some(free) = self.pins.iter_mut().find(|pin| pin.is_none())
+        {
+            *free = Some(agent);
+        }
+        self.current = Some(agent);
+        self.search = None;
+        self.front.field = self.front.field.take();
+        let upto = self.talks.get(&agent).map_or(EventId::START, Conversation::upto);
+        let desk = self.desks.entry(agent).or_default();
+        desk.grouped = desk.grouped.max(upto);
+        if let Some(left) = desk.left
+            && desk.seen != EventId::START
+            && upto > desk.seen
+        {
+            desk.new_from = Some((desk.seen, left));
+        }
+        self.talks.entry(agent).or_insert_with(|| Conversation::new(agent));
+        self.forget_talks();
+        self.roster.looked_at(agent);
+        self.tree_row = Some(agent);
+    }
+
+    fn forget_talks(&mut self) {
+        while self.talks.len() > MAX_TALKS {
+            let visits = &self.visits;
+            let rank = |agent: &AgentId| visits.iter().position(|visited| visited == agent).unwrap_or(0);
+            let Some(oldest) = self.talks.keys().min_by_key(|agent| rank(agent)).copied() else { return };
+            self.talks.remove(&oldest);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The panels beside the conversation: what is open, what is chosen in it, and what was typed in it. Each begins with a sentence.
+
+use super::field::Field;
+use super::look::Ink;
+use crate::http::QuestionView;
+use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::{AgentId, EventId, QuestId, Timestamp};
+use std::collections::BTreeMap;
+
+/// The panel on the right.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Side {
+    Home(Home),
+    Quest(QuestPanel),
+    Sheet(Sheet),
+}
+
+/// Who needs you, with the answers in place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Home {
+    /// The chosen need; none is the first one.
+    pub chosen: Option<String>,
+    /// The chosen answer of it, from 0.
+    pub choice: Option<usize>,
+    /// Answers in your own words, by need.
+    pub own: BTreeMap<String, Field>,
+    /// An answer is being typed.
+    pub typing: bool,
+    /// When the panel was entered: an answer needs that it could be read.
+    pub entered: Timestamp,
+    /// What became of answers: they stay until the panel closes.
+    pub outcomes: BTreeMap<String, String>,
+    /// The needs as they stood when the panel was entered, so that no row moves under the cursor.
+    pub scroll: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuestPanel {
+    pub quest: QuestId,
+    pub step: usize,
+    /// The output of the last ward of the chosen step.
+    pub ward: Option<(String, Vec<String>)>,
+    pub scroll: usize,
+}
+
+/// A list: mail, log, evidence, changes, cost, seats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sheet {
+    pub kind: SheetKind,
+    /// The agent that it is about.
+    pub agent: Option<AgentId>,
+    pub title: String,
+    pub rows: Vec<SheetRow>,
+    pub cursor: usize,
+    pub loading: bool,
+    pub filter: Field,
+    pub filtering: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SheetKind {
+    Mail,
+    Log,
+    Why,
+    Changes,
+    Cost,
+    Seats,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SheetRow {
+    pub left: String,
+    pub right: String,
+    pub ink: Ink,
+    pub act: Option<SheetAct>,
+}
+
+/// What Enter does on a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SheetAct {
+    ReadMail(EventId),
+    ShowEvent(EventId),
+    ShowFile(String),
+    Go(AgentId),
+    Summon(u64),
+    Wake(u64),
+    /// A text that was read already.
+    Read {
+        title: String,
+        text: String,
+    },
+}
+
+/// One way to answer a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub label: String,
+    pub answer: Answer,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This word means something by itself.
+    Word(String),
+    /// Something of your own, after this beginning.
+    Own(String),
+}
+
+impl SheetRow {
+    pub fn plain(left: impl Into<String>) -> Self {
+        Self { left: left.into(), right: String::new(), ink: Ink::Plain, act: None }
+    }
+}
+
+impl Sheet {
+    pub fn loading(kind: SheetKind, agent: Option<AgentId>, title: &str) -> Self {
+        Self {
+            kind,
+            agent,
+            title: title.to_owned(),
+            rows: Vec::new(),
+            cursor: 0,
+            loading: true,
+            filter: Field::default(),
+            filtering: false,
+        }
+    }
+}
+
+/// The ways to answer a question: what it takes, in words.
+pub fn choices(question: &QuestionView) -> Vec<Choice> {
+    let takes = &question.takes;
+    let word = |label: &str, word: &str| Choice { label: label.to_owned(), answer: Answer::Word(word.to_owned()) };
+    let own = |label: &str, begin: &str| Choice { label: label.to_owned(), answer: Answer::Own(begin.to_owned()) };
+    let trouble = match question.about {
+        About::Step { trouble, .. } => Some(trouble),
+        _ => None,
+    };
+    let mut choices = Vec::new();
+    for known in &takes.words {
+        let label = match (known.as_str(), trouble) {
+            ("wait", _) => "Wait as long again".to_owned(),
+            ("stop", None) => "Stop it".to_owned(),
+            ("stop", Some(_)) => "Stop".to_owned(),
+            ("retry", _) => "Retry step".to_owned(),
+            ("yes", Some(StepTrouble::Approval)) => "Approve plan".to_owned(),
+            (other, _) => capitalised(&other.replace('_', " ")),
+        };
+        choices.push(word(&label, known));
+    }
+    if takes.amount {
+        choices.insert(0, own("Raise it to …", ""));
+    }
+    if takes.ward {
+        choices.push(own("Another ward …", "ward: "));
+    }
+    if takes.text {
+        let label = match (question.about, trouble) {
+            (About::Silence(_), _) => "Say something …",
+            (_, Some(StepTrouble::Approval)) => "Ask for a change …",
+            (_, Some(StepTrouble::Ended)) => "Say something to it …",
+            _ if choices.is_empty() => "Answer …",
+            _ => "Another answer …",
+        };
+        choices.push(own(label, ""));
+    }
+    choices
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}

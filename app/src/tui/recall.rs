@@ -1,0 +1,111 @@
+//! What was typed before: for ↑ and ↓, and for the search by `^R`. Text that was sent, set aside, or left in a killed agent.
+
+use super::field::Field;
+use hatchery_core::AgentId;
+use serde::{Deserialize, Serialize};
+
+/// How many entries are kept in a project.
+pub const MAX_ENTRIES: usize = 10_000;
+/// A longer text is not kept: the log has it.
+const MAX_ENTRY_BYTES: usize = 64 << 10;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recall {
+    /// The latest last.
+    pub entries: Vec<Entry>,
+    /// Where ↑ has gone to, and the text that was there before.
+    at: Option<(usize, Field)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub agent: Option<AgentId>,
+    pub text: String,
+}
+
+impl Recall {
+    pub fn keep(&mut self, agent: Option<AgentId>, text: &str) {
+        self.at = None;
+        let text = text.trim_end();
+        let repeated = self.entries.last().is_some_and(|last| last.text == text && last.agent == agent);
+        if text.is_empty() || text.len() > MAX_ENTRY_BYTES || repeated {
+            return;
+        }
+        self.entries.push(Entry { agent, text: text.to_owned() });
+        if self.entries.len() > MAX_ENTRIES {
+            self.entries.remove(0);
+        }
+    }
+
+    /// The entry before the one that is shown: first this agent's, then all.
+    pub fn older(&mut self, agent: Option<AgentId>, shown: &Field) -> Option<Field> {
+        let order = self.order(agent);
+        let next = self.at.as_ref().map_or(0, |(at, _)| at + 1);
+        let entry = &self.entries[*order.get(next)?];
+        let draft = self.at.take().map_or_else(|| shown.clone(), |(_, draft)| draft);
+        self.at = Some((next, draft));
+        Some(Field::of(&entry.text))
+    }
+
+    /// The entry after it, or the draft that was begun.
+    pub fn newer(&mut self, agent: Option<AgentId>) -> Option<Field> {
+        let (at, draft) = self.at.take()?;
+        if at == 0 {
+            return Some(draft);
+        }
+        let order = self.order(agent);
+        let entry = &self.entries[*order.get(at - 1)?];
+        self.at = Some((at - 1, draft));
+        Some(Field::of(&entry.text))
+    }
+
+    /// Something was typed: the entry is a text like any other.
+    pub fn settle(&mut self) {
+        self.at = None;
+    }
+
+    /// The entries with these words, the latest first.
+    pub fn search(&self, words: &str, most: usize) -> Vec<&str> {
+        let words = words.to_lowercase();
+        let mut found: Vec<&str> = Vec::new();
+        for entry in self.entries.iter().rev() {
+            if found.len() == most {
+                break;
+            }
+            if entry.text.to_lowercase().contains(&words) && !found.contains(&entry.text.as_str()) {
+                found.push(&entry.text);
+            }
+        }
+        found
+    }
+
+    fn order(&self, agent: Option<AgentId>) -> Vec<usize> {
+        let own = |at: &usize| agent.is_some() && self.entries[*at].agent == agent;
+        let latest_first = || (0..self.entries.len()).rev();
+        latest_first().filter(own).chain(latest_first().filter(|at| !own(at))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_agents_come_first_and_the_draft_is_at_the_bottom() {
+        let (one, other) = (crate::clock::new_agent_id(), crate::clock::new_agent_id());
+        let mut recall = Recall::default();
+        recall.keep(Some(one), "first");
+        recall.keep(Some(other), "elsewhere");
+        recall.keep(Some(one), "second");
+        let draft = Field::of("dra");
+        let up = |recall: &mut Recall| recall.older(Some(one), &draft).map(|field| field.whole());
+        assert_eq!(up(&mut recall).as_deref(), Some("second"));
+        assert_eq!(up(&mut recall).as_deref(), Some("first"));
+        assert_eq!(up(&mut recall).as_deref(), Some("elsewhere"));
+        assert_eq!(up(&mut recall), None);
+        assert_eq!(recall.newer(Some(one)).unwrap().whole(), "first");
+        assert_eq!(recall.newer(Some(one)).unwrap().whole(), "second");
+        assert_eq!(recall.newer(Some(one)).unwrap().whole(), "dra");
+        assert_eq!(recall.newer(Some(one)), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! Fills the list panels from the daemon's answers.
+
+use super::look::Ink;
+use super::model::Model;
+use super::panel::{Sheet, SheetAct, SheetKind, SheetRow, Side};
+use super::roster::dollars;
+use super::text;
+use super::words::counted;
+use crate::http::{MailThreads, SeenState, UsageView, WhyView};
+use crate::worktree::Changes;
+use hatchery_core::{Address, EventId, Timestamp};
+use serde_json::Value;
+
+/// Puts an answer into the open list.
+pub fn fill(model: &mut Model, value: &Value) {
+    let Some(Side::Sheet(sheet)) = &model.side else { return };
+    let (kind, agent) = (sheet.kind, sheet.agent);
+    let name = agent.map(|agent| model.name(agent)).unwrap_or_default();
+    let (title, rows) = match kind {
+        SheetKind::Mail => mail(model, value),
+        SheetKind::Log => log(model, sheet, value),
+        SheetKind::Why => why(model, &name, value),
+        SheetKind::Changes => changes(&name, value),
+        SheetKind::Cost => cost(model, value),
+        SheetKind::Seats => seats(value),
+    };
+    if let Some(Side::Sheet(sheet)) = &mut model.side {
+        let last = rows.len().saturating_sub(1);
+        sheet.cursor = match kind {
+            SheetKind::Log => last,
+            _ => sheet.cursor.min(last),
+        };
+        (sheet.title, sheet.rows, sheet.loading) = (title, rows, false);
+    }
+}
+
+fn mail(model: &Model, value: &Value) -> (String, Vec<SheetRow>) {
+    let Ok(threads) = serde_json::from_value::<MailThreads>(value.clone()) else { return unreadable() };
+    let who = |address: Address| match address {
+        Address::Human => "you".to_owned(),
+        Address::Agent(agent) => model.name(agent),
+    };
+    let mut rows = Vec::new();
+    let (unread, read): (Vec<_>, Vec<_>) = threads
+        .mail
+        .into_iter()
+        .rev()
+        .partition(|mail| mail.mail.to == Address::Human && mail.state != SeenState::Read);
+    let count = unread.len();
+    for seen in unread {
+        rows.push(SheetRow {
+            // A body is read by Enter, never by looking.
+            left: format!("● {}", who(seen.mail.from)),
+            right: text::age(model.now.0 - seen.mail.sent.0),
+            ink: Ink::Bold,
+            act: Some(SheetAct::ReadMail(seen.mail.id)),
+        });
+    }
+    for seen in read {
+        let line = text::clean(seen.mail.body.lines().next().unwrap_or_default()).into_owned();
+        let title = format!("{} to {}", who(seen.mail.from), who(seen.mail.to));
+        rows.push(SheetRow {
+            left: format!("  {title}: {line}"),
+            right: text::age(model.now.0 - seen.mail.sent.0),
+            ink: Ink::Plain,
+            act: Some(SheetAct::Read { title, text: seen.mail.body }),
+        });
+    }
+    let title = match (count, rows.is_empty()) {
+        (_, true) => "No mail. Agents write to `human`.".to_owned(),
+        (0, false) => "No unread mail".to_owned(),
+        (count, false) => format!("{} for you, unread", counted(count, "mail")),
+    };
+    (title, rows)
+}
+
+fn log(model: &Model, sheet: &Sheet, value: &Value) -> (String, Vec<SheetRow>) {
+    let events = value["events"].as_array().cloned().unwrap_or_default();
+    let rows: Vec<SheetRow> = events
+        .iter()
+        .map(|event| {
+            let id = EventId(event["id"].as_u64().unwrap_or_default());
+            let at = Timestamp(event["ts"].as_i64().unwrap_or_default());
+            let kind = event["type"].as_str().unwrap_or_default().replace('_', " ");
+            let whose = event["agent"].as_str().and_then(|agent| agent.parse().ok()).map(|agent| model.name(agent));
+            let whose = whose.filter(|_| sheet.agent.is_none()).map(|name| format!("  {name}")).unwrap_or_default();
+            let detail = ["content", "text", "detail", "body", "name", "answer"]
+                .iter()
+                .find_map(|name| event[*name].as_str())
+                .unwrap_or_default();
+            let detail = match event["kind"].as_str() {
+                Some("tool_call") => {
+                    let tool = super::tool::Tool::read(detail);
+                    format!("{} {}", tool.name, tool.target())
+                }
+                Some("tool_result") => super::tool::Outcome::read(detail, at).text,
+                _ => detail.to_owned(),
+            };
+            let detail = text::without_escapes(&detail);
+            let detail = text::clean(detail.lines().next().unwrap_or_default()).into_owned();
+            let gap = if detail.is_empty() { "" } else { "  " };
+            SheetRow {
+                left: format!("{} {kind}{whose}{gap}{detail}", super::flow::number(id)),
+                right: text::clock(at, model.offset_s),
+                ink: Ink::Plain,
+                act: Some(SheetAct::ShowEvent(id)),
+            }
+        })
+        .collect();
+    let of =
+        sheet.agent.map(|agent| format!(" of {}", model.name(agent))).unwrap_or_else(|| " of all agents".to_owned());
+    let title = match rows.is_empty() {
+        true => format!("No match. {} events are there.", text::thousands(model.upto.0)),
+        false => format!("The last {}{of}", counted(rows.len(), "event")),
+    };
+    (title, rows)
+}
+
+fn why(model: &Model, name: &str, value: &Value) -> (String, Vec<SheetRow>) {
+    let Ok(why) = serde_json::from_value::<WhyView>(value.clone()) else { return unreadable() };
+    let mut evidence = why.evidence;
+    evidence.sort_by_key(|it| std::cmp::Reverse(it.at));
+    let mut rows = Vec::new();
+    for it in evidence {
+        let age = match it.at > why.now {
+            true => format!("at {}", text::clock(it.at, model.offset_s)),
+            false => format!("{} ago", text::age(why.now.0 - it.at.0)),
+        };
+        let mut lines = text::wrap(&text::clean(&it.what), 40).into_iter();
+        rows.push(SheetRow { right: age, ..SheetRow::plain(lines.next().unwrap_or_default()) });
+        rows.extend(lines.map(SheetRow::plain));
+    }
+    (format!("{name} is {}", why.state.word()), rows)
+}
+
+fn changes(name: &str, value: &Value) -> (String, Vec<SheetRow>) {
+    let Ok(changes) = serde_json::from_value::<Changes>(value.clone()) else { return unreadable() };
+    let rows: Vec<SheetRow> = changes
+        .files
+        .iter()
+        .map(|file| SheetRow {
+            left: text::clean(&file.path).into_owned(),
+            right: if file.binary { "binary".to_owned() } else { format!("+{} −{}", file.added, file.removed) },
+            ink: Ink::Plain,
+            act: Some(SheetAct::ShowFile(file.path.clone())),
+        })
+        .collect();
+    let title = match rows.is_empty() {
+        true => format!("{name} has changed nothing"),
+        false => format!("{name}: {}, +{} −{}", counted(rows.len(), "file"), changes.added, changes.removed),
+    };
+    (title, rows)
+}
+
+fn cost(model: &Model, value: &Value) -> (String, Vec<SheetRow>) {
+    let Ok(usage) = serde_json::from_value::<UsageView>(value.clone()) else { return unreadable() };
+    let mut rows = Vec::new();
+    let limit = model.roster.budgets.iter().find(|budget| budget.agent.is_none());
+    let of = limit.map(|budget| format!(" of {} a day", dollars(budget.limit))).unwrap_or_default();
+    rows.push(SheetRow { right: format!("{}{of}", dollars(model.roster.today.cost)), ..SheetRow::plain("today") });
+    rows.push(SheetRow { right: dollars(usage.total.cost), ..SheetRow::plain("in all") });
+    rows.push(SheetRow::plain(""));
+    let mut agents = usage.agents;
+    agents.sort_by_key(|it| std::cmp::Reverse(it.spent.cost.nanodollars));
+    for it in agents {
+        rows.push(SheetRow {
+            left: model.name(it.agent),
+            right: format!("{}k tokens  {}", it.spent.tokens() / 1_000, dollars(it.spent.cost)),
+            ink: Ink::Plain,
+            act: Some(SheetAct::Go(it.agent)),
+        });
+    }
+    (format!("{} in all, {} today", dollars(usage.total.cost), dollars(model.roster.today.cost)), rows)
+}
+
+/// Seats as the daemon tells them: a number, a name, a state, and the agent that sits there.
+fn seats(value: &Value) -> (String, Vec<SheetRow>) {
+    let seats = value["seats"].as_array().cloned().unwrap_or_default();
+    let rows: Vec<SheetRow> = seats
+        .iter()
+        .map(|seat| {
+            let number = ["number", "seat", "id"].iter().find_map(|name| seat[*name].as_u64()).unwrap_or_default();
+            let name = seat["name"].as_str().unwrap_or("nobody").to_owned();
+            let state = seat["state"].as_str().unwrap_or("empty").to_owned();
+            let agent = seat["agent"].as_str().and_then(|agent| agent.parse().ok());
+            let act = match (state.as_str(), agent) {
+                ("empty" | "vacant", _) => Some(SheetAct::Summon(number)),
+                ("sleeping" | "asleep", _) => Some(SheetAct::Wake(number)),
+                (_, Some(agent)) => Some(SheetAct::Go(agent)),
+                (_, None) => None,
+            };
+            let does = match &act {
+                Some(SheetAct::Summon(_)) => "SUMMON",
+                Some(SheetAct::Wake(_)) => "WAKE",
+                _ => "",
+            };
+            SheetRow {
+                left: format!("{number}  {}  {state}", text::clean(&name)),
+                right: does.to_owned(),
+                ink: Ink::Plain,
+                act,
+            }
+        })
+        .collect();
+    (counted(rows.len(), "seat"), rows)
+}
+
+fn unreadable() -> (String, Vec<SheetRow>) {
+    ("The daemon's answer cannot be read. It may be of another version.".to_owned(), Vec::new())
+}
+
+/// An answer as lines for people: names and values, one level deep.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let line = |(name, value): (&String, &Value)| match value {
+                Value::String(text) => format!("- {name}: {text}"),
+                Value::Array(all) => format!("- {name}: {}", all.len()),
+                Value::Null => String::new(),
+                other => format!("- {name}: {other}"),
+            };
+            fields.iter().map(line).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,251 @@
+//! A tool call of an agent: what it was called with, what came of it, and its lines when it is opened. Pure.
+
+use super::text;
+use hatchery_core::Timestamp;
+use serde_json::Value;
+
+/// A call, from its begin to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// The id of the call, which its result names.
+    pub call: String,
+    pub name: String,
+    pub input: Value,
+    pub outcome: Option<Outcome>,
+    /// Why it was not allowed.
+    pub denied: Option<String>,
+    /// What its sub-agent said.
+    pub subagent: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub call: String,
+    pub text: String,
+    pub failed: bool,
+    pub at: Timestamp,
+}
+
+/// A line of an opened tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolLine {
+    Added(Option<usize>, String),
+    Removed(Option<usize>, String),
+    Same(Option<usize>, String),
+    Output(String),
+    Subagent(String),
+}
+
+impl Tool {
+    pub fn read(content: &str) -> Self {
+        let value: Value = serde_json::from_str(content).unwrap_or_default();
+        let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        let name = match word("name") {
+            name if name.is_empty() => "a tool".to_owned(),
+            name => name,
+        };
+        Self {
+            call: word("id"),
+            name,
+            input: value["input"].clone(),
+            outcome: None,
+            denied: None,
+            subagent: Vec::new(),
+        }
+    }
+
+    /// What it was called with, in one line.
+    pub fn target(&self) -> String {
+        target(&self.input)
+    }
+
+    /// Whether it is opened unless somebody folds it: changes and failures are what one wants to see.
+    pub fn opens_by_itself(&self) -> bool {
+        let failed = self.outcome.as_ref().is_some_and(|outcome| outcome.failed) && self.denied.is_none();
+        self.denied.is_none() && (failed || !self.changes().is_empty())
+    }
+
+    /// What came of it, for the right end of its line, without the time.
+    pub fn summary(&self) -> String {
+        if let Some(reason) = &self.denied {
+            return format!("denied: {}", reason.lines().next().unwrap_or_default());
+        }
+        let Some(outcome) = &self.outcome else { return String::new() };
+        if outcome.failed {
+            return match tests(&outcome.text) {
+                Some((passed, failed)) if failed > 0 => format!("failed: {failed} of {}", passed + failed),
+                _ => "failed".to_owned(),
+            };
+        }
+        if !self.subagent.is_empty() {
+            return format!("sub-agent · {} messages", self.subagent.len());
+        }
+        let (added, removed) = self.changed_lines();
+        match (added, removed) {
+            (0, 0) => {}
+            (added, 0) => return format!("+{added}"),
+            (added, removed) => return format!("+{added} −{removed}"),
+        }
+        match tests(&outcome.text) {
+            Some((passed, 0)) => return format!("{passed} passed"),
+            Some((passed, failed)) => return format!("failed: {failed} of {}", passed + failed),
+            None => {}
+        }
+        match outcome.text.lines().count() {
+            0 => String::new(),
+            1 if self.name != "Read" => text::cut(text::without_escapes(&outcome.text).trim(), 32),
+            1 => "1 line".to_owned(),
+            lines => format!("{lines} lines"),
+        }
+    }
+
+    /// How many lines it added and removed.
+    pub fn changed_lines(&self) -> (usize, usize) {
+        let changes = self.changes();
+        let added = changes.iter().filter(|line| matches!(line, ToolLine::Added(..))).count();
+        let removed = changes.iter().filter(|line| matches!(line, ToolLine::Removed(..))).count();
+        (added, removed)
+    }
+
+    /// Whether the time that it took is worth a word.
+    pub fn shows_time(&self) -> bool {
+        self.denied.is_none()
+            && (!self.subagent.is_empty() || !matches!(self.name.as_str(), "Read" | "Edit" | "Write" | "Grep" | "Glob"))
+    }
+
+    /// All its lines when it is opened.
+    pub fn lines(&self) -> Vec<ToolLine> {
+        let changes = self.changes();
+        let failed = self.outcome.as_ref().is_some_and(|outcome| outcome.failed);
+        if !changes.is_empty() && !failed {
+            return changes;
+        }
+        let mut lines: Vec<ToolLine> = self
+            .subagent
+            .iter()
+            .flat_map(|said| said.lines())
+            .map(|line| ToolLine::Subagent(line.to_owned()))
+            .collect();
+        if lines.is_empty()
+            && let Some(outcome) = &self.outcome
+        {
+            let plain = text::without_escapes(&outcome.text);
+            lines.extend(plain.lines().map(|line| ToolLine::Output(text::clean(line).into_owned())));
+        }
+        lines
+    }
+
+    /// The lines that an edit changed.
+    fn changes(&self) -> Vec<ToolLine> {
+        let text = |name: &str| self.input[name].as_str();
+        if let (Some(old), Some(new)) = (text("old_string"), text("new_string")) {
+            return difference(old, new, self.first_line());
+        }
+        if let (Some(content), Some(_)) = (text("content"), text("file_path")) {
+            return content.lines().map(|line| ToolLine::Added(None, line.to_owned())).collect();
+        }
+        Vec::new()
+    }
+
+    /// The number of the first line, where the result shows the file with numbers (`    87→…`).
+    fn first_line(&self) -> Option<usize> {
+        let outcome = self.outcome.as_ref()?;
+        let old = self.input["new_string"].as_str()?.lines().next()?;
+        outcome.text.lines().find_map(|line| {
+            let (number, text) = line.split_once('→')?;
+            (text == old).then(|| number.trim().parse().ok())?
+        })
+    }
+}
+
+impl Outcome {
+    pub fn read(content: &str, at: Timestamp) -> Self {
+        let value: Value = serde_json::from_str(content).unwrap_or_default();
+        let call = ["tool_use_id", "id"].iter().find_map(|name| value[*name].as_str()).unwrap_or_default().to_owned();
+        let text = value["content"].as_str().map_or_else(|| value["content"].to_string(), str::to_owned);
+        Self { call, text, failed: value["is_error"] == true, at }
+    }
+}
+
+/// The argument that says most about a call: the usual ones by their names, else the first text.
+pub fn target(input: &Value) -> String {
+    const TELLING: [&str; 8] = ["command", "file_path", "path", "pattern", "url", "query", "description", "prompt"];
+    let by_name = TELLING.iter().find_map(|name| input[*name].as_str());
+    let first = || input.as_object().and_then(|input| input.values().find_map(Value::as_str));
+    let line = by_name.or_else(first).unwrap_or_default();
+    let line = line.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    text::clean(line).into_owned()
+}
+
+/// What was removed and added, between the lines that both have at the begin and at the end.
+fn difference(old: &str, new: &str, first: Option<usize>) -> Vec<ToolLine> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let same = |(a, b): &(&&str, &&str)| a == b;
+    let begin = old.iter().zip(&new).take_while(same).count();
+    let end = old[begin..].iter().rev().zip(new[begin..].iter().rev()).take_while(same).count();
+    let number = |at: usize| first.map(|first| first + at);
+    let mut lines = Vec::new();
+    if begin > 0 {
+        lines.push(ToolLine::Same(number(begin - 1), new[begin - 1].to_owned()));
+    }
+    let removed = old[begin..old.len() - end].iter().enumerate();
+    lines.extend(removed.map(|(at, line)| ToolLine::Removed(number(begin + at), (*line).to_owned())));
+    let added = new[begin..new.len() - end].iter().enumerate();
+    lines.extend(added.map(|(at, line)| ToolLine::Added(number(begin + at), (*line).to_owned())));
+    lines
+}
+
+/// How many tests passed and failed, where the output of cargo, pytest, jest or go says so.
+fn tests(output: &str) -> Option<(usize, usize)> {
+    let output = text::without_escapes(output);
+    let before = |word: &str| {
+        let mut found = None;
+        for line in output.lines() {
+            let words: Vec<&str> = line.split([' ', ',', ';', '\t']).filter(|word| !word.is_empty()).collect();
+            for pair in words.windows(2) {
+                if pair[1] == word
+                    && let Ok(number) = pair[0].parse::<usize>()
+                {
+                    found = Some(found.unwrap_or(0) + number);
+                }
+            }
+        }
+        found
+    };
+    let passed = before("passed");
+    let failed = before("failed");
+    (passed.is_some() || failed.is_some()).then(|| (passed.unwrap_or(0), failed.unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests_of_tools {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(name: &str, input: Value, result: &str, failed: bool) -> Tool {
+        let mut tool = Tool::read(&json!({ "id": "1", "name": name, "input": input }).to_string());
+        let content = json!({ "tool_use_id": "1", "content": result, "is_error": failed }).to_string();
+        tool.outcome = Some(Outcome::read(&content, Timestamp(0)));
+        tool
+    }
+
+    #[test]
+    fn a_tool_says_in_a_few_words_what_came_of_it() {
+        let bash = |result, failed| tool("Bash", json!({ "command": "x" }), result, failed).summary();
+        assert_eq!(bash("test result: ok. 14 passed; 0 failed; 0 ignored", false), "14 passed");
+        assert_eq!(bash("test result: FAILED. 14 passed; 1 failed;", true), "failed: 1 of 15");
+        assert_eq!(bash("\u{1b}[32mok\u{1b}[0m", false), "ok");
+        assert_eq!(bash("a\nb", false), "2 lines");
+        assert_eq!(tool("Read", json!({ "file_path": "/x" }), &"x\n".repeat(212), false).summary(), "212 lines");
+        let edit = json!({ "file_path": "a", "old_string": "one\ntwo\nend", "new_string": "one\nthree\nfour\nend" });
+        let edit = tool("Edit", edit, "     8→one\n     9→three", false);
+        assert_eq!(edit.summary(), "+2 −1");
+        let lines = [
+            ToolLine::Same(Some(8), "one".into()),
+            ToolLine::Removed(Some(9), "two".into()),
+            ToolLine::Added(Some(9), "three".into()),
+            ToolLine::Added(Some(10), "four".into()),
+        ];
+        assert_eq!(edit.lines(), lines);
+    }
+}

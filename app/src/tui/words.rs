@@ -1,0 +1,205 @@
+//! Sentences about agents: their state with its evidence, and what Enter will do. No rule is decided here.
+
+use super::conversation::Kind;
+use super::model::{Link, Model, Purpose};
+use super::roster::{Agent, State, dollars};
+use super::text;
+use crate::http::RunPhase;
+
+/// Speech that is younger than this is said now.
+const NOW_MS: i64 = 2_000;
+/// Evidence is old after this part of the silence that counts as stuck.
+const OLD_PART: i64 = 10;
+
+/// `1 message`, `2 messages`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", text::thousands(u64::try_from(count).unwrap_or(u64::MAX)))
+}
+
+/// The state of an agent and the newest evidence: in a narrow and in a wide form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub state: String,
+    pub evidence: String,
+    /// For a very narrow screen.
+    pub short: String,
+    /// The evidence is old.
+    pub old: bool,
+    /// The state says the cost itself.
+    pub with_cost: bool,
+}
+
+pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
+    let (now, offset) = (model.now.0, model.offset_s);
+    let since = |at: i64| text::age(now - at);
+    let clock = |at: hatchery_core::Timestamp| text::clock(at, offset);
+    let state = model.roster.state(agent);
+    let asked = model.roster.question_of(agent.view.id).map(|question| question.asked);
+    let mut said =
+        Said { state: String::new(), evidence: String::new(), short: String::new(), old: false, with_cost: false };
+    let mut put = |state: &str, evidence: String| {
+        (said.state, said.short, said.evidence) = (state.to_owned(), evidence.clone(), evidence);
+    };
+    match state {
+        State::Working => {
+            let tool = tool_since(model, agent);
+            let heard = now - agent.heard.0;
+            let (evidence, short) = match tool {
+                Some(at) if wide => (format!("tool runs {}", since(at)), since(at)),
+                Some(at) => (format!("tool {}", since(at)), since(at)),
+                None if heard < NOW_MS => ("says this now".to_owned(), "now".to_owned()),
+                None => (format!("said {} ago", text::age(heard)), text::age(heard)),
+            };
+            put("working", evidence);
+            said.short = short;
+            let stall = agent.stall_ms.and_then(|stall| i64::try_from(stall).ok());
+            said.old = tool.is_none() && stall.is_some_and(|stall| heard > stall / OLD_PART);
+        }
+        State::Asks => put(
+            "asks you",
+            match (asked, wide) {
+                (Some(asked), true) => format!("for {}", since(asked.0)),
+                (Some(asked), false) => since(asked.0),
+                (None, _) => String::new(),
+            },
+        ),
+        State::Silent => {
+            put(&format!("silent for {}", since(agent.heard.0)), String::new());
+        }
+        State::BudgetUsed => {
+            let limit = model.roster.budget(agent.view.id).map(|limit| format!(" of {}", dollars(limit)));
+            let spent = format!("{}{}", dollars(agent.view.spent.cost), limit.unwrap_or_default());
+            put("its budget is used up", spent);
+            said.with_cost = true;
+        }
+        State::Starting | State::Stopping => {
+            let word = if state == State::Starting { "starting" } else { "stopping" };
+            let began = agent.run.as_ref().map_or(agent.heard, |run| run.last_output);
+            put(word, since(began.0));
+        }
+        State::Crashed => {
+            let attempt = agent.run.as_ref().map_or(1, |run| run.attempts);
+            put("crashed, it is resumed", format!("attempt {attempt}"));
+        }
+        State::Parked => {
+            let run = agent.run.as_ref();
+            let until = run.and_then(|run| run.until);
+            let cause = run.and_then(|run| run.cause).map(|cause| cause.to_string().replace('_', " "));
+            let word = until.map_or_else(|| "parked".to_owned(), |until| format!("parked until {}", clock(until)));
+            put(&word, cause.unwrap_or_default());
+        }
+        State::Listening => put("listening", String::new()),
+        State::Resting => put("resting", String::new()),
+        State::Done => put("done", String::new()),
+        State::Failed => {
+            let run = agent.run.as_ref().filter(|run| run.phase == RunPhase::Ended);
+            let ended = run.map_or(agent.view.last_active, |run| run.last_output);
+            let retries = run.map(|run| run.attempts.saturating_sub(1)).filter(|retries| *retries > 0);
+            let word = format!("failed {} ago", since(ended.0));
+            put(
+                &word,
+                retries
+                    .map(|retries| counted(retries as usize, "retry").replace("retrys", "retries"))
+                    .unwrap_or_default(),
+            );
+        }
+        State::Asleep => put(&format!("asleep since {}", clock(agent.view.last_active)), "/wake".to_owned()),
+        State::Hatching => put("hatching", String::new()),
+        State::Dead => {
+            let killed = agent.evidence.first().map_or(agent.view.last_active, |evidence| evidence.at);
+            put("dead", format!("killed {}", clock(killed)));
+        }
+    }
+    match state {
+        State::Listening | State::Resting => said.state = format!("{} since {}", said.state, clock(last_said(agent))),
+        State::Done => said.state = format!("done {} ago", since(last_said(agent).0)),
+        _ => {}
+    }
+    said
+}
+
+fn last_said(agent: &Agent) -> hatchery_core::Timestamp {
+    agent.run.as_ref().map_or(agent.view.last_active, |run| run.last_output)
+}
+
+/// Since when a tool of an agent runs.
+pub fn tool_since(model: &Model, agent: &Agent) -> Option<i64> {
+    match model.talks.get(&agent.view.id) {
+        Some(talk) if !talk.blocks().is_empty() => {
+            let open =
+                |kind: &Kind| matches!(kind, Kind::Tool(tool) if tool.outcome.is_none() && tool.denied.is_none());
+            talk.blocks().last().filter(|block| open(&block.kind)).map(|block| block.at.0)
+        }
+        _ => agent.tool_since.map(|at| at.0),
+    }
+}
+
+/// The age that stands beside an agent in a list.
+pub fn age_of(model: &Model, agent: &Agent) -> String {
+    let now = model.now.0;
+    match model.roster.state(agent) {
+        State::Parked => match agent.run.as_ref().and_then(|run| run.until) {
+            Some(until) => text::clock(until, model.offset_s),
+            None => text::age(now - agent.heard.0),
+        },
+        State::Asks | State::BudgetUsed => {
+            let asked = model.roster.question_of(agent.view.id).map_or(agent.heard, |question| question.asked);
+            text::age(now - asked.0)
+        }
+        State::Working => text::age(now - tool_since(model, agent).unwrap_or(agent.heard.0)),
+        _ => text::age(now - last_said(agent).0),
+    }
+}
+
+/// What Enter will do with the text that is being typed.
+pub fn enter_does(model: &Model) -> String {
+    let (wide, narrow) = (model.size.0 >= 100, model.size.0 < 70);
+    let desk = model.desk();
+    if let Link::Away { .. } = model.link {
+        return "Enter keeps it and sends it when the daemon is back.".to_owned();
+    }
+    match desk.purpose.filter(|_| !desk.field.is_empty()) {
+        Some(Purpose::Command) => {
+            let words = super::command::warning(desk.field.raw());
+            return words.unwrap_or("Enter carries the command out.").to_owned();
+        }
+        Some(Purpose::Answer(question)) => return format!("Enter answers #{}.", text::thousands(question.0)),
+        Some(Purpose::Message) | None => {}
+    }
+    let Some(agent) = model.current.and_then(|agent| model.roster.agents.get(&agent)) else {
+        return "Enter starts an agent.".to_owned();
+    };
+    if desk.field.is_empty()
+        && let Some(question) = model.roster.question_of(agent.view.id)
+    {
+        return format!("What you type answers #{}.", text::thousands(question.id.0));
+    }
+    let waits = if wide {
+        if model.size.0 >= 110 {
+            "It is in the middle of a turn, and hears this when the turn ends."
+        } else {
+            "It is in a turn, and hears this when the turn ends."
+        }
+    } else if narrow {
+        "Heard when its turn ends."
+    } else {
+        "It hears this when its turn ends."
+    };
+    match model.roster.state(agent) {
+        State::Working | State::Silent | State::Asks => waits.to_owned(),
+        State::Resting | State::Done | State::Failed if narrow => "Enter starts it.".to_owned(),
+        State::Resting | State::Done | State::Failed => "Enter starts it.".to_owned(),
+        State::Listening => "It hears this at once.".to_owned(),
+        State::Starting | State::Crashed => "It hears this when it has started.".to_owned(),
+        State::Stopping => "It is being stopped. Enter starts it again.".to_owned(),
+        State::Parked => match agent.run.as_ref().and_then(|run| run.until) {
+            Some(until) => format!("It is parked until {} and hears it then.", text::clock(until, model.offset_s)),
+            None => "It is parked and hears it when it goes on.".to_owned(),
+        },
+        State::BudgetUsed => "Its budget is used up. It hears this when it goes on.".to_owned(),
+        State::Asleep => "It is asleep. Enter wakes and starts it.".to_owned(),
+        State::Hatching => "It has not hatched yet. Enter starts it.".to_owned(),
+        State::Dead => "It is dead: Enter forks it with this.".to_owned(),
+    }
+}

@@ -1,0 +1,306 @@
+//! `hatchery tui` in a real terminal, with real agents.
+
+use super::support::tmux::Terminal;
+use super::support::workshop::Workshop;
+use serde_json::{Value, json};
+
+fn named(workshop: &Workshop, name: &str, steps: &[Value]) -> String {
+    let with = json!({ "script": workshop.script(steps), "stays": true });
+    let answer = workshop.door().post("/api/runs", &json!({ "prompt": "play", "name": name, "with": with }));
+    assert_eq!(answer.status, 201, "{answer:?}");
+    answer.id()
+}
+
+fn count(screen: &str, text: &str) -> usize {
+    screen.matches(text).count()
+}
+
+#[test]
+fn one_talks_to_an_agent_and_leaves() {
+    let workshop = Workshop::open();
+    named(&workshop, "weaver", &[json!({ "text": "I am **ready**." })]);
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 24), "one_talks_to_an_agent_and_leaves") else {
+        return;
+    };
+    terminal.see("I am ready.");
+    terminal.see("◦ weaver");
+    terminal.text("hello there");
+    terminal.keys(&["Enter"]);
+    let screen = terminal.see("You said: hello there");
+    assert_eq!(count(&screen, "› hello there"), 1, "{screen}");
+    assert!(!screen.contains("will be sent"), "{screen}");
+    terminal.keys(&["C-d"]);
+    let last = terminal.see("brings you back to weaver");
+    assert!(last.contains("Nobody needs you"), "{last}");
+}
+
+#[test]
+fn a_fork_is_entered_and_the_draft_stays_behind() {
+    let workshop = Workshop::open();
+    named(&workshop, "weaver", &[json!({ "text": "Two places fit." })]);
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 24), "a_fork_is_entered_and_the_draft_stays_behind")
+    else {
+        return;
+    };
+    terminal.see("Two places fit.");
+    terminal.text("a draft that stays");
+    terminal.keys(&["C-x", "f"]);
+    terminal.see("You are in the fork. Your text in weaver is kept.");
+    let screen = terminal.see("inherited from weaver");
+    assert!(!screen.contains("❯ a draft"), "{screen}");
+    terminal.keys(&["C-x", "C-x"]);
+    terminal.see("❯ a draft that stays");
+    // A mistyped command runs nothing and stays.
+    terminal.keys(&["C-c"]);
+    terminal.text("/frok");
+    terminal.keys(&["Enter"]);
+    let screen = terminal.see("There is no /frok. /fork?");
+    assert!(screen.contains("❯ /frok"), "{screen}");
+}
+
+#[test]
+fn a_kill_shows_what_it_would_do_and_asks() {
+    let workshop = Workshop::open();
+    let weaver = named(&workshop, "weaver", &[json!({ "text": "Here." })]);
+    let door = workshop.door();
+    assert_eq!(door.fork(json!({ "parent": weaver, "name": "child-of-weaver" })).status, 201);
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 24), "a_kill_shows_what_it_would_do_and_asks") else {
+        return;
+    };
+    terminal.see("weaver");
+    terminal.text("/go weaver");
+    terminal.keys(&["Enter"]);
+    terminal.see("Here.");
+    terminal.text("/kill");
+    terminal.keys(&["Enter"]);
+    let screen = terminal.see("3 Kill all 2");
+    assert!(screen.contains("moves up to root"), "{screen}");
+    // Any other key keeps it.
+    terminal.keys(&["x"]);
+    terminal.see("weaver is kept.");
+    assert_eq!(door.one(&weaver)["state"], "alive");
+    terminal.keys(&["Enter"]);
+    terminal.see("3 Kill all 2");
+    terminal.keys(&["3", "Enter"]);
+    terminal.see("dead, killed");
+    assert_eq!(door.one(&weaver)["state"], "dead");
+}
+
+#[test]
+fn mail_is_seen_and_read() {
+    let workshop = Workshop::open();
+    let weaver = named(&workshop, "weaver", &[json!({ "text": "Here." })]);
+    let other = named(&workshop, "other", &[json!({ "text": "There." })]);
+    let Some(terminal) = Terminal::open(&workshop.grounds, (100, 30), "mail_is_seen_and_read") else { return };
+    terminal.see("ere.");
+    terminal.text("/go weaver");
+    terminal.keys(&["Enter"]);
+    terminal.see("Here.");
+    let door = workshop.door();
+    door.mail(&other, &weaver, "the schema is done");
+    terminal.see("Mail from other: the schema is done");
+    door.mail(&weaver, "human", "look at this, please");
+    terminal.see("weaver wrote to you");
+    terminal.keys(&["C-x", "m"]);
+    let screen = terminal.see("1 mail for you, unread");
+    assert!(!screen.contains("look at this"), "a body is not read by looking: {screen}");
+    terminal.keys(&["Enter"]);
+    terminal.see("look at this, please");
+    assert!(door.unread("human").is_empty());
+}
+
+#[test]
+fn a_daemon_that_is_killed_comes_back_and_nothing_is_twice_or_missing() {
+    let mut workshop = Workshop::open();
+    let slowly: Vec<Value> = (1..=40)
+        .flat_map(|number| [json!({ "text": format!("line {number} of the agent") }), json!({ "sleep_ms": 50 })])
+        .collect();
+    named(&workshop, "weaver", &[slowly, vec![json!({ "text": "the very end" })]].concat());
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 60), "a_daemon_that_is_killed_comes_back") else {
+        return;
+    };
+    terminal.see("line 3 of");
+    terminal.text("said while it was away");
+    workshop.kill_daemon();
+    terminal.keys(&["Enter"]);
+    workshop.restart();
+    terminal.see("You said: said while it was away");
+    let screen = terminal.see("the very end");
+    assert_eq!(count(&screen, "› said while it was away"), 1, "{screen}");
+    // What fits on the screen.
+    for number in 28..=40 {
+        assert_eq!(count(&screen, &format!("line {number} of the agent")), 1, "{number}: {screen}");
+    }
+}
+
+#[test]
+fn a_killed_terminal_brings_everything_back() {
+    let workshop = Workshop::open();
+    named(
+        &workshop,
+        "weaver",
+        &[
+            json!({ "tool": { "name": "Bash", "input": { "command": "seq 3" }, "result": "one\ntwo\nthree" } }),
+            json!({ "text": "Done." }),
+        ],
+    );
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 24), "a_killed_terminal_brings_everything_back") else {
+        return;
+    };
+    terminal.see("Done.");
+    // Opens the tool by hand, and types.
+    terminal.keys(&["Escape"]);
+    terminal.keys(&["k", "Enter"]);
+    terminal.see("  two");
+    terminal.keys(&["Escape"]);
+    terminal.see("It hears this at once.");
+    terminal.text("half a thou");
+    let kept = workshop.grounds.data().join("tui/desks.json");
+    super::support::daemon::wait_until("the draft on disk", || {
+        std::fs::read_to_string(&kept).is_ok_and(|text| text.contains("half a thou"))
+    });
+    terminal.kill_program();
+    terminal.start((80, 24));
+    let screen = terminal.see("half a thou");
+    assert!(screen.contains("❯ half a thou"), "{screen}");
+    terminal.see("  two");
+}
+
+#[test]
+fn a_paste_of_a_megabyte_is_one_chip_and_arrives_whole() {
+    let workshop = Workshop::open();
+    let weaver = named(&workshop, "weaver", &[json!({ "text": "Ready." })]);
+    let Some(terminal) =
+        Terminal::open(&workshop.grounds, (80, 24), "a_paste_of_a_megabyte_is_one_chip_and_arrives_whole")
+    else {
+        return;
+    };
+    terminal.see("Ready.");
+    let log = "a line of a long log, with something in it\n".repeat(24_000);
+    terminal.paste(&log);
+    let screen = terminal.see("[paste 1: ");
+    assert!(screen.contains("24,000 lines]"), "{screen}");
+    assert!(!screen.contains("a line of a long log"), "{screen}");
+    terminal.keys(&["Enter"]);
+    workshop.wait("the message", |event| {
+        event["agent"] == weaver && event["type"] == "message_added" && event["content"] == log.as_str()
+    });
+}
+
+#[test]
+fn nothing_that_an_agent_says_drives_the_terminal() {
+    let workshop = Workshop::open();
+    let nasty = "\u{1b}[2J\u{1b}[H\u{1b}]0;owned\u{7}after the escape 日本語 e\u{301}\u{301} 👩‍👩‍👧 end";
+    named(
+        &workshop,
+        "weaver",
+        &[
+            json!({ "text": "before" }),
+            json!({ "text": nasty }),
+            json!({ "tool": { "name": "Bash", "input": { "command": "x" }, "result": "\u{1b}[31mred\u{1b}[0m" } }),
+        ],
+    );
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 24), "nothing_that_an_agent_says_drives_the_terminal")
+    else {
+        return;
+    };
+    let screen = terminal.see("after the escape");
+    assert!(screen.contains("before"), "the screen was not cleared: {screen}");
+    assert!(screen.contains("·[2J·[H·]0;owned·after the escape 日本語"), "{screen}");
+    // The separator is where it belongs, so the widths agree with the terminal's.
+    assert!(screen.lines().nth(21).is_some_and(|row| row.starts_with("── ")), "{screen}");
+}
+
+#[test]
+fn ten_agents_stream_while_one_types_and_resizes() {
+    let workshop = Workshop::open();
+    let flood: Vec<Value> =
+        (1..=60).flat_map(|number| [json!({ "text": format!("flood {number}") }), json!({ "sleep_ms": 20 })]).collect();
+    let first = named(&workshop, "agent-0", &flood);
+    for number in 1..10 {
+        named(&workshop, &format!("agent-{number}"), &flood);
+    }
+    let Some(terminal) = Terminal::open(&workshop.grounds, (120, 40), "ten_agents_stream_while_one_types_and_resizes")
+    else {
+        return;
+    };
+    terminal.see("agent-0");
+    terminal.text("/go agent-0");
+    terminal.keys(&["Enter"]);
+    terminal.see("◦ agent-0 ");
+    terminal.text("typed under fire");
+    for (width, height) in [(80, 24), (60, 20), (200, 50), (100, 30), (120, 40)] {
+        terminal.resize(width, height);
+        let screen = terminal.see("❯ typed under fire");
+        assert!(screen.lines().count() <= usize::from(height), "{screen}");
+    }
+    workshop.wait("the last words", |event| event["agent"] == first && event["content"] == "flood 60");
+    let screen = terminal.see("flood 60");
+    assert!(screen.contains("❯ typed under fire"), "{screen}");
+    assert_eq!(count(&screen, "  flood 60"), 1, "{screen}");
+}
+
+#[test]
+fn a_silent_agent_is_answered_in_place() {
+    let workshop = Workshop::open();
+    let script = workshop.script(&[json!({ "text": "I hang now." }), json!({ "hang": {} })]);
+    let with = json!({ "script": script, "stall_ms": 1_000, "kill_stuck": false });
+    let answer = workshop.door().post("/api/runs", &json!({ "prompt": "play", "name": "slow-tests", "with": with }));
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let agent = answer.id();
+    let Some(terminal) = Terminal::open(&workshop.grounds, (120, 40), "a_silent_agent_is_answered_in_place") else {
+        return;
+    };
+    terminal.see("I hang now.");
+    terminal.see("? 1 needs you");
+    terminal.keys(&["C-x", "a"]);
+    terminal.see("One waits for you");
+    let screen = terminal.see("2 Stop it");
+    assert!(screen.contains("1 Wait as long again"), "{screen}");
+    terminal.keys(&["2"]);
+    terminal.see("❯ 2 Stop it");
+    // An answer needs that the panel could be read: Enter is pressed until it counts.
+    terminal.see_that("an answer", |screen| {
+        let sent = screen.contains("Sending") || screen.contains("You answered");
+        if !sent {
+            terminal.keys(&["Enter"]);
+        }
+        sent
+    });
+    workshop.wait("the answer", |event| {
+        event["agent"] == agent && event["type"] == "question_answered" && event["answer"] == "stop"
+    });
+    terminal.see("You answered: stop");
+}
+
+#[test]
+fn the_plain_mode_says_each_thing_once() {
+    use std::io::Write as _;
+    let workshop = Workshop::open();
+    named(&workshop, "weaver", &[json!({ "text": "Ready." })]);
+    workshop.wait("its words", |event| event["content"] == "Ready.");
+    let mut command = workshop.grounds.command(&["tui", "--plain", "weaver"]);
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap())).map(Result::unwrap);
+    let mut heard = Vec::new();
+    let mut until = |text: &str| {
+        for line in lines.by_ref() {
+            heard.push(line.clone());
+            if line.contains(text) {
+                return;
+            }
+        }
+        panic!("`{text}` did not come: {heard:?}");
+    };
+    until("You are with weaver");
+    writeln!(input, "hello").unwrap();
+    until("weaver: You said: hello");
+    writeln!(input, "/nxet").unwrap();
+    until("There is no /nxet. /next?");
+    writeln!(input, "/exit").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(heard.iter().filter(|line| line.contains("You said: hello")).count(), 1, "{heard:?}");
+    assert!(heard.iter().all(|line| !line.contains('\u{1b}')), "{heard:?}");
+}
