@@ -47,7 +47,8 @@ impl Projection for QuestFiles {
             | Event::Session { .. }
             | Event::Message(_)
             | Event::Mail(_)
-            | Event::Budget(_) => return None,
+            | Event::Budget(_)
+            | Event::Seat(_) => return None,
         };
         world.assignment(agent).map(|assignment| assignment.quest)
     }

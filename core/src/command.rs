@@ -1,7 +1,7 @@
 //! Every command, in the imperative. The sender of a command chooses the ids of new things, because the core has no randomness.
 
 use crate::agent::Birth;
-use crate::event::Refused;
+use crate::event::{Refused, SeatEvent};
 use crate::harness::Capabilities;
 use crate::history::{Imported, MessageKind, RewindTo};
 use crate::mail::Address;
@@ -9,6 +9,7 @@ use crate::outcome::Exit;
 use crate::output::Output;
 use crate::quest::{Merge, QuestSpec, Requirements, Signal, Start, StepId, StepPlan, Verdict};
 use crate::run::{AttemptId, ForeignSession, Process, RunSpec};
+use crate::seat::{Document, EggOrder, Identity, LeadOrder, Position, Rising};
 use crate::session::EndReason;
 use crate::usage::Money;
 use crate::{AgentId, EventId, QuestId, SessionId, Stream};
@@ -218,6 +219,52 @@ pub enum Command {
         /// By-products of builds, tests and wards that were not committed.
         left_out: Vec<String>,
     },
+    /// Begins a session of the seats, perhaps with its lead.
+    OpenSeats {
+        session: SessionId,
+        /// What is recorded: `SeatEvent::Opened`.
+        opened: SeatEvent,
+        lead: Option<Box<LeadOrder>>,
+    },
+    /// Creates agents in seats that are empty or expired.
+    SummonSeats {
+        eggs: Vec<EggOrder>,
+        spec: Box<RunSpec>,
+        /// What a lead is told that manages the seats.
+        message: String,
+        hatch_ms: u64,
+    },
+    /// Fills sleeping seats again.
+    WakeSeats {
+        seats: Vec<Rising>,
+        spec: Box<RunSpec>,
+        /// What a lead is told that manages the seats.
+        message: String,
+    },
+    /// The agent of a seat has chosen a name.
+    RegisterSeat {
+        agent: AgentId,
+        position: Option<Position>,
+        identity: Identity,
+    },
+    /// A person says something to a seat, or to the lead.
+    AddressSeat {
+        to: Option<Position>,
+        text: String,
+        speaker: String,
+        lead: Box<LeadOrder>,
+        /// The lead is asked to pass it on.
+        via_lead: bool,
+    },
+    /// An entry of the human's team inbox.
+    TakeReply {
+        key: String,
+        from: String,
+        text: String,
+    },
+    ImportIdentities {
+        documents: Vec<Document>,
+    },
     /// Time has passed: nothing is asked, but something may follow by itself.
     Tick,
 }
@@ -290,6 +337,13 @@ impl Command {
                 let asked = ask.as_ref().map(|command| command.reads()).unwrap_or_default();
                 [Stream::Agent(of.agent)].into_iter().chain(asked).collect()
             }
+            Self::OpenSeats { session, .. } => vec![Stream::Seats, Stream::Session(*session)],
+            Self::SummonSeats { .. }
+            | Self::WakeSeats { .. }
+            | Self::AddressSeat { .. }
+            | Self::TakeReply { .. }
+            | Self::ImportIdentities { .. } => vec![Stream::Seats],
+            Self::RegisterSeat { agent, .. } => vec![Stream::Seats, Stream::Agent(*agent)],
             Self::Tick => Vec::new(),
         }
     }

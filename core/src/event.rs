@@ -12,6 +12,7 @@ mod quest;
 mod question;
 mod record;
 mod run;
+mod seat;
 mod session;
 mod step;
 mod stream;
@@ -24,6 +25,7 @@ pub use quest::QuestEvent;
 pub use question::QuestionEvent;
 pub use record::{Record, Unreadable, is_event_type, message_kind, write_wire};
 pub use run::RunEvent;
+pub use seat::{Egg, SeatEvent, WakeOrder, Waking};
 pub use session::SessionEvent;
 pub use step::StepEvent;
 pub use stream::Stream;
@@ -92,6 +94,7 @@ pub enum Event {
         #[serde(flatten)]
         what: RunEvent,
     },
+    Seat(SeatEvent),
     Quest {
         quest: QuestId,
         #[serde(flatten)]
@@ -121,6 +124,7 @@ impl Event {
             | Self::Run { of: AttemptId { agent, .. }, .. } => Stream::Agent(agent),
             Self::Budget(BudgetEvent::Set { agent, .. }) => agent.map_or(Stream::Registry, Stream::Agent),
             Self::Mail(ref what) => Stream::Mail(what.to()),
+            Self::Seat(_) => Stream::Seats,
             Self::Quest { quest, .. } | Self::Step { quest, .. } => Stream::Quest(quest),
         }
     }
@@ -142,6 +146,7 @@ impl Event {
             | Self::Question { what: QuestionEvent::Asked { .. }, .. }
             | Self::Budget(_)
             | Self::Run { .. }
+            | Self::Seat(_)
             | Self::Quest { .. }
             | Self::Step { .. } => None,
         }

@@ -18,6 +18,7 @@
 //! | [`session`], [`agent`], [`history`], [`mail`] | the nouns: their states, and what can be decided about them |
 //! | [`run`] | an agent at work in a process, what it keeps between its runs, and what its words become |
 //! | [`quest`] | work as a graph of steps, done by agents in roles |
+//! | [`seat`] | fixed places for identities, their souls, and their lead |
 //! | [`roles`] | the table of who does what, and who follows whom |
 //! | [`dag`] | whether a graph can be worked off |
 //! | [`why`] | what an agent does at the moment, and how that is known |
@@ -55,6 +56,7 @@ pub mod quest;
 pub mod refusal;
 pub mod roles;
 pub mod run;
+pub mod seat;
 pub mod session;
 pub mod status;
 pub mod step;

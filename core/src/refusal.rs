@@ -6,11 +6,14 @@ use crate::mail::MAX_MAIL_BYTES;
 use crate::quest::{MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, StepId};
 use crate::roles::SignalKind;
 use crate::run::{AttemptId, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS};
+use crate::seat::SeatRefusal;
 use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
 use crate::{Address, AgentId, EventId, QuestId, SessionId};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    #[error(transparent)]
+    Seat(SeatRefusal),
     #[error("there is no session {0}")]
     UnknownSession(SessionId),
     #[error("session {0} exists already")]
@@ -173,6 +176,7 @@ pub enum RefusalKind {
 impl Refusal {
     pub fn kind(&self) -> RefusalKind {
         match self {
+            Self::Seat(refusal) => refusal.kind(),
             Self::UnknownSession(_)
             | Self::UnknownAgent(_)
             | Self::NobodyCalled(_)
@@ -252,6 +256,7 @@ impl Refusal {
     /// A stable word for programs.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::Seat(refusal) => refusal.code(),
             Self::UnknownSession(_) => "unknown_session",
             Self::SessionExists(_) => "session_exists",
             Self::SessionOver { .. } => "session_over",
@@ -331,6 +336,7 @@ impl Refusal {
     /// What to do next.
     pub fn hint(&self) -> String {
         match self {
+            Self::Seat(refusal) => refusal.hint(),
             Self::UnknownSession(_) => "`hatchery session list` shows the sessions".into(),
             Self::SessionExists(_) | Self::AgentExists(_) | Self::QuestExists(_) => {
                 "if this repeats a request whose answer was lost, that one was carried out; else draw a new id".into()

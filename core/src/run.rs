@@ -425,7 +425,7 @@ pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSp
         Some(spec) => request(world, agent, spec)?,
         None => Vec::new(),
     };
-    Ok(said.into_iter().chain(begun).collect())
+    Ok(crate::seat::addressed(world, agent).into_iter().chain(said).chain(begun).collect())
 }
 
 /// The shell has a process for the attempt.

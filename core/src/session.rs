@@ -87,7 +87,9 @@ pub(crate) fn start(
 
 pub(crate) fn end(world: &World, session: SessionId, reason: &EndReason) -> Result<Vec<Event>, Refusal> {
     open(world, session)?;
-    Ok(vec![Event::Session { session, what: SessionEvent::Ending { reason: reason.clone() } }])
+    let ending = Event::Session { session, what: SessionEvent::Ending { reason: reason.clone() } };
+    let asked = crate::seat::closing(world, session).filter(|_| *reason == EndReason::User);
+    Ok(asked.into_iter().chain([ending]).collect())
 }
 
 /// An ended session's agents fall asleep in the same breath, once none of them is at work.

@@ -7,7 +7,7 @@ use crate::run::{self, StopWhy};
 use crate::session::{self, EndReason};
 use crate::world::Due;
 use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
-use crate::{ask, budget, quest};
+use crate::{ask, budget, quest, seat};
 use std::collections::BTreeSet;
 
 /// Decides, applies and settles. This is the only way to advance a world. A refusal leaves the world unchanged.
@@ -95,6 +95,17 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::ReportMerge { quest, step, number, merge, left_out } => {
             quest::merged(world, *quest, step, *number, merge, left_out)
         }
+        Command::OpenSeats { session, opened, lead } => seat::open(world, opened, *session, lead.as_deref()),
+        Command::SummonSeats { eggs, spec, message, hatch_ms } => {
+            seat::summon(world, eggs, spec, message, *hatch_ms, now)
+        }
+        Command::WakeSeats { seats, spec, message } => seat::rise(world, seats, spec, message, now),
+        Command::RegisterSeat { agent, position, identity } => seat::register(world, *agent, *position, identity),
+        Command::AddressSeat { to, text, speaker, lead, via_lead } => {
+            seat::address(world, *to, text, speaker, lead, *via_lead)
+        }
+        Command::TakeReply { key, from, text } => seat::take_reply(world, key, from, text),
+        Command::ImportIdentities { documents } => seat::import(world, documents),
         Command::Tick => Ok(Vec::new()),
     }
 }
@@ -121,6 +132,10 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some(quest) = world.restless_quest() {
         return quest::serve(world, quest, now);
     }
+    let seats = seat::follow(world);
+    if !seats.is_empty() {
+        return seats;
+    }
     match world.next_deadline() {
         Some((at, Due::Session(session))) if at <= now => {
             vec![Event::Session { session, what: SessionEvent::Ending { reason: EndReason::Inactive } }]
@@ -128,6 +143,7 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
         Some((at, Due::Egg(agent))) if at <= now => agent::expire(world, agent),
         Some((at, Due::Run(agent))) if at <= now => run::due(world, agent),
         Some((at, Due::Assignment(agent))) if at <= now => quest::due(world, agent),
+        Some((at, Due::Seat(position))) if at <= now => seat::due(world, position),
         _ => Vec::new(),
     }
 }
@@ -166,7 +182,7 @@ pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
 /// An egg hatches with its own first message. Messages to it do not count; otherwise it would never expire.
 fn hatched(world: &World, agent: AgentId, kind: MessageKind, said: Vec<Event>) -> Vec<Event> {
     match world.agent(agent).map(|it| it.lifecycle) {
-        Some(Lifecycle::Hatching { .. }) if kind.is_spoken() => {
+        Some(Lifecycle::Hatching { .. }) if kind.is_spoken() && !world.seats().is_nameless(agent) => {
             [Event::Agent { agent, what: AgentEvent::Hatched }].into_iter().chain(said).collect()
         }
         _ => said,

@@ -10,15 +10,17 @@ mod mailboxes;
 mod questions;
 mod quests;
 mod runs;
+mod seats;
 mod sessions;
 
 use crate::agent::{Agent, Birth};
 use crate::ask::Question;
 use crate::budget::{self, Over};
-use crate::event::{AgentEvent, BudgetEvent, MailEvent, MessageEvent};
+use crate::event::{AgentEvent, BudgetEvent, MailEvent, MessageEvent, SeatEvent};
 use crate::mail::Mailbox;
 use crate::quest::{Assignment, Chore, Quest, QuestSpec, StepId, WardSpec};
 use crate::run::{AttemptId, Conversation, DesiredRun, PastRun, Run};
+use crate::seat::{Position, Seats};
 use crate::session::Session;
 use crate::usage::{Money, Usage};
 use crate::{Address, AgentId, Event, EventId, QuestId, Record, SessionId, Timestamp};
@@ -81,6 +83,13 @@ pub struct World {
     grace: OrdMap<AgentId, Timestamp>,
     /// Wards and merges that have not been reported.
     chores: OrdMap<(QuestId, StepId), Chore>,
+    /// Left out of a snapshot as long as nobody has sat down: then an older snapshot means the same world.
+    #[serde(default, skip_serializing_if = "no_seats")]
+    seats: Arc<Seats>,
+}
+
+fn no_seats(seats: &Arc<Seats>) -> bool {
+    **seats == Seats::default()
 }
 
 /// What ends by itself when its time is up.
@@ -94,6 +103,8 @@ pub enum Due {
     Run(AgentId),
     /// An agent of a quest is parked, or has signalled and not left.
     Assignment(AgentId),
+    /// A seat that is about to be filled, or that waits for a name elsewhere.
+    Seat(Position),
 }
 
 /// A record that cannot have happened in this world: the log is damaged, or written by something else.
@@ -297,6 +308,10 @@ impl World {
         &self.chores
     }
 
+    pub fn seats(&self) -> &Seats {
+        &self.seats
+    }
+
     /// Gives an event its envelope and applies it.
     pub(crate) fn record(&mut self, event: Event, now: Timestamp) -> Record {
         let session = match &event {
@@ -308,6 +323,8 @@ impl World {
             | Event::Budget(BudgetEvent::Set { agent: Some(agent), .. })
             | Event::Mail(MailEvent::Sent { from: Address::Agent(agent), .. })
             | Event::Run { of: AttemptId { agent, .. }, .. } => self.agent(*agent).and_then(Agent::session),
+            Event::Seat(SeatEvent::Opened { session, .. }) => Some(*session),
+            Event::Seat(_) => self.seats.session().map(|open| open.id),
             Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
@@ -332,9 +349,11 @@ impl World {
             Event::Question { agent, what } => self.apply_question(at, ts, *agent, what)?,
             Event::Budget(BudgetEvent::Set { agent, limit }) => self.budget_set(*agent, *limit),
             Event::Run { of, what } => self.apply_run(at, ts, *of, what)?,
+            Event::Seat(what) => self.apply_seat(ts, what),
             Event::Quest { quest, what } => self.apply_quest(at, ts, *quest, what)?,
             Event::Step { quest, step, what } => self.apply_step(at, ts, *quest, step, what)?,
         }
+        self.seats_follow(ts, event);
         if let Some(session) = session {
             self.change_session(at, session, |it| {
                 it.last_active = it.last_active.max(ts);

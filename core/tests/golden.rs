@@ -3,8 +3,8 @@
 //! A change here that is not an addition means that logs in the field no longer say what they said.
 
 use hatchery_core::event::{
-    AgentEvent, BudgetEvent, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SessionEvent, StepEvent,
-    write_wire,
+    AgentEvent, BudgetEvent, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SeatEvent, SessionEvent,
+    StepEvent, write_wire,
 };
 use hatchery_core::harness::Capabilities;
 use hatchery_core::{Event, EventId, MessageKind, Record, World};
@@ -85,6 +85,21 @@ variants! {
         Resumed {}
         Ended {}
     }
+    SeatEvent {
+        Opened { demo model with_transcript with_catalog }
+        Closing {}
+        LeadNamed {}
+        Summoned { color gender }
+        Registered { name color colorName gender faceVariant individuationArtifact }
+        Reported { by name }
+        Waking { order }
+        Expired {}
+        WakeExpired {}
+        Imported { lastAliveAt lastSessionId }
+        Addressed { position }
+        MarkerRejected {}
+        ReplyTaken { position text }
+    }
     QuestEvent {
         Created { budget }
         Paused {}
@@ -127,6 +142,7 @@ fn variant(event: &Event) -> &'static str {
         Event::Question { what, .. } => what.name(),
         Event::Budget(what) => what.name(),
         Event::Run { what, .. } => what.name(),
+        Event::Seat(what) => what.name(),
         Event::Quest { what, .. } => what.name(),
         Event::Step { what, .. } => what.name(),
     }

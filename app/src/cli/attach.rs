@@ -99,6 +99,7 @@ fn whose(event: &Event) -> Option<AgentId> {
         hatchery_core::Stream::Session(_)
         | hatchery_core::Stream::Mail(_)
         | hatchery_core::Stream::Quest(_)
+        | hatchery_core::Stream::Seats
         | hatchery_core::Stream::Registry => None,
     }
 }

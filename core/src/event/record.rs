@@ -2,7 +2,8 @@
 //! the ids of its noun, and the fields of the event. The store keeps the object without `id`, because the id is the row's key.
 
 use super::{
-    AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SessionEvent,
+    AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SeatEvent,
+    SessionEvent,
 };
 use super::{EventId, StepEvent};
 use crate::history::{MessageKind, SourceId};
@@ -107,6 +108,7 @@ enum Noun {
     Question,
     Budget,
     Run,
+    Seat,
     Quest,
     Step,
 }
@@ -134,6 +136,9 @@ impl Noun {
             "mail_sent" | "mail_delivered" | "mail_read" => Self::Mail,
             "question_asked" | "question_answered" | "question_withdrawn" => Self::Question,
             "budget_set" => Self::Budget,
+            "seats_opened" | "seats_closing" | "seat_lead_named" | "seats_summoned" | "seat_registered"
+            | "seats_reported" | "seats_waking" | "seat_expired" | "seat_wake_expired" | "seat_imported"
+            | "seat_addressed" | "marker_rejected" | "inbox_reply_taken" => Self::Seat,
             "quest_created" | "quest_paused" | "quest_resumed" | "quest_abandoned" | "quest_completed"
             | "quest_budget_set" | "ward_changed" | "ward_removed" | "requirements_set" | "steps_planned" => {
                 Self::Quest
@@ -176,6 +181,7 @@ fn read_as(kind: &str, body: &str) -> serde_json::Result<(Envelope, Event)> {
         Noun::Quest => read_body(body, |OfQuest { quest }, what: QuestEvent| Event::Quest { quest, what }),
         Noun::Step => read_body(body, |OfStep { quest, step }, what: StepEvent| Event::Step { quest, step, what }),
         Noun::Mail => read_body(body, |OfNothing {}, what: MailEvent| Event::Mail(what)),
+        Noun::Seat => read_body(body, |OfNothing {}, what: SeatEvent| Event::Seat(what)),
         Noun::Budget => read_body(body, |OfNothing {}, what: BudgetEvent| Event::Budget(what)),
     }
 }

@@ -11,6 +11,8 @@ pub enum Stream {
     Agent(AgentId),
     Mail(Address),
     Quest(QuestId),
+    /// All seats: a lead reports on all of them at once.
+    Seats,
     /// What exists once among all agents: the root agent, and the owner of an adopted conversation.
     Registry,
 }
@@ -22,6 +24,7 @@ impl fmt::Display for Stream {
             Self::Agent(id) => write!(f, "agent:{id}"),
             Self::Mail(address) => write!(f, "mail:{address}"),
             Self::Quest(id) => write!(f, "quest:{id}"),
+            Self::Seats => f.write_str("seats"),
             Self::Registry => f.write_str("registry"),
         }
     }

@@ -32,12 +32,15 @@ pub(crate) fn take_output(
     let mut listener = Listener::new(of, run, world.conversation(agent));
     let mut events: Vec<Event> = outputs.iter().flat_map(|output| listener.hear(output)).collect();
     match living(world, agent).map(|it| it.lifecycle) {
-        Ok(Lifecycle::Hatching { .. }) if events.iter().any(speaks) => {
+        Ok(Lifecycle::Hatching { .. }) if events.iter().any(speaks) && !world.seats().is_nameless(agent) => {
             events.insert(0, Event::Agent { agent, what: AgentEvent::Hatched })
         }
         Ok(_) => {}
         // The dead say nothing, and what they said stays in the spool; but what it cost was spent.
         Err(_) => events.retain(|event| !matches!(event, Event::Message(MessageEvent::Added { .. }))),
+    }
+    if living(world, agent).is_ok() {
+        events.extend(crate::seat::heed(world, agent, outputs.iter().filter_map(words), now));
     }
     let spent = listener.spent;
     if !run.held && spent != Usage::default() && budget::over(world, agent, spent, now).is_some() {
@@ -156,6 +159,10 @@ impl<'a> Listener<'a> {
         let ended = Event::Run { of, what: RunEvent::TurnEnded { end: in_short(end), spent } };
         broken_off.into_iter().chain([ended]).collect()
     }
+}
+
+fn words(output: &Output) -> Option<&str> {
+    if let Output::Text { text } = output { Some(text) } else { None }
 }
 
 fn speaks(event: &Event) -> bool {

@@ -2,6 +2,7 @@
 
 mod quests;
 mod runs;
+mod seats;
 
 use hatchery_core::agent::{Birth, Origin};
 use hatchery_core::event::write_wire;
@@ -83,7 +84,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![1 => happened(), 1 => runs::happened(), 1 => quests::happened()]
+    prop_oneof![1 => happened(), 1 => runs::happened(), 1 => quests::happened(), 1 => seats::happened()]
 }
 
 /// Whatever can happen, but for runs and quests.

@@ -1,7 +1,7 @@
 //! The words in which the other files speak: `given(history).when(command).then(events)`.
 
 use hatchery_core::agent::{Birth, Origin};
-use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, SessionEvent};
+use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, SeatEvent, SessionEvent};
 use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
 use hatchery_core::session::EndReason;
 use hatchery_core::{
@@ -140,6 +140,8 @@ pub fn enveloped(world: &World, event: Event, ts: Timestamp) -> Record {
         (Event::Mail(MailEvent::Sent { from: Address::Agent(sender), .. }), _) => of_agent(*sender),
         (_, Stream::Session(session)) => Some(session),
         (_, Stream::Agent(agent)) => of_agent(agent),
+        (Event::Seat(SeatEvent::Opened { session, .. }), _) => Some(*session),
+        (_, Stream::Seats) => world.seats().session().map(|open| open.id),
         (_, Stream::Mail(_) | Stream::Registry | Stream::Quest(_)) => None,
     };
     Record { id: EventId(world.head().0 + 1), ts, session, event }

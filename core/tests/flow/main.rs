@@ -13,6 +13,7 @@ mod quest;
 mod refusal;
 mod registry;
 mod run;
+mod seats;
 mod session;
 mod settling;
 mod world;

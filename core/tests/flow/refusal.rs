@@ -12,6 +12,7 @@ use hatchery_core::mail::MAX_MAIL_BYTES;
 use hatchery_core::outcome::Exit;
 use hatchery_core::refusal::RefusalKind::{self, Invalid, Missing, Untimely};
 use hatchery_core::run::{AttemptId, ForeignSession, RunSpec, StopWhy};
+use hatchery_core::seat::{Identity, SeatRefusal};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::session::MAX_LABEL_BYTES;
 use hatchery_core::{Address, Command, EventId, MessageKind, Refusal};
@@ -32,7 +33,7 @@ macro_rules! variants {
 }
 
 variants! {
-    UnknownSession SessionExists SessionOver SessionEnding SessionNotEnding
+    Seat UnknownSession SessionExists SessionOver SessionEnding SessionNotEnding
     UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
     NoQuestion BadAnswer HasHarnessSession HarnessSessionTaken
@@ -60,6 +61,12 @@ fn cases() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
     let never = bear(R, Birth { hatch_ms: Some(0), ..Birth::of(NOBODY) });
     let (human, expired) = (Address::Human, Address::Agent(C));
     vec![
+        (
+            Command::RegisterSeat { agent: A, position: None, identity: Identity::default() },
+            Refusal::Seat(SeatRefusal::NoSeat(A)),
+            Missing,
+            "no_seat",
+        ),
         (end(nowhere, User), no_session(), Missing, "unknown_session"),
         (close(nowhere), no_session(), Missing, "unknown_session"),
         (create(NOBODY, Some(nowhere)), no_session(), Missing, "unknown_session"),

@@ -208,6 +208,7 @@ impl Witness {
             | Event::Question { .. } => {}
             // Quests have a witness of their own.
             Event::Quest { .. } | Event::Step { .. } => {}
+            Event::Seat(_) => panic!("nobody has a seat here"),
         }
         if let Some(session) = record.session {
             let sitting = self.sitting(session);
@@ -226,7 +227,7 @@ impl Witness {
             | Event::Budget(BudgetEvent::Set { agent: Some(agent), .. })
             | Event::Mail(MailEvent::Sent { from: Address::Agent(agent), .. }) => self.session_of_agent(*agent),
             Event::Run { of, .. } => self.session_of_agent(of.agent),
-            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } => None,
+            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } | Event::Seat(_) => None,
         }
     }
 

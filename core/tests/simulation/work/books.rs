@@ -49,7 +49,7 @@ impl Work {
     pub(super) fn assert_for_a_reason(&self, record: &Record, after: &World) {
         let agent = match record.event.stream() {
             Stream::Agent(agent) => agent,
-            Stream::Session(_) | Stream::Mail(_) | Stream::Quest(_) | Stream::Registry => return,
+            Stream::Session(_) | Stream::Mail(_) | Stream::Quest(_) | Stream::Registry | Stream::Seats => return,
         };
         let state = self.world.run(agent).map(|run| &run.state);
         let waits = after.conversation(agent).map(|conversation| conversation.unheard.clone()).unwrap_or_default();

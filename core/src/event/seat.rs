@@ -1,0 +1,126 @@
+//! What can happen to seats: the nine fixed places for identities, and the conversation with their lead.
+
+use crate::run::RunSpec;
+use crate::seat::{Document, Identity, Listed, Mode, Position};
+use crate::{AgentId, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "type")]
+pub enum SeatEvent {
+    /// A session of the seats began. The event follows `session_started` of the same session.
+    #[serde(rename = "seats_opened")]
+    Opened {
+        session: SessionId,
+        mode: Mode,
+        /// A session that shows the program and costs nothing: only recorded.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        demo: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The lead was told about an earlier conversation.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        with_transcript: bool,
+        /// The lead was given a catalogue of artifacts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        with_catalog: bool,
+    },
+    /// A person asked for the end of the session. `session_ending` follows.
+    #[serde(rename = "seats_closing")]
+    Closing { session: SessionId },
+    /// This agent is the lead of the seats from now on.
+    #[serde(rename = "seat_lead_named")]
+    LeadNamed { agent: AgentId },
+    /// Agents without a name were created in empty or expired seats.
+    #[serde(rename = "seats_summoned")]
+    Summoned { seats: Vec<Egg> },
+    /// An agent has chosen a name and described itself. The description is the soul of the seat.
+    #[serde(rename = "seat_registered")]
+    Registered { position: Position, identity: Identity },
+    /// Who is alive, by an authority: the lead, or the daemon for the processes that it holds. Seats that are not listed are
+    /// not alive.
+    #[serde(rename = "seats_reported")]
+    Reported {
+        /// The lead. None if the daemon reports.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<AgentId>,
+        agents: Vec<Listed>,
+    },
+    /// Sleeping seats are about to be filled again.
+    #[serde(rename = "seats_waking")]
+    Waking { seats: Vec<Waking> },
+    /// Nobody in the seat chose a name in time.
+    #[serde(rename = "seat_expired")]
+    Expired { position: Position },
+    /// The seat was to be filled again and nobody reported it alive in time. It sleeps on.
+    #[serde(rename = "seat_wake_expired")]
+    WakeExpired { position: Position },
+    /// A document from elsewhere was merged into the seat. The document is the result.
+    #[serde(rename = "seat_imported")]
+    Imported { document: Document },
+    /// A person says something to an agent of a seat or to the lead. The message is the next event.
+    #[serde(rename = "seat_addressed")]
+    Addressed {
+        /// The agent that gets the message.
+        agent: AgentId,
+        /// The seat that is meant. With the lead as `agent`: the lead is to pass it on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        position: Option<Position>,
+        speaker: String,
+    },
+    /// An agent wrote a marker that cannot be followed.
+    #[serde(rename = "marker_rejected")]
+    MarkerRejected { agent: AgentId, marker: String, reason: String },
+    /// An entry of the human's team inbox was read. If the agent is known, its words are the next event.
+    #[serde(rename = "inbox_reply_taken")]
+    ReplyTaken {
+        /// What tells the entry from all others.
+        key: String,
+        from: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        position: Option<Position>,
+        /// The words, if they are in no history.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
+}
+
+/// A new agent without a name in its seat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Egg {
+    pub position: Position,
+    pub agent: AgentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gender: Option<String>,
+    /// When it expires without a name.
+    pub until: Timestamp,
+}
+
+/// A sleeping seat that is about to be filled again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Waking {
+    pub position: Position,
+    pub agent: AgentId,
+    /// When the attempt counts as failed.
+    pub until: Timestamp,
+    /// Without a soul it is a birth.
+    pub has_soul: bool,
+    pub has_transcript: bool,
+    /// What to start when the agent's last process is gone, if it is not gone yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Box<WakeOrder>>,
+}
+
+/// A wake that waits for the end of the agent's last process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WakeOrder {
+    pub session: SessionId,
+    pub prompt: String,
+    pub spec: RunSpec,
+}

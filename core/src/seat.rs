@@ -1,0 +1,205 @@
+//! Seats: nine fixed places for identities, in a grid of three by three. The seat in the middle is the lead's. Processes and
+//! agents come and go; the seat keeps the name, the soul and the appearance. A soul is written once and never replaced.
+//!
+//! | Module | Owns |
+//! |---|---|
+//! | `state` | the states of a seat, what changes them, and which button there is |
+//! | `places` | all seats, and how events change them |
+//! | `decide` | what can be asked of seats |
+//! | `document` | the identity document that other programs exchange, and merging two of them |
+//! | `marker` | markers in the words of agents |
+//! | `payload` | what an agent is told when it is woken |
+//! | `refusal` | every "no" about seats |
+
+mod decide;
+mod document;
+mod marker;
+mod payload;
+mod places;
+mod refusal;
+mod state;
+
+pub use decide::{EggOrder, LeadOrder, Rising};
+pub(crate) use decide::{
+    address, addressed, closing, due, follow, heed, import, open, register, rise, summon, take_reply,
+};
+pub use document::{Born, Document, Fields, Status, Vital};
+pub use marker::{Marker, MarkerProblem, Scanned, scan};
+pub use payload::{Line, Payload, TRANSCRIPT_CHARS, escape};
+pub use places::{SeatSession, Seats};
+pub use refusal::SeatRefusal;
+pub use state::{Button, Input, SeatState, button, next};
+
+use crate::{AgentId, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// How many seats there are.
+pub const SEATS: u8 = 9;
+/// How long an agent may take to choose a name.
+pub const HATCH_MS: u64 = 5 * 60 * 1_000;
+/// How long a seat may take to be reported alive after it was woken.
+pub const WAKE_MS: u64 = 5 * 60 * 1_000;
+/// The longest soul, in bytes: many pages. All souls are kept in memory.
+pub const MAX_SOUL_BYTES: usize = 256 << 10;
+/// The longest colour, name of a colour, gender and part of a face, in bytes.
+pub const MAX_TRAIT_BYTES: usize = 256;
+/// The longest message to a seat over HTTP, in characters.
+pub const MAX_SAID_CHARS: usize = 100_000;
+/// The longest name of a speaker, in bytes.
+pub const MAX_SPEAKER_BYTES: usize = 256;
+
+/// The place of a seat in the grid: 0 to 8, row by row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = u8, maximum = 8))]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Position(u8);
+
+impl Position {
+    /// The seat in the middle belongs to the lead.
+    pub const LEAD: Self = Self(4);
+
+    pub fn new(number: u64) -> Option<Self> {
+        u8::try_from(number).ok().filter(|number| *number < SEATS).map(Self)
+    }
+
+    /// All seats, row by row.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..SEATS).map(Self)
+    }
+
+    /// The seats that can be summoned: all but the lead's.
+    pub fn free() -> impl Iterator<Item = Self> {
+        Self::all().filter(|position| *position != Self::LEAD)
+    }
+
+    pub fn number(self) -> u8 {
+        self.0
+    }
+}
+
+impl TryFrom<u8> for Position {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, String> {
+        Self::new(number.into()).ok_or_else(|| format!("there is no seat {number}: seats are 0 to 8"))
+    }
+}
+
+impl From<Position> for u8 {
+    fn from(position: Position) -> Self {
+        position.0
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Who holds the processes of the seats, and therefore says who is alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = SeatMode))]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// The daemon starts a process for each seat.
+    #[default]
+    Direct,
+    /// A lead agent manages a team of its own and reports by markers.
+    Lead,
+}
+
+/// Who sits in a seat: what the agent has chosen or was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = SeatIdentity))]
+#[serde(rename_all = "camelCase")]
+pub struct Identity {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// Absent until the agent has chosen a name: a colour's name would suggest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gender: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub face_variant: Option<FaceVariant>,
+    /// The soul: the text in which the agent described itself when it chose its name.
+    #[serde(rename = "individuationArtifact", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub soul: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FaceVariant {
+    #[serde(default)]
+    pub eyes: String,
+    #[serde(default)]
+    pub mouth: String,
+}
+
+/// An entry of a report about who is alive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = SeatListed))]
+#[serde(rename_all = "camelCase")]
+pub struct Listed {
+    #[serde(rename = "gridPosition")]
+    pub position: Position,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub status: ListedStatus,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = SeatListedStatus))]
+#[serde(rename_all = "snake_case")]
+pub enum ListedStatus {
+    #[default]
+    Alive,
+    /// Between two turns: alive.
+    Idle,
+    Shutdown,
+}
+
+/// A seat that was summoned or imported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    pub state: SeatState,
+    /// The agent of the registry that sits there. None after it was killed, and for a seat that was imported and not woken yet.
+    pub agent: Option<AgentId>,
+    pub identity: Identity,
+    /// Souls of the same seat that came from elsewhere and are not this seat's own.
+    pub others: Vec<Born>,
+    pub created: Timestamp,
+    /// The last time that the seat was known to be alive.
+    pub last_alive: Option<Timestamp>,
+    /// The session in which it was last known to be alive, as a UUID.
+    pub last_session: Option<String>,
+}
+
+impl Seat {
+    pub fn has_soul(&self) -> bool {
+        self.identity.soul.as_ref().is_some_and(|soul| !soul.is_empty())
+    }
+
+    /// What to call the seat in a message to a person.
+    pub fn called(&self) -> Option<&str> {
+        self.identity.name.as_deref()
+    }
+}
+
+/// A session's id as other programs know it.
+pub fn session_uuid(session: crate::SessionId) -> String {
+    let hex: String = session.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}

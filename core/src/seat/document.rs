@@ -1,0 +1,305 @@
+//! The identity document of a seat, as other programs and other machines know it, and merging two of them.
+//!
+//! Merging is commutative, associative and idempotent, so the same documents give the same result in any order and any number of
+//! times. No soul is lost: a document keeps every soul that was ever merged into it. The one that was born first is shown.
+
+use super::{FaceVariant, Identity, Position, Seat, SeatState};
+use crate::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The document of one seat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = SeatDocument))]
+#[serde(rename_all = "camelCase")]
+pub struct Document {
+    #[serde(rename = "gridPosition")]
+    pub position: Position,
+    /// How it was last known to be.
+    pub vital: Vital,
+    /// Who sits there. The first entry is the one that is shown; more than one only after a merge of different souls.
+    pub births: Vec<Born>,
+}
+
+/// The status and what it rests on. Always taken from one document as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = SeatVital))]
+#[serde(rename_all = "camelCase")]
+pub struct Vital {
+    /// First, because the newer one wins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_alive_at: Option<Timestamp>,
+    pub status: Status,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_session_id: Option<String>,
+}
+
+/// A status in a document. In the order in which it wins if two documents are equally old.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = SeatStatus))]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Expired,
+    Hatching,
+    #[default]
+    Sleeping,
+    Alive,
+}
+
+/// One identity of a seat: a soul and what belongs to it. Without a soul it is a placeholder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = SeatBirth))]
+#[serde(rename_all = "camelCase")]
+pub struct Born {
+    #[serde(rename = "individuationArtifact", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub soul: Option<Arc<str>>,
+    #[serde(flatten)]
+    pub fields: Fields,
+}
+
+/// What belongs to an identity besides its soul.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = SeatFields))]
+#[serde(rename_all = "camelCase")]
+pub struct Fields {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gender: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub face_variant: Option<FaceVariant>,
+}
+
+impl Status {
+    /// A stored status, or the old `hatching` flag, or nothing at all.
+    pub fn read(status: Option<&str>, hatching: Option<bool>) -> Option<Self> {
+        match (status, hatching) {
+            (Some("hatching"), _) | (None, Some(true)) => Some(Self::Hatching),
+            (Some("alive"), _) => Some(Self::Alive),
+            // `unknown` was a state of an older form: not confirmed yet.
+            (Some("sleeping" | "unknown"), _) | (None, _) => Some(Self::Sleeping),
+            (Some("expired"), _) => Some(Self::Expired),
+            (Some(_), _) => None,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Hatching => "hatching",
+            Self::Sleeping => "sleeping",
+            Self::Alive => "alive",
+        }
+    }
+}
+
+impl From<SeatState> for Status {
+    fn from(state: SeatState) -> Self {
+        match state {
+            SeatState::Hatching { .. } => Self::Hatching,
+            SeatState::Alive => Self::Alive,
+            SeatState::Sleeping { .. } => Self::Sleeping,
+            SeatState::Expired => Self::Expired,
+        }
+    }
+}
+
+impl Document {
+    pub fn of(position: Position, seat: &Seat) -> Self {
+        let vital = Vital {
+            last_alive_at: seat.last_alive,
+            status: seat.state.into(),
+            last_session_id: seat.last_session.clone(),
+        };
+        let own = Born::of(&seat.identity, Some(seat.created));
+        Self { position, vital, births: [own].into_iter().chain(seat.others.iter().cloned()).collect() }
+    }
+
+    /// The identity that is shown.
+    pub fn born(&self) -> Option<&Born> {
+        self.births.first()
+    }
+
+    /// A document from elsewhere as it is here: who lives elsewhere does not live here, and a birth that got a name has succeeded.
+    #[must_use]
+    pub fn seen_from_here(&self) -> Self {
+        let named = self.born().is_some_and(|born| born.fields.name.is_some());
+        let status = match self.vital.status {
+            Status::Alive => Status::Sleeping,
+            Status::Hatching if named => Status::Sleeping,
+            other @ (Status::Hatching | Status::Sleeping | Status::Expired) => other,
+        };
+        Self { vital: Vital { status, ..self.vital.clone() }, ..self.clone() }
+    }
+
+    /// Both documents in one. They are about the same seat.
+    #[must_use]
+    pub fn merge(&self, other: &Self) -> Self {
+        let mut souls: BTreeMap<Option<Arc<str>>, Fields> = BTreeMap::new();
+        for Born { soul, fields } in self.births.iter().chain(&other.births) {
+            let soul = soul.clone().filter(|soul| !soul.is_empty());
+            let known = souls.entry(soul).or_insert_with(|| fields.clone());
+            *known = known.join(fields);
+        }
+        // A placeholder says nothing beside somebody who was born.
+        if souls.keys().any(Option::is_some) {
+            souls.remove(&None);
+        }
+        let mut births: Vec<Born> = souls.into_iter().map(|(soul, fields)| Born { soul, fields }).collect();
+        births.sort_by_key(Born::rank);
+        Self { position: self.position, vital: self.vital.clone().max(other.vital.clone()), births }
+    }
+}
+
+impl Born {
+    pub fn of(identity: &Identity, created_at: Option<Timestamp>) -> Self {
+        let Identity { name, color, color_name, gender, face_variant, soul } = identity.clone();
+        Self { soul, fields: Fields { created_at, name, color, color_name, gender, face_variant } }
+    }
+
+    pub fn identity(&self) -> Identity {
+        let Fields { name, color, color_name, gender, face_variant, .. } = self.fields.clone();
+        Identity { name, color, color_name, gender, face_variant, soul: self.soul.clone() }
+    }
+
+    /// The first of several births comes first. One that does not say when comes last.
+    fn rank(&self) -> (bool, Option<Timestamp>, Option<Arc<str>>) {
+        (self.fields.created_at.is_none(), self.fields.created_at, self.soul.clone())
+    }
+}
+
+impl Fields {
+    /// Field by field: a value wins over none, the earlier creation over the later one, and otherwise the greater value, which
+    /// means nothing but is the same on every machine.
+    #[must_use]
+    fn join(&self, other: &Self) -> Self {
+        let created_at = match (self.created_at, other.created_at) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        Self {
+            created_at,
+            name: self.name.clone().max(other.name.clone()),
+            color: self.color.clone().max(other.color.clone()),
+            color_name: self.color_name.clone().max(other.color_name.clone()),
+            gender: self.gender.clone().max(other.gender.clone()),
+            face_variant: self.face_variant.clone().max(other.face_variant.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::option;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    fn word() -> impl Strategy<Value = Option<String>> {
+        option::of(select(&["a", "b", "c"][..]).prop_map(str::to_owned))
+    }
+
+    fn moment() -> impl Strategy<Value = Option<Timestamp>> {
+        option::of((0_i64..4).prop_map(Timestamp))
+    }
+
+    fn born() -> impl Strategy<Value = Born> {
+        let soul = option::of(select(&["", "I am one", "I am another", "I am a third"][..]).prop_map(Arc::from));
+        (soul, moment(), word(), word(), word(), word()).prop_map(
+            |(soul, created_at, name, color, color_name, gender)| Born {
+                soul,
+                fields: Fields { created_at, name, color, color_name, gender, face_variant: None },
+            },
+        )
+    }
+
+    /// Documents as they are read: one birth each. Merged ones come from merging.
+    fn document() -> impl Strategy<Value = Document> {
+        let status = select(&[Status::Alive, Status::Sleeping, Status::Hatching, Status::Expired][..]);
+        (born(), moment(), status, word()).prop_map(|(born, last_alive_at, status, last_session_id)| {
+            let vital = Vital { last_alive_at, status, last_session_id };
+            Document { position: Position::LEAD, vital, births: vec![born] }
+        })
+    }
+
+    /// A document that was merged with itself is in the form in which documents are compared.
+    fn plain(document: &Document) -> Document {
+        document.merge(document)
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_commutative(one in document(), two in document()) {
+            prop_assert_eq!(one.merge(&two), two.merge(&one));
+        }
+
+        #[test]
+        fn merging_is_associative(one in document(), two in document(), three in document()) {
+            prop_assert_eq!(one.merge(&two).merge(&three), one.merge(&two.merge(&three)));
+        }
+
+        #[test]
+        fn merging_is_idempotent(one in document(), two in document()) {
+            prop_assert_eq!(plain(&one).merge(&one), plain(&one));
+            let both = one.merge(&two);
+            prop_assert_eq!(both.merge(&two), both.clone());
+            prop_assert_eq!(both.merge(&both), both);
+        }
+
+        /// Two machines that get the same documents, in any order and any number of times, end up the same.
+        #[test]
+        fn machines_agree(documents in proptest::collection::vec(document(), 1..6), order in proptest::collection::vec(0_usize..6, 0..20)) {
+            let fold = |indices: Vec<usize>| {
+                indices.into_iter().map(|at| &documents[at % documents.len()]).fold(None, |merged: Option<Document>, next| {
+                    Some(merged.map_or_else(|| plain(next), |merged| merged.merge(next)))
+                })
+            };
+            let here = fold((0..documents.len()).collect());
+            let there = fold(order.into_iter().chain((0..documents.len()).rev()).collect());
+            prop_assert_eq!(here, there);
+        }
+
+        #[test]
+        fn no_soul_is_lost(documents in proptest::collection::vec(document(), 1..6)) {
+            let merged = documents.iter().skip(1).fold(plain(&documents[0]), |merged, next| merged.merge(next));
+            for soul in documents.iter().flat_map(|it| &it.births).filter_map(|it| it.soul.clone()).filter(|it| !it.is_empty()) {
+                prop_assert!(merged.births.iter().any(|born| born.soul.as_ref() == Some(&soul)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_status_is_read_as_it_was_meant() {
+        assert_eq!(Status::read(None, None), Some(Status::Sleeping));
+        assert_eq!(Status::read(None, Some(true)), Some(Status::Hatching));
+        assert_eq!(Status::read(None, Some(false)), Some(Status::Sleeping));
+        assert_eq!(Status::read(Some("unknown"), None), Some(Status::Sleeping));
+        assert_eq!(Status::read(Some("alive"), Some(true)), Some(Status::Alive));
+        assert_eq!(Status::read(Some("dreaming"), None), None);
+    }
+
+    #[test]
+    fn the_newer_report_wins_for_the_status_and_the_soul_stays() {
+        let document = |at, status, soul: Option<&str>| Document {
+            position: Position::LEAD,
+            vital: Vital { last_alive_at: Some(Timestamp(at)), status, last_session_id: None },
+            births: vec![Born { soul: soul.map(Arc::from), fields: Fields::default() }],
+        };
+        let merged = document(1, Status::Alive, Some("mine")).merge(&document(2, Status::Sleeping, None));
+        assert_eq!(merged.vital.status, Status::Sleeping);
+        assert_eq!(merged.born().and_then(|born| born.soul.as_deref()), Some("mine"));
+    }
+}

@@ -1,0 +1,288 @@
+//! Markers: the lines with which an agent tells Hatchery about its team, in the middle of its words.
+//!
+//! A marker counts only at the start of a line, outside of code fences and quotes. Its JSON may span several lines, and text may
+//! follow it. A marker that cannot be read is a problem that is reported, never silence.
+
+use super::{FaceVariant, Identity, Listed, ListedStatus, Position};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How much of a marker that cannot be read is repeated in its report.
+const SHOWN_CHARS: usize = 200;
+/// How far the JSON of one marker may reach, in bytes.
+const MAX_MARKER_BYTES: usize = 512 << 10;
+
+const REGISTERED: &str = "[AGENT_REGISTERED]";
+const STATUS: &str = "[AGENT_STATUS]";
+const ACTION: &str = "[ACTION]";
+
+/// What an agent says with a marker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Marker {
+    Registered { position: Option<Position>, identity: Identity },
+    Status { agents: Vec<Listed> },
+}
+
+/// A marker that cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkerProblem {
+    pub marker: String,
+    pub reason: String,
+}
+
+/// What was found in a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    pub found: Vec<Result<Marker, MarkerProblem>>,
+    /// The text without the markers of status: those are not part of the conversation.
+    pub shown: String,
+}
+
+/// Finds the markers in the words of an agent.
+pub fn scan(text: &str) -> Scanned {
+    let mut scanned = Scanned::default();
+    let mut fence: Option<&str> = None;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(rest.find('\n').map_or(rest.len(), |at| at + 1));
+        let trimmed = line.trim_start();
+        let delimiter = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
+        match (fence, delimiter) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            _ => {}
+        }
+        let name = [REGISTERED, STATUS, ACTION].into_iter().find(|name| line.starts_with(name));
+        match name.filter(|_| fence.is_none()) {
+            None => {
+                scanned.shown.push_str(line);
+                rest = after;
+            }
+            Some(name) => {
+                let (marker, length) = read(name, rest);
+                let is_status = match &marker {
+                    Some(Ok(Marker::Status { .. })) => true,
+                    Some(Ok(Marker::Registered { .. })) | None => false,
+                    Some(Err(_)) => name == STATUS,
+                };
+                scanned.found.extend(marker);
+                let (said, after) = rest.split_at(length);
+                let (tail, after) = after.split_at(after.find('\n').map_or(after.len(), |at| at + 1));
+                // The rest of the line stays, unless nothing is on it.
+                let kept = match (is_status, tail.trim().is_empty()) {
+                    (true, true) => ["", ""],
+                    (true, false) => ["", tail],
+                    (false, _) => [said, tail],
+                };
+                scanned.shown.extend(kept);
+                rest = after;
+            }
+        }
+    }
+    scanned
+}
+
+/// Reads the marker at the start of a text. Says how many bytes belong to it.
+fn read(name: &str, text: &str) -> (Option<Result<Marker, MarkerProblem>>, usize) {
+    let line = text.find('\n').unwrap_or(text.len());
+    let problem = |reason: String| MarkerProblem { marker: text.chars().take(SHOWN_CHARS).collect(), reason };
+    let body = &text[name.len()..];
+    let start = body.len() - body.trim_start_matches([' ', '\t']).len();
+    // An object may also begin on the next line.
+    let start = match body[start..].strip_prefix('\n').map(str::trim_start) {
+        Some(next) if next.starts_with('{') => body.len() - next.len(),
+        _ => start,
+    };
+    let json = &body[start..];
+    if !json.starts_with('{') {
+        return (Some(Err(problem(format!("{name} is not followed by a JSON object")))), line);
+    }
+    let mut values = serde_json::Deserializer::from_str(&json[..floor(json, MAX_MARKER_BYTES)]).into_iter::<Value>();
+    match values.next() {
+        Some(Ok(value)) => {
+            let length = name.len() + start + values.byte_offset();
+            (understand(name, value).map(|read| read.map_err(problem)), length)
+        }
+        Some(Err(error)) => (Some(Err(problem(format!("its JSON cannot be read: {error}")))), line),
+        None => (Some(Err(problem(format!("{name} is not followed by a JSON object")))), line),
+    }
+}
+
+/// What a marker says. None if it is not for us.
+fn understand(name: &str, value: Value) -> Option<Result<Marker, String>> {
+    match name {
+        REGISTERED => Some(registered(value)),
+        STATUS => Some(status(value)),
+        _ => {
+            #[derive(Deserialize)]
+            struct Action {
+                target: String,
+                action: String,
+                #[serde(default)]
+                data: Value,
+            }
+            match serde_json::from_value::<Action>(value) {
+                Ok(Action { target, .. }) if target != "agents" => None,
+                Ok(Action { action, data, .. }) => Some(match action.as_str() {
+                    "register" | "registered" => registered(data),
+                    "status" => status(data),
+                    other => Err(format!("`{other}` is not an action on agents: there are register and status")),
+                }),
+                Err(error) => Some(Err(format!("its JSON is not an action: {error}"))),
+            }
+        }
+    }
+}
+
+fn registered(value: Value) -> Result<Marker, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Registration {
+        name: String,
+        grid_position: Option<Position>,
+        color: Option<String>,
+        color_name: Option<String>,
+        gender: Option<String>,
+        face_variant: Option<FaceVariant>,
+        individuation_artifact: Option<String>,
+    }
+    let given: Registration =
+        serde_json::from_value(value).map_err(|error| format!("it is not a registration: {error}"))?;
+    let identity = Identity {
+        name: Some(given.name),
+        color: given.color,
+        color_name: given.color_name,
+        gender: given.gender,
+        face_variant: given.face_variant,
+        soul: given.individuation_artifact.map(Into::into),
+    };
+    Ok(Marker::Registered { position: given.grid_position, identity })
+}
+
+fn status(value: Value) -> Result<Marker, String> {
+    #[derive(Deserialize)]
+    struct Report {
+        agents: Vec<Entry>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Entry {
+        grid_position: Position,
+        name: Option<String>,
+        #[serde(default)]
+        status: ListedStatus,
+    }
+    let given: Report = serde_json::from_value(value).map_err(|error| format!("it is not a report: {error}"))?;
+    let listed = |entry: Entry| Listed { position: entry.grid_position, name: entry.name, status: entry.status };
+    Ok(Marker::Status { agents: given.agents.into_iter().map(listed).collect() })
+}
+
+/// The longest beginning of a text within a limit that does not cut a character.
+fn floor(text: &str, limit: usize) -> usize {
+    (0..=limit.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn alive(positions: &[u64]) -> Marker {
+        let listed =
+            |at: &u64| Listed { position: Position::new(*at).unwrap(), name: None, status: ListedStatus::Alive };
+        Marker::Status { agents: positions.iter().map(listed).collect() }
+    }
+
+    fn found(text: &str) -> Vec<Marker> {
+        scan(text).found.into_iter().map(Result::unwrap).collect()
+    }
+
+    fn reason(text: &str) -> String {
+        scan(text).found.into_iter().next().unwrap().unwrap_err().reason
+    }
+
+    #[test]
+    fn a_marker_on_a_line_of_its_own() {
+        let text = "Good morning.\n[AGENT_STATUS] {\"agents\":[{\"gridPosition\":3,\"name\":\"Lyra\",\"status\":\"idle\"}]}\nBye.";
+        let scanned = scan(text);
+        let Ok(Marker::Status { agents }) = &scanned.found[0] else { panic!("{scanned:?}") };
+        assert_eq!((agents[0].position.number(), agents[0].status), (3, ListedStatus::Idle));
+        assert_eq!(scanned.shown, "Good morning.\nBye.");
+    }
+
+    #[test]
+    fn json_over_several_lines_and_text_after_it() {
+        let text = "[AGENT_STATUS] {\n  \"agents\": [\n    {\"gridPosition\": 0}\n  ]\n} and so we begin.\nMore.";
+        assert_eq!(found(text), [alive(&[0])]);
+        assert_eq!(scan(text).shown, " and so we begin.\nMore.");
+        assert_eq!(found("[AGENT_STATUS]\n{\"agents\":[]}"), [alive(&[])]);
+    }
+
+    #[test]
+    fn a_marker_in_prose_quotes_or_code_is_none() {
+        for text in [
+            "I would write [AGENT_STATUS] {\"agents\":[]} here.",
+            "> [AGENT_STATUS] {\"agents\":[]}",
+            "  [AGENT_STATUS] {\"agents\":[]}",
+            "`[AGENT_STATUS] {\"agents\":[]}`",
+            "```\n[AGENT_STATUS] {\"agents\":[]}\n```\n",
+            "~~~json\n[AGENT_STATUS] {\"agents\":[]}\n~~~",
+            "```\n~~~\n[AGENT_STATUS] {\"agents\":[]}\n```",
+            "```\nnever closed\n[AGENT_STATUS] {\"agents\":[]}",
+        ] {
+            let scanned = scan(text);
+            assert_eq!((scanned.found, scanned.shown), (Vec::new(), text.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn after_a_fence_markers_count_again() {
+        assert_eq!(found("```\nx\n```\n[AGENT_STATUS] {\"agents\":[]}"), [alive(&[])]);
+    }
+
+    #[test]
+    fn a_registration_stays_in_the_text() {
+        let text = "[AGENT_REGISTERED] {\"name\":\"Lyra\",\"gridPosition\":0,\"colorName\":\"Violet\",\
+                    \"faceVariant\":{\"eyes\":\"round\",\"mouth\":\"gentle\"},\"individuationArtifact\":\"I am\\n[AGENT_STATUS] {}\",\
+                    \"createdAt\":\"2026-02-16T00:00:00.000Z\"}";
+        let scanned = scan(text);
+        assert_eq!((scanned.found.len(), scanned.shown.as_str()), (1, text));
+        let Ok(Marker::Registered { position, identity }) = &scanned.found[0] else { panic!("{scanned:?}") };
+        assert_eq!((position.map(Position::number), identity.name.as_deref()), (Some(0), Some("Lyra")));
+        assert_eq!(identity.soul.as_deref(), Some("I am\n[AGENT_STATUS] {}"));
+    }
+
+    #[test]
+    fn an_action_on_agents_is_a_marker() {
+        assert_eq!(
+            found("[ACTION] {\"target\":\"agents\",\"action\":\"status\",\"data\":{\"agents\":[]}}"),
+            [alive(&[])]
+        );
+        assert_eq!(found("[ACTION] {\"target\":\"screen\",\"action\":\"face\",\"data\":1}"), []);
+        assert!(reason("[ACTION] {\"target\":\"agents\",\"action\":\"dance\"}").contains("dance"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        assert!(reason("[AGENT_STATUS] nothing").contains("not followed by a JSON object"));
+        assert!(reason("[AGENT_STATUS] {\"agents\":[").contains("cannot be read"));
+        assert!(reason("[AGENT_STATUS] {\"agents\":[{\"gridPosition\":9}]}").contains("there is no seat 9"));
+        assert!(reason("[AGENT_REGISTERED] {\"gridPosition\":1}").contains("name"));
+        // What follows a marker that cannot be read is still looked at.
+        assert_eq!(scan("[AGENT_STATUS] {\n[AGENT_STATUS] {\"agents\":[]}").found.len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_scan(text in "(\\[AGENT_STATUS\\]|\\{|\\}|\"|\n|```|[a-zé ]){0,40}") {
+            let scanned = scan(&text);
+            prop_assert!(scanned.shown.len() <= text.len());
+        }
+
+        /// A text without the marks comes back unchanged.
+        #[test]
+        fn plain_text_is_shown_unchanged(text in "[a-z\n `>{}]{0,80}") {
+            prop_assert_eq!(scan(&text), Scanned { found: Vec::new(), shown: text });
+        }
+    }
+}

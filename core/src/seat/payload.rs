@@ -1,0 +1,175 @@
+//! What an agent is told when its seat is filled again: its soul, and what was said in its last session. As XML, escaped, and
+//! within a budget in characters: the newest lines of the transcript are kept.
+
+use super::{Position, Seat};
+
+/// The longest transcript of one agent, in characters. Nine of them and their souls fit into one message.
+pub const TRANSCRIPT_CHARS: usize = 60_000;
+
+/// Put where older lines were left out.
+const LEFT_OUT: &str = "[…]";
+
+/// One thing that was said, and who said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub speaker: String,
+    pub text: String,
+}
+
+/// What one agent is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    pub position: Position,
+    pub name: String,
+    pub color: String,
+    pub color_name: String,
+    pub soul: String,
+    pub transcript: String,
+}
+
+impl Payload {
+    pub fn new(position: Position, seat: &Seat, said: &[Line], budget_chars: usize) -> Self {
+        let identity = &seat.identity;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Self {
+            position,
+            name: text(&identity.name),
+            color: text(&identity.color),
+            color_name: text(&identity.color_name),
+            soul: identity.soul.as_deref().unwrap_or_default().to_owned(),
+            transcript: transcript(said, budget_chars),
+        }
+    }
+
+    pub fn has_soul(&self) -> bool {
+        !self.soul.is_empty()
+    }
+
+    pub fn has_transcript(&self) -> bool {
+        !self.transcript.is_empty()
+    }
+
+    /// The payload as XML. Without a soul it is a birth.
+    pub fn xml(&self) -> String {
+        let kind = if self.has_soul() { "wake" } else { "birth" };
+        format!(
+            "<agent name=\"{}\" color=\"{}\" colorName=\"{}\" position=\"{}\" type=\"{kind}\" hasSoul=\"{}\" \
+             hasTranscript=\"{}\">\n<soul>\n{}\n</soul>\n<transcript>\n{}\n</transcript>\n</agent>",
+            escape(&self.name),
+            escape(&self.color),
+            escape(&self.color_name),
+            self.position,
+            self.has_soul(),
+            self.has_transcript(),
+            escape(&self.soul),
+            escape(&self.transcript),
+        )
+    }
+}
+
+/// The newest lines that fit. A line that does not fit alone keeps its end.
+fn transcript(said: &[Line], budget_chars: usize) -> String {
+    let mut kept: Vec<String> = Vec::new();
+    let mut left = budget_chars;
+    for line in said.iter().rev() {
+        let written = format!("[{}]: {}", line.speaker, line.text);
+        let chars = written.chars().count();
+        if chars + 1 > left {
+            // The newest line is never left out as a whole.
+            if kept.is_empty() {
+                let end: String = written.chars().skip(chars.saturating_sub(budget_chars)).collect();
+                kept.push(end);
+            }
+            kept.push(LEFT_OUT.to_owned());
+            break;
+        }
+        left -= chars + 1;
+        kept.push(written);
+    }
+    kept.reverse();
+    kept.join("\n")
+}
+
+/// Text that cannot close a tag or an attribute. Characters that XML cannot hold are replaced.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&apos;"),
+            '\t' | '\n' | '\r' => escaped.push(character),
+            control if control.is_control() || matches!(control, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seat::{Identity, SeatState};
+    use proptest::prelude::*;
+
+    fn line(speaker: &str, text: &str) -> Line {
+        Line { speaker: speaker.into(), text: text.into() }
+    }
+
+    fn seat(name: &str, soul: Option<&str>) -> Seat {
+        let identity = Identity { name: Some(name.into()), soul: soul.map(Into::into), ..Identity::default() };
+        Seat {
+            state: SeatState::ASLEEP,
+            agent: None,
+            identity,
+            others: Vec::new(),
+            created: crate::Timestamp(0),
+            last_alive: None,
+            last_session: None,
+        }
+    }
+
+    #[test]
+    fn soul_and_transcript_are_told_apart_and_escaped() {
+        let said = [line("human", "a < b"), line("Lyra", "</transcript> & so on")];
+        let payload = Payload::new(Position::LEAD, &seat("L\"y", Some("I am </soul>")), &said, 1_000);
+        let xml = payload.xml();
+        assert!(xml.contains("name=\"L&quot;y\""), "{xml}");
+        assert!(xml.contains("I am &lt;/soul&gt;"), "{xml}");
+        assert!(xml.contains("[human]: a &lt; b\n[Lyra]: &lt;/transcript&gt; &amp; so on"), "{xml}");
+        assert_eq!((xml.matches("</soul>").count(), xml.matches("</transcript>").count()), (1, 1));
+    }
+
+    #[test]
+    fn the_newest_lines_are_kept() {
+        let said: Vec<Line> = (0..100).map(|at| line("a", &format!("line {at}"))).collect();
+        let payload = Payload::new(Position::LEAD, &seat("A", None), &said, 100);
+        assert!(payload.transcript.ends_with("[a]: line 99"), "{}", payload.transcript);
+        assert!(payload.transcript.starts_with(LEFT_OUT), "{}", payload.transcript);
+        assert!(!payload.has_soul());
+        assert!(payload.xml().contains("type=\"birth\" hasSoul=\"false\" hasTranscript=\"true\""));
+    }
+
+    #[test]
+    fn without_a_transcript_there_is_none() {
+        let payload = Payload::new(Position::LEAD, &seat("A", Some("s")), &[], 100);
+        assert!(!payload.has_transcript());
+    }
+
+    proptest! {
+        /// However long and however strange the words are: the budget holds, and no tag is closed from within.
+        #[test]
+        fn the_budget_holds(texts in proptest::collection::vec(".{0,80}", 0..20), budget in 10_usize..400) {
+            let said: Vec<Line> = texts.iter().map(|text| line("x", text)).collect();
+            let payload = Payload::new(Position::LEAD, &seat("A", Some("s")), &said, budget);
+            prop_assert!(payload.transcript.chars().count() <= budget + LEFT_OUT.chars().count() + 1);
+            if let Some(last) = texts.last() {
+                let end: String = last.chars().rev().take(5).collect::<Vec<_>>().into_iter().rev().collect();
+                prop_assert!(payload.transcript.ends_with(&end));
+            }
+            prop_assert_eq!(payload.xml().matches('<').count(), 6);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! All seats, and how events change them. Only [`Seats::apply`] and [`Seats::take`] change a seat.
+
+use super::{Born, Document, Identity, Input, ListedStatus, Mode, Position, Seat, SeatState, next, session_uuid};
+use crate::event::{SeatEvent, WakeOrder};
+use crate::seat::document::Status;
+use crate::seat::{HATCH_MS, SEATS};
+use crate::{AgentId, SessionId, Timestamp};
+use imbl::{OrdMap, OrdSet, Vector};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// How many replies of the team inbox are remembered, so that none is taken in twice. An inbox that brings back an older entry
+/// than that would repeat it.
+pub const MAX_REPLIES: usize = 10_000;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seats {
+    places: OrdMap<Position, Arc<Seat>>,
+    /// The agent in the middle, if there ever was one.
+    lead: Option<AgentId>,
+    /// The session that is open.
+    session: Option<SeatSession>,
+    /// Every agent that ever sat in a seat, and the seat.
+    agents: OrdMap<AgentId, Position>,
+    /// Wakes that wait for the end of an old process.
+    orders: OrdMap<Position, Arc<WakeOrder>>,
+    /// The seat that the lead was last asked to pass a message on to.
+    route: Option<Position>,
+    /// The latest replies of the team inbox, the oldest first, and the same as a set.
+    replies: Vector<Arc<str>>,
+    known_replies: OrdSet<Arc<str>>,
+}
+
+/// The open session of the seats.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatSession {
+    pub id: SessionId,
+    pub mode: Mode,
+    pub demo: bool,
+    pub model: Option<String>,
+}
+
+impl Seats {
+    pub fn seat(&self, position: Position) -> Option<&Seat> {
+        self.places.get(&position).map(Arc::as_ref)
+    }
+
+    /// The seats that were summoned or imported, row by row.
+    pub fn iter(&self) -> impl Iterator<Item = (Position, &Seat)> {
+        self.places.iter().map(|(position, seat)| (*position, seat.as_ref()))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub fn lead(&self) -> Option<AgentId> {
+        self.lead
+    }
+
+    pub fn session(&self) -> Option<&SeatSession> {
+        self.session.as_ref()
+    }
+
+    /// The seat that the lead was last asked to pass a message on to.
+    pub fn route(&self) -> Option<Position> {
+        self.route
+    }
+
+    /// The seat that an agent sits in, or sat in.
+    pub fn position_of(&self, agent: AgentId) -> Option<Position> {
+        self.agents.get(&agent).copied()
+    }
+
+    /// The seat that an agent sits in now.
+    pub fn occupied_by(&self, agent: AgentId) -> Option<(Position, &Seat)> {
+        let position = self.position_of(agent)?;
+        self.seat(position).filter(|seat| seat.agent == Some(agent)).map(|seat| (position, seat))
+    }
+
+    /// Whether the agent has yet to choose a name. Its first words do not hatch it.
+    pub fn is_nameless(&self, agent: AgentId) -> bool {
+        self.occupied_by(agent).is_some_and(|(_, seat)| matches!(seat.state, SeatState::Hatching { .. }))
+    }
+
+    /// Wakes that wait for the end of an old process.
+    pub fn orders(&self) -> impl Iterator<Item = (Position, &WakeOrder)> {
+        self.orders.iter().map(|(position, order)| (*position, order.as_ref()))
+    }
+
+    pub fn knows_reply(&self, key: &str) -> bool {
+        self.known_replies.contains(key)
+    }
+
+    /// When something happens to a seat by itself. An agent without a name has a deadline of its own.
+    pub(crate) fn deadlines(&self) -> impl Iterator<Item = (Timestamp, Position)> {
+        self.iter().filter_map(|(position, seat)| {
+            let hatches = matches!(seat.state, SeatState::Hatching { .. }) && seat.agent.is_some();
+            seat.state.deadline().filter(|_| !hatches).map(|at| (at, position))
+        })
+    }
+
+    pub(crate) fn apply(&mut self, ts: Timestamp, event: &SeatEvent) {
+        match event {
+            SeatEvent::Opened { session, mode, demo, model, .. } => {
+                self.session = Some(SeatSession { id: *session, mode: *mode, demo: *demo, model: model.clone() });
+            }
+            SeatEvent::LeadNamed { agent } => self.lead = Some(*agent),
+            SeatEvent::Summoned { seats } => {
+                for egg in seats {
+                    let identity =
+                        Identity { color: egg.color.clone(), gender: egg.gender.clone(), ..Identity::default() };
+                    self.fill(egg.position, egg.agent, ts, Input::Summoned { until: egg.until });
+                    // What an expired seat had is the appearance of nobody.
+                    self.change(egg.position, ts, |seat| {
+                        seat.identity = identity;
+                        seat.created = ts;
+                    });
+                }
+            }
+            SeatEvent::Registered { position, identity } => {
+                self.take(*position, ts, Input::Registered);
+                self.change(*position, ts, |seat| seat.write(identity));
+                self.alive(*position, ts);
+            }
+            SeatEvent::Reported { agents, .. } => {
+                for position in Position::free() {
+                    let listed = agents.iter().find(|listed| listed.position == position);
+                    let lives = listed.is_some_and(|listed| listed.status != ListedStatus::Shutdown);
+                    self.take(position, ts, if lives { Input::ReportedAlive } else { Input::ReportedGone });
+                    if let Some(name) = listed.and_then(|listed| listed.name.clone()) {
+                        // A report never replaces a name that was chosen.
+                        self.change_known(position, |seat| {
+                            seat.identity.name.get_or_insert(name);
+                        });
+                    }
+                    if lives {
+                        self.alive(position, ts);
+                    }
+                }
+            }
+            SeatEvent::Waking { seats } => {
+                for waking in seats {
+                    let input = match waking.has_soul {
+                        true => Input::WakeBegun { until: waking.until },
+                        false => Input::Reborn { until: waking.until },
+                    };
+                    self.fill(waking.position, waking.agent, ts, input);
+                    match &waking.order {
+                        Some(order) => self.orders.insert(waking.position, Arc::new((**order).clone())),
+                        None => self.orders.remove(&waking.position),
+                    };
+                }
+            }
+            SeatEvent::Expired { position } | SeatEvent::WakeExpired { position } => {
+                self.orders.remove(position);
+                self.take(*position, ts, Input::TimeUp);
+            }
+            SeatEvent::Imported { document } => self.imported(ts, document),
+            SeatEvent::Addressed { agent, position, .. } => {
+                if self.lead == Some(*agent) {
+                    self.route = *position;
+                }
+            }
+            SeatEvent::ReplyTaken { key, .. } => {
+                let key: Arc<str> = key.as_str().into();
+                self.known_replies.insert(key.clone());
+                self.replies.push_back(key);
+                if self.replies.len() > MAX_REPLIES
+                    && let Some(oldest) = self.replies.pop_front()
+                {
+                    self.known_replies.remove(&oldest);
+                }
+            }
+            SeatEvent::Closing { .. } | SeatEvent::MarkerRejected { .. } => {}
+        }
+    }
+
+    /// A session is to end: the seats that were alive in it sleep. Seats of another session do not hear of it.
+    pub(crate) fn session_ending(&mut self, ts: Timestamp, session: SessionId) {
+        if self.session.as_ref().is_none_or(|open| open.id != session) {
+            return;
+        }
+        self.session = None;
+        self.orders.clear();
+        self.route = None;
+        let positions: Vec<Position> = self.places.keys().copied().collect();
+        positions.into_iter().for_each(|position| self.take(position, ts, Input::SessionEnded));
+    }
+
+    /// An agent was killed or has expired. Its seat is free for another one, and keeps the identity.
+    pub(crate) fn agent_gone(&mut self, ts: Timestamp, agent: AgentId) {
+        let Some((position, _)) = self.occupied_by(agent) else { return };
+        self.orders.remove(&position);
+        self.take(position, ts, Input::OccupantGone);
+        self.change_known(position, |seat| seat.agent = None);
+    }
+
+    /// An agent has begun with the order that its seat had for it.
+    pub(crate) fn order_carried_out(&mut self, agent: AgentId) {
+        if let Some((position, _)) = self.occupied_by(agent) {
+            self.orders.remove(&position);
+        }
+    }
+
+    /// Changes the state of one seat. A seat that this creates has nobody in it.
+    fn take(&mut self, position: Position, ts: Timestamp, input: Input) {
+        let state = self.seat(position).map(|seat| seat.state);
+        if let Some(state) = next(state, input) {
+            self.change(position, ts, |seat| seat.state = state);
+        }
+    }
+
+    fn fill(&mut self, position: Position, agent: AgentId, ts: Timestamp, input: Input) {
+        self.take(position, ts, input);
+        self.change_known(position, |seat| seat.agent = Some(agent));
+        self.agents.insert(agent, position);
+    }
+
+    fn alive(&mut self, position: Position, ts: Timestamp) {
+        let session = self.session.as_ref().map(|open| session_uuid(open.id));
+        self.change_known(position, |seat| {
+            if seat.state == SeatState::Alive {
+                seat.last_alive = Some(ts);
+                seat.last_session = session.or_else(|| seat.last_session.clone());
+            }
+        });
+    }
+
+    fn imported(&mut self, ts: Timestamp, document: &Document) {
+        let here = self.seat(document.position).is_some_and(|seat| seat.agent.is_some());
+        let born = document.born().cloned().unwrap_or_default();
+        let created = born.fields.created_at.unwrap_or(ts);
+        let named = born.fields.name.is_some();
+        let state = match document.vital.status {
+            // It lives elsewhere, if at all. Here it can be woken.
+            Status::Alive | Status::Sleeping => SeatState::ASLEEP,
+            // A birth that got a name has succeeded.
+            Status::Hatching if named => SeatState::ASLEEP,
+            Status::Hatching => SeatState::Hatching { until: created.plus_ms(HATCH_MS) },
+            Status::Expired => SeatState::Expired,
+        };
+        self.change(document.position, ts, |seat| {
+            let own = seat.identity.soul.clone().filter(|soul| !soul.is_empty());
+            // The soul of a seat stays. Others are kept beside it.
+            let (mine, others): (Vec<Born>, Vec<Born>) = match own {
+                Some(own) => document.births.iter().cloned().partition(|born| born.soul.as_ref() == Some(&own)),
+                None => (
+                    document.births.iter().take(1).cloned().collect(),
+                    document.births.iter().skip(1).cloned().collect(),
+                ),
+            };
+            if let Some(mine) = mine.first() {
+                seat.identity = mine.identity();
+                seat.created = mine.fields.created_at.unwrap_or(created);
+            }
+            seat.others = others;
+            seat.last_alive = document.vital.last_alive_at;
+            seat.last_session = document.vital.last_session_id.clone();
+            if !here {
+                seat.state = state;
+            }
+        });
+    }
+
+    /// Changes a seat, which is created if it is not there.
+    fn change(&mut self, position: Position, ts: Timestamp, change: impl FnOnce(&mut Seat)) {
+        let new = || {
+            Arc::new(Seat {
+                state: SeatState::ASLEEP,
+                agent: None,
+                identity: Identity::default(),
+                others: Vec::new(),
+                created: ts,
+                last_alive: None,
+                last_session: None,
+            })
+        };
+        change(Arc::make_mut(self.places.entry(position).or_insert_with(new)));
+        debug_assert!(self.places.len() <= SEATS.into());
+    }
+
+    fn change_known(&mut self, position: Position, change: impl FnOnce(&mut Seat)) {
+        if let Some(seat) = self.places.get_mut(&position) {
+            change(Arc::make_mut(seat));
+        }
+    }
+}
+
+impl Seat {
+    /// Writes an identity down. What is given replaces the appearance; a soul and its name are written once.
+    fn write(&mut self, given: &Identity) {
+        let born = self.has_soul();
+        let own = &mut self.identity;
+        let keep = |own: &mut Option<String>, given: &Option<String>| {
+            if given.is_some() {
+                own.clone_from(given);
+            }
+        };
+        keep(&mut own.color, &given.color);
+        keep(&mut own.gender, &given.gender);
+        if given.face_variant.is_some() {
+            own.face_variant.clone_from(&given.face_variant);
+        }
+        if !born {
+            keep(&mut own.name, &given.name);
+            keep(&mut own.color_name, &given.color_name);
+            if given.soul.is_some() {
+                own.soul.clone_from(&given.soul);
+            }
+        }
+    }
+}

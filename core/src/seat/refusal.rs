@@ -1,0 +1,120 @@
+//! Every "no" about seats.
+
+use super::{MAX_SAID_CHARS, MAX_SOUL_BYTES, MAX_SPEAKER_BYTES, MAX_TRAIT_BYTES, Position, session_uuid};
+use crate::refusal::RefusalKind;
+use crate::{AgentId, SessionId};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SeatRefusal {
+    #[error("the seats have a session already: {}", session_uuid(*.0))]
+    Active(SessionId),
+    #[error("the seats have no session")]
+    NoSession,
+    #[error("no seat is empty or expired")]
+    NothingToSummon,
+    #[error("no seat sleeps")]
+    NothingToWake,
+    #[error("seat {0} belongs to the lead and is not summoned")]
+    LeadSeat(Position),
+    #[error("nobody sits in seat {0}")]
+    Empty(Position),
+    #[error("agent {0} sits in no seat")]
+    NoSeat(AgentId),
+    #[error("agent {agent} sits in seat {own} and cannot speak for seat {other}")]
+    OtherSeat { agent: AgentId, own: Position, other: Position },
+    #[error("seat {0} has a soul, and a soul is written once")]
+    HasSoul(Position),
+    #[error("a registration needs a name")]
+    NoName,
+    #[error("a registration needs the text in which the agent describes itself")]
+    NoSoul,
+    #[error("the soul is {bytes} bytes long, more than {MAX_SOUL_BYTES}")]
+    SoulTooLong { bytes: usize },
+    #[error("`{field}` is {bytes} bytes long, more than {MAX_TRAIT_BYTES}")]
+    TraitTooLong { field: &'static str, bytes: usize },
+    #[error("the message is empty")]
+    NothingSaid,
+    #[error("the message is {chars} characters long, more than {MAX_SAID_CHARS}")]
+    SaidTooMuch { chars: usize },
+    #[error("the speaker's name is {bytes} bytes long, more than {MAX_SPEAKER_BYTES}")]
+    SpeakerTooLong { bytes: usize },
+    #[error("there is no lead to pass the message on")]
+    NoLead,
+    #[error("the reply was taken in before")]
+    ReplyTaken,
+    #[error("the soul of seat {0} has changed while the wake was prepared")]
+    Changed(Position),
+}
+
+impl SeatRefusal {
+    pub(crate) fn kind(&self) -> RefusalKind {
+        match self {
+            Self::Empty(_) | Self::NoSeat(_) => RefusalKind::Missing,
+            Self::Active(_)
+            | Self::NoSession
+            | Self::NothingToSummon
+            | Self::NothingToWake
+            | Self::HasSoul(_)
+            | Self::NoLead
+            | Self::ReplyTaken
+            | Self::Changed(_) => RefusalKind::Untimely,
+            Self::LeadSeat(_)
+            | Self::OtherSeat { .. }
+            | Self::NoName
+            | Self::NoSoul
+            | Self::SoulTooLong { .. }
+            | Self::TraitTooLong { .. }
+            | Self::NothingSaid
+            | Self::SaidTooMuch { .. }
+            | Self::SpeakerTooLong { .. } => RefusalKind::Invalid,
+        }
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Active(_) => "seats_active",
+            Self::NoSession => "no_seat_session",
+            Self::NothingToSummon => "nothing_to_summon",
+            Self::NothingToWake => "nothing_to_wake",
+            Self::LeadSeat(_) => "lead_seat",
+            Self::Empty(_) => "empty_seat",
+            Self::NoSeat(_) => "no_seat",
+            Self::OtherSeat { .. } => "other_seat",
+            Self::HasSoul(_) => "has_soul",
+            Self::NoName => "no_name",
+            Self::NoSoul => "no_soul",
+            Self::SoulTooLong { .. } => "soul_too_long",
+            Self::TraitTooLong { .. } => "trait_too_long",
+            Self::NothingSaid => "nothing_said",
+            Self::SaidTooMuch { .. } => "said_too_much",
+            Self::SpeakerTooLong { .. } => "speaker_too_long",
+            Self::NoLead => "no_lead",
+            Self::ReplyTaken => "reply_taken",
+            Self::Changed(_) => "seat_changed",
+        }
+    }
+
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::Active(_) => "end it first: `hatchery session end`".into(),
+            Self::NoSession => "start one: `hatchery session start`, `hatchery summon` or `hatchery wake`".into(),
+            Self::NothingToSummon => "`hatchery seats` shows the seats; `hatchery wake` fills those that sleep".into(),
+            Self::NothingToWake => "`hatchery seats` shows the seats; `hatchery summon` fills empty ones".into(),
+            Self::LeadSeat(_) => "name another seat: 0 to 8 without 4".into(),
+            Self::Empty(_) => "`hatchery summon` fills it".into(),
+            Self::NoSeat(_) => "only agents that were summoned or woken can do this".into(),
+            Self::OtherSeat { .. } => "leave the position out".into(),
+            Self::HasSoul(_) => "nothing to do: the first registration stands".into(),
+            Self::NoName => "send a name".into(),
+            Self::NoSoul => "send a text about yourself".into(),
+            Self::SoulTooLong { .. } | Self::TraitTooLong { .. } | Self::SpeakerTooLong { .. } => {
+                "make it shorter".into()
+            }
+            Self::NothingSaid => "say something".into(),
+            Self::SaidTooMuch { .. } => "put the text into a file and name the file".into(),
+            Self::NoLead => "say something to the lead first".into(),
+            Self::ReplyTaken => "nothing to do".into(),
+            Self::Changed(_) => "repeat the wake".into(),
+        }
+    }
+}

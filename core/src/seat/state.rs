@@ -1,0 +1,253 @@
+//! The states of a seat. [`next`] says what every input does in every state; nothing else changes a state.
+
+use crate::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// What a seat can be. A seat without a state was never summoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SeatState {
+    /// An agent was created and has not chosen a name yet.
+    Hatching { until: Timestamp },
+    /// An authority says that the agent works or waits for a message.
+    Alive,
+    /// The process is gone. With a time: the seat is about to be filled again, and this is when the attempt counts as failed.
+    Sleeping { waking: Option<Timestamp> },
+    /// Nobody chose a name in time. The seat can be summoned again.
+    Expired,
+}
+
+/// What can happen to one seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    Summoned {
+        until: Timestamp,
+    },
+    /// A name and a soul arrived.
+    Registered,
+    ReportedAlive,
+    /// An authority reported, and the seat is not listed or is listed as shut down.
+    ReportedGone,
+    WakeBegun {
+        until: Timestamp,
+    },
+    /// The seat was woken and has no soul: it is a birth.
+    Reborn {
+        until: Timestamp,
+    },
+    SessionEnded,
+    TimeUp,
+    /// The agent in the seat was killed or has expired.
+    OccupantGone,
+}
+
+impl SeatState {
+    pub const ASLEEP: Self = Self::Sleeping { waking: None };
+
+    /// The word for it, the same everywhere.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Hatching { .. } => "hatching",
+            Self::Alive => "alive",
+            Self::Sleeping { .. } => "sleeping",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// When something happens by itself.
+    pub fn deadline(self) -> Option<Timestamp> {
+        match self {
+            Self::Hatching { until } => Some(until),
+            Self::Sleeping { waking } => waking,
+            Self::Alive | Self::Expired => None,
+        }
+    }
+}
+
+/// The state after an input. Every pair is named, so that a new state or input must be thought through.
+pub fn next(state: Option<SeatState>, input: Input) -> Option<SeatState> {
+    use SeatState::{Alive, Expired, Hatching, Sleeping};
+    match (state, input) {
+        // The birth path. A summon never disturbs an identity, and a name that arrives wins whenever it arrives.
+        (None | Some(Expired), Input::Summoned { until }) => Some(Hatching { until }),
+        (Some(Hatching { .. } | Alive | Sleeping { .. }), Input::Summoned { .. }) => state,
+        (_, Input::Registered) => Some(Alive),
+        // Eggs stay eggs when a report arrives in the middle of a summon: it cannot know them yet.
+        (Some(Hatching { .. }), Input::ReportedAlive | Input::ReportedGone) => state,
+        (None | Some(Alive | Sleeping { .. }), Input::ReportedAlive) => Some(Alive),
+        (Some(Expired), Input::ReportedAlive) => Some(Expired),
+        (Some(Alive), Input::ReportedGone) => Some(SeatState::ASLEEP),
+        // A report about others does not end an attempt to wake this seat.
+        (None | Some(Sleeping { .. } | Expired), Input::ReportedGone) => state,
+        // The waking path.
+        (Some(Sleeping { .. }), Input::WakeBegun { until }) => Some(Sleeping { waking: Some(until) }),
+        (Some(Sleeping { .. }), Input::Reborn { until }) => Some(Hatching { until }),
+        (None | Some(Hatching { .. } | Alive | Expired), Input::WakeBegun { .. } | Input::Reborn { .. }) => state,
+        // Ends.
+        (Some(Alive | Sleeping { .. }), Input::SessionEnded) => Some(SeatState::ASLEEP),
+        (None | Some(Hatching { .. } | Expired), Input::SessionEnded) => state,
+        (Some(Hatching { .. }), Input::TimeUp | Input::OccupantGone) => Some(Expired),
+        (Some(Sleeping { .. }), Input::TimeUp | Input::OccupantGone) => Some(SeatState::ASLEEP),
+        (Some(Alive), Input::TimeUp) => Some(Alive),
+        (Some(Alive), Input::OccupantGone) => Some(SeatState::ASLEEP),
+        (None | Some(Expired), Input::TimeUp | Input::OccupantGone) => state,
+    }
+}
+
+/// The one button of the seats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Button {
+    Summon,
+    Wake,
+    /// Something is in progress: no button can be pressed.
+    Waking,
+    /// Everybody who is there is alive.
+    None,
+}
+
+/// Which button there is, from the states of the seats that have one.
+pub fn button(states: impl IntoIterator<Item = SeatState>) -> Button {
+    let visible: Vec<SeatState> = states.into_iter().filter(|state| *state != SeatState::Expired).collect();
+    let busy =
+        |state: &SeatState| matches!(state, SeatState::Hatching { .. } | SeatState::Sleeping { waking: Some(_) });
+    match visible {
+        visible if visible.iter().any(busy) => Button::Waking,
+        visible if visible.is_empty() => Button::Summon,
+        visible if visible.contains(&SeatState::ASLEEP) => Button::Wake,
+        _ => Button::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use SeatState::{Alive, Expired, Hatching, Sleeping};
+    use proptest::prelude::*;
+
+    const T: Timestamp = Timestamp(1);
+    const U: Timestamp = Timestamp(2);
+    const EGG: SeatState = Hatching { until: T };
+    const RISING: SeatState = Sleeping { waking: Some(T) };
+    const ASLEEP: SeatState = SeatState::ASLEEP;
+
+    const INPUTS: [Input; 9] = [
+        Input::Summoned { until: U },
+        Input::Registered,
+        Input::ReportedAlive,
+        Input::ReportedGone,
+        Input::WakeBegun { until: U },
+        Input::Reborn { until: U },
+        Input::SessionEnded,
+        Input::TimeUp,
+        Input::OccupantGone,
+    ];
+
+    /// One row for each state, one column for each input, in the order of `INPUTS`.
+    #[rustfmt::skip]
+    const TABLE: [(Option<SeatState>, [Option<SeatState>; 9]); 6] = {
+        const NEW_EGG: SeatState = Hatching { until: U };
+        const NEW_WAKE: SeatState = Sleeping { waking: Some(U) };
+        [
+            //               summoned        registered   alive        gone          wake            reborn         session end   time up        gone
+            (None,         [Some(NEW_EGG), Some(Alive), Some(Alive), None,         None,           None,          None,         None,          None]),
+            (Some(EGG),    [Some(EGG),     Some(Alive), Some(EGG),   Some(EGG),    Some(EGG),      Some(EGG),     Some(EGG),    Some(Expired), Some(Expired)]),
+            (Some(Alive),  [Some(Alive),   Some(Alive), Some(Alive), Some(ASLEEP), Some(Alive),    Some(Alive),   Some(ASLEEP), Some(Alive),   Some(ASLEEP)]),
+            (Some(ASLEEP), [Some(ASLEEP),  Some(Alive), Some(Alive), Some(ASLEEP), Some(NEW_WAKE), Some(NEW_EGG), Some(ASLEEP), Some(ASLEEP),  Some(ASLEEP)]),
+            (Some(RISING), [Some(RISING),  Some(Alive), Some(Alive), Some(RISING), Some(NEW_WAKE), Some(NEW_EGG), Some(ASLEEP), Some(ASLEEP),  Some(ASLEEP)]),
+            (Some(Expired),[Some(NEW_EGG), Some(Alive), Some(Expired), Some(Expired), Some(Expired), Some(Expired), Some(Expired), Some(Expired), Some(Expired)]),
+        ]
+    };
+
+    #[test]
+    fn every_input_has_a_defined_outcome_in_every_state() {
+        for (state, row) in TABLE {
+            for (input, expected) in INPUTS.into_iter().zip(row) {
+                assert_eq!(next(state, input), expected, "{state:?} and {input:?}");
+            }
+        }
+    }
+
+    /// The rules of the requirement, as its own event handler has them: the status of a document after an event.
+    fn original(state: Option<SeatState>, input: Input) -> Option<SeatState> {
+        match (state, input) {
+            (_, Input::Summoned { until }) => Some(Hatching { until }),
+            (_, Input::Registered) => Some(Alive),
+            (Some(Expired), _) => Some(Expired),
+            (None, _) => None,
+            (Some(_), Input::ReportedAlive) => Some(Alive),
+            (Some(_), Input::ReportedGone) => Some(ASLEEP),
+            (Some(Alive), Input::SessionEnded) => Some(ASLEEP),
+            (Some(Hatching { .. }), Input::TimeUp) => Some(Expired),
+            (Some(state), _) => Some(state),
+        }
+    }
+
+    /// Where the table deviates from the requirement's own code, and why.
+    const DEVIATIONS: &[(&str, Option<SeatState>, Input)] = &[
+        ("a summon never erases an identity", Some(Alive), Input::Summoned { until: U }),
+        ("a summon never erases an identity", Some(ASLEEP), Input::Summoned { until: U }),
+        ("a summon never erases an identity", Some(RISING), Input::Summoned { until: U }),
+        ("a second summon gives an egg no more time", Some(EGG), Input::Summoned { until: U }),
+        ("a listed seat without a document is created", None, Input::ReportedAlive),
+        ("eggs stay eggs when a report arrives", Some(EGG), Input::ReportedAlive),
+        ("eggs stay eggs when a report arrives", Some(EGG), Input::ReportedGone),
+        ("a report about others does not end a wake", Some(RISING), Input::ReportedGone),
+        ("a wake is recorded, and not only in a tab", Some(ASLEEP), Input::WakeBegun { until: U }),
+        ("a wake is recorded, and not only in a tab", Some(RISING), Input::WakeBegun { until: U }),
+        ("without a soul it is a birth again", Some(ASLEEP), Input::Reborn { until: U }),
+        ("without a soul it is a birth again", Some(RISING), Input::Reborn { until: U }),
+        ("a wake ends with its session", Some(RISING), Input::SessionEnded),
+        ("a wake that fails can be repeated", Some(RISING), Input::TimeUp),
+        ("a killed agent leaves its seat", Some(EGG), Input::OccupantGone),
+        ("a killed agent leaves its seat", Some(Alive), Input::OccupantGone),
+        ("a killed agent leaves its seat", Some(RISING), Input::OccupantGone),
+    ];
+
+    #[test]
+    fn the_table_differs_from_the_requirement_only_where_it_says_so() {
+        for (state, row) in TABLE {
+            for (input, ours) in INPUTS.into_iter().zip(row) {
+                let named = DEVIATIONS.iter().any(|(_, from, what)| (*from, *what) == (state, input));
+                assert_eq!(original(state, input) != ours, named, "{state:?} and {input:?}");
+            }
+        }
+    }
+
+    fn input() -> impl Strategy<Value = Input> {
+        proptest::sample::select(&INPUTS[..])
+    }
+
+    proptest! {
+        /// Whatever happens to the nine seats: there is a button, or something is in progress that ends by itself, or
+        /// everybody who is there is alive.
+        #[test]
+        fn no_state_is_a_dead_end(happened in proptest::collection::vec((0_usize..9, input()), 0..60)) {
+            let mut seats = [None; 9];
+            for (seat, input) in happened {
+                seats[seat] = next(seats[seat], input);
+            }
+            let states: Vec<SeatState> = seats.into_iter().flatten().collect();
+            match button(states.iter().copied()) {
+                Button::Summon => prop_assert!(states.iter().all(|state| *state == Expired)),
+                Button::Wake => prop_assert!(states.contains(&ASLEEP)),
+                Button::Waking => prop_assert!(states.iter().any(|state| state.deadline().is_some())),
+                Button::None => {
+                    prop_assert!(states.contains(&Alive));
+                    prop_assert!(states.iter().all(|state| matches!(state, Alive | Expired)));
+                }
+            }
+        }
+
+        /// What is in progress ends when its time is up, and then there is a button or everybody is alive.
+        #[test]
+        fn progress_ends_by_itself(happened in proptest::collection::vec((0_usize..9, input()), 0..60)) {
+            let mut seats = [None; 9];
+            for (seat, input) in happened {
+                seats[seat] = next(seats[seat], input);
+            }
+            let later = seats.into_iter().filter_map(|state| next(state, Input::TimeUp));
+            prop_assert_ne!(button(later), Button::Waking);
+        }
+    }
+}
