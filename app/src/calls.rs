@@ -12,6 +12,7 @@ use hatchery_core::event::Refused;
 use hatchery_core::event::RunEvent;
 use hatchery_core::quest::{Requirements, Signal, StepPlan};
 use hatchery_core::run::AttemptId;
+use hatchery_core::seat::Identity;
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, World};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,9 @@ pub enum Call {
     SetRequirements(Requirements),
     PlanSteps {
         steps: Vec<StepPlan>,
+    },
+    Register {
+        identity: Identity,
     },
 }
 
@@ -258,5 +262,6 @@ fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
         }
         Call::SetRequirements(requirements) => Command::SetRequirements { agent: me, requirements },
         Call::PlanSteps { steps } => Command::PlanSteps { agent: me, steps },
+        Call::Register { identity } => Command::RegisterSeat { agent: me, position: None, identity },
     })
 }

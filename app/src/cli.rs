@@ -40,6 +40,7 @@ mod run;
 mod run_options;
 mod runs;
 mod say;
+mod seats;
 mod selftest;
 mod send;
 mod session;
@@ -47,13 +48,16 @@ mod state;
 mod status;
 mod statusline;
 mod stop;
+mod summon;
 mod terminal;
+mod thread;
 mod tree;
 mod trust;
 mod tui;
 mod up;
 mod usage;
 mod wait;
+mod wake;
 mod why;
 
 pub(crate) use events::EventStream;
@@ -127,6 +131,10 @@ enum Command {
     Launch(launch::Args),
     Events(events::Args),
     Session(session::Args),
+    Seats(seats::Args),
+    Summon(summon::Args),
+    Wake(wake::Args),
+    Thread(thread::Args),
     Ps(ps::Args),
     Tree(tree::Args),
     Fork(fork::Args),
@@ -236,6 +244,10 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Launch(args) => launch::run(&args),
         Command::Events(args) => events::run(&context, &args),
         Command::Session(args) => session::run(&context, &args),
+        Command::Seats(args) => seats::run(&context, &args),
+        Command::Summon(args) => summon::run(&context, &args),
+        Command::Wake(args) => wake::run(&context, &args),
+        Command::Thread(args) => thread::run(&context, &args),
         Command::Ps(args) => ps::run(&context, &args),
         Command::Tree(args) => tree::run(&context, &args),
         Command::Fork(args) => fork::run(&context, &args),

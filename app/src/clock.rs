@@ -32,8 +32,9 @@ pub fn new_quest_id() -> QuestId {
     drawn(QuestId::from_bytes)
 }
 
+/// Other programs know sessions by UUIDs, so the bits that say "random" in a UUID are set.
 pub fn new_session_id() -> SessionId {
-    drawn(SessionId::from_bytes)
+    drawn(|bytes| SessionId::from_bytes(uuid::Builder::from_random_bytes(bytes).into_uuid().into_bytes()))
 }
 
 /// A random UUID in the usual form, for those who know no other.

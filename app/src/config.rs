@@ -2,6 +2,7 @@
 //! the setting, where it is set, and what would be right.
 
 mod quests;
+mod seats;
 mod worktrees;
 
 use crate::project::Project;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use quests::{Isolated, Quests};
+pub use seats::{Dialect, Seats, is_file_name};
 pub use worktrees::Worktrees;
 
 /// What environment variables that are settings begin with.
@@ -53,6 +55,7 @@ pub struct Config {
     pub runs: Runs,
     pub quests: Quests,
     pub worktrees: Worktrees,
+    pub seats: Seats,
 }
 
 /// How agents are run, unless a command says otherwise.
@@ -126,6 +129,8 @@ struct Settings {
     quests: quests::Settings,
     #[serde(default)]
     worktrees: worktrees::Settings,
+    #[serde(default)]
+    seats: seats::Settings,
 }
 
 impl Config {
@@ -229,6 +234,7 @@ impl Settings {
             runs,
             quests: self.quests.over_defaults()?,
             worktrees: self.worktrees.over_defaults(),
+            seats: self.seats.over_defaults()?,
             listen,
             store,
             auth,
@@ -254,6 +260,13 @@ fn usual_max_runs() -> usize {
 
 fn parse_listen(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, 0)))
+}
+
+/// The settings of seats in a text, for tests.
+#[cfg(test)]
+pub(crate) fn seats_of(toml: &str) -> Seats {
+    let settings: Settings = toml::from_str(toml).expect("a test's settings are right");
+    settings.seats.over_defaults().expect("a test's settings are right")
 }
 
 #[cfg(test)]
@@ -387,7 +400,8 @@ mod tests {
                     heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
                     harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
                     kill_stuck=true\nretries=1\npark=false\nmax_runs=5\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}\n\
-                    worktrees={setup='true',setup_limit_ms=1000,copy=['.env'],by_products=['dist/']}";
+                    worktrees={setup='true',setup_limit_ms=1000,copy=['.env'],by_products=['dist/']}\n\
+                    seats={mode='lead',hatch_ms=1,transcript_chars=1000,human='h',dialect='julian',team='t',teams='x'}";
         resolve(toml, &[], &Flags::default()).unwrap();
         let error = resolve("nonsense = 1", &[], &Flags::default()).unwrap_err();
         let known = error.hint.unwrap().split_once("Known are: ").unwrap().1.split(", ").count();

@@ -13,6 +13,7 @@ use crate::quest_file;
 use crate::report::{Code, Context as _, Report};
 use crate::runner::{self, RunnerContext};
 use crate::store::{self, Store, StoreError};
+use crate::team_inbox;
 use crate::trust;
 use hatchery_core::{Command, Refusal};
 use std::sync::Arc;
@@ -99,7 +100,7 @@ impl Daemon {
             return Err(Report::new(Code::Usage, format_args!("harness = `{}` is not known", config.runs.harness))
                 .hint(format_args!("choose one of: {known}")));
         }
-        let defaults = RunDefaults::of(&context, config.runs.clone(), config.quests.clone());
+        let defaults = RunDefaults::of(&context, config.runs.clone(), config.quests.clone(), config.seats.clone());
         let (closing, on_closing) = watch::channel(false);
         let api = Api {
             handle: engine.handle.clone(),
@@ -140,6 +141,11 @@ impl Daemon {
         let runner = tokio::spawn(runner::run(self.context, handle.plan()));
         let files = quest_file::keep(self.project.clone(), handle.clone());
         let closing = self.closing.subscribe();
+        let inboxes = tokio::spawn(team_inbox::keep_reading(
+            self.api.defaults.seats.clone(),
+            handle.clone(),
+            self.closing.subscribe(),
+        ));
         let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));
         let mut engine = tokio::task::spawn_blocking(|| self.engine.join());
         let mut guard = tokio::spawn(self.guard.clone().watch());
@@ -160,6 +166,7 @@ impl Daemon {
         self.closing.send_replace(true);
         server.await.context("the server did not end well")?;
         runner.abort();
+        inboxes.await.context("the reader of team inboxes did not end well")?;
         handle.stop();
         let ended = match ended {
             Some(ended) => ended,

@@ -71,12 +71,24 @@ pub struct ToolServer {
 
 impl ToolServer {
     /// The tools of one attempt.
-    pub fn of(program: &Path, project: &Path, folder: &RunFolder, agent: &str, in_a_quest: bool) -> Self {
+    pub fn of(program: &Path, project: &Path, folder: &RunFolder, agent: &str, work: Work) -> Self {
         let (project, mark) = (project.display().to_string(), folder.mark());
         let args = ["mcp", "--project", &project, "--agent", agent, "--run", &mark].map(str::to_owned);
-        let quest = in_a_quest.then(|| "--quest".to_owned());
-        Self { name: TOOL_SERVER, command: program.to_owned(), args: args.into_iter().chain(quest).collect() }
+        let more = match work {
+            Work::Free => None,
+            Work::Quest => Some("--quest".to_owned()),
+            Work::Seat => Some("--seat".to_owned()),
+        };
+        Self { name: TOOL_SERVER, command: program.to_owned(), args: args.into_iter().chain(more).collect() }
     }
+}
+
+/// What an agent is for. It decides which tools the agent gets besides those of every agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    Free,
+    Quest,
+    Seat,
 }
 
 /// A program with its arguments.

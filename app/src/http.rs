@@ -6,6 +6,7 @@ mod adopt;
 mod agent_view;
 mod agents;
 mod changes;
+mod dialect;
 mod error;
 mod events;
 mod gc;
@@ -19,6 +20,7 @@ mod questions;
 mod quests;
 mod rescue;
 mod runs;
+mod seats;
 mod server;
 mod sessions;
 mod status;
@@ -38,6 +40,7 @@ pub use questions::{BudgetList, BudgetView, QuestionList, QuestionView, TakesVie
 pub use quests::{QuestLine, QuestList};
 pub use rescue::RescueList;
 pub use runs::{RunDefaults, RunList, RunPhase, RunView, UsageView, WhyView};
+pub use seats::{DocList, FillAnswer, SeatList, SeatView, SessionAnswer, ThreadView};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
 pub use status::Status;
@@ -234,6 +237,15 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(changes::of_agent))
         .routes(routes!(changes::of_quest))
         .routes(routes!(changes::of_step))
+        .routes(routes!(seats::list))
+        .routes(routes!(seats::start))
+        .routes(routes!(seats::end))
+        .routes(routes!(seats::say))
+        .routes(routes!(seats::summon))
+        .routes(routes!(seats::wake))
+        .routes(routes!(seats::docs))
+        .routes(routes!(seats::import))
+        .routes(routes!(seats::thread))
         .routes(routes!(rescue::list))
         .routes(routes!(rescue::restore))
 }

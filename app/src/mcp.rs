@@ -19,8 +19,11 @@ use crate::project::Project;
 use crate::quest_document::QuestDocument;
 use crate::report::{Context as _, Report};
 use crate::run_folder::RunFolder;
-use arguments::{CheckMail, Fork, GetQuest, Kill, PlanSteps, Ps, ReadMail, Send, SetRequirements, SignalBack, Wait};
+use arguments::{
+    CheckMail, Fork, GetQuest, Kill, PlanSteps, Ps, ReadMail, Register, Send, SetRequirements, SignalBack, Wait,
+};
 use hatchery_core::quest::StepPlan;
+use hatchery_core::seat::{FaceVariant, Identity};
 use hatchery_core::{AgentId, EventId};
 use line::Line;
 use rmcp::model::{
@@ -36,7 +39,13 @@ use std::time::Duration;
 
 /// Serves until standard input ends. The tools of a run speak with that run's token, and write down what they are asked
 /// before they do it.
-pub async fn serve(project: &Project, reference: &str, run: Option<RunFolder>, in_a_quest: bool) -> Result<(), Report> {
+pub async fn serve(
+    project: &Project,
+    reference: &str,
+    run: Option<RunFolder>,
+    in_a_quest: bool,
+    in_a_seat: bool,
+) -> Result<(), Report> {
     let (agent, run_tools) = match run {
         Some(folder) => {
             let run_tools = RunTools::new(project, folder)?;
@@ -47,7 +56,7 @@ pub async fn serve(project: &Project, reference: &str, run: Option<RunFolder>, i
             (agent.id, None)
         }
     };
-    let server = Server { project: project.clone(), agent, run_tools, tools: arguments::tools(in_a_quest) };
+    let server = Server { project: project.clone(), agent, run_tools, tools: arguments::tools(in_a_quest, in_a_seat) };
     match server.serve(Line::on_standard_streams()).await {
         Ok(running) => running.waiting().await.map(|_| ()).context("the tools stopped"),
         // Whoever started it left before saying a word.
@@ -161,6 +170,7 @@ impl Server {
             SignalBack::NAME => self.signal_back(&read(tool, given)?).await,
             SetRequirements::NAME => self.set_requirements(read(tool, given)?).await,
             PlanSteps::NAME => self.plan_steps(read(tool, given)?).await,
+            Register::NAME => self.register(read(tool, given)?).await,
             GetQuest::NAME => self.get_quest(read(tool, given)?).await,
             other => Err(ToolError(format!("{other} does nothing"))),
         }
@@ -274,6 +284,26 @@ impl Server {
             data: json!({ "yourStep": assignment.step, "yourRole": assignment.role, "quest": quest }),
             next: None,
         })
+    }
+
+    async fn register(&self, given: Register) -> Result<Answer, ToolError> {
+        let Register { name, soul, color_name, gender, eyes, mouth } = given;
+        let face = (eyes.is_some() || mouth.is_some())
+            .then(|| FaceVariant { eyes: eyes.unwrap_or_default(), mouth: mouth.unwrap_or_default() });
+        let identity = Identity {
+            name: Some(name.clone()),
+            color: None,
+            color_name,
+            gender,
+            face_variant: face,
+            soul: Some(soul.into()),
+        };
+        match &self.run_tools {
+            Some(run_tools) => run_tools.call(Call::Register { identity }).await?,
+            None => return Err(ToolError("only an agent in a seat can call this tool".into())),
+        };
+        let next = Some("say hello in your own words, and wait for messages");
+        Ok(Answer { text: format!("you are {name}"), data: json!({ "name": name }), next })
     }
 
     /// Only the tools of a run can act for its step.

@@ -2,6 +2,7 @@
 
 use super::{Context, asking, counted, say, written};
 use crate::client::Client;
+use crate::http::DocList;
 use crate::report::{Context as _, Report};
 use http_body_util::BodyExt as _;
 use std::io::Write;
@@ -16,28 +17,40 @@ use std::process::ExitCode;
 pub struct Args {
     /// The file to write [default: standard output]; it appears when it is complete
     file: Option<PathBuf>,
+
+    /// Write only the identity documents of the seats, as a JSON list
+    #[arg(long)]
+    identities: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let count = match &args.file {
-        None => asking(copy(context, &mut Stdout))?,
+        None => asking(copy(context, args.identities, &mut Stdout))?,
         Some(path) => {
             let folder =
                 path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
             let mut file = tempfile::NamedTempFile::new_in(folder)
                 .context(format_args!("{} cannot be written", path.display()))?;
-            let count = asking(copy(context, &mut file))?;
+            let count = asking(copy(context, args.identities, &mut file))?;
             file.as_file().sync_all().context("the export cannot be made durable")?;
             file.persist(path).context(format_args!("{} cannot be written", path.display()))?;
             count
         }
     };
-    say(format_args!("{} exported", counted(count, "event")));
+    let noun = if args.identities { "document" } else { "event" };
+    say(format_args!("{} exported", counted(count, noun)));
     Ok(ExitCode::SUCCESS)
 }
 
-async fn copy(context: &Context, out: &mut dyn Write) -> Result<u64, Report> {
+async fn copy(context: &Context, identities: bool, out: &mut dyn Write) -> Result<u64, Report> {
     let client = Client::visit(&context.project).await?;
+    if identities {
+        let list: DocList = client.get("/api/docs?type=agent-identity").await?;
+        let text = serde_json::to_string_pretty(&list.docs).context("the documents cannot be written")?;
+        writeln!(out, "{text}").context("the export cannot be written")?;
+        out.flush().context("the export cannot be written")?;
+        return Ok(list.docs.len() as u64);
+    }
     let mut body = client.stream("/api/export").await?;
     let mut count = 0;
     while let Some(frame) = body.frame().await {

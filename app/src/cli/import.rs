@@ -1,13 +1,14 @@
 //! `hatchery import`
 
 use super::{Context, counted, print_json, say};
+use crate::client::Client;
 use crate::daemon;
-use crate::report::{Context as _, Report};
+use crate::report::{Code, Context as _, Report};
 use crate::store;
 use crate::transfer;
 use std::fs::File;
 use std::io::{BufReader, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Create the log from an export, with the same ids and times
@@ -15,23 +16,69 @@ use std::process::ExitCode;
 /// The project must be empty and its daemon must not be running. To continue an interrupted import, import the same file
 /// again.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: hatchery import backup.jsonl --project ../another-folder")]
+#[command(after_help = "Example: hatchery import backup.jsonl --project ../another-folder\n\
+    `hatchery import identities FILE` merges identity documents into the seats of a running daemon instead.")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+
     /// The file to read; `-` is standard input
-    file: PathBuf,
+    #[arg(required = true)]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Merge identity documents into the seats
+    ///
+    /// Reads documents that `hatchery export --identities` or another program has written, in today's form or an older one. The
+    /// newer report wins for the status of a seat. A soul is never replaced. Doing it again changes nothing.
+    Identities {
+        /// The file to read; `-` is standard input
+        file: PathBuf,
+    },
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    match (&args.what, &args.file) {
+        (Some(What::Identities { file }), _) => identities(context, file),
+        (None, Some(file)) => log(context, file),
+        (None, None) => Err(Report::new(Code::Usage, "there is no file to import").hint("name one, or `-`")),
+    }
+}
+
+fn identities(context: &Context, file: &Path) -> Result<ExitCode, Report> {
+    let text = match file.to_str() {
+        Some("-") => super::text_or_stdin("-")?,
+        _ => std::fs::read_to_string(file).context(format_args!("{} cannot be read", file.display()))?,
+    };
+    let body = serde_json::json!({ "text": text });
+    let accepted: serde_json::Value =
+        super::asking(async { Client::reach(&context.project).await?.post("/api/docs/import", &body).await })?;
+    if context.json {
+        print_json(&accepted)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(warning) = accepted["warning"].as_str() {
+        say(warning);
+    }
+    let changed = accepted["events"].as_array().map_or(0, Vec::len);
+    say(format_args!("{} changed", counted(changed as u64, "seat")));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn log(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     let config = context.config()?;
     context.project.prepare()?;
     let _lock = context.project.lock()?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
     let store = store::open(&config.store, runtime.handle()).map_err(|error| daemon::explain(error.into()))?;
-    let mut input: Box<dyn std::io::BufRead> = match args.file.to_str() {
+    let mut input: Box<dyn std::io::BufRead> = match file.to_str() {
         Some("-") => Box::new(std::io::stdin().lock()),
         _ => {
-            let file = File::open(&args.file).context(format_args!("{} cannot be read", args.file.display()))?;
+            let file = File::open(file).context(format_args!("{} cannot be read", file.display()))?;
             Box::new(BufReader::new(file))
         }
     };

@@ -26,6 +26,10 @@ pub struct Args {
     /// Offer the tools of a quest as well: signal-back, set-requirements, plan-steps and get-quest.
     #[arg(long, hide = true, requires = "run")]
     quest: bool,
+
+    /// Offer the tool of a seat as well: register.
+    #[arg(long, hide = true, requires = "run")]
+    seat: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -37,7 +41,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     start_logging(&log, BoxMakeWriter::new(std::io::stderr))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let folder = args.run.clone().map(RunFolder::at);
-    let served = runtime.block_on(mcp::serve(&context.project, &args.agent, folder, args.quest));
+    let served = runtime.block_on(mcp::serve(&context.project, &args.agent, folder, args.quest, args.seat));
     // A thread may still wait for a line of input that nobody wants any more.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)

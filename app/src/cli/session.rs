@@ -4,7 +4,7 @@ use super::paint::{DIM, paint};
 use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
-use crate::http::SessionList;
+use crate::http::{SessionAnswer, SessionList};
 use crate::report::Report;
 use clap::value_parser;
 use hatchery_core::SessionId;
@@ -32,14 +32,18 @@ enum Command {
         /// End the session after this many seconds without activity
         #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(IDLE_SECONDS))]
         idle: Option<u64>,
+        /// Start the session of the seats, with their lead
+        #[arg(long, conflicts_with_all = ["label", "idle"])]
+        lead: bool,
     },
     /// End a session
     ///
     /// Its agents fall asleep and keep their histories.
     End {
         /// The session's id, as `hatchery session list` shows it
+        /// [default: the session of the seats]
         #[arg(allow_hyphen_values = true)]
-        id: SessionId,
+        id: Option<SessionId>,
         /// The reason, which is logged first
         #[arg(long, value_enum, default_value_t = Reason::User)]
         reason: Reason,
@@ -66,13 +70,21 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             Command::End { .. } | Command::List => Client::visit(&context.project).await?,
         };
         match &args.command {
-            Command::Start { label, idle } => {
+            Command::Start { lead: true, .. } => {
+                let answer: SessionAnswer = client.post("/api/session/start", &serde_json::json!({})).await?;
+                show_seats(context, &answer, &answer.session_id)
+            }
+            Command::Start { label, idle, lead: false } => {
                 let body =
                     serde_json::json!({ "label": label, "idle_ms": idle.map(|seconds| seconds.saturating_mul(1_000)) });
                 let accepted: serde_json::Value = client.post("/api/sessions", &body).await?;
                 show(context, &accepted, accepted["id"].as_str().unwrap_or_default())
             }
-            Command::End { id, reason } => {
+            Command::End { id: None, .. } => {
+                let answer: SessionAnswer = client.post("/api/session/end", &serde_json::json!({})).await?;
+                show_seats(context, &answer, &format!("session {} of the seats is ending", answer.session_id))
+            }
+            Command::End { id: Some(id), reason } => {
                 let accepted: serde_json::Value =
                     client.post(&format!("/api/sessions/{id}/end"), &serde_json::json!({ "reason": reason })).await?;
                 show(context, &accepted, &format!("session {id} is ending"))
@@ -80,6 +92,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             Command::List => list(context, &client).await,
         }
     })
+}
+
+fn show_seats(context: &Context, answer: &SessionAnswer, words: &str) -> Result<ExitCode, Report> {
+    match context.json {
+        true => print_json(answer)?,
+        false => print_line(words)?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn show(context: &Context, accepted: &serde_json::Value, words: &str) -> Result<ExitCode, Report> {

@@ -136,6 +136,37 @@ impl Handle {
         Ok(replay.iter().filter_map(|message| message.said().transpose()).collect::<Result<_, _>>()?)
     }
 
+    /// The newest of an agent's own messages, the oldest of them first, over all cuts.
+    pub async fn own_messages(&self, agent: AgentId, limit: usize) -> Result<Vec<Record>, HistoryError> {
+        let View { world, recent } = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let store = Arc::clone(&self.shared.store);
+        let own = world.agent(agent).and_then(|it| Some((it.born, it.last_message?)));
+        let Some((after, upto)) = own else { return Ok(Vec::new()) };
+        let read = move || {
+            let parts = [history::Range { agent, after, upto }];
+            let mut newest = std::collections::VecDeque::new();
+            let mut problem = None;
+            store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match Record::read(id, body) {
+                Ok(record) => {
+                    newest.push_back(record);
+                    if newest.len() > limit {
+                        newest.pop_front();
+                    }
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    problem = Some(error);
+                    ControlFlow::Break(())
+                }
+            })?;
+            problem.map_or(Ok(newest.into()), |error| Err(HistoryError::Unreadable(error)))
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok(read) => read,
+            Err(error) => Err(StoreError::Broken(error.to_string()).into()),
+        }
+    }
+
     /// What each of these agents said or called last, if that is among the [`LATEST_WINDOW`] events up to its last message. By one
     /// statement, however many agents there are.
     pub async fn latest_spoken(&self, of: &[AgentId]) -> Result<BTreeMap<AgentId, Record>, HistoryError> {

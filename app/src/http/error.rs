@@ -213,6 +213,23 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
+/// A JSON body that may be missing, for clients that send none where nothing is to be said. Unknown fields are passed over.
+#[derive(Debug)]
+pub struct Loose<T>(pub T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for Loose<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        if !chunked && length.is_none_or(|length| length == "0") {
+            return Ok(Self(T::default()));
+        }
+        Body::from_request(request, state).await.map(|Body(body)| Self(body))
+    }
+}
+
 /// A body of text of at most so many bytes, refused in JSON.
 #[derive(Debug)]
 pub struct Text<const LIMIT: usize>(pub String);

@@ -3,6 +3,7 @@
 use super::Api;
 use super::error::{ApiError, Query};
 use super::log::{FilterText, filter};
+use crate::config::Dialect;
 use crate::engine::{FollowError, Follower, Handle, PAGE_ROWS};
 use crate::log_filter::LogFilter;
 use crate::store::StoreError;
@@ -44,6 +45,10 @@ pub struct Cursor {
     #[serde(rename = "type")]
     #[param(rename = "type")]
     kind: Option<String>,
+    /// The form of the events. With `julian`, clients of the original program get the events that they know; filters have no
+    /// effect then, and `Last-Event-ID` overrides `after`. The setting `seats.dialect` is used if not given.
+    #[param(inline)]
+    dialect: Option<Dialect>,
 }
 
 /// Only described here: it is read by hand, because `after` wins.
@@ -66,13 +71,16 @@ const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 #[utoipa::path(get, path = "/api/events", operation_id = "follow_events", tag = "events", params(Cursor, LastSeen),
     responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON. Comment lines are heartbeats. A stream with filters also has frames with an `id:` and no data: nothing up to that event matched, and a client that comes back continues after it.", content_type = "text/event-stream", body = String)))]
 pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: HeaderMap) -> Result<Response, ApiError> {
-    let Cursor { after, agent, quest, kind } = query.0;
+    let Cursor { after, agent, quest, kind, dialect } = query.0;
+    let dialect = dialect.unwrap_or(api.defaults.seats.dialect);
     let filter = filter(&api, &FilterText { agent, quest, kind, ..FilterText::default() })?;
     let last_seen = headers.get("last-event-id").filter(|value| !value.is_empty());
     let after = match (after, last_seen) {
-        (Some(after), _) => after,
+        // A browser that comes back asks with its first address again, and says in the header what it has seen.
+        (Some(after), None) => after,
+        (Some(after), Some(_)) if dialect == Dialect::Hatchery => after,
         (None, None) => 0,
-        (None, Some(value)) => value.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
+        (_, Some(value)) => value.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
             ApiError::bad(
                 "bad_cursor",
                 "Last-Event-ID is not a number",
@@ -81,6 +89,9 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
         })?,
     };
     let after = cursor(&api, after).await?;
+    if dialect == Dialect::Julian {
+        return super::dialect::stream(&api, after).await;
+    }
     let mut heartbeat = tokio::time::interval(api.heartbeat);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     heartbeat.reset();

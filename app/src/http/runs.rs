@@ -34,6 +34,7 @@ pub struct RunDefaults {
     pub project: Project,
     pub settings: config::Runs,
     pub quests: config::Quests,
+    pub seats: config::Seats,
     /// This machine, as runs know it.
     pub host: Arc<str>,
     /// Which program plays for which harness.
@@ -222,12 +223,13 @@ impl RunOptions {
 }
 
 impl RunDefaults {
-    pub fn of(context: &RunnerContext, settings: config::Runs, quests: config::Quests) -> Self {
+    pub fn of(context: &RunnerContext, settings: config::Runs, quests: config::Quests, seats: config::Seats) -> Self {
         let harnesses = context.harnesses.programs();
         Self {
             project: context.project.clone(),
             settings,
             quests,
+            seats,
             host: context.host.clone(),
             harnesses,
             transcripts: context.transcripts.clone(),

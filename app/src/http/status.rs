@@ -5,14 +5,23 @@ use super::error::{ApiError, Body};
 use crate::fsck::{self, Findings};
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use hatchery_core::EventId;
+use hatchery_core::seat::session_uuid;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Health {
     pub status: Condition,
     pub version: &'static str,
+    /// Whether the seats have a session. Not told without the token.
+    #[serde(rename = "sessionActive", skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    pub session_active: Option<bool>,
+    /// The session of the seats, as a UUID, or null. Not told without the token.
+    #[serde(rename = "sessionId", skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, value_type = Option<String>)]
+    pub session_id: Option<Option<String>>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, utoipa::ToSchema)]
@@ -49,9 +58,19 @@ pub struct FsckRequest {
 
 /// Whether the daemon is alive. Needs no token.
 #[utoipa::path(get, path = "/api/health", operation_id = "health", tag = "daemon", security(()), responses((status = 200, description = "It is alive", body = Health)))]
-pub async fn health(State(api): State<Api>) -> Json<Health> {
+pub async fn health(State(api): State<Api>, headers: HeaderMap) -> Json<Health> {
     let status = if api.handle.trouble().is_some() { Condition::StoreTrouble } else { Condition::Ok };
-    Json(Health { status, version: env!("CARGO_PKG_VERSION") })
+    // Strangers learn no more than that the daemon is alive.
+    let session = api.guard.trusts(&headers).then(|| {
+        let world = api.handle.view();
+        world.seats().session().map(|open| session_uuid(open.id))
+    });
+    Json(Health {
+        status,
+        version: env!("CARGO_PKG_VERSION"),
+        session_active: session.as_ref().map(Option::is_some),
+        session_id: session,
+    })
 }
 
 /// Show the daemon: project, store, size of the log.

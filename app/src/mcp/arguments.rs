@@ -51,11 +51,41 @@ named! {
     GetQuest => "get-quest",
 }
 
+named! {
+    /// What agents in a seat can also do.
+    of_seats:
+    Register => "register",
+}
+
 /// All tools, as they are listed.
-pub fn tools(in_a_quest: bool) -> Vec<Tool> {
-    let more = if in_a_quest { of_quests() } else { Vec::new() };
+pub fn tools(in_a_quest: bool, in_a_seat: bool) -> Vec<Tool> {
+    let mut more = if in_a_quest { of_quests() } else { Vec::new() };
+    more.extend(if in_a_seat { of_seats() } else { Vec::new() });
     // What an agent has to do comes first.
     more.into_iter().chain(common()).collect()
+}
+
+/// Take the name that you have chosen for yourself and your seat, and leave a text for those who sit there after you. Call this at
+/// most once, and only if you want to. The text cannot be changed later.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Register {
+    /// The name, at most 64 bytes.
+    #[serde(deserialize_with = "strict::not_empty")]
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// The text in which you describe yourself, in your own words.
+    #[serde(deserialize_with = "strict::not_empty")]
+    #[schemars(length(min = 1))]
+    pub soul: String,
+    /// A name for your colour.
+    pub color_name: Option<String>,
+    /// Your gender, if you have one.
+    pub gender: Option<String>,
+    /// How your eyes look.
+    pub eyes: Option<String>,
+    /// How your mouth looks.
+    pub mouth: Option<String>,
 }
 
 /// Create a child agent that inherits your history up to now, or up to an earlier message. Returns its id. The child starts
@@ -292,7 +322,7 @@ mod tests {
 
     #[test]
     fn every_schema_is_one_flat_object() {
-        for tool in tools(true) {
+        for tool in tools(true, true) {
             let schema = Value::Object(tool.input_schema.as_ref().clone());
             assert_eq!(
                 (&schema["type"], &schema["additionalProperties"]),
@@ -312,7 +342,7 @@ mod tests {
     }
 
     fn call<T: DeserializeOwned>(name: &str, given: Value) -> Result<T, String> {
-        let tools = tools(true);
+        let tools = tools(true, true);
         let tool = tools.iter().find(|tool| tool.name == name).unwrap();
         read(tool, given.as_object().unwrap().clone())
     }

@@ -2,13 +2,13 @@
 
 use super::RunnerContext;
 use crate::clock;
-use crate::harness::{Invocation, Start, ToolServer};
+use crate::harness::{Invocation, Start, ToolServer, Work};
 use crate::project;
 use crate::run_folder::{ATTEMPT_MARK, Launch, LaunchKind, RunFolder};
 use hatchery_core::harness::Opening;
 use hatchery_core::quest::Isolation;
 use hatchery_core::roles::Phase;
-use hatchery_core::run::{self, AttemptId};
+use hatchery_core::run::{self, AttemptId, RunSpec};
 use hatchery_core::{AgentId, World};
 use std::io;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub fn describe(
         Opening::New | Opening::Fork { .. } => capabilities.chooses_session_id.then(clock::new_uuid),
         Opening::Resume { .. } => None,
     };
-    let tools = ToolServer::of(&context.program, root, folder, &of.agent.to_string(), spec.signals);
+    let tools = ToolServer::of(&context.program, root, folder, &of.agent.to_string(), work(world, of.agent, spec));
     let start = Start {
         spec,
         folder,
@@ -88,8 +88,30 @@ pub fn describe(
     Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines }))
 }
 
+fn work(world: &World, agent: AgentId, spec: &RunSpec) -> Work {
+    match (spec.signals, world.seats().occupied_by(agent)) {
+        (true, _) => Work::Quest,
+        (false, Some(_)) => Work::Seat,
+        (false, None) => Work::Free,
+    }
+}
+
+/// The part of an agent in a seat. Scripted agents play by it.
+fn part_in_seat(world: &World, agent: AgentId) -> Option<String> {
+    let run = world.run(agent)?.number;
+    if world.seats().lead() == Some(agent) {
+        return Some(format!("seats/lead/lead/{run}"));
+    }
+    let (position, seat) = world.seats().occupied_by(agent)?;
+    let role = if seat.has_soul() { "wake" } else { "birth" };
+    Some(format!("seats/seat-{position}/{role}/{run}"))
+}
+
 /// The part of an agent in its quest: QUEST/STEP/ROLE/NUMBER.
 fn part(world: &World, agent: AgentId) -> Option<String> {
+    if let Some(part) = part_in_seat(world, agent) {
+        return Some(part);
+    }
     let assignment = world.assignment(agent)?;
     let step = world.quest(assignment.quest)?.step(&assignment.step)?;
     let number =

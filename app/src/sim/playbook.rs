@@ -60,6 +60,9 @@ fn built_in(role: &str) -> &'static str {
         "chaoswhisperer" => include_str!("playbook/chaoswhisperer.jsonl"),
         "pathseeker" => include_str!("playbook/pathseeker.jsonl"),
         "codeweaver" => include_str!("playbook/codeweaver.jsonl"),
+        "birth" => include_str!("playbook/birth.jsonl"),
+        "wake" => include_str!("playbook/wake.jsonl"),
+        "lead" => include_str!("playbook/lead.jsonl"),
         _ => include_str!("playbook/anybody.jsonl"),
     }
 }

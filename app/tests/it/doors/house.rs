@@ -89,7 +89,7 @@ impl House {
         let home = [("HOME".to_owned(), folder.path().display().to_string())];
         workshop.transcripts = Transcripts::new(project.root(), &home.into());
         let workshop = Arc::new(workshop);
-        let defaults = Arc::new(RunDefaults::of(&workshop, config.runs, config.quests));
+        let defaults = Arc::new(RunDefaults::of(&workshop, config.runs, config.quests, config.seats));
         let api = Api {
             handle: handle.clone(),
             defaults: Arc::clone(&defaults),

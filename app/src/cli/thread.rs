@@ -1,0 +1,41 @@
+//! `hatchery thread`
+
+use super::paint::{DIM, STRONG, paint, printable};
+use super::{Context, asking, print_json, print_line, reference, say};
+use crate::client::Client;
+use crate::client::paths::agent_path;
+use crate::clock;
+use crate::http::ThreadView;
+use crate::report::Report;
+use crate::seats::SpeakerType;
+use std::process::ExitCode;
+
+/// Show what was said to an agent and what it said, over all its sessions
+///
+/// Prompts, tools and markers are left out. `hatchery history` shows everything since the last wake.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The agent: an id, the beginning of one, or a name
+    #[arg(allow_hyphen_values = true, value_parser = reference)]
+    agent: String,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let path = agent_path(&args.agent, "/thread");
+    let thread: ThreadView = asking(async { Client::visit(&context.project).await?.get(&path).await })?;
+    if context.json {
+        print_json(&thread)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if thread.messages.is_empty() {
+        say("nothing was said yet");
+    }
+    for message in &thread.messages {
+        let speaker = match message.speaker_type {
+            SpeakerType::Human => paint(STRONG, printable(&message.speaker_name)),
+            SpeakerType::Agent => printable(&message.speaker_name),
+        };
+        print_line(&format!("{} {speaker}: {}", paint(DIM, clock::written(message.ts)), printable(&message.text)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,25 @@
+//! `hatchery wake`
+
+use super::Context;
+use super::run_options::Player;
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// Fill sleeping seats again, each with its soul and its last session
+///
+/// The new process of a seat is told the text that the seat's first agent wrote about itself, and what was said in its last
+/// session. A seat without such a text is summoned anew. Starts a session if the seats have none.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: hatchery wake 0")]
+pub struct Args {
+    /// The seats: 0 to 8 without 4 [default: all that sleep]
+    #[arg(value_name = "SEAT", value_parser = clap::value_parser!(u8).range(..9))]
+    seats: Vec<u8>,
+
+    #[command(flatten)]
+    player: Player,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    super::summon::fill(context, "/api/agents/wake", &args.seats, &args.player, "woken")
+}

@@ -1,0 +1,112 @@
+//! The settings of seats: `[seats]` in `hatchery.toml`.
+
+use crate::report::{Code, Report};
+use crate::strict::Within;
+use hatchery_core::agent::MAX_HATCH_MS;
+use hatchery_core::seat::{HATCH_MS, Mode, TRANSCRIPT_CHARS};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// What the human is called where nothing else is said.
+const HUMAN: &str = "human";
+/// The team whose inboxes are read if a lead manages the seats.
+const TEAM: &str = "hatchery";
+/// Where the Claude CLI keeps its teams, from the home folder.
+const TEAMS: &str = ".claude/teams";
+
+/// How seats are filled, unless a command says otherwise.
+#[derive(Clone, Debug)]
+pub struct Seats {
+    pub mode: Mode,
+    /// How long an agent may take to choose a name.
+    pub hatch_ms: u64,
+    /// The longest transcript that a woken agent is told.
+    pub transcript_chars: usize,
+    /// What the human is called in threads and team inboxes.
+    pub human: String,
+    /// The form of events for clients that do not ask for one.
+    pub dialect: Dialect,
+    /// The team whose inboxes are used.
+    pub team: String,
+    /// Where teams are. None if there is no home folder.
+    pub teams: Option<PathBuf>,
+}
+
+/// The form in which events are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// The events of the log.
+    #[default]
+    Hatchery,
+    /// The events that clients of the original program know, as a view of the log.
+    Julian,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ModeSetting {
+    Direct,
+    Lead,
+}
+
+/// The settings as people write them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    mode: Option<ModeSetting>,
+    hatch_ms: Option<Within<1, MAX_HATCH_MS>>,
+    transcript_chars: Option<Within<1_000, 1_000_000>>,
+    human: Option<String>,
+    dialect: Option<Dialect>,
+    team: Option<String>,
+    teams: Option<PathBuf>,
+}
+
+impl Settings {
+    pub(super) fn over_defaults(self) -> Result<Seats, Report> {
+        let named = |key: &str, name: String| match is_file_name(&name) {
+            true => Ok(name),
+            false => Err(Report::new(Code::Usage, format_args!("`seats.{key}` cannot be `{name}`"))
+                .hint("use letters, digits, `-` and `_`, at most 64 of them")),
+        };
+        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(TEAMS));
+        Ok(Seats {
+            mode: match self.mode {
+                Some(ModeSetting::Lead) => Mode::Lead,
+                Some(ModeSetting::Direct) | None => Mode::Direct,
+            },
+            hatch_ms: self.hatch_ms.map_or(HATCH_MS, |it| it.0),
+            transcript_chars: self
+                .transcript_chars
+                .map_or(TRANSCRIPT_CHARS, |it| usize::try_from(it.0).unwrap_or(TRANSCRIPT_CHARS)),
+            human: named("human", self.human.unwrap_or_else(|| HUMAN.into()))?,
+            dialect: self.dialect.unwrap_or_default(),
+            team: named("team", self.team.unwrap_or_else(|| TEAM.into()))?,
+            teams: self.teams.or_else(home),
+        })
+    }
+}
+
+/// Whether a name is safe as the name of a file: nothing that could lead out of its folder or be hidden.
+pub fn is_file_name(name: &str) -> bool {
+    /// Enough for every name, and short enough for every file system.
+    const MAX_CHARS: usize = 64;
+    let fits = |character: char| character.is_alphanumeric() || character == '-' || character == '_';
+    !name.is_empty() && name.chars().count() <= MAX_CHARS && name.chars().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names_become_files() {
+        for name in ["lyra", "Lyra-2", "агент", "a_b"] {
+            assert!(is_file_name(name), "{name}");
+        }
+        for name in ["", "..", "a/b", "a.json", "a b", "\0", "~", &"x".repeat(65)] {
+            assert!(!is_file_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The event stream for clients that know only the events of the original program (`?dialect=julian`).
+
+use super::Api;
+use super::error::ApiError;
+use crate::engine::RecordFollower;
+use crate::seat_dialect::Translator;
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use hatchery_core::EventId;
+use std::convert::Infallible;
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior};
+
+/// How soon a browser comes back after the daemon went away.
+const OPENING: &str = "retry: 1000\n\n";
+
+/// One client of the stream.
+struct Live {
+    opening: bool,
+    api: Api,
+    follower: RecordFollower,
+    translator: Translator,
+    /// The last id that the client was sent.
+    announced: EventId,
+    heartbeat: Interval,
+    closing: watch::Receiver<bool>,
+}
+
+pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiError> {
+    let before = match after {
+        EventId::START => None,
+        after => api.handle.record(after).await?,
+    };
+    let mut heartbeat = tokio::time::interval(api.heartbeat);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeat.reset();
+    let live = Live {
+        opening: true,
+        api: api.clone(),
+        follower: api.handle.follow_records(after),
+        translator: Translator::after(before),
+        announced: after,
+        heartbeat,
+        closing: api.closing.clone(),
+    };
+    let frames = futures_util::stream::unfold(live, |mut live| async move {
+        let bytes = live.next().await?;
+        Some((Ok::<_, Infallible>(bytes), live))
+    });
+    let headers =
+        [(header::CONTENT_TYPE, "text/event-stream"), (header::HeaderName::from_static("x-accel-buffering"), "no")];
+    Ok((headers, Body::from_stream(frames)).into_response())
+}
+
+impl Live {
+    /// What to send next. None when the stream ends; the client comes back with its last id.
+    async fn next(&mut self) -> Option<Bytes> {
+        if std::mem::take(&mut self.opening) {
+            return Some(Bytes::from_static(OPENING.as_bytes()));
+        }
+        loop {
+            let records = tokio::select! {
+                biased;
+                records = self.follower.next_records() => Some(records),
+                _ = self.closing.wait_for(|closing| *closing) => return None,
+                _ = self.heartbeat.tick() => None,
+            };
+            let records = match records {
+                None => return Some(self.heartbeat()),
+                Some(Ok(records)) => records,
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "an event stream ends");
+                    return None;
+                }
+            };
+            let world = self.api.handle.view();
+            let said = records.iter().flat_map(|record| self.translator.take(&world, record));
+            let frames: Vec<(EventId, String)> =
+                said.map(|event| (EventId(event["id"].as_u64().unwrap_or_default()), event.to_string())).collect();
+            if let Some((last, _)) = frames.last() {
+                self.announced = *last;
+                self.heartbeat.reset();
+                let text: String = frames.iter().map(|(id, data)| format!("id: {id}\ndata: {data}\n\n")).collect();
+                return Some(Bytes::from(text));
+            }
+        }
+    }
+
+    /// Keeps the connection awake. A frame with an id and no data moves a client's cursor, and is not an event for it.
+    fn heartbeat(&mut self) -> Bytes {
+        let cursor = self.follower.cursor();
+        match cursor > self.announced {
+            true => {
+                self.announced = cursor;
+                Bytes::from(format!("id: {cursor}\n\n"))
+            }
+            false => Bytes::from_static(b": heartbeat\n\n"),
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! Seats over HTTP, in the words of the clients that know them: sessions, summon, wake, messages, documents. One session of the
+//! seats is open at a time; other sessions are in `sessions.rs`.
+
+use super::agents::find;
+use super::error::{ApiError, Body, Loose, Path, Query};
+use super::runs::RunOptions;
+use super::{Accepted, Api};
+use crate::clock;
+use crate::engine::HistoryError;
+use crate::identity_document::{self, IdentityDocument};
+use crate::seats::{self, Prompt, ThreadLine};
+use crate::team_inbox;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use hatchery_core::event::SeatEvent;
+use hatchery_core::run::RunSpec;
+use hatchery_core::seat::{
+    self, Button, Document, EggOrder, FaceVariant, LeadOrder, MAX_SAID_CHARS, Mode, Payload, Position, Rising, Seat,
+    SeatRefusal, SeatState, escape, session_uuid,
+};
+use hatchery_core::session::EndReason;
+use hatchery_core::{AgentId, Command, EventId, Record, Refusal, SessionId, Timestamp, World};
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// The longest transcript and the longest catalogue that a lead is told, in characters.
+const MAX_TOLD_CHARS: usize = 200_000;
+
+/// Everything that the daemon knows about the seats.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
+    /// The open session of the seats, as a UUID.
+    pub session_id: Option<String>,
+    pub mode: Option<Mode>,
+    /// What a person can do now.
+    pub button: Button,
+    /// The lead, which sits in seat 4.
+    pub lead: Option<AgentId>,
+    /// The seats that were summoned or imported.
+    pub seats: Vec<SeatView>,
+}
+
+/// One seat.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatView {
+    #[schema(maximum = 8)]
+    pub grid_position: u8,
+    /// `hatching`, `alive`, `sleeping` or `expired`.
+    pub status: String,
+    /// The seat is about to be filled again.
+    pub waking: bool,
+    pub agent: Option<AgentId>,
+    pub name: Option<String>,
+    pub color: Option<String>,
+    pub color_name: Option<String>,
+    pub gender: Option<String>,
+    pub face_variant: Option<FaceVariant>,
+    pub has_soul: bool,
+    pub created_at: Timestamp,
+    pub last_alive_at: Option<Timestamp>,
+    pub last_session_id: Option<String>,
+    /// When a seat expires that has no name yet.
+    pub until: Option<Timestamp>,
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionStart {
+    /// What was said in an earlier session. The lead is told. At most 200,000 characters; the newest are kept.
+    previous_transcript: Option<String>,
+    /// A list of artifacts that the lead is told. At most 200,000 characters.
+    artifact_catalog: Option<String>,
+    /// Only recorded.
+    #[serde(default)]
+    demo_mode: bool,
+    /// How the lead is run.
+    #[serde(default)]
+    with: RunOptions,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionAnswer {
+    pub ok: bool,
+    /// A UUID.
+    pub session_id: String,
+    /// The last event of the request.
+    pub event_id: EventId,
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatMessage {
+    /// At most 100,000 characters.
+    #[serde(default)]
+    message: String,
+    /// The name of an agent in a seat. Without a target the message is for the lead.
+    target_agent: Option<String>,
+    /// The seat; wins over the name.
+    target_grid_position: Option<u64>,
+    /// Who speaks.
+    speaker_name: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatMessageAnswer {
+    /// The event of the message.
+    pub event_id: EventId,
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FillSeats {
+    /// The seats; all that can be filled if not given.
+    #[schema(max_items = 9)]
+    seats: Option<Vec<u64>>,
+    /// How the agents are run.
+    #[serde(default)]
+    with: RunOptions,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FillAnswer {
+    pub ok: bool,
+    /// The event of the request.
+    pub event_id: EventId,
+    pub session_id: String,
+    /// The seats that are being filled.
+    pub seats: Vec<u8>,
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct DocsQuery {
+    /// Only `agent-identity` exists.
+    #[serde(rename = "type")]
+    #[param(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct DocList {
+    pub docs: Vec<IdentityDocument>,
+}
+
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportIdentities {
+    /// The documents, as text: a JSON list, an object with `docs`, or one document on each line.
+    text: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ThreadView {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
+    pub agent: AgentId,
+    pub name: Option<String>,
+    /// The newest messages, the oldest of them first.
+    pub messages: Vec<ThreadLine>,
+}
+
+/// Show the seats.
+#[utoipa::path(get, path = "/api/seats", operation_id = "list_seats", tag = "seats", responses((status = 200, description = "The seats, their session and the button", body = SeatList)))]
+pub async fn list(State(api): State<Api>) -> Json<SeatList> {
+    let world = api.handle.view();
+    let seats = world.seats();
+    Json(SeatList {
+        head: world.head(),
+        session_id: seats.session().map(|open| session_uuid(open.id)),
+        mode: seats.session().map(|open| open.mode),
+        button: seat::button(seats.iter().map(|(_, seat)| seat.state)),
+        lead: seats.lead(),
+        seats: seats.iter().map(|(position, seat)| SeatView::of(position, seat)).collect(),
+    })
+}
+
+impl SeatView {
+    fn of(position: Position, seat: &Seat) -> Self {
+        let identity = &seat.identity;
+        Self {
+            grid_position: position.number(),
+            status: seat.state.word().into(),
+            waking: matches!(seat.state, SeatState::Sleeping { waking: Some(_) }),
+            agent: seat.agent,
+            name: identity.name.clone(),
+            color: identity.color.clone(),
+            color_name: identity.color_name.clone(),
+            gender: identity.gender.clone(),
+            face_variant: identity.face_variant.clone(),
+            has_soul: seat.has_soul(),
+            created_at: seat.created,
+            last_alive_at: seat.last_alive,
+            last_session_id: seat.last_session.clone(),
+            until: seat.state.deadline(),
+        }
+    }
+}
+
+/// Start a session of the seats, with the lead. Refused if one is open.
+#[utoipa::path(post, path = "/api/session/start", operation_id = "open_seats", tag = "seats", request_body = SessionStart,
+    responses((status = 200, description = "Started", body = SessionAnswer)))]
+pub async fn start(State(api): State<Api>, body: Loose<SessionStart>) -> Result<Json<SessionAnswer>, ApiError> {
+    let SessionStart { previous_transcript, artifact_catalog, demo_mode, with } = body.0;
+    let mut lead = lead_order(&api, with)?;
+    for (tag, text) in [("previous-transcript", &previous_transcript), ("artifact-catalog", &artifact_catalog)] {
+        if let Some(text) = text.as_deref().filter(|text| !text.trim().is_empty()) {
+            let skipped = text.chars().count().saturating_sub(MAX_TOLD_CHARS);
+            let newest: String = text.chars().skip(skipped).collect();
+            lead.prompt.push_str(&format!("\n\n<{tag}>\n{}\n</{tag}>", escape(&newest)));
+        }
+    }
+    let session = clock::new_session_id();
+    let opened = SeatEvent::Opened {
+        session,
+        mode: api.defaults.seats.mode,
+        demo: demo_mode,
+        model: lead.spec.model.clone(),
+        with_transcript: previous_transcript.is_some(),
+        with_catalog: artifact_catalog.is_some(),
+    };
+    let records = api.handle.submit(Command::OpenSeats { session, opened, lead: Some(Box::new(lead)) }).await?;
+    Ok(Json(SessionAnswer { ok: true, session_id: session_uuid(session), event_id: last(&records) }))
+}
+
+/// End the session of the seats. Its agents fall asleep.
+#[utoipa::path(post, path = "/api/session/end", operation_id = "close_seats", tag = "seats",
+    responses((status = 200, description = "It is ending", body = SessionAnswer)))]
+pub async fn end(State(api): State<Api>) -> Result<Json<SessionAnswer>, ApiError> {
+    let session = api.handle.view().seats().session().map(|open| open.id);
+    let session = session.ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
+    let records = api.handle.submit(Command::EndSession { session, reason: EndReason::User }).await?;
+    Ok(Json(SessionAnswer { ok: true, session_id: session_uuid(session), event_id: last(&records) }))
+}
+
+/// Say something to an agent in a seat, or to the lead.
+#[utoipa::path(post, path = "/api/send", operation_id = "address_seat", tag = "seats", request_body = SeatMessage,
+    responses((status = 202, description = "It is on its way", body = SeatMessageAnswer)))]
+pub async fn say(
+    State(api): State<Api>,
+    body: Loose<SeatMessage>,
+) -> Result<(StatusCode, Json<SeatMessageAnswer>), ApiError> {
+    let SeatMessage { message, target_agent, target_grid_position, speaker_name } = body.0;
+    check_said(&message)?;
+    let world = api.handle.view();
+    let open = world.seats().session().ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
+    let to = target(&world, target_grid_position, target_agent.as_deref())?;
+    if to.is_none() && open.mode == Mode::Direct && message.starts_with("[WAKE AGENTS]") {
+        // Clients of a lead send it what it needs to wake its team. Without such a lead the daemon does it.
+        let (_, answer) = wake(State(api), Loose(FillSeats::default())).await?;
+        return Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id: answer.0.event_id })));
+    }
+    let speaker = speaker_name.unwrap_or_else(|| api.defaults.seats.human.clone());
+    let team_managed = |position: &Position| {
+        let agent = world.seats().seat(*position).and_then(|seat| seat.agent);
+        open.mode == Mode::Lead && agent.is_none_or(|agent| world.run(agent).is_none())
+    };
+    let inbox = to.filter(team_managed).map(|position| inbox_of(&api, &world, position));
+    let lead = Box::new(lead_order(&api, RunOptions::default())?);
+    let mut command = Command::AddressSeat {
+        to,
+        text: message.clone(),
+        speaker: speaker.clone(),
+        lead,
+        via_lead: inbox == Some(None),
+    };
+    let mut records = api.handle.submit(command.clone()).await?;
+    // First the log, then the file.
+    if let Some(Some(name)) = inbox
+        && let Err(error) = team_inbox::send(&api.defaults.seats, &name, &speaker, &message).await
+    {
+        tracing::warn!(name, %error, "the agent's inbox cannot be written; the lead is asked to pass the message on");
+        if let Command::AddressSeat { via_lead, .. } = &mut command {
+            *via_lead = true;
+        }
+        records = api.handle.submit(command).await?;
+    }
+    let said = |record: &&Record| matches!(record.event, hatchery_core::Event::Seat(SeatEvent::Addressed { .. }));
+    let event_id = records.iter().find(said).map_or_else(|| last(&records), |record| record.id.next());
+    Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id })))
+}
+
+/// The name under which an agent of a team has its inbox. None if only the lead can reach it.
+fn inbox_of(api: &Api, world: &World, position: Position) -> Option<String> {
+    let name = world.seats().seat(position).filter(|seat| seat.agent.is_some()).and_then(|seat| seat.called())?;
+    // Two agents of one name have one inbox file: the lead can tell them apart.
+    let same = world.seats().iter().filter(|(_, seat)| seat.called() == Some(name)).count();
+    (same == 1 && team_inbox::can_reach(&api.defaults.seats, name)).then(|| name.to_owned())
+}
+
+/// Fill empty and expired seats with new agents. Starts a session if none is open.
+#[utoipa::path(post, path = "/api/agents/summon", operation_id = "summon", tag = "seats", request_body = FillSeats,
+    responses((status = 202, description = "The agents are on their way", body = FillAnswer)))]
+pub async fn summon(
+    State(api): State<Api>,
+    body: Loose<FillSeats>,
+) -> Result<(StatusCode, Json<FillAnswer>), ApiError> {
+    let FillSeats { seats: wanted, with } = body.0;
+    let wanted = positions(wanted)?.unwrap_or_else(|| Position::free().collect());
+    let prompt = read_prompt(&api, Prompt::Birth)?;
+    let spec = spec(&api, with)?;
+    let session = ensure_session(&api, &spec).await?;
+    let egg = |position: &Position| EggOrder {
+        position: *position,
+        agent: clock::new_agent_id(),
+        color: Some(seats::color(*position).into()),
+        gender: Some(seats::gender(*position).into()),
+        prompt: seats::birth_prompt(&prompt, *position),
+    };
+    let world = api.handle.view();
+    let empty = |position: &Position| world.seats().seat(*position).is_none_or(|it| it.state == SeatState::Expired);
+    let free: Vec<Position> = wanted.iter().copied().filter(empty).collect();
+    let command = Command::SummonSeats {
+        eggs: wanted.iter().map(egg).collect(),
+        spec: Box::new(spec),
+        message: seats::summon_message(&free),
+        hatch_ms: api.defaults.seats.hatch_ms,
+    };
+    let records = api.handle.submit(command).await?;
+    let laid = records.iter().find_map(|record| match &record.event {
+        hatchery_core::Event::Seat(SeatEvent::Summoned { seats }) => {
+            Some((record.id, seats.iter().map(|egg| egg.position.number()).collect()))
+        }
+        _ => None,
+    });
+    let (event_id, seats) = laid.unwrap_or_else(|| (last(&records), Vec::new()));
+    let answer = FillAnswer { ok: true, event_id, session_id: session_uuid(session), seats };
+    Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+/// Fill sleeping seats again, each with its soul and what was said in its last session. Starts a session if none is open.
+#[utoipa::path(post, path = "/api/agents/wake", operation_id = "wake_seats", tag = "seats", request_body = FillSeats,
+    responses((status = 202, description = "The agents are on their way", body = FillAnswer)))]
+pub async fn wake(State(api): State<Api>, body: Loose<FillSeats>) -> Result<(StatusCode, Json<FillAnswer>), ApiError> {
+    let FillSeats { seats: wanted, with } = body.0;
+    let wanted = positions(wanted)?;
+    let world = api.handle.view();
+    let is_meant = |(position, seat): &(Position, &Seat)| {
+        wanted.as_ref().is_none_or(|wanted| wanted.contains(position)) && seat.state == SeatState::ASLEEP
+    };
+    let asleep: Vec<(Position, Seat)> =
+        world.seats().iter().filter(is_meant).map(|(position, seat)| (position, seat.clone())).collect();
+    if asleep.is_empty() {
+        return Err(Refusal::Seat(SeatRefusal::NothingToWake).into());
+    }
+    let (birth, wake) = (read_prompt(&api, Prompt::Birth)?, read_prompt(&api, Prompt::Wake)?);
+    let spec = spec(&api, with)?;
+    let settings = &api.defaults.seats;
+    let mut rising = Vec::new();
+    let mut payloads = Vec::new();
+    for (position, seat) in &asleep {
+        let said = match seat.agent {
+            Some(agent) => seats::last_session(&api.handle, agent, &settings.human).await.map_err(unread)?,
+            None => Vec::new(),
+        };
+        let payload = Payload::new(*position, seat, &said, settings.transcript_chars);
+        let prompt = match payload.has_soul() {
+            true => seats::wake_prompt(&wake, &payload),
+            false => seats::birth_prompt(&birth, *position),
+        };
+        rising.push(Rising {
+            position: *position,
+            agent: clock::new_agent_id(),
+            prompt,
+            has_soul: payload.has_soul(),
+            has_transcript: payload.has_transcript(),
+        });
+        payloads.push(payload);
+    }
+    let session = ensure_session(&api, &spec).await?;
+    let message = seats::wake_message(&payloads);
+    let records = api.handle.submit(Command::WakeSeats { seats: rising, spec: Box::new(spec), message }).await?;
+    let event_id = records.first().map_or_else(|| api.handle.head(), |record| record.id);
+    let seats = asleep.iter().map(|(position, _)| position.number()).collect();
+    Ok((StatusCode::ACCEPTED, Json(FillAnswer { ok: true, event_id, session_id: session_uuid(session), seats })))
+}
+
+/// The identity documents of the seats.
+#[utoipa::path(get, path = "/api/docs", operation_id = "list_docs", tag = "seats", params(DocsQuery), responses((status = 200, description = "One for each seat that was summoned or imported", body = DocList)))]
+pub async fn docs(State(api): State<Api>, query: Query<DocsQuery>) -> Result<Json<DocList>, ApiError> {
+    let kind = query.0.kind.unwrap_or_else(|| identity_document::TYPE.into());
+    if kind != identity_document::TYPE {
+        let message = format!("there are no documents of type `{}`", super::guard::cut(&kind));
+        return Err(ApiError::bad("no_such_type", message, "ask for type=agent-identity"));
+    }
+    let world = api.handle.view();
+    let docs = world.seats().iter().map(|(position, seat)| IdentityDocument::of(&Document::of(position, seat)));
+    Ok(Json(DocList { docs: docs.collect() }))
+}
+
+/// Merge identity documents from elsewhere into the seats. Doing it again changes nothing.
+#[utoipa::path(post, path = "/api/docs/import", operation_id = "import_identities", tag = "seats", request_body = ImportIdentities,
+    responses((status = 200, description = "Merged", body = super::AcceptedBody)))]
+pub async fn import(State(api): State<Api>, body: Body<ImportIdentities>) -> Result<Accepted, ApiError> {
+    let documents = identity_document::read_all(&body.0.text)
+        .map_err(|why| ApiError::bad("bad_identities", why, "nothing was imported; see docs/seats.md for the form"))?;
+    // The lead's own document is of no use here: the lead is not summoned and not woken.
+    let (lead, documents): (Vec<Document>, Vec<Document>) =
+        documents.into_iter().partition(|document| document.position == Position::LEAD);
+    let records = api.handle.submit(Command::ImportIdentities { documents }).await?;
+    let warning = (!lead.is_empty()).then_some("the document of seat 4 was left out: that seat is the lead's");
+    let root = api.handle.view().root().map(|root| root.to_string()).unwrap_or_default();
+    Ok(Accepted::new(root, &records).warning(warning))
+}
+
+/// What was said to an agent and what it said, over all its sessions.
+#[utoipa::path(get, path = "/api/agents/{agent}/thread", operation_id = "thread", tag = "seats", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
+    responses((status = 200, description = "The newest messages", body = ThreadView)))]
+pub async fn thread(State(api): State<Api>, reference: Path<String>) -> Result<Json<ThreadView>, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    let world = api.handle.view();
+    let messages = seats::thread(&api.handle, agent, &api.defaults.seats.human).await.map_err(unread)?;
+    let name = world.agent(agent).and_then(|it| it.name.clone());
+    Ok(Json(ThreadView { head: world.head(), agent, name, messages }))
+}
+
+/// The open session of the seats, which is started if there is none. A lead that manages the seats is started with it.
+async fn ensure_session(api: &Api, spec: &RunSpec) -> Result<SessionId, ApiError> {
+    if let Some(open) = api.handle.view().seats().session() {
+        return Ok(open.id);
+    }
+    let session = clock::new_session_id();
+    let mode = api.defaults.seats.mode;
+    let lead = match mode {
+        Mode::Direct => None,
+        Mode::Lead => Some(Box::new(lead_order(api, RunOptions::default())?)),
+    };
+    let opened = SeatEvent::Opened {
+        session,
+        mode,
+        demo: false,
+        model: spec.model.clone(),
+        with_transcript: false,
+        with_catalog: false,
+    };
+    match api.handle.submit(Command::OpenSeats { session, opened, lead }).await {
+        Ok(_) => Ok(session),
+        // Another request was faster.
+        Err(crate::engine::SubmitError::Refused(Refusal::Seat(SeatRefusal::Active(other)))) => Ok(other),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How the lead is started: as the last time, or as is usual here.
+fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiError> {
+    let world = api.handle.view();
+    let last = world.seats().lead().and_then(|lead| world.run(lead)).map(|run| &*run.spec);
+    let spec = RunSpec { stays: true, ..api.defaults.spec(last, None, with)? };
+    let prompt = match api.defaults.seats.mode {
+        Mode::Direct => Prompt::Lead,
+        Mode::Lead => Prompt::LeadTeam,
+    };
+    let prompt = read_prompt(api, prompt)?.replace("{human}", &api.defaults.seats.human);
+    Ok(LeadOrder { agent: clock::new_agent_id(), prompt, spec })
+}
+
+/// An agent of a seat waits for messages.
+fn spec(api: &Api, with: RunOptions) -> Result<RunSpec, ApiError> {
+    Ok(RunSpec { stays: true, ..api.defaults.spec(None, None, with)? })
+}
+
+fn read_prompt(api: &Api, prompt: Prompt) -> Result<String, ApiError> {
+    let folder = api.defaults.project.root().join(&api.defaults.quests.prompts);
+    let unreadable = |error: io::Error| {
+        let message = format!("a prompt in {} cannot be read: {error}", folder.display());
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "prompt_unreadable", message, "make the file readable")
+    };
+    prompt.read(&folder).map_err(unreadable)
+}
+
+fn positions(numbers: Option<Vec<u64>>) -> Result<Option<Vec<Position>>, ApiError> {
+    let position = |number: u64| {
+        let wrong = || ApiError::bad("no_such_seat", format!("there is no seat {number}"), "seats are 0 to 8");
+        Position::new(number).ok_or_else(wrong)
+    };
+    numbers.map(|numbers| numbers.into_iter().map(position).collect()).transpose()
+}
+
+/// The seat that a message is for. None: the lead.
+fn target(world: &World, number: Option<u64>, name: Option<&str>) -> Result<Option<Position>, ApiError> {
+    if let Some(number) = number {
+        let found = positions(Some(vec![number]))?.unwrap_or_default();
+        return Ok(found.first().copied().filter(|position| *position != Position::LEAD));
+    }
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+    let called = |(_, seat): &(Position, &Seat)| {
+        seat.state != SeatState::Expired && seat.called().is_some_and(|own| own.to_lowercase() == name.to_lowercase())
+    };
+    let found: Vec<Position> = world.seats().iter().filter(called).map(|(position, _)| position).collect();
+    match found[..] {
+        [position] => Ok(Some(position)),
+        [] => Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            "no_such_seat",
+            format!("nobody in a seat is called `{}`", super::guard::cut(name)),
+            "GET /api/seats lists the seats",
+        )),
+        _ => {
+            let seats = found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let message = format!("`{}` may mean any of the seats {seats}", super::guard::cut(name));
+            Err(ApiError::new(StatusCode::CONFLICT, "ambiguous", message, "send targetGridPosition"))
+        }
+    }
+}
+
+fn check_said(message: &str) -> Result<(), ApiError> {
+    let chars = message.chars().count();
+    let refusal = match chars {
+        _ if message.trim().is_empty() => SeatRefusal::NothingSaid,
+        chars if chars > MAX_SAID_CHARS => SeatRefusal::SaidTooMuch { chars },
+        _ => return Ok(()),
+    };
+    let refusal = Refusal::Seat(refusal);
+    Err(ApiError::bad(refusal.code(), &refusal, refusal.hint()))
+}
+
+fn unread(error: HistoryError) -> ApiError {
+    ApiError::from(error)
+}
+
+fn last(records: &[Record]) -> EventId {
+    records.last().map_or(EventId::START, |record| record.id)
+}
