@@ -15,6 +15,7 @@ mod projection;
 mod quests;
 mod reference;
 mod runs;
+mod seats;
 mod sim;
 mod status;
 mod store_conformance;

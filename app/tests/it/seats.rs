@@ -1,0 +1,8 @@
+//! Seats with real processes: summon, wake, the lead, messages, and the clients that know another dialect.
+
+mod claude;
+mod clients;
+mod direct;
+mod inbox;
+mod lead;
+mod scene;

@@ -1,0 +1,156 @@
+//! The daemon starts the processes of the seats itself.
+
+use super::scene::{Scene, soul};
+use serde_json::json;
+
+#[test]
+fn three_of_eight_register_and_five_expire() {
+    let scene = Scene::with("hatch_ms = 20000");
+    for seat in 0..3 {
+        scene.registers(seat, &format!("Name{seat}"));
+    }
+    scene.script("birth", &[json!({ "text": "I would rather not." })]);
+    scene.summon(&[0, 1, 2, 3, 5, 6, 7, 8]);
+    assert_eq!(scene.seats()["button"], "waking");
+    for seat in 0..3 {
+        scene.wait_seat(seat, "alive");
+    }
+    for seat in [3, 5, 6, 7, 8] {
+        scene.wait_seat(seat, "expired");
+    }
+    assert_eq!(scene.seats()["button"], "none");
+    let drawn = scene.shop.grounds.command(&["seats"]).output().unwrap();
+    let drawn = String::from_utf8(drawn.stdout).unwrap();
+    assert!(drawn.contains("│ 0 Name0        │ 1 Name1        │ 2 Name2        │"), "{drawn}");
+    assert!(drawn.contains("│   expired      │"), "{drawn}");
+    // A summon over expired seats starts them anew, and nobody else.
+    scene.registers(3, "Late");
+    let answer = scene.summon(&[0, 3]);
+    assert_eq!(answer.json()["seats"], json!([3]));
+    assert_eq!(scene.wait_seat(3, "alive")["name"], "Late");
+}
+
+#[test]
+fn all_are_woken_with_their_souls_after_the_daemon_was_killed() {
+    let mut scene = Scene::with("");
+    scene.registers(0, "Lyra");
+    scene.registers(1, "Kael");
+    scene.summon(&[0, 1]);
+    for seat in [0, 1] {
+        scene.wait_seat(seat, "alive");
+    }
+    scene.shop.wait("the greeting", |event| event["content"] == "Hello, I am Lyra.");
+    let first = scene.seats()["sessionId"].clone();
+    let said = scene
+        .door()
+        .post("/api/send", &json!({ "message": "how are you?", "targetAgent": "lyra", "speakerName": "Ada" }));
+    assert_eq!(said.status, 202, "{said:?}");
+    scene.shop.wait("the answer", |event| event["content"] == "You said: how are you?");
+    scene.shop.kill_daemon();
+    scene.shop.restart();
+    // Processes outlive the daemon, and so do seats.
+    scene.wait_seat(0, "alive");
+    scene.end_session();
+    scene.wait_seat(0, "sleeping");
+    assert_eq!(scene.seats()["button"], "wake");
+    scene.shop.kill_daemon();
+    scene.shop.restart();
+    scene.wake(None);
+    for seat in [0, 1] {
+        scene.wait_seat(seat, "alive");
+    }
+    assert_ne!(scene.seats()["sessionId"], first);
+    let told = scene.prompt(0);
+    assert!(told.contains("I chose the name Lyra &amp; I mean it &lt;always&gt;."), "{told}");
+    assert!(told.contains("[Ada]: how are you?\n[Lyra]: You said: how are you?"), "{told}");
+    assert!(told.contains("hasSoul=\"true\" hasTranscript=\"true\""), "{told}");
+    assert!(!told.contains("Nobody has sat here before you"), "the birth prompt is not part of the transcript: {told}");
+    // The thread goes over all sessions.
+    let thread = scene.door().get("/api/agents/Lyra/thread").json();
+    let lines: Vec<&str> =
+        thread["messages"].as_array().unwrap().iter().map(|line| line["text"].as_str().unwrap()).collect();
+    assert_eq!(lines[..3], ["Hello, I am Lyra.", "how are you?", "You said: how are you?"]);
+    let shown = scene.shop.grounds.command(&["thread", "Lyra"]).output().unwrap();
+    assert!(String::from_utf8(shown.stdout).unwrap().contains("Ada: how are you?"));
+}
+
+#[test]
+fn one_of_two_is_woken() {
+    let scene = Scene::with("");
+    scene.registers(0, "Lyra");
+    scene.registers(1, "Kael");
+    scene.summon(&[0, 1]);
+    for seat in [0, 1] {
+        scene.wait_seat(seat, "alive");
+    }
+    scene.end_session();
+    scene.wake(Some(&[1]));
+    scene.wait_seat(1, "alive");
+    assert_eq!(scene.seat(0)["status"], "sleeping");
+    assert_eq!(scene.seats()["button"], "wake");
+    let command = scene.shop.grounds.command(&["wake", "0"]).status().unwrap();
+    assert!(command.success());
+    scene.wait_seat(0, "alive");
+}
+
+#[test]
+fn two_agents_of_one_name_are_told_apart_by_their_seats() {
+    let scene = Scene::with("");
+    scene.registers(0, "Cael");
+    scene.registers(8, "Cael");
+    scene.summon(&[0, 8]);
+    for seat in [0, 8] {
+        scene.wait_seat(seat, "alive");
+    }
+    let by_name = scene.door().post("/api/send", &json!({ "message": "hi", "targetAgent": "Cael" }));
+    assert_eq!((by_name.status, by_name.error().0.as_str()), (409, "ambiguous"), "{by_name:?}");
+    let by_seat =
+        scene.door().post("/api/send", &json!({ "message": "hi", "targetAgent": "Cael", "targetGridPosition": 8 }));
+    assert_eq!(by_seat.status, 202, "{by_seat:?}");
+    let heard = scene.shop.wait("the answer", |event| event["content"] == "You said: hi");
+    assert_eq!(heard["agent"], scene.seat(8)["agent"]);
+}
+
+#[test]
+fn a_long_conversation_fits_into_a_wake() {
+    let scene = Scene::with("transcript_chars = 50000");
+    let register = json!({ "mcp": { "tool": "register", "arguments": { "name": "Lyra", "soul": soul("Lyra") } } });
+    let steps = [register, json!({ "long_line": 300_000 }), json!({ "text": "the last words" })];
+    scene.script("seat-0.birth", &steps);
+    scene.summon(&[0]);
+    scene.wait_seat(0, "alive");
+    scene.shop.wait("the last words", |event| event["content"] == "the last words");
+    scene.end_session();
+    scene.wake(None);
+    scene.wait_seat(0, "alive");
+    let told = scene.prompt(0);
+    assert!(told.chars().count() < 60_000, "{} characters", told.chars().count());
+    assert!(told.contains("[Lyra]: the last words"), "the newest is kept");
+}
+
+/// The old process does not want to leave. The second session begins meanwhile, and never hears of the first one's end.
+#[test]
+fn a_session_is_restarted_while_the_old_process_takes_its_time() {
+    let scene = Scene::of("harness = 'scripted'\nstop_grace_ms = 1000\n[seats]\n");
+    let register = json!({ "mcp": { "tool": "register", "arguments": { "name": "Lyra", "soul": soul("Lyra") } } });
+    scene.script("seat-0.birth", &[register, json!({ "hang": { "ignore_sigterm": true } })]);
+    scene.summon(&[0]);
+    scene.wait_seat(0, "alive");
+    let first = scene.seats()["sessionId"].clone();
+    scene.end_session();
+    let woken = scene.wake(None).json();
+    let second = woken["sessionId"].clone();
+    assert_ne!(first, second);
+    assert!(scene.seat(0)["waking"] == true);
+    let seat = scene.wait_seat(0, "alive");
+    assert_eq!(seat["lastSessionId"], second);
+    // The same in the words of the other dialect.
+    let events = scene.dialect("?dialect=julian&after=-1", None, |event| {
+        event["type"] == "agent_message" && event["sessionId"] == second
+    });
+    let of = |kind: &str| -> Vec<_> {
+        events.iter().filter(|event| event["type"] == kind).map(|event| event["sessionId"].clone()).collect()
+    };
+    assert_eq!((of("session_start"), of("session_end")), (vec![first.clone(), second.clone()], vec![first]));
+    assert_eq!(scene.door().get("/api/health").json()["sessionId"], second);
+}

@@ -1,0 +1,86 @@
+//! The inbox files of a team: messages to agents, and their answers.
+
+use super::scene::{Scene, soul};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+fn scene() -> (Scene, PathBuf, tempfile::TempDir) {
+    let teams = tempfile::tempdir().unwrap();
+    let inboxes = teams.path().join("crew/inboxes");
+    std::fs::create_dir_all(&inboxes).unwrap();
+    // Written before anybody has looked.
+    write(&inboxes.join("ada.json"), &[entry("lyra", "early")]);
+    let settings = format!("mode = 'lead'\nhuman = 'ada'\nteam = 'crew'\nteams = '{}'", teams.path().display());
+    (Scene::with(&settings), inboxes, teams)
+}
+
+fn entry(from: &str, text: &str) -> Value {
+    json!({ "from": from, "text": text, "timestamp": "2026-02-16T12:00:00.000Z", "read": false })
+}
+
+fn write(path: &Path, entries: &[Value]) {
+    std::fs::write(path, json!(entries).to_string()).unwrap();
+}
+
+fn replies(scene: &Scene) -> Vec<String> {
+    let text = |event: &Value| -> Option<String> {
+        let taken = event["type"] == "inbox_reply_taken" && event["text"].is_string();
+        let said = event["type"] == "message_added" && event["kind"] == "assistant" && event["content"] != json!("…");
+        (taken || said).then(|| event["text"].as_str().or(event["content"].as_str()).unwrap().to_owned())
+    };
+    scene.shop.events().iter().filter_map(text).filter(|text| !text.contains("AGENT_")).collect()
+}
+
+#[test]
+fn each_reply_counts_once_however_the_file_changes() {
+    let (mut scene, inboxes, _teams) = scene();
+    let registered = json!({ "name": "Lyra", "gridPosition": 0, "individuationArtifact": soul("Lyra") });
+    scene.script(
+        "lead",
+        &[
+            json!({ "text": "[AGENT_STATUS] {\"agents\":[]}" }),
+            json!("turn"),
+            json!({ "text": format!("[AGENT_REGISTERED] {registered}") }),
+        ],
+    );
+    scene.shop.wait("the reply from before", |event| event["type"] == "inbox_reply_taken" && event["text"] == "early");
+    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
+    assert_eq!(started.status, 200, "{started:?}");
+    scene.shop.wait("the greeting", |event| event["type"] == "seats_reported");
+    scene.summon(&[0]);
+    scene.wait_seat(0, "alive");
+    // A message to the agent goes into its inbox, and not through the lead.
+    let said =
+        scene.door().post("/api/send", &json!({ "message": "hello", "targetGridPosition": 0, "speakerName": "ada" }));
+    assert_eq!(said.status, 202, "{said:?}");
+    let sent: Value = serde_json::from_str(&std::fs::read_to_string(inboxes.join("lyra.json")).unwrap()).unwrap();
+    assert_eq!((&sent[0]["from"], &sent[0]["text"]), (&json!("ada"), &json!("hello")));
+    let ada = inboxes.join("ada.json");
+    let taken = |scene: &Scene, text: &str| {
+        scene.shop.wait(text, |event| event["type"] == "message_added" && event["content"] == text);
+    };
+    // In place.
+    write(&ada, &[entry("lyra", "early"), entry("lyra", "in place")]);
+    taken(&scene, "in place");
+    // By a rename.
+    let other = inboxes.join("ada.json.tmp");
+    write(&other, &[entry("lyra", "early"), entry("lyra", "in place"), entry("lyra", "renamed")]);
+    std::fs::rename(&other, &ada).unwrap();
+    taken(&scene, "renamed");
+    // Cut, and written anew with an old entry and a notice of the program.
+    write(&ada, &[]);
+    let notice = json!({ "type": "idle_notification" }).to_string();
+    write(&ada, &[entry("lyra", "renamed"), entry("lyra", &notice), entry("lyra", "after the cut")]);
+    taken(&scene, "after the cut");
+    // While nobody looks.
+    scene.shop.kill_daemon();
+    write(&ada, &[entry("lyra", "renamed"), entry("lyra", "after the cut"), entry("lyra", "at night")]);
+    scene.shop.restart();
+    taken(&scene, "at night");
+    assert_eq!(replies(&scene), ["early", "in place", "renamed", "after the cut", "at night"]);
+    let left: Value = serde_json::from_str(&std::fs::read_to_string(&ada).unwrap()).unwrap();
+    assert_eq!(left.as_array().unwrap().len(), 3, "nothing is taken away");
+    let thread = scene.door().get("/api/agents/Lyra/thread").json();
+    assert_eq!(thread["messages"][0]["text"], "hello");
+    assert_eq!(thread["messages"].as_array().unwrap().len(), 5, "{thread}");
+}
