@@ -16,6 +16,8 @@ import type {
   Rescued,
   Restored,
   RunView,
+  SeatList,
+  ThreadView,
   UsageView,
   WhyView,
 } from "./types";
@@ -103,6 +105,13 @@ export const api = {
     get<MailThreads>(`/api/mail/human/threads?limit=200${before ? `&before=${before}` : ""}`),
 
   answer: (question: number, answer: string) => post(`/api/questions/${question}/answer`, { answer }),
+  seats: () => get<SeatList>("/api/seats"),
+  thread: (agent: string) => get<ThreadView>(`/api/agents/${part(agent)}/thread`),
+  summon: () => post("/api/agents/summon", {}),
+  wakeSeats: () => post("/api/agents/wake", {}),
+  sendToSeat: (message: string, targetGridPosition: number | null) =>
+    post("/api/send", { message, targetGridPosition }),
+
   say: (agent: string, text: string) => post(`/api/agents/${part(agent)}/say`, { text }),
   interrupt: (agent: string) => post(`/api/agents/${part(agent)}/interrupt`),
   stop: (agent: string) => post(`/api/agents/${part(agent)}/stop`),
