@@ -1,5 +1,7 @@
 //! Whatever can be said about seats on the log.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
+
 use super::{agent, runs, session, text};
 use hatchery_core::event::{Egg, SeatEvent, WakeOrder, Waking};
 use hatchery_core::seat::{Born, Document, FaceVariant, Identity, Listed, ListedStatus, Mode, Position, Vital};

@@ -1,5 +1,7 @@
 //! Seats: summon, register, report, wake, and the ends of sessions.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
+
 use crate::given::{R, S, T};
 use hatchery_core::agent::Lifecycle;
 use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent};
