@@ -73,6 +73,9 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
             put("its budget is used up", spent);
             said.with_cost = true;
         }
+        State::Starting if agent.run.as_ref().is_some_and(|run| run.phase == RunPhase::Waiting) => {
+            put("waiting for its turn", "as many agents run as may".to_owned());
+        }
         State::Starting | State::Stopping => {
             let word = if state == State::Starting { "starting" } else { "stopping" };
             let began = agent.run.as_ref().map_or(agent.heard, |run| run.last_output);
