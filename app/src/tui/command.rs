@@ -242,15 +242,15 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
             let seat: u64 = rest.parse().map_err(|_| "/summon needs the number of a seat.".to_owned())?;
             vec![Effect::Post {
                 tag: done(&format!("Seat {seat} is summoned.")),
-                path: format!("/api/seats/{seat}/summon"),
-                body: json!({}),
+                path: "/api/agents/summon".into(),
+                body: json!({ "seats": [seat] }),
             }]
         }
         "wake" => match rest.parse::<u64>() {
             Ok(seat) => vec![Effect::Post {
                 tag: done(&format!("Seat {seat} is woken.")),
-                path: format!("/api/seats/{seat}/wake"),
-                body: json!({}),
+                path: "/api/agents/wake".into(),
+                body: json!({ "seats": [seat] }),
             }],
             Err(_) => {
                 let who = one_agent(model, rest)?;

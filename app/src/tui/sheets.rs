@@ -173,36 +173,26 @@ fn cost(model: &Model, value: &Value) -> (String, Vec<SheetRow>) {
     (format!("{} in all, {} today", dollars(usage.total.cost), dollars(model.roster.today.cost)), rows)
 }
 
-/// Seats as the daemon tells them: a number, a name, a state, and the agent that sits there.
+/// The nine seats. Those that are not listed were never filled.
 fn seats(value: &Value) -> (String, Vec<SheetRow>) {
-    let seats = value["seats"].as_array().cloned().unwrap_or_default();
-    let rows: Vec<SheetRow> = seats
-        .iter()
-        .map(|seat| {
-            let number = ["number", "seat", "id"].iter().find_map(|name| seat[*name].as_u64()).unwrap_or_default();
-            let name = seat["name"].as_str().unwrap_or("nobody").to_owned();
-            let state = seat["state"].as_str().unwrap_or("empty").to_owned();
-            let agent = seat["agent"].as_str().and_then(|agent| agent.parse().ok());
-            let act = match (state.as_str(), agent) {
-                ("empty" | "vacant", _) => Some(SheetAct::Summon(number)),
-                ("sleeping" | "asleep", _) => Some(SheetAct::Wake(number)),
-                (_, Some(agent)) => Some(SheetAct::Go(agent)),
-                (_, None) => None,
-            };
-            let does = match &act {
-                Some(SheetAct::Summon(_)) => "SUMMON",
-                Some(SheetAct::Wake(_)) => "WAKE",
-                _ => "",
-            };
-            SheetRow {
-                left: format!("{number}  {}  {state}", text::clean(&name)),
-                right: does.to_owned(),
-                ink: Ink::Plain,
-                act,
-            }
-        })
-        .collect();
-    (counted(rows.len(), "seat"), rows)
+    const SEATS: u64 = 9;
+    let known = value["seats"].as_array().cloned().unwrap_or_default();
+    let row = |number: u64| {
+        let seat = known.iter().find(|seat| seat["gridPosition"].as_u64() == Some(number));
+        let word = |field: &str| seat.and_then(|seat| seat[field].as_str()).map(str::to_owned);
+        let status = word("status").unwrap_or_else(|| "empty".to_owned());
+        let agent = word("agent").and_then(|agent| agent.parse().ok());
+        let (act, does) = match (status.as_str(), agent) {
+            ("empty" | "expired", _) => (Some(SheetAct::Summon(number)), "SUMMON"),
+            ("sleeping", _) => (Some(SheetAct::Wake(number)), "WAKE"),
+            (_, Some(agent)) => (Some(SheetAct::Go(agent)), ""),
+            (_, None) => (None, ""),
+        };
+        let name = word("name").unwrap_or_else(|| "nobody".to_owned());
+        let left = format!("{number}  {}  {status}", text::padded(&text::clean(&name), 20));
+        SheetRow { left, right: does.to_owned(), ink: Ink::Plain, act }
+    };
+    (format!("Nine seats, {} of them filled once", known.len()), (0..SEATS).map(row).collect())
 }
 
 fn unreadable() -> (String, Vec<SheetRow>) {
