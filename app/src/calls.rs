@@ -13,6 +13,7 @@ use hatchery_core::event::RunEvent;
 use hatchery_core::quest::{Requirements, Signal, StepPlan};
 use hatchery_core::run::AttemptId;
 use hatchery_core::seat::Identity;
+use hatchery_core::status::{IdeaChange, StatusChange};
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, World};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,8 @@ pub enum Call {
     Register {
         identity: Identity,
     },
+    ChangeStatus(Box<StatusChange>),
+    ChangeIdeas(IdeaChange),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -263,5 +266,7 @@ fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
         Call::SetRequirements(requirements) => Command::SetRequirements { agent: me, requirements },
         Call::PlanSteps { steps } => Command::PlanSteps { agent: me, steps },
         Call::Register { identity } => Command::RegisterSeat { agent: me, position: None, identity },
+        Call::ChangeStatus(change) => Command::ChangeStatus { change },
+        Call::ChangeIdeas(change) => Command::ChangeIdeas { change },
     })
 }

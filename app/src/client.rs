@@ -45,6 +45,8 @@ pub enum Failure {
     Refused { code: Code, detail: ErrorDetail },
     /// It did not answer: whether it did what it was asked for is not known.
     Away(Report),
+    /// It could not be reached, and so has done nothing.
+    Unasked(Report),
     /// It was not even asked, or its answer makes no sense.
     Broken(Report),
 }
@@ -53,7 +55,7 @@ impl From<Failure> for Report {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Refused { code, detail } => Report::new(code, detail.message).hint(detail.hint),
-            Failure::Away(report) | Failure::Broken(report) => report,
+            Failure::Away(report) | Failure::Unasked(report) | Failure::Broken(report) => report,
         }
     }
 }
@@ -169,12 +171,14 @@ impl Client {
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Failure> {
-        let away = |why: String| {
+        let silent = |why: String| {
             let message = format!("the daemon at {} does not answer: {why}", self.authority);
-            Failure::Away(Report::new(Code::Unreachable, message).hint("`hatchery status` shows whether one runs"))
+            Report::new(Code::Unreachable, message).hint("`hatchery status` shows whether one runs")
         };
+        let away = |why: String| Failure::Away(silent(why));
+        let unasked = |why: String| Failure::Unasked(silent(why));
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.authority)).await;
-        let stream = connected.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))?;
+        let stream = connected.map_err(|_| unasked("timed out".into()))?.map_err(|error| unasked(error.to_string()))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| away(error.to_string()))?;

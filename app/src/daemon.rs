@@ -5,6 +5,7 @@ use crate::config::{Auth, Config};
 use crate::data_guard::DataGuard;
 use crate::engine::{self, Engine, EngineError, SubmitError};
 use crate::git_shield;
+use crate::glance;
 use crate::http::{self, Api, Guard, Limits, RunDefaults};
 use crate::log_head::LogHead;
 use crate::project::{DaemonFile, Lock, Project};
@@ -12,6 +13,7 @@ use crate::projects;
 use crate::quest_file;
 use crate::report::{Code, Context as _, Report};
 use crate::runner::{self, RunnerContext};
+use crate::status_files::{FilesShown, StatusFiles};
 use crate::store::{self, Store, StoreError};
 use crate::team_inbox;
 use crate::trust;
@@ -107,6 +109,7 @@ impl Daemon {
             guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
             defaults: Arc::new(defaults),
             calls: Arc::clone(&context.calls),
+            status_files: FilesShown::new(&project),
             project: project.root().display().to_string(),
             store: config.store.to_string(),
             log_head: Some(head.clone()),
@@ -140,6 +143,9 @@ impl Daemon {
         let handle = self.engine.handle.clone();
         let runner = tokio::spawn(runner::run(self.context, handle.plan()));
         let files = quest_file::keep(self.project.clone(), handle.clone());
+        let glances = glance::keep(self.project.clone(), handle.clone());
+        // What was written while no daemon ran is taken in before a request can change it.
+        let status_files = StatusFiles::keep(&self.project, handle.clone(), &self.api.status_files).await;
         let closing = self.closing.subscribe();
         let inboxes = tokio::spawn(team_inbox::keep_reading(
             self.api.defaults.seats.clone(),
@@ -173,6 +179,8 @@ impl Daemon {
             None => engine.await,
         };
         files.finish().await;
+        status_files.finish().await;
+        glances.finish().await;
         if self.lock.lost().is_none() {
             self.guard.remember_at_end().await;
         }

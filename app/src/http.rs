@@ -12,6 +12,7 @@ mod events;
 mod gc;
 mod guard;
 mod history;
+mod inbox;
 mod log;
 mod mail;
 mod overview;
@@ -23,6 +24,8 @@ mod runs;
 mod seats;
 mod server;
 mod sessions;
+mod state;
+mod state_live;
 mod status;
 mod wards;
 mod wire;
@@ -34,6 +37,7 @@ pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use gc::Leftovers;
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
+pub use inbox::{IdeaList, IdeaView};
 pub use mail::{MailList, MailThreads, SeenMail, SeenState, Waited};
 pub use overview::{Overview, Seen};
 pub use questions::{BudgetList, BudgetView, QuestionList, QuestionView, TakesView};
@@ -43,12 +47,14 @@ pub use runs::{RunDefaults, RunList, RunPhase, RunView, UsageView, WhyView};
 pub use seats::{DocList, FillAnswer, SeatList, SeatView, SessionAnswer, ThreadView};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
+pub use state::{Changed, StatusValue};
 pub use status::Status;
 pub use wards::WardOutput;
 
 use crate::calls::Calls;
 use crate::engine::Handle;
 use crate::log_head::LogHead;
+use crate::status_files::FilesShown;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{StatusCode, header};
@@ -74,6 +80,8 @@ pub struct Api {
     pub defaults: Arc<RunDefaults>,
     /// Takes in what agents ask for by their tools.
     pub calls: Arc<Calls>,
+    /// Says when the status files show a change.
+    pub status_files: FilesShown,
     pub project: String,
     pub store: String,
     /// What is remembered of the log outside of the store, for `fsck`.
@@ -157,7 +165,7 @@ pub fn router(api: &Api) -> Router {
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = documented().split_for_parts().1;
     for (path, item) in &mut document.paths.paths {
-        for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
+        for operation in [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten() {
             add_refusals(operation, guard::is_open(path));
         }
     }
@@ -246,6 +254,13 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(seats::docs))
         .routes(routes!(seats::import))
         .routes(routes!(seats::thread))
+        .routes(routes!(state::read, state::change))
+        .routes(routes!(state::build_status))
+        .routes(routes!(state::record_build_event))
+        .routes(routes!(state_live::live))
+        .routes(routes!(inbox::list, inbox::add))
+        .routes(routes!(inbox::change))
+        .routes(routes!(inbox::dismiss))
         .routes(routes!(rescue::list))
         .routes(routes!(rescue::restore))
 }

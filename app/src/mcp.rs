@@ -7,6 +7,7 @@
 mod arguments;
 mod line;
 mod run_tools;
+mod status_tools;
 mod words;
 
 use crate::calls::Call;
@@ -35,6 +36,7 @@ use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 use run_tools::RunTools;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use status_tools::{BuildEventTool, ChangeBuild, ChangeState, GetState, Inbox, WorkflowStep};
 use std::time::Duration;
 
 /// Serves until standard input ends. The tools of a run speak with that run's token, and write down what they are asked
@@ -56,7 +58,9 @@ pub async fn serve(
             (agent.id, None)
         }
     };
-    let server = Server { project: project.clone(), agent, run_tools, tools: arguments::tools(in_a_quest, in_a_seat) };
+    let has_status = crate::state_file::StatusFolder::of(project.root()).path().is_dir();
+    let tools = arguments::tools(in_a_quest, in_a_seat, has_status);
+    let server = Server { project: project.clone(), agent, run_tools, tools };
     match server.serve(Line::on_standard_streams()).await {
         Ok(running) => running.waiting().await.map(|_| ()).context("the tools stopped"),
         // Whoever started it left before saying a word.
@@ -172,6 +176,12 @@ impl Server {
             PlanSteps::NAME => self.plan_steps(read(tool, given)?).await,
             Register::NAME => self.register(read(tool, given)?).await,
             GetQuest::NAME => self.get_quest(read(tool, given)?).await,
+            GetState::NAME => self.get_state(read(tool, given)?).await,
+            ChangeState::NAME => self.change_state(read(tool, given)?).await,
+            WorkflowStep::NAME => self.workflow_step(read(tool, given)?).await,
+            ChangeBuild::NAME => self.change_build(read(tool, given)?).await,
+            BuildEventTool::NAME => self.build_event(read(tool, given)?).await,
+            Inbox::NAME => self.inbox(read(tool, given)?).await,
             other => Err(ToolError(format!("{other} does nothing"))),
         }
     }

@@ -7,7 +7,7 @@
 //! Projector::recheck ────┘ another program changed the file              failed: once more, later
 //! ```
 //!
-//! A file is written at most once in each [`PACE`], and the last state is always written. The log is the truth: at a start every
+//! A file is written at most once in each [`Projection::PACE`], and the last state is always written. The log is the truth: at a start every
 //! file is compared with the world and made true, so nothing has to be remembered about how far a file was.
 //!
 //! Two-way use: `render` is given what the file contains, so a projection can keep the fields of other programs and put its own
@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// The least time between two writes of the same projection: a large quest may change hundreds of times a second.
+/// The usual least time between two writes of a projection: a large quest may change hundreds of times a second.
 pub const PACE: Duration = Duration::from_millis(50);
 /// How long after a failure a file, or the log, is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -43,6 +43,8 @@ pub trait Projection: Send + Sync + 'static {
     /// What the file is called in the daemon's log.
     const NAME: &'static str;
     const DURABILITY: Durability;
+    /// The least time between two writes.
+    const PACE: Duration = PACE;
 
     /// All files that there should be.
     fn keys(&self, world: &World) -> Vec<Self::Key>;
@@ -54,6 +56,9 @@ pub trait Projection: Send + Sync + 'static {
 
     /// What a file should contain, given what it contains now. Called under the lock of its folder.
     fn render(&self, world: &World, key: &Self::Key, found: Option<&[u8]>) -> io::Result<Rendered>;
+
+    /// The file has this content now. Called under the lock of its folder.
+    fn written(&self, _key: &Self::Key, _content: &[u8]) {}
 }
 
 /// What is to be done with a file.
@@ -137,7 +142,7 @@ impl<P: Projection> Loop<P> {
                 biased;
                 () = tokio::time::sleep_until(next_write), if !self.dirty.is_empty() => {
                     self.write_dirty().await;
-                    next_write = Instant::now() + PACE;
+                    next_write = Instant::now() + P::PACE;
                     next_retry = Instant::now() + RETRY_PAUSE;
                 }
                 () = tokio::time::sleep_until(next_retry), if !self.failed.is_empty() => {
@@ -211,7 +216,8 @@ impl<P: Projection> Loop<P> {
     }
 }
 
-fn write<P: Projection>(projection: &P, world: &World, key: &P::Key, path: &Path) -> io::Result<()> {
+/// Makes one file true.
+pub fn write<P: Projection>(projection: &P, world: &World, key: &P::Key, path: &Path) -> io::Result<()> {
     let _lock = FolderLock::acquire(path.parent().unwrap_or(Path::new(".")))?;
     let found = shared_file::read(path)?;
     let content = match projection.render(world, key, found.as_deref())? {
@@ -223,5 +229,7 @@ fn write<P: Projection>(projection: &P, world: &World, key: &P::Key, path: &Path
             content
         }
     };
-    shared_file::replace(path, &content, P::DURABILITY)
+    shared_file::replace(path, &content, P::DURABILITY)?;
+    projection.written(key, &content);
+    Ok(())
 }

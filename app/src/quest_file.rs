@@ -48,6 +48,7 @@ impl Projection for QuestFiles {
             | Event::Message(_)
             | Event::Mail(_)
             | Event::Budget(_)
+            | Event::Status(_)
             | Event::Seat(_) => return None,
         };
         world.assignment(agent).map(|assignment| assignment.quest)

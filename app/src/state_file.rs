@@ -17,14 +17,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a file that does not parse is read again before it is set aside. Writing one takes milliseconds.
-const WRITER_PATIENCE: Duration = Duration::from_millis(250);
-const WRITER_PAUSE: Duration = Duration::from_millis(5);
+pub(crate) const WRITER_PATIENCE: Duration = Duration::from_millis(250);
+pub(crate) const WRITER_PAUSE: Duration = Duration::from_millis(5);
 /// How long somebody else may hold the lock. A change takes milliseconds; a stopped process could hold it for ever.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What our temporary files begin with. All of them are written under the lock, so one that is found there is an orphan.
 const TEMPORARY: &str = ".hatchery-new-";
-const LOCK: &str = ".hatchery.lock";
 
 /// The folder `.fctry` of a project.
 #[derive(Clone, Debug)]
@@ -153,13 +152,12 @@ impl StatusFolder {
 
     /// Held until it is dropped. The kernel frees it with the process, however that ends.
     fn lock(&self) -> Result<File, Report> {
-        let path = self.path.join(LOCK);
+        // The same lock as that of the daemon, which writes these files as projections (`shared_file`).
+        let path = self.path.as_path();
         let failed = |error: io::Error| {
             Report::failed(format_args!("{} cannot be locked: {error}", path.display())).hint(WRITABLE)
         };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let file: File =
-            rustix::fs::open(&path, flags, Mode::from_raw_mode(0o644)).map_err(|error| failed(error.into()))?.into();
+        let file = File::open(path).map_err(failed)?;
         if project::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
             return Ok(file);
         }
@@ -255,7 +253,7 @@ pub fn read_bounded(path: &Path, max_bytes: usize) -> io::Result<Option<Vec<u8>>
 }
 
 /// Keeps a file under another name that says when.
-fn set_aside(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let time: String = clock::written(clock::now()).chars().map(|char| if char == ':' { '-' } else { char }).collect();
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let named = (0..100_u32).map(|number| match number {

@@ -1,6 +1,7 @@
 //! The status line: one or two lines about a project, for the prompt of a terminal program. Reads what it finds and shows what it can:
 //! nothing that a file may hold is an error here. Needs no daemon, and starts nothing.
 
+use crate::glance::Glance;
 use crate::state_file::{StatusFolder, read_bounded};
 use hatchery_core::idea_inbox::{IdeaInbox, ItemStatus};
 use hatchery_core::status::view::{ChunkProgress, Share};
@@ -39,10 +40,14 @@ pub struct Facts {
     /// True if the project has the folder `.fctry`.
     pub has_status: bool,
     pub has_spec: bool,
+    /// True if the folder has more than what Hatchery puts there.
+    pub uses_fctry: bool,
     pub state: Document,
     /// Why the state cannot be shown.
     pub trouble: Option<&'static str>,
     pub pending_ideas: usize,
+    /// What the agents do, if a daemon runs.
+    pub glance: Option<Glance>,
 }
 
 impl Session {
@@ -85,7 +90,9 @@ impl Facts {
             context: session.context,
             has_status: folder.path().is_dir(),
             has_spec: folder.path().join("spec.md").is_file(),
+            uses_fctry: folder.path().join("config.json").is_file() || state.words("currentCommand").is_some(),
             pending_ideas: inbox.items().iter().filter(|item| item.status == ItemStatus::Pending).count(),
+            glance: Glance::read(root),
             state,
             trouble,
         }
@@ -128,6 +135,17 @@ impl Facts {
         let state = &self.state;
         let mut row = Vec::new();
         row.extend(self.trouble.map(|trouble| ink.paint(RED, &format!("✗ {trouble}"))));
+        if let Some(glance) = &self.glance {
+            if glance.questions > 0 {
+                row.push(ink.paint(YELLOW, &format!("? {}", glance.questions)));
+            }
+            if glance.running > 0 {
+                row.push(ink.paint(GREEN, &format!("● {}", glance.running)));
+            }
+            if glance.nanodollars > 0 {
+                row.push(ink.paint(DIM, &format!("${:.2}", glance.nanodollars as f64 / 1e9)));
+            }
+        }
         let command = state.words("currentCommand");
         if let Some(command) = &command {
             let scan = state.scan_progress().filter(|_| command == "review");
@@ -161,7 +179,8 @@ impl Facts {
 
     /// What to do next, if the state does not say it.
     fn advice(&self) -> Option<String> {
-        if !self.has_status || self.trouble.is_some() {
+        // The advice is for users of fctry, and a folder alone is none of its traces.
+        if !self.has_status || self.trouble.is_some() || !(self.has_spec || self.uses_fctry) {
             return None;
         }
         let state = &self.state;

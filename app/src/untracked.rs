@@ -1,9 +1,9 @@
 //! Files that are written outside of a command, recorded in `untrackedChanges` of the status document by a hook of Claude Code.
 
-use crate::clock;
 use crate::report::Report;
-use crate::state_file::{StatusFolder, read_bounded};
-use hatchery_core::status::{Document, Json, Object};
+use crate::state_file::read_bounded;
+use crate::status_door::StatusDoor;
+use hatchery_core::status::{Document, StatusChange};
 use std::io::Read as _;
 use std::path::{Component, Path};
 use std::process::ExitCode;
@@ -11,13 +11,12 @@ use std::process::ExitCode;
 /// A hook gets the whole content of the file that was written.
 const MAX_HOOK_BYTES: u64 = 64 * 1024 * 1024;
 const MAX_SPEC_BYTES: usize = 16 * 1024 * 1024;
-/// The newest are kept. More than that nobody looks through.
-const MAX_CHANGES: usize = 1_000;
 /// Folders whose files are nobody's work.
 const OURS: [&str; 4] = [".fctry", ".hatchery", ".git", ".claude"];
 
 /// Reads what a hook is told and records the file. A hook must not get in an agent's way, so a strange message is no error.
-pub fn record(folder: &StatusFolder, project: &Path) -> Result<ExitCode, Report> {
+pub fn record(door: &StatusDoor, project: &Path) -> Result<ExitCode, Report> {
+    let folder = door.folder();
     let mut text = Vec::new();
     std::io::stdin().lock().take(MAX_HOOK_BYTES).read_to_end(&mut text).unwrap_or_default();
     let Some(file) = written_file(&String::from_utf8_lossy(&text), project) else { return Ok(ExitCode::SUCCESS) };
@@ -27,10 +26,8 @@ pub fn record(folder: &StatusFolder, project: &Path) -> Result<ExitCode, Report>
     }
     let spec = read_bounded(&folder.path().join("spec.md"), MAX_SPEC_BYTES).ok().flatten().unwrap_or_default();
     let section = section_of(&String::from_utf8_lossy(&spec), &file);
-    folder.change_state(|document| {
-        note(document, &file, section.as_ref(), &clock::written(clock::now()));
-        Ok::<_, Report>(())
-    })?;
+    let (section, section_number) = section.map_or((None, None), |section| (section.alias, section.number));
+    door.change(&StatusChange::NoteUntracked { file, section, section_number })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -51,25 +48,6 @@ fn written_file(message: &str, project: &Path) -> Option<String> {
     let plain = file.components().all(|part| matches!(part, Component::Normal(_)));
     let first = file.components().next()?.as_os_str().to_str()?.to_owned();
     (plain && !OURS.contains(&first.as_str())).then(|| file.to_str().map(str::to_owned))?
-}
-
-/// Puts a change last. One of the same file is replaced.
-pub fn note(document: &mut Document, file: &str, section: Option<&Section>, now: &str) {
-    let known = document.field("untrackedChanges").and_then(Json::list).unwrap_or_default();
-    let other = |change: &Json| change.object().and_then(|change| change.get("file")?.words()).as_deref() != Some(file);
-    let mut changes: Vec<Json> = known.into_iter().filter(other).collect();
-    let mut change = Object::default();
-    change.set("file", file.into());
-    if let Some(alias) = section.and_then(|section| section.alias.as_deref()) {
-        change.set("section", alias.into());
-    }
-    if let Some(number) = section.and_then(|section| section.number.as_deref()) {
-        change.set("sectionNumber", number.into());
-    }
-    change.set("timestamp", now.into());
-    changes.push(change.to_json());
-    let surplus = changes.len().saturating_sub(MAX_CHANGES);
-    document.set("untrackedChanges", Json::of_list(&changes[surplus..]));
 }
 
 /// The heading above the first place that names the file: `### 2.12 Status line {#status-line}`.
@@ -116,15 +94,5 @@ mod tests {
             assert_eq!(of(other), None, "{other}");
         }
         assert_eq!(written_file("[]", Path::new("/")), None);
-    }
-
-    #[test]
-    fn the_newest_change_of_a_file_counts() {
-        let mut document = Document::default();
-        note(&mut document, "a", None, "1");
-        note(&mut document, "b", None, "2");
-        note(&mut document, "a", None, "3");
-        let changes = document.field("untrackedChanges").unwrap().text().to_owned();
-        assert_eq!(changes, r#"[{"file":"b","timestamp":"2"},{"file":"a","timestamp":"3"}]"#);
     }
 }

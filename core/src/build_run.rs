@@ -12,7 +12,10 @@ use crate::dag;
 use crate::status::view::fields;
 use crate::status::{Document, Json, Kind, Object};
 use crate::stream_json::fields::Fields;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 /// No plan that a person approves has more.
 pub const MAX_CHUNKS: usize = 1_000;
@@ -48,7 +51,9 @@ pub enum ChunkState {
 }
 
 /// What can happen to a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ChunkMove))]
+#[serde(rename_all = "snake_case")]
 pub enum Move {
     Start,
     Retry,
@@ -67,6 +72,8 @@ pub struct Chunk {
     pub depends_on: Vec<ChunkId>,
     /// The version of the spec that it was built from.
     pub spec_version: Option<String>,
+    /// The fingerprints of its sections when it was built, by alias.
+    pub fingerprints: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,7 +242,7 @@ impl BuildRun {
     }
 
     /// What is left to do, if this run can be resumed at all.
-    pub fn resume(&self, spec_version: Option<&str>) -> Option<Resume> {
+    pub fn resume(&self, spec_version: Option<&str>, now: &BTreeMap<String, String>) -> Option<Resume> {
         if self.status == RunStatus::Completed {
             return None;
         }
@@ -251,19 +258,28 @@ impl BuildRun {
             done: with(|state| *state == ChunkState::Completed),
             failed: with(|state| matches!(state, ChunkState::Failed { .. })),
             ready: remaining.iter().filter(is_ready).copied().collect(),
-            outdated: self.outdated(spec_version),
+            outdated: self.outdated(spec_version, now),
             remaining,
             run: self.clone(),
         })
     }
 
-    /// The completed chunks that were built from another version of the spec. A chunk that names no version, or none of whose
-    /// sections are known, cannot be compared and is not listed.
-    fn outdated(&self, spec_version: Option<&str>) -> Vec<ChunkId> {
-        let Some(now) = spec_version else { return Vec::new() };
+    /// The completed chunks whose sections have changed since they were built. Where the fingerprints of the sections are not known, then
+    /// or now, another version of the spec counts as a change; a chunk without fingerprints and version cannot be compared.
+    fn outdated(&self, spec_version: Option<&str>, now: &BTreeMap<String, String>) -> Vec<ChunkId> {
         let differs = |chunk: &&Chunk| {
+            let compared: Vec<bool> = chunk
+                .sections
+                .iter()
+                .filter_map(|alias| Some(chunk.fingerprints.get(alias)? != now.get(alias)?))
+                .collect();
             let built_from = chunk.spec_version.as_deref().or(self.spec_version.as_deref());
-            chunk.state == ChunkState::Completed && built_from.is_some_and(|then| then != now)
+            let other_version = built_from.zip(spec_version).is_some_and(|(then, now)| then != now);
+            let changed = match chunk.sections.is_empty() || compared.len() < chunk.sections.len() {
+                true => other_version,
+                false => compared.contains(&true),
+            };
+            chunk.state == ChunkState::Completed && changed
         };
         self.chunks.iter().filter(differs).map(|chunk| chunk.id).collect()
     }
@@ -282,6 +298,7 @@ impl Chunk {
             sections: texts("sections"),
             depends_on,
             spec_version: chunk.text("specVersionAtBuild"),
+            fingerprints: texts_by_name(chunk.raw("sectionFingerprints")),
         }
     }
 }
@@ -342,7 +359,13 @@ pub fn approve(document: &mut Document, plan: &Json, run: &str, fresh: bool, now
 }
 
 /// Moves a chunk on, and the run with it: it is completed with its last chunk, and partial if nothing is left but failures.
-pub fn move_chunk(document: &mut Document, id: ChunkId, action: Move, now: &str) -> Result<ChunkState, BuildError> {
+pub fn move_chunk(
+    document: &mut Document,
+    id: ChunkId,
+    action: Move,
+    fingerprints: &BTreeMap<String, String>,
+    now: &str,
+) -> Result<ChunkState, BuildError> {
     let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
     let chunk = run.chunk(id).ok_or(BuildError::NoSuchChunk { chunk: id })?;
     let state = chunk.state.after(action).ok_or(BuildError::Untimely { chunk: id, state: chunk.state, action })?;
@@ -350,9 +373,16 @@ pub fn move_chunk(document: &mut Document, id: ChunkId, action: Move, now: &str)
     if matches!(action, Move::Start | Move::Retry) && !open.is_empty() {
         return Err(BuildError::Waits { chunk: id, open });
     }
-    let version = document.words("specVersion").or(run.spec_version);
+    let of_chunk = |(alias, _): &(&String, &String)| chunk.sections.contains(alias);
+    let known: BTreeMap<&String, &String> = fingerprints.iter().filter(of_chunk).collect();
+    let version = document.words("specVersion").or_else(|| run.spec_version.clone());
     edit_run(document, |run| {
-        edit_chunk(run, id, |chunk| write_state(chunk, state, version.as_deref(), now));
+        edit_chunk(run, id, |chunk| {
+            write_state(chunk, state, version.as_deref(), now);
+            if action == Move::Complete && !known.is_empty() {
+                chunk.set("sectionFingerprints", json!(known).into());
+            }
+        });
         if matches!(action, Move::Complete | Move::Fail) {
             run.set("lastCheckpoint", now.into());
         }
@@ -389,7 +419,7 @@ pub fn resume(document: &mut Document, rebuild: &[ChunkId], now: &str) -> Result
     settle(document);
     let version = document.words("specVersion");
     let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
-    run.resume(version.as_deref()).ok_or(BuildError::NoRun)
+    run.resume(version.as_deref(), &BTreeMap::new()).ok_or(BuildError::NoRun)
 }
 
 /// Forgets the run.
@@ -475,7 +505,7 @@ fn settle(document: &mut Document) {
 }
 
 /// `chunkProgress`, from the chunks. It is cleared when the build is completed.
-fn show_progress(document: &mut Document) {
+pub(crate) fn show_progress(document: &mut Document) {
     match BuildRun::read(document) {
         Some(run) if run.status != RunStatus::Completed => document.set("chunkProgress", progress(&run)),
         _ => document.clear("chunkProgress"),
@@ -503,6 +533,12 @@ fn check_order(chunks: &[Json]) -> Result<(), String> {
     let needs: Vec<Vec<Json>> = needs.map(Option::unwrap_or_default).collect();
     let graph = ids.iter().zip(&needs).map(|(id, needs)| (id.as_str(), needs.iter().map(Json::text).collect()));
     dag::check(graph).map_err(|problem| problem.to_string())
+}
+
+/// The texts of an object. Other values are left out.
+fn texts_by_name(object: Option<&RawValue>) -> BTreeMap<String, String> {
+    let object = object.and_then(|raw| Json::parse(raw.get()).ok()?.object()).unwrap_or_default();
+    object.iter().filter_map(|(name, value)| Some((name.to_owned(), value.words()?))).collect()
 }
 
 fn listed(ids: &[ChunkId]) -> String {

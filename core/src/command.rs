@@ -1,7 +1,7 @@
 //! Every command, in the imperative. The sender of a command chooses the ids of new things, because the core has no randomness.
 
 use crate::agent::Birth;
-use crate::event::{Refused, SeatEvent};
+use crate::event::{FieldEdit, Refused, SeatEvent};
 use crate::harness::Capabilities;
 use crate::history::{Imported, MessageKind, RewindTo};
 use crate::mail::Address;
@@ -11,6 +11,8 @@ use crate::quest::{Merge, QuestSpec, Requirements, Signal, Start, StepId, StepPl
 use crate::run::{AttemptId, ForeignSession, Process, RunSpec};
 use crate::seat::{Document, EggOrder, Identity, LeadOrder, Position, Rising};
 use crate::session::EndReason;
+use crate::status::kept::InboxEdits;
+use crate::status::{IdeaChange, Json, StatusChange};
 use crate::usage::Money;
 use crate::{AgentId, EventId, QuestId, SessionId, Stream};
 
@@ -265,6 +267,24 @@ pub enum Command {
     ImportIdentities {
         documents: Vec<Document>,
     },
+    /// Changes the status document.
+    ChangeStatus {
+        change: Box<StatusChange>,
+    },
+    /// Changes the idea inbox.
+    ChangeIdeas {
+        change: IdeaChange,
+    },
+    /// Takes in what another program has written into the status document.
+    TakeStatusEdits {
+        edits: Vec<FieldEdit>,
+        /// New build events, each with the id that it gets if it has none.
+        build_events: Vec<(String, Json)>,
+    },
+    /// Takes in what another program has written into the idea inbox.
+    TakeInboxEdits {
+        edits: InboxEdits,
+    },
     /// Time has passed: nothing is asked, but something may follow by itself.
     Tick,
 }
@@ -344,6 +364,10 @@ impl Command {
             | Self::TakeReply { .. }
             | Self::ImportIdentities { .. } => vec![Stream::Seats],
             Self::RegisterSeat { agent, .. } => vec![Stream::Seats, Stream::Agent(*agent)],
+            Self::ChangeStatus { .. }
+            | Self::ChangeIdeas { .. }
+            | Self::TakeStatusEdits { .. }
+            | Self::TakeInboxEdits { .. } => vec![Stream::Status],
             Self::Tick => Vec::new(),
         }
     }

@@ -14,6 +14,7 @@ mod record;
 mod run;
 mod seat;
 mod session;
+mod status;
 mod step;
 mod stream;
 
@@ -27,6 +28,7 @@ pub use record::{Record, Unreadable, is_event_type, message_kind, write_wire};
 pub use run::RunEvent;
 pub use seat::{Egg, SeatEvent, WakeOrder, Waking};
 pub use session::SessionEvent;
+pub use status::{FieldEdit, StatusEvent, StatusSource};
 pub use step::StepEvent;
 pub use stream::Stream;
 
@@ -106,6 +108,7 @@ pub enum Event {
         #[serde(flatten)]
         what: StepEvent,
     },
+    Status(StatusEvent),
 }
 
 impl Event {
@@ -126,6 +129,7 @@ impl Event {
             Self::Mail(ref what) => Stream::Mail(what.to()),
             Self::Seat(_) => Stream::Seats,
             Self::Quest { quest, .. } | Self::Step { quest, .. } => Stream::Quest(quest),
+            Self::Status(_) => Stream::Status,
         }
     }
 
@@ -148,7 +152,8 @@ impl Event {
             | Self::Run { .. }
             | Self::Seat(_)
             | Self::Quest { .. }
-            | Self::Step { .. } => None,
+            | Self::Step { .. }
+            | Self::Status(_) => None,
         }
     }
 }

@@ -142,6 +142,18 @@ impl IdeaInbox {
         Ok(Self { items })
     }
 
+    /// An inbox with these items, the newest first.
+    pub(crate) fn of(items: Vec<Json>) -> Self {
+        Self { items }
+    }
+
+    /// The items of another inbox, and those of this one that have no id and cannot be spoken of.
+    #[must_use]
+    pub fn updated(&self, to: &Self) -> Self {
+        let nameless = self.items.iter().filter(|body| Item::read(body).is_none());
+        Self { items: to.items.iter().chain(nameless).cloned().collect() }
+    }
+
     /// The inbox as it is written to the file.
     pub fn text(&self) -> String {
         let mut text = self.to_json().laid_out();
@@ -242,7 +254,7 @@ impl IdeaInbox {
 
 impl Item {
     /// An item whose status is missing or unknown counts as pending: it must not be lost by a misspelling.
-    fn read(body: &Json) -> Option<Self> {
+    pub fn read(body: &Json) -> Option<Self> {
         let item = fields(Some(body))?;
         let status = item.text("status").and_then(|status| ItemStatus::parse(&status).ok());
         Some(Self {

@@ -8,6 +8,7 @@ use crate::roles::SignalKind;
 use crate::run::{AttemptId, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS};
 use crate::seat::SeatRefusal;
 use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
+use crate::status::StatusRefusal;
 use crate::{Address, AgentId, EventId, QuestId, SessionId};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -160,6 +161,8 @@ pub enum Refusal {
     StepNotFailed { step: StepId, status: &'static str },
     #[error("step `{step}` is not at this ward or merge any more")]
     StaleChore { step: StepId },
+    #[error("{0}")]
+    Status(Box<StatusRefusal>),
 }
 
 /// The kind of a refusal. The HTTP API turns it into a status code.
@@ -177,6 +180,7 @@ impl Refusal {
     pub fn kind(&self) -> RefusalKind {
         match self {
             Self::Seat(refusal) => refusal.kind(),
+            Self::Status(refusal) => refusal.kind(),
             Self::UnknownSession(_)
             | Self::UnknownAgent(_)
             | Self::NobodyCalled(_)
@@ -257,6 +261,7 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Seat(refusal) => refusal.code(),
+            Self::Status(refusal) => refusal.code(),
             Self::UnknownSession(_) => "unknown_session",
             Self::SessionExists(_) => "session_exists",
             Self::SessionOver { .. } => "session_over",
@@ -337,6 +342,7 @@ impl Refusal {
     pub fn hint(&self) -> String {
         match self {
             Self::Seat(refusal) => refusal.hint(),
+            Self::Status(refusal) => refusal.hint().into(),
             Self::UnknownSession(_) => "`hatchery session list` shows the sessions".into(),
             Self::SessionExists(_) | Self::AgentExists(_) | Self::QuestExists(_) => {
                 "if this repeats a request whose answer was lost, that one was carried out; else draw a new id".into()

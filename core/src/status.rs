@@ -10,12 +10,19 @@
 //! | [`path`] | where something is in the document |
 //! | [`merge`] | three-way merge and difference, field by field |
 //! | [`view`] | what a reader sees, whatever the fields hold |
+//! | [`change`] | what people, agents and hooks may ask for |
+//! | [`kept`] | what the log says about the status, and the decisions about it |
+//! | [`quest_view`] | a quest as a build run |
 
+pub mod change;
 pub mod json;
+pub mod kept;
 pub mod merge;
 pub mod path;
+pub mod quest_view;
 pub mod view;
 
+pub use change::{IdeaChange, StatusChange, StatusRefusal};
 pub use json::{Json, Kind, Object};
 pub use path::Path;
 use std::str::FromStr;
@@ -134,6 +141,10 @@ impl Document {
         let json = parse_value(text.strip_prefix('\u{feff}').unwrap_or(text))?;
         let fields = json.object().ok_or(EditError::NotAnObject { kind: json.kind() })?;
         Ok(Self { fields })
+    }
+
+    pub fn of(fields: Object) -> Self {
+        Self { fields }
     }
 
     /// The document as it is written to the file.

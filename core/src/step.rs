@@ -5,6 +5,7 @@ use crate::agent::{self, Birth, Lifecycle, Origin};
 use crate::event::{AgentEvent, QuestionEvent, SessionEvent};
 use crate::run::{self, StopWhy};
 use crate::session::{self, EndReason};
+use crate::status::kept;
 use crate::world::Due;
 use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
 use crate::{ask, budget, quest, seat};
@@ -106,6 +107,10 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         }
         Command::TakeReply { key, from, text } => seat::take_reply(world, key, from, text),
         Command::ImportIdentities { documents } => seat::import(world, documents),
+        Command::ChangeStatus { change } => kept::change(world, change, now),
+        Command::ChangeIdeas { change } => kept::change_ideas(world, change, now),
+        Command::TakeStatusEdits { edits, build_events } => Ok(kept::take_edits(world, edits, build_events, now)),
+        Command::TakeInboxEdits { edits } => kept::take_ideas(world, edits),
         Command::Tick => Ok(Vec::new()),
     }
 }

@@ -2,6 +2,7 @@
 //! skip a missing step, and the skip is recorded.
 
 use crate::status::{Document, Json};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt;
 
@@ -80,7 +81,9 @@ pub struct Missing {
 }
 
 /// What a person decides about a missing step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StepChoice))]
+#[serde(rename_all = "snake_case")]
 pub enum Choice {
     Run,
     Skip,

@@ -22,6 +22,7 @@ use crate::quest::{Assignment, Chore, Quest, QuestSpec, StepId, WardSpec};
 use crate::run::{AttemptId, Conversation, DesiredRun, PastRun, Run};
 use crate::seat::{Position, Seats};
 use crate::session::Session;
+use crate::status::kept::KeptStatus;
 use crate::usage::{Money, Usage};
 use crate::{Address, AgentId, Event, EventId, QuestId, Record, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet};
@@ -86,6 +87,8 @@ pub struct World {
     /// Left out of a snapshot as long as nobody has sat down: then an older snapshot means the same world.
     #[serde(default, skip_serializing_if = "no_seats")]
     seats: Arc<Seats>,
+    /// The status document and the idea inbox.
+    status: Arc<KeptStatus>,
 }
 
 fn no_seats(seats: &Arc<Seats>) -> bool {
@@ -124,6 +127,8 @@ pub enum Impossible {
     Question { at: EventId, question: EventId },
     #[error("event {at} speaks of mail {mail} for {to}, which {why}")]
     Mail { at: EventId, to: Address, mail: EventId, why: &'static str },
+    #[error("event {at} changes the status, and {why}")]
+    Status { at: EventId, why: &'static str },
 }
 
 impl World {
@@ -312,6 +317,11 @@ impl World {
         &self.seats
     }
 
+    /// What the log says about the status document and the idea inbox.
+    pub fn status(&self) -> &KeptStatus {
+        &self.status
+    }
+
     /// Gives an event its envelope and applies it.
     pub(crate) fn record(&mut self, event: Event, now: Timestamp) -> Record {
         let session = match &event {
@@ -325,7 +335,7 @@ impl World {
             | Event::Run { of: AttemptId { agent, .. }, .. } => self.agent(*agent).and_then(Agent::session),
             Event::Seat(SeatEvent::Opened { session, .. }) => Some(*session),
             Event::Seat(_) => self.seats.session().map(|open| open.id),
-            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } => None,
+            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } | Event::Status(_) => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
         self.apply(&record).expect("what was decided in this world is possible in it");
@@ -352,6 +362,9 @@ impl World {
             Event::Seat(what) => self.apply_seat(ts, what),
             Event::Quest { quest, what } => self.apply_quest(at, ts, *quest, what)?,
             Event::Step { quest, step, what } => self.apply_step(at, ts, *quest, step, what)?,
+            Event::Status(what) => {
+                Arc::make_mut(&mut self.status).apply(what).map_err(|why| Impossible::Status { at, why })?;
+            }
         }
         self.seats_follow(ts, event);
         if let Some(session) = session {

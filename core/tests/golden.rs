@@ -4,7 +4,7 @@
 
 use hatchery_core::event::{
     AgentEvent, BudgetEvent, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SeatEvent, SessionEvent,
-    StepEvent, write_wire,
+    StatusEvent, StepEvent, write_wire,
 };
 use hatchery_core::harness::Capabilities;
 use hatchery_core::{Event, EventId, MessageKind, Record, World};
@@ -126,6 +126,12 @@ variants! {
         Completed {}
         Dropped {}
     }
+    StatusEvent {
+        Edited { value append }
+        BuildEventRecorded {}
+        IdeaKept {}
+        IdeaDismissed {}
+    }
     MailEvent {
         Sent {}
         Delivered {}
@@ -145,6 +151,7 @@ fn variant(event: &Event) -> &'static str {
         Event::Seat(what) => what.name(),
         Event::Quest { what, .. } => what.name(),
         Event::Step { what, .. } => what.name(),
+        Event::Status(what) => what.name(),
     }
 }
 

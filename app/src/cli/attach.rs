@@ -100,7 +100,8 @@ fn whose(event: &Event) -> Option<AgentId> {
         | hatchery_core::Stream::Mail(_)
         | hatchery_core::Stream::Quest(_)
         | hatchery_core::Stream::Seats
-        | hatchery_core::Stream::Registry => None,
+        | hatchery_core::Stream::Registry
+        | hatchery_core::Stream::Status => None,
     }
 }
 

@@ -1,13 +1,15 @@
 //! `hatchery build`
 
 use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
-use super::state::change;
+use super::state::changed;
 use super::{Context, print_json, print_line, say, text_or_stdin};
 use crate::clock;
 use crate::report::{Code, Report};
+use crate::spec_sections;
 use crate::state_file::{StatusFolder, read_bounded};
-use hatchery_core::build_run::{self, BuildError, BuildRun, Chunk, ChunkId, ChunkState, Move, Resume};
-use hatchery_core::status::{Document, Json};
+use crate::status_door::{Denied, StatusDoor};
+use hatchery_core::build_run::{BuildError, BuildRun, Chunk, ChunkId, ChunkState, Move, Resume};
+use hatchery_core::status::{Document, Json, StatusChange, StatusRefusal};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
@@ -78,37 +80,49 @@ enum Choice {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let folder = StatusFolder::of(context.project.root());
-    let now = clock::written(clock::now());
-    match &args.what {
+    let door = StatusDoor::of(&context.project);
+    let change = match &args.what {
         What::Plan { plan, fresh } => {
             let plan: Json = text_or_stdin(plan)?.parse().map_err(|error: hatchery_core::status::EditError| {
                 Report::new(Code::Usage, &error).hint("the plan is a JSON object")
             })?;
             let run = format!("run-{}", clock::now().0);
-            change(&folder, |document| build_run::approve(document, &plan, &run, *fresh, &now).map_err(refusal))?;
+            changed(&door, &StatusChange::ApprovePlan { plan, run: run.clone(), fresh: *fresh })?;
             print_line(&run)?;
+            return Ok(ExitCode::SUCCESS);
         }
-        What::Show => show(context, &folder.state()?)?,
+        What::Show => {
+            show(context, &door.state()?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         What::Chunk { id, action } => {
-            let action = match action {
-                Action::Start => Move::Start,
-                Action::Retry => Move::Retry,
-                Action::Done => Move::Complete,
-                Action::Fail => Move::Fail,
+            let (chunk, action) = (*id, action.as_move());
+            let fingerprints = match action {
+                Move::Complete => spec_sections::fingerprints(door.folder()).unwrap_or_default(),
+                Move::Start | Move::Retry | Move::Fail | Move::Rebuild => Default::default(),
             };
-            let state =
-                change(&folder, |document| build_run::move_chunk(document, *id, action, &now).map_err(refusal))?;
-            print_line(state.name())?;
+            changed(&door, &StatusChange::MoveChunk { chunk, action, fingerprints })?;
+            let state = BuildRun::read(&door.state()?).and_then(|run| Some(run.chunk(chunk)?.state.name()));
+            print_line(state.unwrap_or_default())?;
+            return Ok(ExitCode::SUCCESS);
         }
-        What::Pause => change(&folder, |document| build_run::set_paused(document, true).map_err(refusal))?,
-        What::Resume { choose, rebuild } => return resume(context, &folder, *choose, rebuild, &now),
-        What::Clear => change(&folder, |document| {
-            build_run::clear(document);
-            Ok(())
-        })?,
-    }
+        What::Resume { choose, rebuild } => return resume(context, &door, *choose, rebuild),
+        What::Pause => StatusChange::PauseBuild {},
+        What::Clear => StatusChange::ClearBuild {},
+    };
+    changed(&door, &change)?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl Action {
+    fn as_move(self) -> Move {
+        match self {
+            Self::Start => Move::Start,
+            Self::Retry => Move::Retry,
+            Self::Done => Move::Complete,
+            Self::Fail => Move::Fail,
+        }
+    }
 }
 
 fn show(context: &Context, document: &Document) -> Result<(), Report> {
@@ -139,15 +153,15 @@ fn line(run: &BuildRun, chunk: &Chunk) -> String {
 
 fn resume(
     context: &Context,
-    folder: &StatusFolder,
+    door: &StatusDoor,
     choose: Option<Choice>,
     rebuild: &[ChunkId],
-    now: &str,
 ) -> Result<ExitCode, Report> {
-    let document = folder.state()?;
-    let version = spec_version(folder, &document);
+    let document = door.state()?;
+    let version = spec_version(door.folder(), &document);
     let run = BuildRun::read(&document).ok_or_else(|| refusal(BuildError::NoRun))?;
-    let Some(shown) = run.resume(version.as_deref()) else {
+    let sections = spec_sections::fingerprints(door.folder()).unwrap_or_default();
+    let Some(shown) = run.resume(version.as_deref(), &sections) else {
         say(format_args!("the build run {} is completed; nothing remains", printable(&run.id)));
         return Ok(ExitCode::SUCCESS);
     };
@@ -161,13 +175,9 @@ fn resume(
     };
     match choice {
         Choice::Resume => {
-            let left = change(folder, |document| {
-                // A chunk that is built again is compared with the version that is current now.
-                if let Some(version) = version.as_deref() {
-                    document.set("specVersion", version);
-                }
-                build_run::resume(document, rebuild, now).map_err(refusal)
-            })?;
+            changed(door, &StatusChange::ResumeBuild { rebuild: rebuild.to_vec(), spec_version: version.clone() })?;
+            let left = BuildRun::read(&door.state()?).and_then(|run| run.resume(version.as_deref(), &sections));
+            let left = left.ok_or_else(|| refusal(BuildError::NoRun))?;
             match left.ready.first() {
                 Some(next) => {
                     say(format_args!("resumed; the next chunk is {next}: `hatchery build chunk {next} start`"))
@@ -176,10 +186,7 @@ fn resume(
             }
         }
         Choice::Fresh => {
-            change(folder, |document| {
-                build_run::clear(document);
-                Ok(())
-            })?;
+            changed(door, &StatusChange::ClearBuild {})?;
             say("the build run is cleared; `hatchery build plan` begins another");
         }
         Choice::Cancel => say("nothing is changed"),
@@ -209,8 +216,8 @@ fn tell(shown: &Resume, version: Option<&str>) -> Result<(), Report> {
     part("failed", &shown.failed)?;
     part("remaining", &shown.remaining)?;
     if !shown.outdated.is_empty() {
-        let version = printable(version.unwrap_or_default());
-        part(&format!("completed, but built from another version of the spec than {version}"), &shown.outdated)?;
+        let version = version.map(|version| format!(" (version {})", printable(version))).unwrap_or_default();
+        part(&format!("completed, but the spec has changed for them since{version}"), &shown.outdated)?;
         print_line("  they are kept, unless you name them with --rebuild CHUNK")?;
     }
     print_line("(1) Resume from the next pending chunk\n(2) Start fresh\n(3) Cancel")
@@ -246,6 +253,5 @@ fn numbers(ids: &[ChunkId]) -> String {
 }
 
 fn refusal(error: BuildError) -> Report {
-    let code = if matches!(error, BuildError::BadPlan { .. }) { Code::Usage } else { Code::Failed };
-    Report::new(code, &error).hint(error.hint())
+    Denied::from(StatusRefusal::from(error)).into()
 }

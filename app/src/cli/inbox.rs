@@ -3,14 +3,16 @@
 use super::paint::{DIM, STRONG, paint, printable};
 use super::{Context, print_line, say, text_or_stdin};
 use crate::clock;
-use crate::report::{Code, Report};
-use crate::state_file::StatusFolder;
-use hatchery_core::idea_inbox::{IdeaInbox, IdeaType, InboxError, Item, ItemStatus};
+use crate::report::Report;
+use crate::status_door::StatusDoor;
+use hatchery_core::idea_inbox::{InboxError, Item, ItemStatus};
+use hatchery_core::status::{IdeaChange, StatusRefusal};
 use std::process::ExitCode;
 
 /// Keep ideas for later, in .fctry/inbox.json
 ///
-/// An idea survives sessions and builds. It is taken for processing by exactly one taker. Needs no daemon.
+/// An idea survives sessions and builds. It is taken for processing by exactly one taker. Goes through the daemon if one
+/// runs, and needs none.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -55,40 +57,34 @@ enum What {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let folder = StatusFolder::of(context.project.root());
-    let now = clock::written(clock::now());
+    let door = StatusDoor::of(&context.project);
     match &args.what {
         What::Add { content, kind } => {
-            let kind = IdeaType::parse(kind).map_err(refusal)?;
-            let content = text_or_stdin(content)?;
-            let item = change(&folder, |inbox| inbox.add(&clock::new_named_id("inbox"), kind, &content, &now))?;
+            let (kind, content) = (kind.clone(), text_or_stdin(content)?);
+            let item = change(&door, &IdeaChange::Add { id: clock::new_named_id("inbox"), kind, content })?;
             print_line(if context.json { item.body.text() } else { &item.id })?;
         }
-        What::List { status } => list(context, &folder, status.as_deref())?,
+        What::List { status } => list(context, &door, status.as_deref())?,
         What::Dismiss { id } => {
-            let item = change(&folder, |inbox| inbox.dismiss(id))?;
+            let item = change(&door, &IdeaChange::Dismiss { id: id.clone() })?;
             if context.json {
                 print_line(item.body.text())?;
             }
         }
         What::Process { id, done: None, taker, .. } => {
-            let item = change(&folder, |inbox| inbox.take(id.as_deref(), taker.as_deref(), &now))?;
-            show(context, &item)?;
+            show(context, &change(&door, &IdeaChange::Take { id: id.clone(), taker: taker.clone() })?)?;
         }
         What::Process { id, done: Some(status), note, .. } => {
-            let known = ItemStatus::parse(status).ok().filter(|status| *status != ItemStatus::Processing);
-            let status = known.ok_or_else(|| refusal(InboxError::BadStatus(status.clone())))?;
-            let id = id.as_deref().unwrap_or_default();
-            let item = change(&folder, |inbox| inbox.finish(id, status, note.as_deref(), &now))?;
-            show(context, &item)?;
+            let (id, status, note) = (id.clone().unwrap_or_default(), status.clone(), note.clone());
+            show(context, &change(&door, &IdeaChange::Finish { id, status, note })?)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(context: &Context, folder: &StatusFolder, status: Option<&str>) -> Result<(), Report> {
+fn list(context: &Context, door: &StatusDoor, status: Option<&str>) -> Result<(), Report> {
     let status = status.map(ItemStatus::parse).transpose().map_err(refusal)?;
-    let items = folder.inbox()?.items();
+    let items = door.inbox()?.items();
     let wanted: Vec<&Item> = items.iter().filter(|item| status.is_none_or(|status| status == item.status)).collect();
     if context.json {
         let bodies: Vec<_> = wanted.iter().map(|item| item.body.clone()).collect();
@@ -115,18 +111,14 @@ fn show(context: &Context, item: &Item) -> Result<(), Report> {
 }
 
 /// Changes the inbox, and says where a file went that did not parse.
-fn change<T>(folder: &StatusFolder, change: impl FnOnce(&mut IdeaInbox) -> Result<T, InboxError>) -> Result<T, Report> {
-    let changed = folder.change_inbox(|inbox| change(inbox).map_err(refusal))?;
-    if let Some(aside) = changed.set_aside {
+fn change(door: &StatusDoor, change: &IdeaChange) -> Result<Item, Report> {
+    let done = door.change_ideas(change)?;
+    if let Some(aside) = done.set_aside {
         say(format_args!("inbox.json could not be read; it is kept as {}, and a new one was begun", aside.display()));
     }
-    Ok(changed.value)
+    Ok(done.value)
 }
 
 fn refusal(error: InboxError) -> Report {
-    let code = match error {
-        InboxError::BadType(_) | InboxError::BadStatus(_) | InboxError::Empty | InboxError::TooLong(_) => Code::Usage,
-        _ => Code::Failed,
-    };
-    Report::new(code, &error).hint(error.hint())
+    crate::status_door::Denied::from(StatusRefusal::from(error)).into()
 }

@@ -4,7 +4,7 @@ use super::paint::{BAD, GOOD, paint};
 use super::{Context, print_line, say};
 use crate::project;
 use crate::report::{Code, Context as _, Report};
-use crate::state_file::read_bounded;
+use crate::state_file::{StatusFolder, read_bounded};
 use hatchery_core::status::{Json, Object};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -20,7 +20,7 @@ const SERVER: &str = "hatchery";
 /// Set the project up for Claude Code: status line, tools, and a hook that records file writes
 ///
 /// Merges into .claude/settings.json and .mcp.json, and keeps everything else in them. Shows the change first and asks; --yes
-/// does not ask. A status line of another program is left alone.
+/// does not ask. A status line of another program is left alone. Makes the folder .fctry, in which quests show themselves.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Take out what `hatchery init` put in
@@ -67,6 +67,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
     for change in &changes {
         change.write()?;
+    }
+    let status = StatusFolder::of(root).path().to_owned();
+    match args.undo {
+        // Only an empty one goes: what is in it is not ours.
+        true => std::fs::remove_dir(&status).unwrap_or_default(),
+        false => std::fs::create_dir_all(&status).context(format_args!("{} cannot be made", status.display()))?,
     }
     say(if args.undo { "undone" } else { "done; `hatchery init --undo` takes it back" });
     Ok(ExitCode::SUCCESS)

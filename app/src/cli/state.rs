@@ -3,18 +3,18 @@
 use super::{Context, print_json, print_line, say, text_or_stdin};
 use crate::clock;
 use crate::report::{Code, Report};
-use crate::state_file::{Changed, StatusFolder};
+use crate::status_door::{Denied, Done, StatusDoor};
 use crate::untracked;
 use hatchery_core::build_event::{BuildEvent, EventError};
-use hatchery_core::status::{Document, Edit, EditError, Json, Path};
-use hatchery_core::workflow::{self, Choice, Started};
+use hatchery_core::status::{EditError, Json, Path, StatusChange};
+use hatchery_core::workflow::Choice;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
 /// Read and change the project's status, .fctry/state.json
 ///
-/// For agents and hooks. A change is made under a lock and on disk when the command ends: thousands of them at once lose nothing, and a
-/// reader never sees half a file. Fields that Hatchery does not know are kept. Needs no daemon.
+/// For agents and hooks. A change is on disk when the command ends: thousands of them at once lose nothing, and a reader never sees
+/// half a file. Fields that Hatchery does not know are kept. Goes through the daemon if one runs, and needs none.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -113,94 +113,73 @@ enum StepPart {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let folder = StatusFolder::of(context.project.root());
-    match &args.what {
-        What::Get { path } => get(&folder, path.as_deref()),
-        What::Set { path, value } => edit(&folder, &Edit::Set { path: at(path)?, value: json(value)? }),
-        What::Merge { patch } => edit(&folder, &Edit::Merge { patch: json(patch)? }),
-        What::Append { path, value } => edit(&folder, &Edit::Append { path: at(path)?, value: json(value)? }),
-        What::Clear { path } => edit(&folder, &Edit::Clear { path: at(path)? }),
+    let door = StatusDoor::of(&context.project);
+    let change = match &args.what {
+        What::Get { path } => return get(&door, path.as_deref()),
+        What::Untracked => return untracked::record(&door, context.project.root()),
+        What::Event { kind, fields } => return event(context, &door, kind, fields.as_deref()),
+        What::Step { what: StepPart::Start { name, choose } } => return start(&door, name, *choose),
         What::Incr { path, by } => {
-            let path = at(path)?;
-            let sum = change(&folder, |document| {
-                document.apply(&Edit::Increment { path: path.clone(), by: *by }).map_err(refusal)?;
-                Ok(document.get(&path))
-            })?;
-            print_line(sum.as_ref().map_or("null", Json::text))?;
-            Ok(ExitCode::SUCCESS)
+            let sum = changed(&door, &StatusChange::Increment { path: at(path)?, by: *by })?;
+            print_line(sum.text())?;
+            return Ok(ExitCode::SUCCESS);
         }
-        What::Command { what: CommandPart::Start { name } } => done(change(&folder, |document| {
-            workflow::start_command(document, name);
-            Ok(())
-        })),
-        What::Command { what: CommandPart::Done } => done(change(&folder, |document| {
-            workflow::end_command(document);
-            Ok(())
-        })),
-        What::Step { what: StepPart::Start { name, choose } } => start(&folder, name, *choose),
-        What::Step { what: StepPart::Done { name, summary } } => done(change(&folder, |document| {
-            workflow::finish_step(document, name, summary.as_deref());
-            Ok(())
-        })),
-        What::Event { kind, fields } => event(context, &folder, kind, fields.as_deref()),
-        What::Untracked => untracked::record(&folder, context.project.root()),
-    }
+        What::Set { path, value } => StatusChange::Set { path: at(path)?, value: json(value)? },
+        What::Merge { patch } => StatusChange::Merge { patch: json(patch)? },
+        What::Append { path, value } => StatusChange::Append { path: at(path)?, value: json(value)? },
+        What::Clear { path } => StatusChange::Clear { path: at(path)? },
+        What::Command { what: CommandPart::Start { name } } => StatusChange::StartCommand { name: name.clone() },
+        What::Command { what: CommandPart::Done } => StatusChange::EndCommand {},
+        What::Step { what: StepPart::Done { name, summary } } => {
+            StatusChange::FinishStep { step: name.clone(), summary: summary.clone() }
+        }
+    };
+    changed(&door, &change)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Changes the document, and says where a file went that did not parse.
-pub fn change<T>(folder: &StatusFolder, change: impl FnOnce(&mut Document) -> Result<T, Report>) -> Result<T, Report> {
-    let Changed { value, set_aside } = folder.change_state(change)?;
+pub fn changed(door: &StatusDoor, change: &StatusChange) -> Result<Json, Report> {
+    Ok(told(door.change(change)?))
+}
+
+fn told(Done { value, set_aside }: Done<Json>) -> Json {
     if let Some(aside) = set_aside {
         say(format_args!("state.json could not be read; it is kept as {}, and a new one was begun", aside.display()));
     }
-    Ok(value)
+    value
 }
 
-fn get(folder: &StatusFolder, path: Option<&str>) -> Result<ExitCode, Report> {
+fn get(door: &StatusDoor, path: Option<&str>) -> Result<ExitCode, Report> {
     let path = path.map(at).transpose()?.unwrap_or_default();
-    let found = folder.state()?.get(&path);
+    let found = door.state()?.get(&path);
     print_line(&found.map_or_else(|| "null".to_owned(), |value| value.laid_out()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn edit(folder: &StatusFolder, edit: &Edit) -> Result<ExitCode, Report> {
-    done(change(folder, |document| document.apply(edit).map_err(refusal)))
-}
-
-fn start(folder: &StatusFolder, step: &str, choice: Option<Choice>) -> Result<ExitCode, Report> {
-    let try_with = |choice: Option<Choice>| {
-        let mut missing = None;
-        let started = change(folder, |document| {
-            workflow::start_step(document, step, choice, &clock::written(clock::now())).map_err(|lacks| {
-                missing = Some(lacks);
-                Report::new(Code::Waits, "")
-            })
-        });
-        (started, missing)
-    };
-    let started = match try_with(choice) {
-        (Ok(started), _) => started,
-        (Err(report), None) => return Err(report),
-        (Err(_), Some(lacks)) => {
-            say(&lacks);
-            match asked() {
-                Some(choice) => try_with(Some(choice)).0?,
-                None => {
-                    say("choose with --choose run, --choose skip or --choose abort");
-                    return Ok(ExitCode::from(Code::Waits as u8));
-                }
-            }
+fn start(door: &StatusDoor, step: &str, choice: Option<Choice>) -> Result<ExitCode, Report> {
+    let start = |choose| door.change(&StatusChange::StartStep { step: step.to_owned(), choose });
+    match start(choice) {
+        Ok(done) => drop(told(done)),
+        Err(Denied::Refused { code, report }) if code == "steps_missing" => {
+            say(&report.message);
+            let Some(choice) = asked() else {
+                say("choose with --choose run, --choose skip or --choose abort");
+                return Ok(ExitCode::from(Code::Waits as u8));
+            };
+            told(start(Some(choice))?);
         }
-    };
-    match started {
-        Started::Begun => print_line(step)?,
-        Started::Instead(first) => {
+        Err(denied) => return Err(denied.into()),
+    }
+    match door.state()?.words("workflowStep") {
+        Some(begun) if begun == step => print_line(step)?,
+        Some(first) => {
             print_line(&first)?;
             say(format_args!(
                 "{first} comes first: do it, then `hatchery state step done {first}`, then start {step} again"
             ));
         }
-        Started::Aborted => say("the command is aborted"),
+        None => say("the command is aborted"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -223,14 +202,14 @@ fn asked() -> Option<Choice> {
     }
 }
 
-fn event(context: &Context, folder: &StatusFolder, kind: &str, fields: Option<&str>) -> Result<ExitCode, Report> {
+fn event(context: &Context, door: &StatusDoor, kind: &str, fields: Option<&str>) -> Result<ExitCode, Report> {
     let given = fields.map_or_else(|| json("{}"), json)?;
     let refused = |error: EventError| Report::new(Code::Usage, &error).hint(error.hint());
     let mut object = given.object().ok_or_else(|| refused(EventError::NotAnObject(given.kind())))?;
     object.set("kind", kind.into());
     let event = BuildEvent::check(&object.to_json(), &clock::new_named_id("event"), &clock::written(clock::now()))
         .map_err(refused)?;
-    change(folder, |document| Ok(event.record(document)))?;
+    changed(door, &StatusChange::RecordEvent { event: event.body().clone(), id: event.id.clone() })?;
     match context.json {
         true => print_json(&event.body().value())?,
         false => print_line(&event.id)?,
@@ -257,8 +236,4 @@ fn refusal(error: EditError) -> Report {
 
 fn choice(text: &str) -> Result<Choice, String> {
     Choice::parse(text).ok_or_else(|| "choose run, skip or abort".into())
-}
-
-fn done(changed: Result<(), Report>) -> Result<ExitCode, Report> {
-    changed.map(|()| ExitCode::SUCCESS)
 }

@@ -26,7 +26,7 @@ pub async fn wait(project: &Project, of: &str, named: &[String], timeout: Durati
         let body = serde_json::json!({ "from": open, "timeout_ms": timeout_ms });
         let asked = Client::reach(project).await?.ask(&mail_path(of, "/wait"), &body).await;
         let Waited { mail, agents: news } = match asked {
-            Err(Failure::Away(_)) if started.elapsed() < timeout => continue,
+            Err(Failure::Away(_) | Failure::Unasked(_)) if started.elapsed() < timeout => continue,
             answer => answer?,
         };
         for (one, new) in agents.iter_mut().filter(|one| waits(one)).zip(news) {

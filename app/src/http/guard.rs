@@ -149,7 +149,7 @@ fn token_of_run(api: &Api, request: &Request) -> Option<(AttemptId, String)> {
 fn may_ask(api: &Api, request: &Request, of: AttemptId) -> bool {
     let agent = of.agent.to_string();
     let post = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/api/agents") => return true,
+        (&Method::GET, "/api/agents" | "/api/state" | "/api/inbox") => return true,
         (&Method::GET, _) => false,
         (&Method::POST, _) => true,
         _ => return false,

@@ -1,6 +1,7 @@
 //! The arguments of each tool. The types are the schemas and their doc comments are the descriptions that a model reads, so
 //! these comments are instructions.
 
+use super::status_tools::{BuildEventTool, ChangeBuild, ChangeState, GetState, Inbox, WorkflowStep};
 use crate::step_plan::PlannedStep;
 use crate::strict::{self, Given, Within};
 use hatchery_core::quest;
@@ -57,12 +58,24 @@ named! {
     Register => "register",
 }
 
+named! {
+    /// What agents of a project with a status can also do.
+    of_status:
+    GetState => "get-state",
+    ChangeState => "change-state",
+    WorkflowStep => "workflow-step",
+    ChangeBuild => "change-build",
+    BuildEventTool => "build-event",
+    Inbox => "inbox",
+}
+
 /// All tools, as they are listed.
-pub fn tools(in_a_quest: bool, in_a_seat: bool) -> Vec<Tool> {
+pub fn tools(in_a_quest: bool, in_a_seat: bool, has_status: bool) -> Vec<Tool> {
     let mut more = if in_a_quest { of_quests() } else { Vec::new() };
     more.extend(if in_a_seat { of_seats() } else { Vec::new() });
+    let status = if has_status { of_status() } else { Vec::new() };
     // What an agent has to do comes first.
-    more.into_iter().chain(common()).collect()
+    more.into_iter().chain(common()).chain(status).collect()
 }
 
 /// Take the name that you have chosen for yourself and your seat, and leave a text for those who sit there after you. Call this at
@@ -322,7 +335,7 @@ mod tests {
 
     #[test]
     fn every_schema_is_one_flat_object() {
-        for tool in tools(true, true) {
+        for tool in tools(true, true, true) {
             let schema = Value::Object(tool.input_schema.as_ref().clone());
             assert_eq!(
                 (&schema["type"], &schema["additionalProperties"]),
@@ -342,7 +355,7 @@ mod tests {
     }
 
     fn call<T: DeserializeOwned>(name: &str, given: Value) -> Result<T, String> {
-        let tools = tools(true, true);
+        let tools = tools(true, true, true);
         let tool = tools.iter().find(|tool| tool.name == name).unwrap();
         read(tool, given.as_object().unwrap().clone())
     }

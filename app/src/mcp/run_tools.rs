@@ -73,12 +73,12 @@ impl RunTools {
             };
             match asked {
                 Ok(answer) => return Ok(answer),
-                Err(Failure::Refused { code: Code::Unreachable, .. } | Failure::Away(_))
+                Err(Failure::Refused { code: Code::Unreachable, .. } | Failure::Away(_) | Failure::Unasked(_))
                     if started.elapsed() < DAEMON_TIMEOUT =>
                 {
                     tokio::time::sleep(DAEMON_PAUSE).await;
                 }
-                Err(Failure::Refused { code: Code::Unreachable, .. } | Failure::Away(_)) => {
+                Err(Failure::Refused { code: Code::Unreachable, .. } | Failure::Away(_) | Failure::Unasked(_)) => {
                     return Err(ToolError(
                         "Hatchery does not run at the moment. Your request is written down and will be carried out once, \
                          as soon as it is back; do not repeat it."

@@ -90,7 +90,9 @@ pub fn of_failure(failure: Failure) -> String {
         Failure::Away(report) => {
             format!("{}; it is not known whether this was done: check with `ps` before you repeat it", report.message)
         }
-        Failure::Broken(report) => format!("{}; try again, and tell the user if it keeps failing", report.message),
+        Failure::Unasked(report) | Failure::Broken(report) => {
+            format!("{}; try again, and tell the user if it keeps failing", report.message)
+        }
     }
 }
 

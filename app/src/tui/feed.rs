@@ -188,6 +188,7 @@ impl Feed {
                 Failed::Refused { code: detail.code, words: in_one_line(&format!("{}{hint}", detail.message)) }
             }
             Failure::Away(_) => Failed::Away { sent: true },
+            Failure::Unasked(_) => Failed::Away { sent: false },
             Failure::Broken(report) => Failed::Refused { code: String::new(), words: in_one_line(&report.to_string()) },
         })
     }

@@ -1,5 +1,11 @@
 //! The status protocol: the files, the commands that change them, and the status line.
 
 mod commands;
+mod consumers;
+mod daemon;
+mod foreign;
 mod line;
+mod live;
+mod shown;
+mod tools;
 mod writers;

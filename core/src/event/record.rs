@@ -5,7 +5,7 @@ use super::{
     AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SeatEvent,
     SessionEvent,
 };
-use super::{EventId, StepEvent};
+use super::{EventId, StatusEvent, StepEvent};
 use crate::history::{MessageKind, SourceId};
 use crate::quest::StepId;
 use crate::run::AttemptId;
@@ -111,6 +111,7 @@ enum Noun {
     Seat,
     Quest,
     Step,
+    Status,
 }
 
 impl Noun {
@@ -147,6 +148,7 @@ impl Noun {
             | "merge_ended" | "step_waits" | "step_parked" | "step_failed" | "step_completed" | "step_dropped" => {
                 Self::Step
             }
+            "status_edited" | "build_event_recorded" | "idea_kept" | "idea_dismissed" => Self::Status,
             _ => return None,
         })
     }
@@ -182,6 +184,7 @@ fn read_as(kind: &str, body: &str) -> serde_json::Result<(Envelope, Event)> {
         Noun::Step => read_body(body, |OfStep { quest, step }, what: StepEvent| Event::Step { quest, step, what }),
         Noun::Mail => read_body(body, |OfNothing {}, what: MailEvent| Event::Mail(what)),
         Noun::Seat => read_body(body, |OfNothing {}, what: SeatEvent| Event::Seat(what)),
+        Noun::Status => read_body(body, |OfNothing {}, what: StatusEvent| Event::Status(what)),
         Noun::Budget => read_body(body, |OfNothing {}, what: BudgetEvent| Event::Budget(what)),
     }
 }

@@ -15,6 +15,8 @@ pub enum Stream {
     Seats,
     /// What exists once among all agents: the root agent, and the owner of an adopted conversation.
     Registry,
+    /// The status document and the idea inbox.
+    Status,
 }
 
 impl fmt::Display for Stream {
@@ -26,6 +28,7 @@ impl fmt::Display for Stream {
             Self::Quest(id) => write!(f, "quest:{id}"),
             Self::Seats => f.write_str("seats"),
             Self::Registry => f.write_str("registry"),
+            Self::Status => f.write_str("status"),
         }
     }
 }

@@ -2,6 +2,8 @@
 //! JSON text: `readinessSummary."spec.ahead"`.
 
 use super::EditError;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -33,6 +35,11 @@ impl Path {
 
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// True if the path can be written as text and read again. A field without a name has no such path.
+    pub fn is_writable(&self) -> bool {
+        self.to_string().parse::<Self>().is_ok_and(|read| read == *self)
     }
 
     /// True if this is `other` or something inside of it.
@@ -93,5 +100,18 @@ impl fmt::Display for Path {
             }
         }
         Ok(())
+    }
+}
+
+/// Written as a text.
+impl Serialize for Path {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Path {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }

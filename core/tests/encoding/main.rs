@@ -6,9 +6,10 @@ mod seats;
 
 use hatchery_core::agent::{Birth, Origin};
 use hatchery_core::event::write_wire;
-use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, SessionEvent};
+use hatchery_core::event::{AgentEvent, FieldEdit, MailEvent, MessageEvent, SessionEvent, StatusEvent, StatusSource};
 use hatchery_core::history::SourceId;
 use hatchery_core::session::EndReason;
+use hatchery_core::status::Path;
 use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp};
 use proptest::option;
 use proptest::prelude::*;
@@ -84,10 +85,43 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    prop_oneof![1 => happened(), 1 => runs::happened(), 1 => quests::happened(), 1 => seats::happened()]
+    prop_oneof![
+        3 => happened(),
+        3 => runs::happened(),
+        3 => quests::happened(),
+        3 => seats::happened(),
+        1 => status_happened()
+    ]
 }
 
-/// Whatever can happen, but for runs and quests.
+fn source() -> impl Strategy<Value = StatusSource> {
+    prop_oneof![Just(StatusSource::Request), Just(StatusSource::File)]
+}
+
+fn field_edit() -> impl Strategy<Value = FieldEdit> {
+    let name = text().prop_map(|name| format!("{name}."));
+    let path = prop::collection::vec(name, 1..4)
+        .prop_map(|names| names.iter().fold(Path::root(), |path, name| path.below(name)));
+    (path, option::of(text()), any::<bool>()).prop_map(|(path, value, append)| FieldEdit { path, value, append })
+}
+
+fn status_happened() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        (source(), prop::collection::vec(field_edit(), 0..3))
+            .prop_map(|(from, edits)| Event::Status(StatusEvent::Edited { from, edits })),
+        (source(), text(), text()).prop_map(|(from, build_event, body)| {
+            Event::Status(StatusEvent::BuildEventRecorded { from, build_event, body })
+        }),
+        (source(), text(), text()).prop_map(|(from, idea, body)| Event::Status(StatusEvent::IdeaKept {
+            from,
+            idea,
+            body
+        })),
+        (source(), text()).prop_map(|(from, idea)| Event::Status(StatusEvent::IdeaDismissed { from, idea })),
+    ]
+}
+
+/// Whatever can happen, but for runs, quests and the status.
 fn happened() -> impl Strategy<Value = Event> {
     prop_oneof![
         (session(), option::of(text()), option::of(any::<u64>())).prop_map(|(session, label, idle_ms)| {

@@ -114,6 +114,13 @@ impl When {
         expected
     }
 
+    /// What it led to, whatever that was.
+    #[track_caller]
+    pub fn answer(self) -> Given {
+        let records = self.answer.expect("it is not refused");
+        records.into_iter().fold(self.before, |it, record| it.and(record.event))
+    }
+
     /// Whether it was not refused.
     pub fn answer_is_ok(self) -> bool {
         self.answer.is_ok()
@@ -142,7 +149,7 @@ pub fn enveloped(world: &World, event: Event, ts: Timestamp) -> Record {
         (_, Stream::Agent(agent)) => of_agent(agent),
         (Event::Seat(SeatEvent::Opened { session, .. }), _) => Some(*session),
         (_, Stream::Seats) => world.seats().session().map(|open| open.id),
-        (_, Stream::Mail(_) | Stream::Registry | Stream::Quest(_)) => None,
+        (_, Stream::Mail(_) | Stream::Registry | Stream::Quest(_) | Stream::Status) => None,
     };
     Record { id: EventId(world.head().0 + 1), ts, session, event }
 }

@@ -16,4 +16,5 @@ mod run;
 mod seats;
 mod session;
 mod settling;
+mod status;
 mod world;

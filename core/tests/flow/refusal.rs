@@ -15,6 +15,7 @@ use hatchery_core::run::{AttemptId, ForeignSession, RunSpec, StopWhy};
 use hatchery_core::seat::{Identity, SeatRefusal};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::session::MAX_LABEL_BYTES;
+use hatchery_core::status::{EditError, StatusChange};
 use hatchery_core::{Address, Command, EventId, MessageKind, Refusal};
 use std::collections::BTreeSet;
 
@@ -41,7 +42,18 @@ variants! {
     UnknownQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
     BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong PlanClosed UnknownStep NoAssignment OtherStep
     NotAtWork Signalled MayNotSignal MayNotCall WrongRole NothingHandedIn StepNotFailed StaleChore
+    Status
     LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange
+}
+
+fn bad_path() -> EditError {
+    EditError::BadPath { path: "\"\"".into(), why: "it has an empty name, or it is too long".into() }
+}
+
+/// A change of a field without a name.
+fn unnamed_field() -> Command {
+    let patch = r#"{"":1}"#.parse().expect("JSON");
+    Command::ChangeStatus { change: Box::new(StatusChange::Merge { patch }) }
 }
 
 /// S is open, T has ended; A is alive and a fork of it waits, B is dead, C has expired, D descends from A.
@@ -102,6 +114,7 @@ fn cases() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
         (remarked, Refusal::RemarkTooLong { bytes: MAX_REMARK_BYTES + 1 }, Invalid, "remark_too_long"),
         (add(A, MessageKind::Mark, &mark), Refusal::MarkTooLong { bytes: mark.len() }, Invalid, "mark_too_long"),
         (send(human, human, &mail), Refusal::MailTooLong { bytes: mail.len() }, Invalid, "mail_too_long"),
+        (unnamed_field(), Refusal::Status(Box::new(bad_path().into())), Invalid, "bad_path"),
         (never, Refusal::HatchOutOfRange { ms: 0 }, Invalid, "hatch_out_of_range"),
     ]
 }

@@ -17,6 +17,7 @@ fn impossible<const N: usize>(history: [Event; N], event: Event, why_expected: &
         Impossible::Session { at, why, .. }
         | Impossible::Agent { at, why, .. }
         | Impossible::Quest { at, why, .. }
+        | Impossible::Status { at, why }
         | Impossible::Mail { at, why, .. } => assert_eq!((at, why), (record.id, why_expected)),
         Impossible::Question { at, .. } => assert_eq!((at, "is not open"), (record.id, why_expected)),
         Impossible::Forward { at, .. } => assert_eq!((at, "refers forward"), (record.id, why_expected)),

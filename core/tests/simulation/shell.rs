@@ -351,6 +351,7 @@ impl Shell {
             | Event::Mail(_)
             | Event::Run { .. }
             | Event::Budget(_)
+            | Event::Status(_)
             | Event::Question { .. } => return,
             quest => panic!("nobody has a quest here: {quest:?}"),
         };

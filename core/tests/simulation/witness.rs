@@ -205,6 +205,7 @@ impl Witness {
             // Nobody has a budget or a conversation from elsewhere here, and nobody answers questions.
             Event::Agent { what: AgentEvent::HarnessSessionAdopted(_), .. }
             | Event::Budget(_)
+            | Event::Status(_)
             | Event::Question { .. } => {}
             // Quests have a witness of their own.
             Event::Quest { .. } | Event::Step { .. } => {}
@@ -227,7 +228,12 @@ impl Witness {
             | Event::Budget(BudgetEvent::Set { agent: Some(agent), .. })
             | Event::Mail(MailEvent::Sent { from: Address::Agent(agent), .. }) => self.session_of_agent(*agent),
             Event::Run { of, .. } => self.session_of_agent(of.agent),
-            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } | Event::Seat(_) => None,
+            Event::Budget(_)
+            | Event::Mail(_)
+            | Event::Quest { .. }
+            | Event::Step { .. }
+            | Event::Seat(_)
+            | Event::Status(_) => None,
         }
     }
 

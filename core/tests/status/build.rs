@@ -5,6 +5,7 @@ use hatchery_core::build_event::{BuildEvent, ContextHealth, MAX_EVENTS_IN_DOCUME
 use hatchery_core::build_run::{self, BuildError, BuildRun, ChunkState, Move, RunStatus};
 use hatchery_core::status::Document;
 use hatchery_core::status::view::ChunkProgress;
+use std::collections::BTreeMap;
 
 const PLAN: &str = r##"{"specVersion":"2.4","priorities":["speed"],"convergencePhase":"viewer","chunks":[
     {"name":"one","sections":["#a"],"ours":{"kept":true}},{"name":"two","dependsOn":[1]},{"name":"three"}]}"##;
@@ -13,6 +14,11 @@ fn planned() -> Document {
     let mut document = document(r#"{"unknown":1}"#);
     build_run::approve(&mut document, &json(PLAN), "run-1", false, NOW).unwrap();
     document
+}
+
+/// Nothing is known of the sections of the spec.
+fn none() -> BTreeMap<String, String> {
+    BTreeMap::new()
 }
 
 fn run(document: &Document) -> BuildRun {
@@ -81,7 +87,7 @@ fn every_move_is_legal_in_its_states_only() {
 #[test]
 fn chunks_move_on_and_the_run_with_them() {
     let mut document = planned();
-    let mut go = |id, action| build_run::move_chunk(&mut document, id, action, NOW);
+    let mut go = |id, action| build_run::move_chunk(&mut document, id, action, &none(), NOW);
     assert_eq!(go(2, Move::Start), Err(BuildError::Waits { chunk: 2, open: vec![1] }));
     assert_eq!(go(9, Move::Start), Err(BuildError::NoSuchChunk { chunk: 9 }));
     assert_eq!(go(1, Move::Start), Ok(ChunkState::Active { attempt: 1 }));
@@ -98,11 +104,11 @@ fn chunks_move_on_and_the_run_with_them() {
     assert_eq!(at(&document, "buildRun.lastCheckpoint"), format!("\"{NOW}\""));
     let progress = ChunkProgress::Chunks { completed: 1, active: 1, failed: 1, total: 3, retry: None };
     assert_eq!(document.chunk_progress(), Some(progress));
-    build_run::move_chunk(&mut document, 2, Move::Complete, NOW).unwrap();
+    build_run::move_chunk(&mut document, 2, Move::Complete, &none(), NOW).unwrap();
     assert_eq!(run(&document).status, RunStatus::Partial);
-    build_run::move_chunk(&mut document, 3, Move::Retry, NOW).unwrap();
+    build_run::move_chunk(&mut document, 3, Move::Retry, &none(), NOW).unwrap();
     assert_eq!(run(&document).status, RunStatus::Running);
-    build_run::move_chunk(&mut document, 3, Move::Complete, NOW).unwrap();
+    build_run::move_chunk(&mut document, 3, Move::Complete, &none(), NOW).unwrap();
     assert_eq!(run(&document).status, RunStatus::Completed);
     assert_eq!(document.chunk_progress(), None, "the progress is cleared when the build is completed");
 }
@@ -111,17 +117,17 @@ fn chunks_move_on_and_the_run_with_them() {
 fn a_resumed_run_knows_what_is_done_and_what_is_out_of_date() {
     let mut document = planned();
     for (id, action) in [(1, Move::Start), (1, Move::Complete), (2, Move::Start)] {
-        build_run::move_chunk(&mut document, id, action, NOW).unwrap();
+        build_run::move_chunk(&mut document, id, action, &none(), NOW).unwrap();
     }
-    let shown = run(&document).resume(Some("2.4")).unwrap();
+    let shown = run(&document).resume(Some("2.4"), &none()).unwrap();
     assert_eq!((shown.done, shown.remaining, shown.ready), (vec![1], vec![2, 3], vec![2, 3]));
     assert!(shown.outdated.is_empty());
-    assert_eq!(run(&document).resume(Some("2.5")).unwrap().outdated, [1]);
+    assert_eq!(run(&document).resume(Some("2.5"), &none()).unwrap().outdated, [1]);
     // The session died in the middle of chunk 2. Chunk 1 is kept.
     let mut kept = document.clone();
     build_run::resume(&mut kept, &[], NOW).unwrap();
     assert_eq!(run(&kept).chunk(2).unwrap().state, ChunkState::Planned { attempts: 1 });
-    assert_eq!(build_run::move_chunk(&mut kept, 2, Move::Start, NOW), Ok(ChunkState::Active { attempt: 2 }));
+    assert_eq!(build_run::move_chunk(&mut kept, 2, Move::Start, &none(), NOW), Ok(ChunkState::Active { attempt: 2 }));
     // Chunk 1 is built again, so chunk 2 waits for it.
     let rebuilt = build_run::resume(&mut document, &[1], NOW).unwrap();
     assert_eq!((rebuilt.done, rebuilt.ready), (vec![], vec![1, 3]));
@@ -132,7 +138,7 @@ fn a_resumed_run_knows_what_is_done_and_what_is_out_of_date() {
 fn a_paused_run_stays_paused_until_it_is_resumed() {
     let mut document = planned();
     build_run::set_paused(&mut document, true).unwrap();
-    build_run::move_chunk(&mut document, 1, Move::Start, NOW).unwrap();
+    build_run::move_chunk(&mut document, 1, Move::Start, &none(), NOW).unwrap();
     assert_eq!(run(&document).status, RunStatus::Paused);
     build_run::resume(&mut document, &[], NOW).unwrap();
     assert_eq!(run(&document).status, RunStatus::Running);
@@ -150,7 +156,7 @@ fn a_strange_run_is_read_as_far_as_it_goes() {
         [(1, "planned"), (5, "completed")]
     );
     let mut moved = strange.clone();
-    build_run::move_chunk(&mut moved, 1, Move::Start, NOW).unwrap();
+    build_run::move_chunk(&mut moved, 1, Move::Start, &none(), NOW).unwrap();
     assert_eq!(at(&moved, "buildRun.chunks[0]"), "null", "what makes no sense is left alone");
     assert_eq!(at(&moved, "buildRun.chunks[1].status"), "\"active\"");
     assert_eq!(BuildRun::read(&document(r#"{"buildRun":null}"#)), None);
@@ -206,8 +212,8 @@ fn the_health_of_the_context_has_three_fields() {
     let mut document = planned();
     let nothing = ContextHealth { isolation_mode: "standard".into(), usage: None, last_checkpoint: None };
     assert_eq!(ContextHealth::of(&document, None), nothing);
-    build_run::move_chunk(&mut document, 1, Move::Start, NOW).unwrap();
-    build_run::move_chunk(&mut document, 1, Move::Complete, NOW).unwrap();
+    build_run::move_chunk(&mut document, 1, Move::Start, &none(), NOW).unwrap();
+    build_run::move_chunk(&mut document, 1, Move::Complete, &none(), NOW).unwrap();
     assert_eq!(ContextHealth::of(&document, Some(40)).last_checkpoint.as_deref(), Some(NOW));
     let tell = |document: &mut Document, id: &str, text: &str| {
         assert!(BuildEvent::check(&json(text), id, NOW).unwrap().record(document));
@@ -219,4 +225,24 @@ fn the_health_of_the_context_has_three_fields() {
     assert_eq!((health.isolation_mode.as_str(), health.usage), ("fresh session", Some(40)));
     assert_eq!(health.last_checkpoint.as_deref(), Some("2026-02-18T00:00:00Z"));
     assert_eq!(at(&document, "buildRun.lastCheckpoint"), "\"2026-02-18T00:00:00Z\"");
+}
+
+#[test]
+fn a_chunk_is_outdated_when_one_of_its_sections_has_changed() {
+    let mut document = Document::default();
+    let plan = r##"{"specVersion":"1","chunks":[{"name":"a","sections":["#flow"]},{"name":"b","sections":["#rules"]},{"name":"c"}]}"##;
+    build_run::approve(&mut document, &plan.parse().unwrap(), "run-1", false, NOW).unwrap();
+    let sections = |flow: &str| -> BTreeMap<String, String> {
+        [("#flow", flow), ("#rules", "r1")].map(|(alias, mark)| (alias.to_owned(), mark.to_owned())).into()
+    };
+    for chunk in 1..=2 {
+        build_run::move_chunk(&mut document, chunk, Move::Start, &none(), NOW).unwrap();
+        build_run::move_chunk(&mut document, chunk, Move::Complete, &sections("f1"), NOW).unwrap();
+    }
+    let outdated =
+        |version: &str, now: &BTreeMap<String, String>| run(&document).resume(Some(version), now).unwrap().outdated;
+    assert_eq!(outdated("2", &sections("f1")), [] as [u64; 0], "another version, but the same sections");
+    assert_eq!(outdated("2", &sections("f2")), [1]);
+    assert_eq!(outdated("1", &sections("f2")), [1], "a section may change without a new version");
+    assert_eq!(outdated("2", &none()), [1, 2], "without the sections, the version has to do");
 }

@@ -196,7 +196,7 @@ async fn record_messages(
                     sent.acknowledged.push(words);
                     false
                 }
-                Err(Failure::Away(_)) => {
+                Err(Failure::Away(_) | Failure::Unasked(_)) => {
                     sent.unknown.push(words);
                     true
                 }

@@ -10,6 +10,7 @@ use hatchery::engine::{Engine, Handle, Options};
 use hatchery::http::{Api, Guard, Limits, RunDefaults, router, serve};
 use hatchery::project::Project;
 use hatchery::runner::{self, RunnerContext};
+use hatchery::status_files::FilesShown;
 use hatchery::store::{self, StoreUrl};
 use hatchery::transcripts::Transcripts;
 use hatchery::{clock, fsck};
@@ -94,6 +95,7 @@ impl House {
             handle: handle.clone(),
             defaults: Arc::clone(&defaults),
             calls: Arc::clone(&workshop.calls),
+            status_files: FilesShown::new(&project),
             guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
             project: "/project".into(),
             store: url.to_string(),

@@ -148,7 +148,7 @@ fn a_build_survives_its_session_and_is_resumed() {
     for words in [
         "completed:\n    1  one",
         "remaining:\n    2  two",
-        "than 2.5:\n    1  one",
+        "since (version 2.5):\n    1  one",
         "(1) Resume",
         "(2) Start fresh",
         "(3) Cancel",
@@ -224,10 +224,11 @@ fn init_merges_into_settings_and_can_be_undone() {
     assert_eq!(after["hooks"]["PostToolUse"][0]["matcher"], "Bash");
     assert_eq!(after["hooks"]["PostToolUse"][1]["hooks"][0]["command"], "hatchery state untracked");
     assert_eq!(read(&grounds.path().join(".mcp.json"))["mcpServers"]["hatchery"]["command"], "hatchery");
+    assert!(grounds.path().join(".fctry").is_dir());
     assert!(grounds.run(&["init", "--yes"]).stderr.contains("everything is set up already"));
     grounds.run(&["init", "--undo", "--yes"]).good();
     assert_eq!(read(&settings), serde_json::from_str::<Value>(before).unwrap());
-    assert!(!grounds.path().join(".mcp.json").exists());
+    assert!(!grounds.path().join(".mcp.json").exists() && !grounds.path().join(".fctry").exists());
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn nothing_left_behind(folder: &StatusFolder) {
     let names = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
     let mut names: Vec<String> = names.collect();
     names.sort();
-    assert_eq!(names, [".hatchery.lock", "state.json"]);
+    assert_eq!(names, ["state.json"]);
 }
 
 #[test]

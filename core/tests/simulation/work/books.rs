@@ -49,7 +49,12 @@ impl Work {
     pub(super) fn assert_for_a_reason(&self, record: &Record, after: &World) {
         let agent = match record.event.stream() {
             Stream::Agent(agent) => agent,
-            Stream::Session(_) | Stream::Mail(_) | Stream::Quest(_) | Stream::Registry | Stream::Seats => return,
+            Stream::Session(_)
+            | Stream::Mail(_)
+            | Stream::Quest(_)
+            | Stream::Registry
+            | Stream::Seats
+            | Stream::Status => return,
         };
         let state = self.world.run(agent).map(|run| &run.state);
         let waits = after.conversation(agent).map(|conversation| conversation.unheard.clone()).unwrap_or_default();

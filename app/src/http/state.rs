@@ -1,0 +1,202 @@
+//! The status document over HTTP. Reading shows what the log says and changes nothing. A change is answered when it is in the log and,
+//! in a project that takes part, in the file.
+
+use super::Api;
+use super::error::{ApiError, Body, Query, Text};
+use crate::clock;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hatchery_core::build_event::{ContextHealth, MAX_EVENT_BYTES};
+use hatchery_core::event::StatusEvent;
+use hatchery_core::status::{
+    Document, EditError, Json as Value, Object, Path, StatusChange, StatusRefusal, quest_view,
+};
+use hatchery_core::{Command, Event, Record, Refusal};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Part {
+    /// Only what is at this path, such as `scenarioScore.total` or `buildRun.chunks[0].status`.
+    path: Option<String>,
+}
+
+/// What is at a path.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct StatusValue {
+    /// `null` if nothing is there.
+    #[schema(value_type = serde_json::Value)]
+    pub value: Value,
+}
+
+/// A change that is durable.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Changed {
+    /// What is at the path of the change now, or the value of the only field that it changed. `null` if it changed several fields,
+    /// or none.
+    #[schema(value_type = serde_json::Value)]
+    pub value: Value,
+    /// The id of the build event that was recorded.
+    #[schema(required = false, nullable = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// False if nothing had to be changed: the value was there already, or a build event with this id.
+    pub changed: bool,
+    /// Whether `.fctry/state.json` shows the change.
+    pub in_file: bool,
+}
+
+/// A build event. Other fields are kept as they are.
+#[derive(Debug, utoipa::ToSchema)]
+#[expect(dead_code, reason = "only described here: an event is kept as its author wrote it")]
+pub struct BuildEventObject {
+    /// Such as `chunk-verified`, `verification-failed`, `context-checkpointed` or `chunk-started`.
+    kind: String,
+    /// An event with an id that is known already counts once. It gets an id if it has none.
+    #[schema(required = false, nullable = false)]
+    id: Option<String>,
+    /// ISO 8601. It gets the current time if it has none.
+    #[schema(required = false, nullable = false)]
+    timestamp: Option<String>,
+    /// One line for people.
+    #[schema(required = false, nullable = false)]
+    summary: Option<String>,
+}
+
+/// The fields of the document that a viewer of builds needs.
+const BUILD_FIELDS: [&str; 13] = [
+    "workflowStep",
+    "currentCommand",
+    "chunkProgress",
+    "activeSection",
+    "activeSectionNumber",
+    "completedSteps",
+    "scenarioScore",
+    "nextStep",
+    "lastUpdated",
+    "buildEvents",
+    "buildRun",
+    "agentOutputs",
+    "contextState",
+];
+
+/// The status document, or a part of it. Reading changes nothing.
+#[utoipa::path(get, path = "/api/state", operation_id = "read_state", tag = "status", params(Part),
+    responses((status = 200, description = "What is there; `null` if nothing is", body = StatusValue)))]
+pub async fn read(State(api): State<Api>, query: Query<Part>) -> Result<Json<StatusValue>, ApiError> {
+    let path: Path = query.0.path.map(|path| path.parse()).transpose().map_err(refused)?.unwrap_or_default();
+    let shown = quest_view::shown(&api.handle.view());
+    Ok(Json(StatusValue { value: shown.get(&path).unwrap_or_else(Value::null) }))
+}
+
+/// Change the status document. The answer comes when the change is durable and the file shows it.
+#[utoipa::path(post, path = "/api/state", operation_id = "change_state", tag = "status", request_body = StatusChange,
+    responses((status = 200, description = "Changed", body = Changed)))]
+pub async fn change(State(api): State<Api>, body: Body<StatusChange>) -> Result<Json<Changed>, ApiError> {
+    Ok(Json(carry_out(&api, body.0).await?))
+}
+
+/// Record a build event: a JSON object with a `kind`. Fields that are not known are kept. An event with an id counts once.
+#[utoipa::path(post, path = "/api/build-events", operation_id = "record_build_event", tag = "status", request_body(content = BuildEventObject, content_type = "application/json"),
+    responses((status = 201, description = "Recorded, or known already", body = Changed)))]
+pub async fn record_build_event(
+    State(api): State<Api>,
+    body: Text<MAX_EVENT_BYTES>,
+) -> Result<(StatusCode, Json<Changed>), ApiError> {
+    let event = body.0.parse().map_err(refused)?;
+    let change = StatusChange::RecordEvent { event, id: clock::new_named_id("event") };
+    Ok((StatusCode::CREATED, Json(carry_out(&api, change).await?)))
+}
+
+/// How the build stands: the fields of the status document that a viewer of builds needs, and the health of the context.
+#[utoipa::path(get, path = "/api/build-status", operation_id = "build_status", tag = "status",
+    responses((status = 200, description = "Fields that are absent are `null`", content_type = "application/json", body = Object)))]
+pub async fn build_status(State(api): State<Api>) -> Response {
+    let shown = build_shown(&quest_view::shown(&api.handle.view()));
+    ([(header::CONTENT_TYPE, "application/json")], shown.to_json().to_string()).into_response()
+}
+
+/// Carries out a change and waits until the file shows it.
+pub(super) async fn carry_out(api: &Api, change: StatusChange) -> Result<Changed, ApiError> {
+    let path = match &change {
+        StatusChange::Set { path, .. }
+        | StatusChange::Increment { path, .. }
+        | StatusChange::Append { path, .. }
+        | StatusChange::Clear { path } => Some(path.clone()),
+        _ => None,
+    };
+    let given_id = match &change {
+        StatusChange::RecordEvent { event, id } => {
+            Some(event.object().and_then(|event| event.get("id")?.words()).unwrap_or_else(|| id.clone()))
+        }
+        _ => None,
+    };
+    let (records, in_file) = submit(api, Command::ChangeStatus { change: Box::new(change) }).await?;
+    let value = value_of(path.as_ref(), &records).or_else(|| quest_view::shown(&api.handle.view()).get(path.as_ref()?));
+    Ok(Changed { value: value.unwrap_or_else(Value::null), id: given_id, changed: !records.is_empty(), in_file })
+}
+
+/// Submits a command about the status, and waits until the files show what came of it.
+pub(super) async fn submit(api: &Api, command: Command) -> Result<(Vec<Record>, bool), ApiError> {
+    // A project whose status is changed takes part from then on. The folder must be there before the event, which is shown in it.
+    let folder = api.status_files.folder().path().to_owned();
+    let made = crate::blocking::blocking(move || std::fs::create_dir(&folder)).await.is_ok();
+    let records = match api.handle.submit(command).await {
+        Ok(records) => records,
+        Err(error) => {
+            if made {
+                // Only an empty folder goes.
+                let folder = api.status_files.folder().path().to_owned();
+                crate::blocking::blocking(move || std::fs::remove_dir(&folder)).await.unwrap_or_default();
+            }
+            return Err(error.into());
+        }
+    };
+    let in_file = match records.last() {
+        _ if !api.status_files.is_wanted() => false,
+        None => true,
+        Some(last) => api.status_files.wait_for(last.id).await,
+    };
+    Ok((records, in_file))
+}
+
+/// The value that a change led to, from its own events: another change may have come after it.
+fn value_of(path: Option<&Path>, records: &[Record]) -> Option<Value> {
+    let edits = records.iter().filter_map(|record| match &record.event {
+        Event::Status(StatusEvent::Edited { edits, .. }) => Some(edits),
+        _ => None,
+    });
+    let edits: Vec<_> = edits.flatten().collect();
+    let edit = match path {
+        Some(path) => edits.iter().find(|edit| edit.path == *path && !edit.append)?,
+        None if edits.len() == 1 => edits.first()?,
+        None => return None,
+    };
+    edit.value.as_ref()?.parse().ok()
+}
+
+/// What a viewer of builds sees.
+pub(super) fn build_shown(state: &Document) -> Object {
+    let mut shown = Object::default();
+    for field in BUILD_FIELDS {
+        let absent = || if ["completedSteps", "buildEvents"].contains(&field) { json!([]) } else { json!(null) };
+        shown.set(field, state.field(field).cloned().unwrap_or_else(|| absent().into()));
+    }
+    let usage =
+        state.get(&Path::field("contextState").below("percentage")).and_then(|it| it.text().parse::<f64>().ok());
+    let usage = usage.filter(|it| (0.0..=100.0).contains(it)).map(|it| it.round() as u8);
+    let health = ContextHealth::of(state, usage);
+    let health = json!({
+        "isolationMode": health.isolation_mode, "usage": health.usage, "lastCheckpoint": health.last_checkpoint,
+    });
+    shown.set("contextHealth", health.into());
+    shown
+}
+
+pub(super) fn refused(error: EditError) -> ApiError {
+    Refusal::Status(Box::new(StatusRefusal::from(error))).into()
+}

@@ -1,0 +1,150 @@
+//! The status as a live stream: the whole of it first, then what changes.
+
+use super::Api;
+use super::state::build_shown;
+use crate::engine::RecordFollower;
+use crate::status_files::{StatusFile, changed_file};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hatchery_core::idea_inbox::IdeaInbox;
+use hatchery_core::status::{Json, Object, quest_view};
+use std::collections::{BTreeSet, VecDeque};
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+/// The least time between two frames of one client. The last state always arrives.
+const PACE: Duration = Duration::from_millis(50);
+/// A comment line: keeps proxies and clients awake, and is not an event.
+const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
+
+/// Follow the status: what `/api/build-status` answers, the ideas, and every change of them.
+#[utoipa::path(get, path = "/api/status/live", operation_id = "follow_status", tag = "status",
+    responses((status = 200, description = "Server-sent events. `status` comes first and has all fields of the status document, with `contextHealth`; `change` has the fields that have changed, `null` for those that are gone; `inbox` has all ideas, the newest first. The `id` is the last event of the log that is shown. Comment lines are heartbeats.", content_type = "text/event-stream", body = String)))]
+pub async fn live(State(api): State<Api>) -> Response {
+    let mut heartbeat = tokio::time::interval(api.heartbeat);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeat.reset();
+    let world = api.handle.view();
+    let follower = api.handle.follow_records(world.head());
+    let client = Client {
+        api,
+        follower,
+        heartbeat,
+        frames: VecDeque::from([Bytes::from_static(b"retry:1000\n\n")]),
+        sent: None,
+        inbox: None,
+        changed: BTreeSet::from([StatusFile::State, StatusFile::Inbox]),
+        next: Instant::now(),
+    };
+    let frames = futures_util::stream::unfold(client, |mut client| async move {
+        let bytes = client.next().await?;
+        Some((Ok::<_, Infallible>(bytes), client))
+    });
+    let headers =
+        [(header::CONTENT_TYPE, "text/event-stream"), (header::HeaderName::from_static("x-accel-buffering"), "no")];
+    (headers, Body::from_stream(frames)).into_response()
+}
+
+/// One client of the stream.
+struct Client {
+    api: Api,
+    follower: RecordFollower,
+    heartbeat: Interval,
+    frames: VecDeque<Bytes>,
+    /// What the client knows.
+    sent: Option<Object>,
+    inbox: Option<IdeaInbox>,
+    /// What it does not know yet.
+    changed: BTreeSet<StatusFile>,
+    next: Instant,
+}
+
+impl Client {
+    /// What to send next. None when the stream ends.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.frames.pop_front() {
+                self.heartbeat.reset();
+                return Some(frame);
+            }
+            let mut closing = self.api.closing.clone();
+            let is_due = tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(self.next), if !self.changed.is_empty() => true,
+                records = self.follower.next_records() => {
+                    let records = records.inspect_err(|error| tracing::debug!(%error, "a status stream ends")).ok()?;
+                    let world = self.api.handle.view();
+                    self.changed.extend(records.iter().filter_map(|record| changed_file(&world, record)));
+                    false
+                }
+                _ = closing.wait_for(|closing| *closing) => return None,
+                _ = self.heartbeat.tick() => return Some(HEARTBEAT),
+            };
+            if is_due {
+                self.render().await;
+            }
+        }
+    }
+
+    async fn render(&mut self) {
+        // An event of another writer can be read from the log before the view shows it.
+        let cursor = self.follower.cursor();
+        drop(self.api.handle.heads().wait_for(|head| *head >= cursor).await);
+        let world = self.api.handle.view();
+        let id = world.head();
+        let changed = std::mem::take(&mut self.changed);
+        self.next = Instant::now() + PACE;
+        if changed.contains(&StatusFile::State) {
+            let state = quest_view::shown(&world);
+            let mut shown = state.fields().clone();
+            if let Some(health) = build_shown(&state).get("contextHealth") {
+                shown.set("contextHealth", health.clone());
+            }
+            match &self.sent {
+                None => self.push("status", id.0, &shown.to_json()),
+                Some(sent) => {
+                    let changes = changes(sent, &shown);
+                    if !changes.is_empty() {
+                        self.push("change", id.0, &changes.to_json());
+                    }
+                }
+            }
+            self.sent = Some(shown);
+        }
+        if changed.contains(&StatusFile::Inbox) {
+            let inbox = world.status().inbox();
+            if self.inbox.as_ref() != Some(&inbox) {
+                self.push("inbox", id.0, &inbox.to_json());
+                self.inbox = Some(inbox);
+            }
+        }
+    }
+
+    fn push(&mut self, event: &str, id: u64, data: &Json) {
+        // Values keep the white space of their author, and a line break would end the data.
+        let data = data.text().replace(['\n', '\r'], " ");
+        self.frames.push_back(Bytes::from(format!("event:{event}\nid:{id}\ndata:{data}\n\n")));
+    }
+}
+
+/// The fields that have changed, `null` for those that are gone.
+fn changes(from: &Object, to: &Object) -> Object {
+    let mut changes = Object::default();
+    for (name, value) in to.iter() {
+        let known = from.get(name);
+        let is_same = known == Some(value) || (value.is_null() && known.is_none());
+        if !is_same {
+            changes.set(name, value.clone());
+        }
+    }
+    for (name, _) in from.iter().filter(|(name, _)| from.get(name).is_some()) {
+        if !to.iter().any(|(known, _)| known == name) {
+            changes.set(name, Json::null());
+        }
+    }
+    changes
+}

@@ -1,0 +1,210 @@
+//! How commands read and change the status of a project: through the daemon if one runs, otherwise in the files themselves, under the
+//! same lock. A change is made exactly once and is durable when the call returns.
+//!
+//! Whether a daemon runs is asked again under the lock of the files. A daemon that starts in between takes in the files under that
+//! lock before it serves anybody, so no change falls between the two ways.
+
+use crate::client::{Client, Failure};
+use crate::clock;
+use crate::http::{Changed as ChangedView, IdeaView, StatusValue};
+use crate::project::Project;
+use crate::report::{Code, Context as _, Report};
+use crate::state_file::{Changed, StatusFolder};
+use hatchery_core::idea_inbox::{IdeaInbox, Item};
+use hatchery_core::refusal::RefusalKind;
+use hatchery_core::status::{Document, IdeaChange, Json, StatusChange, StatusRefusal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long a daemon that starts or stops is waited for.
+const DAEMON_PATIENCE: Duration = Duration::from_secs(60);
+const DAEMON_PAUSE: Duration = Duration::from_millis(10);
+
+/// The status of one project.
+#[derive(Clone, Debug)]
+pub struct StatusDoor {
+    project: Project,
+    folder: StatusFolder,
+}
+
+/// Why the status was not changed.
+#[derive(Debug)]
+pub enum Denied {
+    /// The change is not possible. `code` says why.
+    Refused {
+        code: String,
+        report: Report,
+    },
+    Failed(Report),
+}
+
+impl From<Report> for Denied {
+    fn from(report: Report) -> Self {
+        Self::Failed(report)
+    }
+}
+
+impl From<StatusRefusal> for Denied {
+    fn from(refusal: StatusRefusal) -> Self {
+        let code = match refusal.kind() {
+            RefusalKind::Invalid => Code::Usage,
+            RefusalKind::Missing | RefusalKind::Untimely => Code::Failed,
+        };
+        Self::Refused { code: refusal.code().into(), report: Report::new(code, &refusal).hint(refusal.hint()) }
+    }
+}
+
+impl From<Denied> for Report {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Refused { report, .. } | Denied::Failed(report) => report,
+        }
+    }
+}
+
+/// A change that is durable.
+#[derive(Debug)]
+pub struct Done<T> {
+    pub value: T,
+    /// Where a file is kept that could not be read.
+    pub set_aside: Option<PathBuf>,
+}
+
+/// A change of a file that a daemon has taken over in the meantime.
+enum Direct<E> {
+    Daemon,
+    Other(E),
+}
+
+impl<E> From<Report> for Direct<E>
+where
+    E: From<Report>,
+{
+    fn from(report: Report) -> Self {
+        Self::Other(report.into())
+    }
+}
+
+impl StatusDoor {
+    pub fn of(project: &Project) -> Self {
+        Self { project: project.clone(), folder: StatusFolder::of(project.root()) }
+    }
+
+    pub fn folder(&self) -> &StatusFolder {
+        &self.folder
+    }
+
+    /// The document. A project without the folder has none on disk, but a daemon may know what its quests do.
+    pub fn state(&self) -> Result<Document, Report> {
+        if self.folder.path().is_dir() || !self.project.is_served() {
+            return self.folder.state();
+        }
+        let known: Option<StatusValue> = self.ask_running(|client| async move { client.get("/api/state").await })?;
+        match known.and_then(|known| known.value.object()) {
+            Some(fields) => Ok(Document::of(fields)),
+            None => self.folder.state(),
+        }
+    }
+
+    pub fn inbox(&self) -> Result<IdeaInbox, Report> {
+        self.folder.inbox()
+    }
+
+    /// Changes the document. Gives the new value of the field that was changed, or `null` if there were several.
+    pub fn change(&self, change: &StatusChange) -> Result<Done<Json>, Denied> {
+        let path = match change {
+            StatusChange::Set { path, .. }
+            | StatusChange::Increment { path, .. }
+            | StatusChange::Append { path, .. }
+            | StatusChange::Clear { path } => Some(path.clone()),
+            _ => None,
+        };
+        let in_file = || {
+            self.folder.change_state(|document| {
+                self.check_unserved()?;
+                change.apply(document, &clock::written(clock::now())).map_err(|it| Direct::Other(Denied::from(it)))?;
+                Ok(path.as_ref().and_then(|path| document.get(path)).unwrap_or_else(Json::null))
+            })
+        };
+        self.either(in_file, "/api/state", change, |changed: ChangedView| Ok(changed.value))
+    }
+
+    /// Changes the inbox. Gives the item as it is now, or as it was when it was dismissed.
+    pub fn change_ideas(&self, change: &IdeaChange) -> Result<Done<Item>, Denied> {
+        let in_file = || {
+            self.folder.change_inbox(|inbox| {
+                self.check_unserved()?;
+                change.apply(inbox, &clock::written(clock::now())).map_err(|it| Direct::Other(Denied::from(it)))
+            })
+        };
+        self.either(in_file, "/api/inbox/changes", change, |idea: IdeaView| {
+            Item::read(&idea.item).ok_or_else(|| Report::failed("the daemon's answer has no item"))
+        })
+    }
+
+    fn check_unserved<E>(&self) -> Result<(), Direct<E>> {
+        if self.project.is_served() { Err(Direct::Daemon) } else { Ok(()) }
+    }
+
+    fn either<T, A: DeserializeOwned>(
+        &self,
+        in_file: impl Fn() -> Result<Changed<T>, Direct<Denied>>,
+        path: &str,
+        change: &impl Serialize,
+        answer: impl Fn(A) -> Result<T, Report>,
+    ) -> Result<Done<T>, Denied> {
+        let deadline = Instant::now() + DAEMON_PATIENCE;
+        while Instant::now() < deadline {
+            if !self.project.is_served() {
+                match in_file() {
+                    Ok(Changed { value, set_aside }) => return Ok(Done { value, set_aside }),
+                    Err(Direct::Other(denied)) => return Err(denied),
+                    Err(Direct::Daemon) => {}
+                }
+            }
+            match self.post(path, change)? {
+                Some(answered) => return Ok(Done { value: answer(answered)?, set_aside: None }),
+                // It starts, or it has just ended.
+                None => std::thread::sleep(DAEMON_PAUSE),
+            }
+        }
+        Err(Report::new(Code::Unreachable, "a daemon holds the project's lock but does not answer")
+            .hint("`hatchery down` stops it; without one the files are changed directly")
+            .into())
+    }
+
+    /// Asks the daemon. None if it could not be asked, and so has done nothing.
+    fn post<A: DeserializeOwned>(&self, path: &str, change: &impl Serialize) -> Result<Option<A>, Denied> {
+        let (Some(daemon), Some(token)) = (self.project.daemon(), self.project.existing_token()?) else {
+            return Ok(None);
+        };
+        let client = Client::new(&daemon.url, token);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+        match runtime.block_on(client.ask(path, change)) {
+            Ok(answered) => Ok(Some(answered)),
+            Err(Failure::Unasked(_)) => Ok(None),
+            Err(Failure::Refused { detail, .. }) if detail.code == "stopping" => Ok(None),
+            Err(Failure::Refused { code, detail }) => {
+                let report = Report::new(code, &detail.message).hint(&detail.hint);
+                Err(Denied::Refused { code: detail.code, report })
+            }
+            Err(failure @ (Failure::Away(_) | Failure::Broken(_))) => Err(Report::from(failure).into()),
+        }
+    }
+
+    fn ask_running<T, F: Future<Output = Result<T, Report>>>(
+        &self,
+        ask: impl FnOnce(Client) -> F,
+    ) -> Result<Option<T>, Report> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+        runtime.block_on(async {
+            match Client::running(&self.project).await? {
+                Some(client) => ask(client).await.map(Some),
+                None => Ok(None),
+            }
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! The status through a daemon: requests, commands and other programs at once, and nothing is lost.
+
+use crate::support::daemon::{Grounds, wait_until};
+use crate::support::runtime;
+use hatchery::state_file::StatusFolder;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Stdio;
+
+fn file(grounds: &Grounds) -> Value {
+    let text = fs::read_to_string(StatusFolder::of(grounds.path()).state_file()).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn ids(list: &Value) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn eighty_build_events_and_thirty_ideas_at_once_are_all_stored_once() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let answers = runtime().block_on(async {
+        let posts = (0..110).map(|number| {
+            let mut http = daemon.door.http();
+            runtime().spawn(async move {
+                match number {
+                    0..80 => http.post("/api/build-events", &json!({ "kind": "chunk-started", "chunk": number })).await,
+                    _ => {
+                        http.post("/api/inbox", &json!({ "type": "evolve", "content": format!("idea {number}") })).await
+                    }
+                }
+            })
+        });
+        futures_util::future::join_all(posts).await
+    });
+    let mut known = BTreeSet::new();
+    for answer in answers {
+        let answer = answer.unwrap().unwrap();
+        assert_eq!(answer.status, 201, "{answer:?}");
+        known.insert(answer.json()["id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(known.len(), 110);
+    let status = daemon.door.get("/api/build-status").json();
+    let inbox = daemon.door.get("/api/inbox").json();
+    let stored: Vec<String> = ids(&status["buildEvents"]).into_iter().chain(ids(&inbox["items"])).collect();
+    assert_eq!(stored.len(), 110, "each is there once");
+    assert_eq!(stored.into_iter().collect::<BTreeSet<_>>(), known);
+    // The files say the same when the answers are there.
+    let inbox = fs::read_to_string(StatusFolder::of(grounds.path()).inbox_file()).unwrap();
+    let in_files: BTreeSet<String> =
+        ids(&file(&grounds)["buildEvents"]).into_iter().chain(ids(&serde_json::from_str(&inbox).unwrap())).collect();
+    assert_eq!(in_files, known);
+}
+
+#[test]
+fn an_event_that_is_posted_again_counts_once() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let event = json!({ "kind": "context-boundary", "id": "mine-1", "isolationMode": "subagent", "more": 1 });
+    assert_eq!(daemon.door.post("/api/build-events", &event).json()["changed"], true);
+    assert_eq!(daemon.door.post("/api/build-events", &event).json()["changed"], false);
+    let status = daemon.door.get("/api/build-status").json();
+    assert_eq!(status["buildEvents"].as_array().unwrap().len(), 1);
+    assert_eq!(status["buildEvents"][0]["more"], 1);
+    assert_eq!(status["contextHealth"]["isolationMode"], "subagent");
+}
+
+#[test]
+fn requests_and_commands_count_up_together() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let count = || grounds.command(&["state", "incr", "n"]).stdout(Stdio::null()).spawn().unwrap();
+    let calls: Vec<_> = (0..20).map(|_| count()).collect();
+    runtime().block_on(async {
+        let edit = json!({ "increment": { "path": "n" } });
+        let posts = (0..60).map(|_| {
+            let (mut http, edit) = (daemon.door.http(), edit.clone());
+            runtime().spawn(async move { http.post("/api/state", &edit).await.unwrap() })
+        });
+        let mut sums = BTreeSet::new();
+        for answer in futures_util::future::join_all(posts).await {
+            let answer = answer.unwrap();
+            assert_eq!(answer.status, 200, "{answer:?}");
+            assert!(sums.insert(answer.json()["value"].as_u64().unwrap()), "two were told the same sum");
+        }
+    });
+    for mut call in calls {
+        assert!(call.wait().unwrap().success());
+    }
+    assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], 80);
+    assert_eq!(file(&grounds)["n"], 80);
+    // Reading changes nothing.
+    let path = StatusFolder::of(grounds.path()).state_file();
+    let before = fs::read(&path).unwrap();
+    let head = daemon.door.head();
+    for read in ["/api/state", "/api/build-status", "/api/inbox"] {
+        assert_eq!(daemon.door.get(read).status, 200);
+    }
+    assert_eq!((fs::read(&path).unwrap(), daemon.door.head()), (before, head));
+}
+
+#[test]
+fn what_is_counted_without_and_with_a_daemon_adds_up() {
+    let grounds = Grounds::new();
+    for expected in 1..=3 {
+        assert_eq!(grounds.run(&["state", "incr", "n"]).good().trim(), expected.to_string());
+    }
+    let daemon = grounds.up();
+    assert_eq!(grounds.run(&["state", "incr", "n"]).good().trim(), "4");
+    // A daemon that is killed has written what it answered.
+    daemon.kill();
+    assert_eq!(grounds.run(&["state", "incr", "n"]).good().trim(), "5");
+    let daemon = grounds.up();
+    assert_eq!(grounds.run(&["state", "incr", "n"]).good().trim(), "6");
+    assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], 6);
+}
+
+#[test]
+fn the_commands_say_the_same_through_a_daemon() {
+    let grounds = Grounds::new();
+    let _daemon = grounds.up();
+    let run = |arguments: &[&str]| grounds.run(arguments);
+    run(&["state", "command", "start", "evolve"]).good();
+    let refused = run(&["state", "step", "start", "interviewer"]);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert!(
+        refused.stderr.contains("Workflow error: State Owner must run before Interviewer can proceed."),
+        "{refused:?}"
+    );
+    assert!(refused.stderr.contains("(1) Run State Owner scan now (recommended)"), "{refused:?}");
+    assert_eq!(run(&["state", "step", "start", "interviewer", "--choose", "run"]).good().trim(), "state-owner-scan");
+    run(&["state", "step", "done", "state-owner-scan", "--summary", "three sections"]).good();
+    assert_eq!(run(&["state", "step", "start", "interviewer"]).good().trim(), "interviewer");
+    let idea = run(&["inbox", "add", "Make onboarding faster"]).good();
+    assert!(run(&["inbox", "process"]).good().contains(idea.trim()));
+    assert_eq!(run(&["inbox", "process"]).code, Some(1), "it is taken by one");
+    run(&["inbox", "process", idea.trim(), "--done", "incorporated"]).good();
+    run(&["build", "plan", r#"{"chunks":[{"name":"one"},{"name":"two","dependsOn":[1]}]}"#]).good();
+    let early = run(&["build", "chunk", "2", "start"]);
+    assert!(early.code == Some(1) && early.stderr.contains("depends on chunks that are not completed"), "{early:?}");
+    assert_eq!(run(&["build", "chunk", "1", "start"]).good().trim(), "active");
+    assert_eq!(run(&["build", "chunk", "1", "done"]).good().trim(), "completed");
+    let state = file(&grounds);
+    assert_eq!(state["completedSteps"], json!(["state-owner-scan"]));
+    assert_eq!(state["agentOutputs"]["state-owner-scan"]["summary"], "three sections");
+    assert_eq!((&state["chunkProgress"]["current"], &state["chunkProgress"]["total"]), (&json!(1), &json!(2)));
+    let inbox = fs::read_to_string(StatusFolder::of(grounds.path()).inbox_file()).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&inbox).unwrap()[0]["status"], "incorporated");
+}
+
+#[test]
+fn refusals_over_http_have_their_codes() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let edit = |body: Value| daemon.door.post("/api/state", &body);
+    assert_eq!(edit(json!({ "set": { "path": "a", "value": "x" } })).json()["value"], "x");
+    for (body, status, code) in [
+        (json!({ "set": { "path": "a.b", "value": 1 } }), 409, "nothing_below"),
+        (json!({ "set": { "path": "a" } }), 400, "bad_json"),
+        (json!({ "set": { "path": "a..b", "value": 1 } }), 400, "bad_json"),
+        (json!({ "increment": { "path": "a" } }), 409, "not_a_number"),
+        (json!({ "merge": { "patch": [] } }), 422, "patch_not_an_object"),
+        (json!({ "move_chunk": { "chunk": 1, "action": "start" } }), 404, "no_build_run"),
+        (json!({ "start_step": { "step": "interviewer" } }), 409, "steps_missing"),
+    ] {
+        let answer = edit(body.clone());
+        assert_eq!((answer.status, answer.error().0.as_str()), (status, code), "{body}");
+    }
+    let idea = daemon.door.post("/api/inbox", &json!({ "type": "odd", "content": "x" }));
+    assert_eq!((idea.status, idea.error().0.as_str()), (422, "bad_idea_type"));
+    let event = daemon.door.post("/api/build-events", &json!({ "chunk": 1 }));
+    assert_eq!((event.status, event.error().0.as_str()), (422, "build_event_without_kind"));
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_and_made_again_from_the_log() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    grounds.run(&["state", "set", "scenarioScore", r#"{"satisfied":5,"total":8}"#]).good();
+    grounds.run(&["inbox", "add", "an idea"]).good();
+    let folder = StatusFolder::of(grounds.path());
+    fs::write(folder.state_file(), "{\"scenarioScore\": {\"sat").unwrap();
+    fs::write(folder.inbox_file(), "").unwrap();
+    let whole = || folder.state().is_ok_and(|state| state.scenario_score().is_some_and(|score| score.done == 5));
+    wait_until("the state is made again", whole);
+    wait_until("the inbox is made again", || folder.inbox().is_ok_and(|inbox| inbox.items().len() == 1));
+    let names: Vec<String> =
+        fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    for kept in ["state.json.corrupt-", "inbox.json.corrupt-"] {
+        assert!(names.iter().any(|name| name.starts_with(kept)), "{names:?}");
+    }
+    assert_eq!(daemon.door.get("/api/inbox").json()["items"].as_array().unwrap().len(), 1);
+}

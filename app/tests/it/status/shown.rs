@@ -1,0 +1,107 @@
+//! A quest in the status document, as the status line and a viewer of builds see it.
+
+use crate::support::daemon::wait_until;
+use crate::support::quest::{SHORT, WARDED, done, signal, step};
+use crate::support::workshop::Workshop;
+use hatchery::state_file::StatusFolder;
+use serde_json::{Value, json};
+use std::fs;
+
+fn take_part(shop: &Workshop) -> StatusFolder {
+    let folder = StatusFolder::of(shop.grounds.path());
+    fs::create_dir_all(folder.path()).unwrap();
+    folder
+}
+
+fn state(folder: &StatusFolder) -> Value {
+    let text = fs::read_to_string(folder.state_file()).unwrap_or_else(|_| "{}".into());
+    serde_json::from_str(&text).unwrap()
+}
+
+fn statuses(state: &Value) -> Vec<&str> {
+    let chunks = state["buildRun"]["chunks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    chunks.iter().map(|chunk| chunk["status"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_running_quest_is_a_build_run() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let folder = take_part(&shop);
+    let gate = shop.gate();
+    let book = shop
+        .playbook()
+        .play("a.codeweaver", &[done("laid the stones")])
+        .play("b.codeweaver", &[gate.pass(), done("b")]);
+    let mut second = step("b", &["a"]);
+    second["description"] = json!("Builds what #core-flow says.");
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[]), second] }));
+    wait_until("the second chunk is active", || statuses(&state(&folder)) == ["completed", "active"]);
+    let shown = state(&folder);
+    let run = &shown["buildRun"];
+    assert_eq!(
+        (&run["status"], &run["questId"], &run["convergencePhase"]),
+        (&json!("running"), &json!(quest), &json!("work"))
+    );
+    assert!(run["runId"].as_str().unwrap().starts_with("run-"));
+    assert_eq!(run["plan"]["totalChunks"], 2);
+    assert_eq!((&run["chunks"][1]["id"], &run["chunks"][1]["dependsOn"]), (&json!(2), &json!([1])));
+    assert_eq!(run["chunks"][1]["sections"], json!(["#core-flow"]));
+    assert_eq!(run["lastCheckpoint"], run["chunks"][0]["completedAt"]);
+    assert_eq!((&shown["chunkProgress"]["current"], &shown["chunkProgress"]["total"]), (&json!(2), &json!(2)));
+    assert_eq!((&shown["workflowStep"], &shown["activeSection"]), (&json!("executor-build"), &json!("#core-flow")));
+    assert_eq!(shown["agentOutputs"]["codeweaver"]["summary"], "laid the stones");
+    assert!(shown["lastUpdated"].is_string());
+    let status = shop.door().get("/api/build-status").json();
+    assert_eq!((&status["buildRun"], &status["chunkProgress"]), (run, &shown["chunkProgress"]));
+    // It is the quest's to change, not a command's.
+    let refused = shop.grounds.run(&["state", "set", "buildRun.status", "\"completed\""]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("shows quest"), "{refused:?}");
+    gate.open();
+    wait_until("the run is over", || state(&folder)["buildRun"].is_null());
+    let shown = state(&folder);
+    assert!(["chunkProgress", "workflowStep", "activeSection"].iter().all(|field| shown[field].is_null()), "{shown}");
+}
+
+#[test]
+fn the_status_line_shows_a_quest_and_what_it_needs() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let folder = take_part(&shop);
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("a.codeweaver", &[ask, json!("turn"), done("wide")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
+    wait_until("the question is shown", || state(&folder)["buildRun"]["pendingQuestion"] == "How wide?");
+    assert_eq!(state(&folder)["nextStep"], "Answer a question: hatchery ask list");
+    let line = shop.grounds.run(&["statusline"]).good();
+    assert!(line.contains("0+1/1") && line.contains("Answer a question"), "{line}");
+    shop.grounds.run(&["quest", "answer", &quest, "three lanes"]).good();
+    wait_until("the run is over", || state(&folder)["buildRun"].is_null());
+    assert_eq!(state(&folder)["nextStep"], Value::Null);
+}
+
+#[test]
+fn wards_are_verifications() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let folder = take_part(&shop);
+    let book = shop.playbook().play("a.codeweaver", &[done("a")]);
+    shop.new_quest(&book, json!({ "steps": [step("a", &[])], "ward": "true" }));
+    let kinds = || -> Vec<String> {
+        let events = state(&folder)["buildEvents"].as_array().cloned().unwrap_or_default();
+        events.iter().map(|event| event["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    wait_until("both events are there", || kinds() == ["chunk-verified", "chunk-completed"]);
+    let verified = &state(&folder)["buildEvents"][0];
+    assert_eq!((&verified["chunk"], &verified["mode"]), (&json!("Chunk 1: Do a"), &json!("full")));
+    assert_eq!(verified["checks"], json!([{ "name": "ward", "result": "pass" }]));
+}
+
+#[test]
+fn a_project_that_takes_no_part_gets_no_files() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let book = shop.playbook().play("a.codeweaver", &[done("a")]);
+    shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
+    shop.wait("the end", |event| event["type"] == "quest_completed");
+    assert!(!StatusFolder::of(shop.grounds.path()).path().exists());
+    // What the quest did can be asked for all the same.
+    let events = shop.door().get("/api/build-status").json()["buildEvents"].clone();
+    assert_eq!(events[0]["kind"], "chunk-completed");
+}

@@ -1,0 +1,367 @@
+//! The changes of the status that people, agents and hooks ask for. The same values come from the command line, over HTTP and from
+//! the tools of agents; they are applied to the file when no daemon runs, and to the world otherwise.
+
+use super::{Document, Edit, EditError, Json, Path};
+use crate::build_event::{BuildEvent, EventError};
+use crate::build_run::{self, BuildError, ChunkId, Move};
+use crate::idea_inbox::{IdeaInbox, IdeaType, InboxError, Item, ItemStatus};
+use crate::refusal::RefusalKind;
+use crate::workflow::{self, Choice, Missing};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// The longest name of a command, a step or a taker, in bytes.
+pub const MAX_NAME_BYTES: usize = 256;
+/// The longest summary of a step, and the longest path of a file, in bytes.
+pub const MAX_SUMMARY_BYTES: usize = 64 * 1024;
+/// How many files that were written outside of a command are kept. The oldest go first.
+pub const MAX_UNTRACKED: usize = 1_000;
+
+/// A change of the status document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum StatusChange {
+    /// Sets what is at a path.
+    Set {
+        /// Where: names with dots between them, such as `scenarioScore.total`.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        path: Path,
+        /// Any JSON value.
+        #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
+        value: Json,
+    },
+    /// Objects are merged field by field; everything else is replaced.
+    Merge {
+        /// An object.
+        #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
+        patch: Json,
+    },
+    /// Counts up a number.
+    Increment {
+        /// Where: names with dots between them, such as `scenarioScore.total`.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        path: Path,
+        /// By how much. 1 if it is missing.
+        #[serde(default = "one")]
+        by: i64,
+    },
+    /// Appends an item to a list.
+    Append {
+        /// Where: names with dots between them, such as `scenarioScore.total`.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        path: Path,
+        /// Any JSON value.
+        #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
+        value: Json,
+    },
+    /// Sets `null`, which equals absent.
+    Clear {
+        /// Where: names with dots between them, such as `scenarioScore.total`.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        path: Path,
+    },
+    /// Sets the current command and clears what the steps of the last one left behind.
+    StartCommand {
+        /// Such as `init`, `evolve`, `ref`, `review` or `execute`.
+        name: String,
+    },
+    /// Clears the current command.
+    EndCommand {},
+    /// Begins a step of the workflow, unless another step must come first and nothing is chosen about that.
+    StartStep {
+        /// Such as `state-owner-scan` or `interviewer`.
+        step: String,
+        /// What to do if another step must come first.
+        #[serde(default)]
+        choose: Option<Choice>,
+    },
+    /// Records a step as completed.
+    FinishStep {
+        /// The name of the step.
+        step: String,
+        /// What its agent found, in a paragraph.
+        #[serde(default)]
+        summary: Option<String>,
+    },
+    /// Records a build event. One with an id that is known already counts once.
+    RecordEvent {
+        /// An object with a `kind`.
+        #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
+        event: Json,
+        /// The id of the event, if it has none of its own.
+        id: String,
+    },
+    /// Records a file that was written outside of a command.
+    NoteUntracked {
+        /// The file, below the project.
+        file: String,
+        /// The alias of the section of the spec that it belongs to.
+        #[serde(default)]
+        section: Option<String>,
+        /// The number of that section.
+        #[serde(default)]
+        section_number: Option<String>,
+    },
+    /// Begins a build run with an approved plan.
+    ApprovePlan {
+        /// `{"chunks":[{"name":"…","sections":["#alias"],"dependsOn":[1]}]}`; chunks are numbered from 1.
+        #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
+        plan: Json,
+        /// The id of the run, such as `run-1708012345678`.
+        run: String,
+        /// Whether it may replace a run that is not finished.
+        #[serde(default)]
+        fresh: bool,
+    },
+    /// Says what happened to a chunk.
+    MoveChunk {
+        /// Its number.
+        chunk: ChunkId,
+        /// What happened.
+        action: Move,
+        /// Fingerprints of the sections of the spec by `#alias`, kept with a completed chunk.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        fingerprints: BTreeMap<String, String>,
+    },
+    /// Pauses the build run.
+    PauseBuild {},
+    /// Goes on with the build run in a new session.
+    ResumeBuild {
+        /// Completed chunks that are built again.
+        #[serde(default)]
+        rebuild: Vec<ChunkId>,
+        /// The version of the spec that is current now.
+        #[serde(default)]
+        spec_version: Option<String>,
+    },
+    /// Forgets the build run.
+    ClearBuild {},
+}
+
+/// A change of the idea inbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum IdeaChange {
+    /// Adds an idea.
+    Add {
+        /// Its id, such as `inbox-1708012345678-a1b2c3`. One that is known already adds nothing.
+        id: String,
+        /// `evolve`, `reference` or `feature`.
+        #[serde(rename = "type")]
+        kind: String,
+        /// The idea, a link or a description. At most 64 KiB of UTF-8.
+        content: String,
+    },
+    /// Removes an idea.
+    Dismiss {
+        /// The id of the idea.
+        id: String,
+    },
+    /// Takes an idea for processing: the one that is named, or the oldest that is pending.
+    Take {
+        /// The id of the idea.
+        #[serde(default)]
+        id: Option<String>,
+        /// Who takes it.
+        #[serde(default)]
+        taker: Option<String>,
+    },
+    /// Ends the processing of an idea; `pending` gives it back.
+    Finish {
+        /// The id of the idea.
+        id: String,
+        /// `processed`, `incorporated`, `error` or `pending`.
+        status: String,
+        /// What came of it.
+        #[serde(default)]
+        note: Option<String>,
+    },
+}
+
+/// Why the status cannot be changed like that.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StatusRefusal {
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(transparent)]
+    Event(#[from] EventError),
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
+    #[error("{0}")]
+    Missing(Missing),
+    #[error("`{field}` shows quest {quest} while it runs")]
+    ShowsQuest { field: String, quest: crate::QuestId },
+    #[error("`{what}` has {bytes} bytes, and {max} is the most")]
+    TooLong { what: &'static str, bytes: usize, max: usize },
+}
+
+impl StatusRefusal {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Edit(error) => error.code(),
+            Self::Build(error) => error.code(),
+            Self::Event(error) => error.code(),
+            Self::Inbox(error) => error.code(),
+            Self::Missing(_) => "steps_missing",
+            Self::ShowsQuest { .. } => "shows_quest",
+            Self::TooLong { .. } => "status_text_too_long",
+        }
+    }
+
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Edit(error) => error.hint(),
+            Self::Build(error) => error.hint(),
+            Self::Event(error) => error.hint(),
+            Self::Inbox(error) => error.hint(),
+            Self::Missing(_) => "choose with --choose run, --choose skip or --choose abort",
+            Self::ShowsQuest { .. } => "steer the quest instead: `hatchery quest show` says how",
+            Self::TooLong { .. } => "put the long text into a file and name the file",
+        }
+    }
+
+    pub fn kind(&self) -> RefusalKind {
+        match self {
+            Self::Inbox(InboxError::NoSuchItem(_) | InboxError::NothingPending)
+            | Self::Build(BuildError::NoRun | BuildError::NoSuchChunk { .. }) => RefusalKind::Missing,
+            Self::Edit(EditError::BadPath { .. } | EditError::NotJson { .. } | EditError::PatchNotAnObject { .. })
+            | Self::Event(_)
+            | Self::Inbox(
+                InboxError::BadType(_) | InboxError::BadStatus(_) | InboxError::Empty | InboxError::TooLong(_),
+            )
+            | Self::Build(BuildError::BadPlan { .. })
+            | Self::TooLong { .. } => RefusalKind::Invalid,
+            Self::Edit(_) | Self::Inbox(_) | Self::Build(_) | Self::Missing(_) | Self::ShowsQuest { .. } => {
+                RefusalKind::Untimely
+            }
+        }
+    }
+}
+
+impl StatusChange {
+    /// The edit, if it is a plain one.
+    pub fn edit(&self) -> Option<Edit> {
+        Some(match self {
+            Self::Set { path, value } => Edit::Set { path: path.clone(), value: value.clone() },
+            Self::Merge { patch } => Edit::Merge { patch: patch.clone() },
+            Self::Increment { path, by } => Edit::Increment { path: path.clone(), by: *by },
+            Self::Append { path, value } => Edit::Append { path: path.clone(), value: value.clone() },
+            Self::Clear { path } => Edit::Clear { path: path.clone() },
+            Self::StartCommand { .. }
+            | Self::EndCommand {}
+            | Self::StartStep { .. }
+            | Self::FinishStep { .. }
+            | Self::RecordEvent { .. }
+            | Self::NoteUntracked { .. }
+            | Self::ApprovePlan { .. }
+            | Self::MoveChunk { .. }
+            | Self::PauseBuild {}
+            | Self::ResumeBuild { .. }
+            | Self::ClearBuild {} => return None,
+        })
+    }
+
+    /// Changes a document, or says why it cannot be changed like that. `now` is a time in RFC 3339.
+    pub fn apply(&self, document: &mut Document, now: &str) -> Result<(), StatusRefusal> {
+        if let Some(edit) = self.edit() {
+            return Ok(document.apply(&edit)?);
+        }
+        match self {
+            Self::StartCommand { name } => {
+                workflow::start_command(document, within("name", name, MAX_NAME_BYTES)?);
+            }
+            Self::EndCommand {} => workflow::end_command(document),
+            Self::StartStep { step, choose } => {
+                let step = within("step", step, MAX_NAME_BYTES)?;
+                workflow::start_step(document, step, *choose, now).map_err(StatusRefusal::Missing)?;
+            }
+            Self::FinishStep { step, summary } => {
+                let summary = summary.as_deref().map(|it| within("summary", it, MAX_SUMMARY_BYTES)).transpose()?;
+                workflow::finish_step(document, within("step", step, MAX_NAME_BYTES)?, summary);
+            }
+            Self::RecordEvent { event, id } => {
+                BuildEvent::check(event, id, now)?.record(document);
+            }
+            Self::NoteUntracked { file, section, section_number } => {
+                let file = within("file", file, MAX_SUMMARY_BYTES)?;
+                note_untracked(document, file, section.as_deref(), section_number.as_deref(), now);
+            }
+            Self::ApprovePlan { plan, run, fresh } => {
+                build_run::approve(document, plan, within("run", run, MAX_NAME_BYTES)?, *fresh, now)?;
+            }
+            Self::MoveChunk { chunk, action, fingerprints } => {
+                build_run::move_chunk(document, *chunk, *action, fingerprints, now)?;
+            }
+            Self::PauseBuild {} => build_run::set_paused(document, true)?,
+            Self::ResumeBuild { rebuild, spec_version } => {
+                // A chunk that is built again is compared with the version that is current now.
+                if let Some(version) = spec_version {
+                    document.set("specVersion", within("spec_version", version, MAX_NAME_BYTES)?);
+                }
+                build_run::resume(document, rebuild, now)?;
+            }
+            Self::ClearBuild {} => build_run::clear(document),
+            Self::Set { .. }
+            | Self::Merge { .. }
+            | Self::Increment { .. }
+            | Self::Append { .. }
+            | Self::Clear { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+impl IdeaChange {
+    /// Changes the inbox, and gives the item that was changed or removed.
+    pub fn apply(&self, inbox: &mut IdeaInbox, now: &str) -> Result<Item, StatusRefusal> {
+        Ok(match self {
+            Self::Add { id, kind, content } => {
+                let kind = IdeaType::parse(kind)?;
+                inbox.add(within("id", id, MAX_NAME_BYTES)?, kind, content, now)?
+            }
+            Self::Dismiss { id } => inbox.dismiss(id)?,
+            Self::Take { id, taker } => {
+                let taker = taker.as_deref().map(|it| within("taker", it, MAX_NAME_BYTES)).transpose()?;
+                inbox.take(id.as_deref(), taker, now)?
+            }
+            Self::Finish { id, status, note } => {
+                let known = ItemStatus::parse(status).ok().filter(|status| *status != ItemStatus::Processing);
+                let status = known.ok_or_else(|| InboxError::BadStatus(status.chars().take(100).collect()))?;
+                let note = note.as_deref().map(|it| within("note", it, MAX_SUMMARY_BYTES)).transpose()?;
+                inbox.finish(id, status, note, now)?
+            }
+        })
+    }
+}
+
+/// The newest change of a file counts.
+fn note_untracked(document: &mut Document, file: &str, section: Option<&str>, number: Option<&str>, now: &str) {
+    let mut entry = json!({ "file": file });
+    for (name, value) in [("section", section), ("sectionNumber", number)] {
+        if let Some(value) = value {
+            entry[name] = json!(value);
+        }
+    }
+    entry["timestamp"] = json!(now);
+    let mut changes = document.field("untrackedChanges").and_then(Json::list).unwrap_or_default();
+    changes.retain(|known| known.object().and_then(|known| known.get("file")?.words()).as_deref() != Some(file));
+    changes.push(entry.into());
+    let surplus = changes.len().saturating_sub(MAX_UNTRACKED);
+    document.set("untrackedChanges", Json::of_list(&changes[surplus..]));
+}
+
+fn within<'a>(what: &'static str, text: &'a str, max: usize) -> Result<&'a str, StatusRefusal> {
+    match text.len() <= max {
+        true => Ok(text),
+        false => Err(StatusRefusal::TooLong { what, bytes: text.len(), max }),
+    }
+}
+
+fn one() -> i64 {
+    1
+}

@@ -1,0 +1,395 @@
+//! What the log says about the status: the fields that people, agents and other programs have set, the newest build events, and the
+//! ideas. The files `.fctry/state.json` and `.fctry/inbox.json` are made from it.
+//!
+//! What a running quest shows is not kept here. [`super::quest_view`] computes it and lays it over these fields.
+
+use super::merge::difference;
+use super::quest_view::QuestView;
+use super::{Document, Edit, EditError, IdeaChange, Json, Kind, Object, StatusChange, StatusRefusal};
+use crate::build_event::{BuildEvent, MAX_EVENTS_IN_DOCUMENT};
+use crate::event::{FieldEdit, StatusEvent, StatusSource};
+use crate::idea_inbox::{IdeaInbox, InboxError, Item, MAX_ITEMS};
+use crate::{Event, Refusal, Timestamp, World};
+use imbl::{OrdMap, Vector};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The longest value that the log takes, in bytes. A longer one that another program writes stays in the file alone.
+pub const MAX_KEPT_VALUE_BYTES: usize = 1024 * 1024;
+/// The most fields of a document that the log takes.
+pub const MAX_KEPT_FIELDS: usize = 1_000;
+/// Where the build events are in the document.
+pub const BUILD_EVENTS: &str = "buildEvents";
+/// When the file was written. It is no fact about the project, so it is not kept.
+pub const LAST_UPDATED: &str = "lastUpdated";
+/// Fields that outlive a program which forgets to write them back. Only an explicit `null` clears them.
+const OUTLIVING: [&str; 1] = ["buildRun"];
+
+/// The status, folded from the log. Values are JSON text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptStatus {
+    fields: OrdMap<Arc<str>, Arc<str>>,
+    /// The newest last.
+    build_events: Vector<Arc<str>>,
+    /// The newest first, by id.
+    ideas: Vector<(Arc<str>, Arc<str>)>,
+}
+
+/// What another program has changed in the status document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileEdits {
+    pub edits: Vec<FieldEdit>,
+    /// Build events that are not known yet, as JSON objects. Some may have no id.
+    pub build_events: Vec<Json>,
+}
+
+/// What another program has changed in the idea inbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InboxEdits {
+    /// New and changed items, the oldest first.
+    pub kept: Vec<(String, Json)>,
+    pub dismissed: Vec<String>,
+}
+
+impl KeptStatus {
+    /// True if nothing was ever set.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.build_events.is_empty() && self.ideas.is_empty()
+    }
+
+    /// The whole document, without what quests show.
+    pub fn document(&self) -> Document {
+        let mut document = self.fields_alone();
+        if !self.build_events.is_empty() {
+            document.set(BUILD_EVENTS, self.build_event_list());
+        }
+        document
+    }
+
+    pub fn inbox(&self) -> IdeaInbox {
+        IdeaInbox::of(self.ideas.iter().map(|(_, body)| parsed(body)).collect())
+    }
+
+    /// The document without its build events, of which there may be many.
+    fn fields_alone(&self) -> Document {
+        let mut fields = Object::default();
+        for (name, value) in &self.fields {
+            fields.push(name, parsed(value));
+        }
+        Document { fields }
+    }
+
+    /// Only one field of the document: most changes concern one.
+    fn part(&self, name: &str) -> Document {
+        let mut document = Document::default();
+        if let Some(value) = self.field(name) {
+            document.set(name, value);
+        }
+        document
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<Json> {
+        match name {
+            BUILD_EVENTS if self.build_events.is_empty() => None,
+            BUILD_EVENTS => Some(self.build_event_list()),
+            _ => self.fields.get(name).map(|text| parsed(text)),
+        }
+    }
+
+    fn build_event_list(&self) -> Json {
+        Json::of_list(&self.build_events.iter().map(|body| parsed(body)).collect::<Vec<_>>())
+    }
+
+    /// Whether an event with this id is among the newest.
+    fn knows_event(&self, id: &str) -> bool {
+        // Decoding every event for every new one would take long: only one that has the letters of the id can be the same.
+        self.build_events
+            .iter()
+            .filter(|body| body.contains(id))
+            .any(|body| id_of(&parsed(body)).as_deref() == Some(id))
+    }
+
+    pub(crate) fn apply(&mut self, event: &StatusEvent) -> Result<(), &'static str> {
+        match event {
+            StatusEvent::Edited { edits, .. } => edits.iter().try_for_each(|edit| self.edit(edit)),
+            StatusEvent::BuildEventRecorded { body, .. } => {
+                Json::parse(body).map_err(|_| "is not JSON")?;
+                self.build_events.push_back(body.as_str().into());
+                while self.build_events.len() > MAX_EVENTS_IN_DOCUMENT {
+                    self.build_events.pop_front();
+                }
+                Ok(())
+            }
+            StatusEvent::IdeaKept { idea, body, .. } => {
+                Json::parse(body).map_err(|_| "is not JSON")?;
+                let kept = (Arc::from(idea.as_str()), Arc::from(body.as_str()));
+                match self.ideas.iter().position(|(id, _)| **id == **idea) {
+                    Some(place) => drop(self.ideas.set(place, kept)),
+                    None => self.ideas.push_front(kept),
+                }
+                Ok(())
+            }
+            StatusEvent::IdeaDismissed { idea, .. } => {
+                let place = self.ideas.iter().position(|(id, _)| **id == **idea).ok_or("names an unknown idea")?;
+                self.ideas.remove(place);
+                Ok(())
+            }
+        }
+    }
+
+    fn edit(&mut self, edit: &FieldEdit) -> Result<(), &'static str> {
+        let name = edit.path.segments().first().ok_or("has an empty path")?;
+        let mut part = self.part(name);
+        part.apply(&edit.edit().map_err(|_| "is not JSON")?).map_err(|_| "does not fit the document")?;
+        match part.field(name) {
+            None if name == BUILD_EVENTS => self.build_events.clear(),
+            None => drop(self.fields.remove(name.as_str())),
+            Some(value) if name == BUILD_EVENTS && value.kind() == Kind::List => {
+                let items = value.list().unwrap_or_default();
+                let surplus = items.len().saturating_sub(MAX_EVENTS_IN_DOCUMENT);
+                self.build_events = items[surplus..].iter().map(|item| Arc::from(item.text())).collect();
+            }
+            Some(_) if name == BUILD_EVENTS => self.build_events.clear(),
+            Some(value) => drop(self.fields.insert(name.as_str().into(), value.text().into())),
+        }
+        Ok(())
+    }
+}
+
+impl FieldEdit {
+    /// The same edit of a document.
+    pub fn edit(&self) -> Result<Edit, EditError> {
+        let path = self.path.clone();
+        Ok(match &self.value {
+            None => Edit::Clear { path },
+            Some(value) if self.append => Edit::Append { path, value: value.parse()? },
+            Some(value) => Edit::Set { path, value: value.parse()? },
+        })
+    }
+
+    /// A set or a cleared field, as `difference` finds them.
+    fn of(edit: Edit) -> Option<Self> {
+        match edit {
+            Edit::Set { path, value } => Some(Self { path, value: Some(value.text().into()), append: false }),
+            Edit::Append { path, value } => Some(Self { path, value: Some(value.text().into()), append: true }),
+            Edit::Clear { path } => Some(Self { path, value: None, append: false }),
+            Edit::Merge { .. } | Edit::Increment { .. } => None,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.value.as_ref().map_or(0, String::len)
+    }
+}
+
+/// Decides a change of the document.
+pub(crate) fn change(world: &World, change: &StatusChange, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    let refused = |error: StatusRefusal| Refusal::Status(Box::new(error));
+    let (kept, at) = (world.status(), now.rfc3339());
+    if let StatusChange::RecordEvent { event, id } = change {
+        return record(world, event, id, &at).map_err(refused);
+    }
+    let before = match change {
+        StatusChange::Set { path, .. }
+        | StatusChange::Increment { path, .. }
+        | StatusChange::Append { path, .. }
+        | StatusChange::Clear { path } => kept.part(path.segments().first().map_or("", String::as_str)),
+        StatusChange::NoteUntracked { .. } => kept.part("untrackedChanges"),
+        StatusChange::Merge { .. } => kept.document(),
+        StatusChange::RecordEvent { .. }
+        | StatusChange::StartCommand { .. }
+        | StatusChange::EndCommand {}
+        | StatusChange::StartStep { .. }
+        | StatusChange::FinishStep { .. }
+        | StatusChange::ApprovePlan { .. }
+        | StatusChange::MoveChunk { .. }
+        | StatusChange::PauseBuild {}
+        | StatusChange::ResumeBuild { .. }
+        | StatusChange::ClearBuild {} => kept.fields_alone(),
+    };
+    let mut after = before.clone();
+    change.apply(&mut after, &at).map_err(refused)?;
+    let edits: Vec<FieldEdit> = match change.edit() {
+        // A list that grows is not written again with each item.
+        Some(edit @ Edit::Append { .. }) => FieldEdit::of(edit).into_iter().collect(),
+        _ => difference(&before, &after).into_iter().filter_map(FieldEdit::of).collect(),
+    };
+    check(world, &edits).map_err(refused)?;
+    match edits.is_empty() {
+        true => Ok(Vec::new()),
+        false => Ok(vec![Event::Status(StatusEvent::Edited { from: StatusSource::Request, edits })]),
+    }
+}
+
+/// The log takes what is within bounds, and nothing that a quest shows.
+fn check(world: &World, edits: &[FieldEdit]) -> Result<(), StatusRefusal> {
+    for edit in edits {
+        if let Some(quest) = QuestView::owner(world, &edit.path) {
+            return Err(StatusRefusal::ShowsQuest { field: edit.path.to_string(), quest });
+        }
+        if !edit.path.is_writable() {
+            let why = "it has an empty name, or it is too long".into();
+            return Err(EditError::BadPath { path: edit.path.to_string().chars().take(200).collect(), why }.into());
+        }
+        if edit.bytes() > MAX_KEPT_VALUE_BYTES {
+            return Err(StatusRefusal::TooLong { what: "value", bytes: edit.bytes(), max: MAX_KEPT_VALUE_BYTES });
+        }
+    }
+    let kept = world.status();
+    let is_new =
+        |edit: &&FieldEdit| edit.path.segments().first().is_some_and(|name| !kept.fields.contains_key(name.as_str()));
+    match kept.fields.len() + edits.iter().filter(is_new).count() > MAX_KEPT_FIELDS
+        && edits.iter().any(|it| is_new(&it))
+    {
+        true => Err(StatusRefusal::TooLong { what: "fields", bytes: kept.fields.len(), max: MAX_KEPT_FIELDS }),
+        false => Ok(()),
+    }
+}
+
+fn record(world: &World, given: &Json, id: &str, now: &str) -> Result<Vec<Event>, StatusRefusal> {
+    let event = BuildEvent::check(given, id, now)?;
+    Ok(recorded(world, &event, StatusSource::Request))
+}
+
+fn recorded(world: &World, event: &BuildEvent, from: StatusSource) -> Vec<Event> {
+    let kept = world.status();
+    if kept.knows_event(&event.id) {
+        return Vec::new();
+    }
+    let body = event.body().text().to_owned();
+    let recorded = Event::Status(StatusEvent::BuildEventRecorded { from, build_event: event.id.clone(), body });
+    // A checkpoint of the context is one of the build run, too.
+    let mut run = kept.part("buildRun");
+    event.record(&mut run);
+    run.clear(BUILD_EVENTS);
+    let edits: Vec<FieldEdit> =
+        difference(&kept.part("buildRun"), &run).into_iter().filter_map(FieldEdit::of).collect();
+    let checkpoint = (!edits.is_empty()).then_some(Event::Status(StatusEvent::Edited { from, edits }));
+    [recorded].into_iter().chain(checkpoint).collect()
+}
+
+/// Decides a change of the inbox.
+pub(crate) fn change_ideas(world: &World, change: &IdeaChange, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    let mut inbox = world.status().inbox();
+    let before = inbox.clone();
+    let item = change.apply(&mut inbox, &now.rfc3339()).map_err(|error| Refusal::Status(Box::new(error)))?;
+    if inbox == before {
+        return Ok(Vec::new());
+    }
+    let (from, Item { id: idea, body, .. }) = (StatusSource::Request, item);
+    Ok(vec![Event::Status(match change {
+        IdeaChange::Dismiss { .. } => StatusEvent::IdeaDismissed { from, idea },
+        IdeaChange::Add { .. } | IdeaChange::Take { .. } | IdeaChange::Finish { .. } => {
+            StatusEvent::IdeaKept { from, idea, body: body.text().to_owned() }
+        }
+    })])
+}
+
+impl FileEdits {
+    /// What another program has changed in a file since it was `base`. What a quest shows belongs to Hatchery, and a field that
+    /// outlives is only cleared by an explicit `null`.
+    pub fn between(world: &World, base: &Document, found: &Document) -> Self {
+        let kept = world.status();
+        let written = |name: &str| found.fields().iter().any(|(known, _)| known == name);
+        let taken = |edit: &FieldEdit| {
+            let name = edit.path.segments().first().map_or("", String::as_str);
+            let forgotten = edit.value.is_none() && OUTLIVING.contains(&name) && !written(name);
+            name != LAST_UPDATED
+                && name != BUILD_EVENTS
+                && !forgotten
+                && edit.bytes() <= MAX_KEPT_VALUE_BYTES
+                && edit.path.is_writable()
+                && QuestView::owner(world, &edit.path).is_none()
+        };
+        let edits = difference(base, found).into_iter().filter_map(FieldEdit::of).filter(taken).collect();
+        let events = match base.field(BUILD_EVENTS) == found.field(BUILD_EVENTS) {
+            true => Vec::new(),
+            false => found.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default(),
+        };
+        let known: Vec<Object> = kept.build_events.iter().filter_map(|body| parsed(body).object()).collect();
+        let is_new = |event: &Json| match (id_of(event), event.object()) {
+            (Some(id), _) => !kept.knows_event(&id) && !QuestView::made_event(&id),
+            (None, Some(event)) => !known.iter().any(|known| is_copy(known, &event)),
+            (None, None) => false,
+        };
+        Self { edits, build_events: events.into_iter().filter(is_new).collect() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.edits.is_empty() && self.build_events.is_empty()
+    }
+}
+
+/// Takes in what another program has changed. What does not fit any more is left out.
+pub(crate) fn take_edits(world: &World, edits: &[FieldEdit], events: &[(String, Json)], now: Timestamp) -> Vec<Event> {
+    let from = StatusSource::File;
+    let mut then = world.status().clone();
+    let fits = |edit: &&FieldEdit| check(world, std::slice::from_ref(*edit)).is_ok() && then.edit(edit).is_ok();
+    let edits: Vec<FieldEdit> = edits.iter().filter(fits).cloned().collect();
+    let edited = (then != *world.status()).then_some(Event::Status(StatusEvent::Edited { from, edits }));
+    let at = now.rfc3339();
+    let checked = events.iter().filter_map(|(id, event)| BuildEvent::check(event, id, &at).ok());
+    edited.into_iter().chain(checked.flat_map(|event| recorded(world, &event, from))).collect()
+}
+
+impl InboxEdits {
+    /// What another program has changed in the inbox since it was `base`.
+    pub fn between(base: &IdeaInbox, found: &IdeaInbox) -> Self {
+        let (before, after) = (base.items(), found.items());
+        let known = |item: &Item| before.iter().find(|known| known.id == item.id);
+        let kept = after.iter().rev().filter(|item| known(item).is_none_or(|known| known.body != item.body));
+        let gone = before.iter().filter(|item| !after.iter().any(|found| found.id == item.id));
+        Self {
+            kept: kept.map(|item| (item.id.clone(), item.body.clone())).collect(),
+            dismissed: gone.map(|item| item.id.clone()).collect(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.dismissed.is_empty()
+    }
+}
+
+/// Takes in what another program has changed in the inbox.
+pub(crate) fn take_ideas(world: &World, edits: &InboxEdits) -> Result<Vec<Event>, Refusal> {
+    let (from, ideas) = (StatusSource::File, &world.status().ideas);
+    let known = |id: &str| ideas.iter().find(|(known, _)| **known == *id);
+    let is_new = |(id, _): &&(String, Json)| known(id).is_none();
+    if ideas.len() + edits.kept.iter().filter(is_new).count() > MAX_ITEMS {
+        return Err(Refusal::Status(Box::new(InboxError::Full.into())));
+    }
+    let differs = |(id, body): &&(String, Json)| {
+        body.text().len() <= MAX_KEPT_VALUE_BYTES && known(id).is_none_or(|(_, known)| parsed(known) != *body)
+    };
+    let kept = edits.kept.iter().filter(differs).map(|(id, body)| StatusEvent::IdeaKept {
+        from,
+        idea: id.clone(),
+        body: body.text().to_owned(),
+    });
+    let dismissed = edits.dismissed.iter().filter(|id| known(id).is_some());
+    let dismissed = dismissed.map(|id| StatusEvent::IdeaDismissed { from, idea: id.clone() });
+    Ok(kept.chain(dismissed).map(Event::Status).collect())
+}
+
+/// The id of a build event.
+fn id_of(event: &Json) -> Option<String> {
+    event.object()?.get("id")?.words()
+}
+
+/// Whether an event without an id is one that is known, to which Hatchery has given an id and perhaps a time.
+fn is_copy(known: &Object, given: &Object) -> bool {
+    let bare = |event: &Object| {
+        let mut event = event.clone();
+        event.remove("id");
+        if given.get("timestamp").is_none() {
+            event.remove("timestamp");
+        }
+        event.to_json()
+    };
+    bare(known) == bare(given)
+}
+
+/// A value that was checked when it came in.
+fn parsed(text: &str) -> Json {
+    Json::parse(text).unwrap_or_else(|_| Json::null())
+}

@@ -1,0 +1,420 @@
+//! A quest as a build run: what the status document shows of the quest that is going on. Its steps are the chunks. The fields belong to
+//! Hatchery while the quest goes on; they are computed from the world and never taken from the file.
+
+use super::kept::BUILD_EVENTS;
+use super::{Document, Json, Object, Path};
+use crate::ask::About;
+use crate::build_event::MAX_EVENTS_IN_DOCUMENT;
+use crate::build_run;
+use crate::quest::{Quest, QuestState, Signal, Step, StepId, StepState, Verdict};
+use crate::roles::Phase;
+use crate::{QuestId, Timestamp, World};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The ids of build events that this module makes begin so.
+const EVENT_PREFIX: &str = "hatchery-";
+/// How much of a text goes into a field that is one line, in characters.
+const MAX_LINE_CHARS: usize = 200;
+
+/// Fields that belong to Hatchery as long as a quest goes on.
+const OWNED: [&str; 2] = ["buildRun", "chunkProgress"];
+/// Fields that belong to Hatchery as long as a quest goes on and no command of the workflow does.
+const OWNED_WITHOUT_COMMAND: [&str; 5] =
+    ["workflowStep", "activeSection", "activeSectionNumber", "scenarioScore", "nextStep"];
+const OUTPUTS: &str = "agentOutputs";
+const COMMAND: &str = "currentCommand";
+
+/// What the document shows of a quest that goes on.
+#[derive(Clone, Debug)]
+pub struct QuestView {
+    pub quest: QuestId,
+    fields: Object,
+}
+
+/// The document as everybody sees it: what the log keeps, and above it what the quest shows.
+pub fn shown(world: &World) -> Document {
+    let mut document = world.status().document();
+    if let Some(view) = QuestView::of(world) {
+        view.lay_over(&mut document);
+    }
+    let made = made_events(world);
+    if !made.is_empty() {
+        let kept = document.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
+        let mut events: Vec<(String, Json)> =
+            kept.into_iter().chain(made).map(|event| (time_of(&event), event)).collect();
+        events.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let surplus = events.len().saturating_sub(MAX_EVENTS_IN_DOCUMENT);
+        let newest: Vec<Json> = events.into_iter().skip(surplus).map(|(_, event)| event).collect();
+        document.set(BUILD_EVENTS, Json::of_list(&newest));
+    }
+    document
+}
+
+impl QuestView {
+    /// The newest quest that goes on.
+    pub fn of(world: &World) -> Option<Self> {
+        let (id, quest) = going(world)?;
+        Some(Self { quest: id, fields: fields(world, id, quest) })
+    }
+
+    /// The quest that a field belongs to at the moment, if any.
+    pub fn owner(world: &World, path: &Path) -> Option<QuestId> {
+        let (id, _) = going(world)?;
+        let (name, rest) = path.segments().split_first()?;
+        let has = |name: &str| Self::of(world).is_some_and(|view| view.fields.get(name).is_some());
+        let owned = match name.as_str() {
+            name if OWNED.contains(&name) => true,
+            name if OWNED_WITHOUT_COMMAND.contains(&name) => !in_command(world) && has(name),
+            OUTPUTS => rest.first().is_some_and(|role| {
+                let outputs = Self::of(world).and_then(|view| view.fields.get(OUTPUTS)?.object());
+                outputs.is_some_and(|outputs| outputs.get(role).is_some())
+            }),
+            _ => false,
+        };
+        owned.then_some(id)
+    }
+
+    /// Whether this module makes the events with this id.
+    pub fn made_event(id: &str) -> bool {
+        id.starts_with(EVENT_PREFIX)
+    }
+
+    /// The fields, as they are laid over a document.
+    pub fn fields(&self) -> &Object {
+        &self.fields
+    }
+
+    fn lay_over(&self, document: &mut Document) {
+        let in_command = document.words(COMMAND).is_some();
+        for (name, value) in self.fields.iter() {
+            match name {
+                OUTPUTS => {
+                    let mut outputs = document.field(OUTPUTS).and_then(Json::object).unwrap_or_default();
+                    for (role, output) in value.object().unwrap_or_default().iter() {
+                        outputs.set(role, output.clone());
+                    }
+                    document.set(OUTPUTS, outputs.to_json());
+                }
+                name if in_command && OWNED_WITHOUT_COMMAND.contains(&name) => {}
+                name => document.set(name, value.clone()),
+            }
+        }
+    }
+}
+
+fn going(world: &World) -> Option<(QuestId, &Quest)> {
+    world.quests().filter(|(_, quest)| !quest.is_over()).max_by_key(|(id, quest)| (quest.created, *id))
+}
+
+fn in_command(world: &World) -> bool {
+    world.status().field(COMMAND).is_some_and(|command| command.words().is_some_and(|it| !it.trim().is_empty()))
+}
+
+fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
+    let steps = work(quest);
+    let numbers: BTreeMap<&StepId, usize> = steps.iter().zip(1..).map(|((id, _), number)| (*id, number)).collect();
+    let question = world.questions().find(|(_, question)| concerns(world, &question.about, question.agent, id));
+    let version = world.status().field("specVersion").and_then(|version| version.words());
+    let phase = phase(quest);
+    let mut run = json!({
+        "runId": format!("run-{}", quest.created.0),
+        "questId": id.to_string(),
+        "status": if quest.state == QuestState::Paused { "paused" } else { "running" },
+        "startedAt": quest.created.rfc3339(),
+        "plan": { "totalChunks": steps.len(), "priorities": [] },
+        "convergencePhase": phase_word(phase),
+    });
+    if let Some(version) = &version {
+        run["plan"]["specVersion"] = json!(version);
+    }
+    if let Some((_, question)) = question {
+        run["pendingQuestion"] = json!(line(&question.text));
+    }
+    let chunks: Vec<Value> =
+        steps.iter().map(|(id, step)| chunk(quest, id, step, &numbers, version.as_deref())).collect();
+    if let Some(last) = steps.iter().filter_map(|(_, step)| completed_at(step)).max() {
+        run["lastCheckpoint"] = json!(last.rfc3339());
+    }
+    let active = steps
+        .iter()
+        .find(|(_, step)| step.agent().is_some())
+        .or_else(|| steps.iter().find(|(_, step)| is_active(step)));
+    let section =
+        active.and_then(|(id, _)| quest.plans.get(*id)).and_then(|plan| aliases(&plan.description).into_iter().next());
+    run["chunks"] = Value::from(chunks);
+
+    let mut shown = Document::default();
+    shown.set("buildRun", run);
+    if !steps.is_empty() {
+        build_run::show_progress(&mut shown);
+    }
+    shown.set("workflowStep", workflow_step(phase));
+    if let Some(section) = section {
+        shown.set("activeSection", section.as_str());
+    }
+    if let Some(score) = score(quest) {
+        shown.set("scenarioScore", score);
+    }
+    if let Some(next) = next_step(id, quest, question.is_some()) {
+        shown.set("nextStep", next.as_str());
+    }
+    let outputs = outputs(quest);
+    if !outputs.is_empty() {
+        shown.set(OUTPUTS, outputs.to_json());
+    }
+    shown.fields().clone()
+}
+
+/// The steps of the plan, in its order.
+fn work(quest: &Quest) -> Vec<(&StepId, &Step)> {
+    let all = quest.steps.iter().map(|(id, step)| (id, step.as_ref()));
+    let mut steps: Vec<(&StepId, &Step)> = all.filter(|(_, step)| step.phase == Phase::Work && !step.dropped).collect();
+    steps.sort_by_key(|(_, step)| step.number);
+    steps
+}
+
+/// The phase that the quest is in: the first that is not done.
+fn phase(quest: &Quest) -> Phase {
+    let open = |phase: Phase| quest.steps.values().any(|step| step.phase == phase && completed_at(step).is_none());
+    [Phase::Requirements, Phase::Plan, Phase::Work].into_iter().find(|phase| open(*phase)).unwrap_or(Phase::Review)
+}
+
+fn phase_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Requirements => "requirements",
+        Phase::Plan => "plan",
+        Phase::Work => "work",
+        Phase::Review => "review",
+    }
+}
+
+/// The step of the workflow that corresponds to a phase.
+fn workflow_step(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Requirements => "interviewer",
+        Phase::Plan => "executor-plan",
+        Phase::Work | Phase::Review => "executor-build",
+    }
+}
+
+fn chunk(quest: &Quest, id: &StepId, step: &Step, numbers: &BTreeMap<&StepId, usize>, version: Option<&str>) -> Value {
+    let plan = quest.plans.get(id);
+    let needs: Vec<usize> =
+        plan.iter().flat_map(|plan| &plan.depends_on).filter_map(|need| numbers.get(need).copied()).collect();
+    let wanted = quest.requirements.as_ref().map(|it| it.observables.as_slice()).unwrap_or_default();
+    let described = |id: &String| {
+        wanted
+            .iter()
+            .find(|observable| observable.id == *id)
+            .map_or_else(|| id.clone(), |found| line(&found.description))
+    };
+    let scenarios: Vec<String> = plan.iter().flat_map(|plan| &plan.observables).map(described).collect();
+    let mut chunk = json!({
+        "id": numbers.get(id).copied().unwrap_or_default(),
+        "stepId": id.as_str(),
+        "name": plan.map_or_else(|| id.to_string(), |plan| line(&plan.name)),
+        "status": chunk_status(step),
+        "sections": plan.map(|plan| aliases(&plan.description)).unwrap_or_default(),
+        "scenarios": scenarios,
+        "dependsOn": needs,
+    });
+    match &step.state {
+        StepState::Complete { at, .. } => {
+            chunk["completedAt"] = json!(at.rfc3339());
+            if let Some(version) = version {
+                chunk["specVersionAtBuild"] = json!(version);
+            }
+        }
+        StepState::Failed { why, .. } => {
+            chunk["failedAt"] = json!(step.since.rfc3339());
+            chunk["error"] = json!(line(why));
+        }
+        _ if is_active(step) => {
+            chunk["attempt"] = json!(tries(step));
+            chunk["startedAt"] = json!(step.since.rfc3339());
+        }
+        StepState::Pending
+        | StepState::Queued(_)
+        | StepState::Running(_)
+        | StepState::Asking(_)
+        | StepState::Parked { .. }
+        | StepState::Blocked => {}
+    }
+    chunk
+}
+
+fn chunk_status(step: &Step) -> &'static str {
+    match &step.state {
+        StepState::Complete { .. } => "completed",
+        StepState::Failed { .. } => "failed",
+        _ if is_active(step) && tries(step) > 1 => "retrying",
+        _ if is_active(step) => "active",
+        StepState::Pending
+        | StepState::Queued(_)
+        | StepState::Running(_)
+        | StepState::Asking(_)
+        | StepState::Parked { .. }
+        | StepState::Blocked => "planned",
+    }
+}
+
+/// Whether work on it has begun and not ended.
+fn is_active(step: &Step) -> bool {
+    match step.state {
+        StepState::Running(_) | StepState::Asking(_) | StepState::Parked { .. } => true,
+        StepState::Queued(_) => step.attempts > 0,
+        StepState::Pending | StepState::Blocked | StepState::Failed { .. } | StepState::Complete { .. } => false,
+    }
+}
+
+/// How often the work was begun: once, and again for each red ward and each conflict.
+fn tries(step: &Step) -> u32 {
+    1 + step.progress.mendings + step.progress.conflicts
+}
+
+fn completed_at(step: &Step) -> Option<Timestamp> {
+    match step.state {
+        StepState::Complete { at, .. } => Some(at),
+        StepState::Pending
+        | StepState::Queued(_)
+        | StepState::Running(_)
+        | StepState::Asking(_)
+        | StepState::Parked { .. }
+        | StepState::Blocked
+        | StepState::Failed { .. } => None,
+    }
+}
+
+/// An observable is satisfied when every step that promises it is complete.
+fn score(quest: &Quest) -> Option<Value> {
+    let wanted = quest.requirements.as_ref().filter(|it| !it.observables.is_empty())?;
+    let is_done = |id: &StepId| quest.step(id).is_some_and(|step| completed_at(step).is_some());
+    let satisfied = wanted.observables.iter().filter(|observable| {
+        let mut promises = quest.plans.values().filter(|plan| plan.observables.contains(&observable.id)).peekable();
+        promises.peek().is_some() && promises.all(|plan| is_done(&plan.id))
+    });
+    Some(json!({ "satisfied": satisfied.count(), "total": wanted.observables.len() }))
+}
+
+fn next_step(id: QuestId, quest: &Quest, is_asked: bool) -> Option<String> {
+    let failed = quest.steps.iter().find(|(_, step)| matches!(step.state, StepState::Failed { .. }));
+    match (quest.state, failed) {
+        _ if is_asked => Some("Answer a question: hatchery ask list".into()),
+        (QuestState::Paused, _) => Some(format!("Resume the quest: hatchery quest resume {id}")),
+        (_, Some((step, _))) => Some(format!("Retry a failed step: hatchery quest retry {id} {step}")),
+        (QuestState::Open | QuestState::Complete { .. } | QuestState::Abandoned { .. }, None) => None,
+    }
+}
+
+fn concerns(world: &World, about: &About, agent: crate::AgentId, id: QuestId) -> bool {
+    match about {
+        About::QuestBudget { quest } | About::Step { quest, .. } => *quest == id,
+        About::Silence(_) | About::Budget { .. } => world.assignment(agent).is_some_and(|it| it.quest == id),
+    }
+}
+
+/// What each role said last when it was done.
+fn outputs(quest: &Quest) -> Object {
+    let mut latest: BTreeMap<&str, (Timestamp, &StepId, &str)> = BTreeMap::new();
+    for (id, step) in &quest.steps {
+        for given in &step.signals {
+            if let Signal::Complete { summary } = &given.signal
+                && latest.get(given.role.as_str()).is_none_or(|(at, ..)| *at <= given.at)
+            {
+                latest.insert(&given.role, (given.at, id, summary));
+            }
+        }
+    }
+    let mut outputs = Object::default();
+    for (role, (at, step, summary)) in latest {
+        outputs.set(role, json!({ "summary": summary, "step": step.as_str(), "timestamp": at.rfc3339() }).into());
+    }
+    outputs
+}
+
+/// The build events of the newest quest, also when it is over: wards and ends of steps.
+fn made_events(world: &World) -> Vec<Json> {
+    let newest = world.quests().max_by_key(|(id, quest)| (quest.created, *id));
+    let Some((_, quest)) = newest else { return Vec::new() };
+    let mut events = Vec::new();
+    for ((id, step), number) in work(quest).into_iter().zip(1..) {
+        let name = quest.plans.get(id).map_or_else(|| id.to_string(), |plan| line(&plan.name));
+        let mut push = |kind: &str, at: Timestamp, key: String, summary: String, more: Value| {
+            let mut event = json!({
+                "id": format!("{EVENT_PREFIX}{}-{number}-{key}", quest.created.0),
+                "kind": kind, "chunk": format!("Chunk {number}: {name}"), "timestamp": at.rfc3339(), "summary": summary,
+            });
+            if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
+                event.extend(more);
+            }
+            events.push(Json::from(event));
+        };
+        for ward in &step.wards {
+            let (Some(ended), Some(verdict)) = (ward.ended, &ward.verdict) else { continue };
+            let check = |name: &str, result: &str| json!({ "name": name, "result": result });
+            let (kind, summary, checks) = match verdict {
+                Verdict::Green => ("chunk-verified", "the ward passed".to_owned(), vec![check("ward", "pass")]),
+                Verdict::Red { findings } => (
+                    "verification-failed",
+                    format!("the ward found {} problems", findings.len()),
+                    findings.iter().map(|finding| check(&line(finding), "fail")).collect(),
+                ),
+                Verdict::Conflict { files } => (
+                    "verification-failed",
+                    format!("{} files cannot be merged", files.len()),
+                    files.iter().map(|file| check(&line(file), "fail")).collect(),
+                ),
+                Verdict::Broken { why } => (
+                    "verification-failed",
+                    format!("the ward could not be run: {}", line(why)),
+                    vec![check("ward", "fail")],
+                ),
+            };
+            push(kind, ended, format!("ward-{}", ward.number), summary, json!({ "checks": checks, "mode": "full" }));
+        }
+        match &step.state {
+            StepState::Complete { summary, at } => {
+                push("chunk-completed", *at, "completed".into(), line(summary), Value::Null);
+            }
+            StepState::Failed { why, .. } => {
+                push("chunk-failed", step.since, format!("failed-{}", step.attempts), line(why), Value::Null);
+            }
+            StepState::Pending
+            | StepState::Queued(_)
+            | StepState::Running(_)
+            | StepState::Asking(_)
+            | StepState::Parked { .. }
+            | StepState::Blocked => {}
+        }
+    }
+    events
+}
+
+fn time_of(event: &Json) -> String {
+    event.object().and_then(|event| event.get("timestamp")?.words()).unwrap_or_default()
+}
+
+/// The aliases of sections that a text names: `#core-flow`.
+fn aliases(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for word in text.split(|char: char| char.is_whitespace() || "(),;:.`'\"[]{}".contains(char)) {
+        let is_alias = |alias: &str| {
+            alias.starts_with(|char: char| char.is_ascii_lowercase())
+                && alias.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        if word.strip_prefix('#').is_some_and(is_alias) && !found.iter().any(|known| known == word) {
+            found.push(word.to_owned());
+        }
+    }
+    found
+}
+
+/// The first line of a text, within bounds.
+fn line(text: &str) -> String {
+    let first = text.trim().lines().next().unwrap_or_default();
+    match first.char_indices().nth(MAX_LINE_CHARS) {
+        Some((end, _)) => format!("{}…", &first[..end]),
+        None => first.to_owned(),
+    }
+}
