@@ -86,6 +86,9 @@ export const api = {
   usage: (days: number) => get<UsageView>(`/api/usage?days=${days}`),
   budgets: () => get<{ budgets: BudgetView[] }>("/api/budgets"),
   events: (after: number, limit: number) => get<EventPage>(`/api/events.json?after=${after}&limit=${limit}`),
+  addIdea: (content: string) =>
+    post<unknown>("/api/inbox", { type: /^https?:/.test(content) ? "reference" : "evolve", content }),
+  dismissIdea: (id: string) => ask<unknown>(`/api/inbox/${part(id)}`, { method: "DELETE" }),
   rescued: () => get<{ rescued: Rescued[] }>("/api/rescue"),
   restore: (name: string) => post<Restored>("/api/rescue/restore", { name }),
   killPreview: (agent: string, cascade: boolean) =>

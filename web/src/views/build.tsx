@@ -1,25 +1,324 @@
-// Build: which chunk, does it hold? It comes with builds themselves.
+// Build: which chunk, does it hold?
+import { useState } from "preact/hooks";
+import { api, type Problem } from "../api/client";
+import { type Fields, number, object, objects, text, time, useStatus } from "../api/live_status";
+import { notify } from "../app/dialogs";
+import { Glyph, type Standing } from "../ui/glyph";
+import { Icon } from "../ui/icon";
+import { Age } from "../ui/time";
+import { clock, plural } from "../ui/words";
+import { Loading } from "./home";
+
+/** How many events are shown. The log has all of them. */
+const SHOWN = 100;
+
+type Show = "all" | "checks" | "context" | "chunks";
+const KINDS: Record<Exclude<Show, "all">, string[]> = {
+  checks: ["chunk-verified", "verification-failed"],
+  context: ["context-checkpointed", "context-boundary", "context-compacted"],
+  chunks: ["chunk-started", "chunk-completed", "chunk-failed", "chunk-retrying"],
+};
+
 export default function Build() {
+  const status = useStatus();
+  const [show, setShow] = useState<Show>("all");
+  if (!status) return <Loading />;
+  const { state, ideas } = status;
+  const run = object(state.buildRun);
+  const chunks = objects(run.chunks);
+  const events = objects(state.buildEvents).reverse();
+  const wanted = events.filter((it) => show === "all" || KINDS[show].includes(text(it.kind) ?? ""));
   return (
     <>
       <header class="head">
         <div>
-          <h1>No build has begun</h1>
-          <p class="sub">A build goes through its chunks one by one, and says of each whether it holds.</p>
+          <Crumbs state={state} />
+          <h1>{title(run, chunks)}</h1>
+          <p class="sub">{subtitle(state)}</p>
         </div>
+        {text(run.questId) && (
+          <div class="actions right">
+            <a class="btn line" href={`/quests/${encodeURIComponent(text(run.questId) ?? "")}`}>
+              See the quest
+            </a>
+          </div>
+        )}
       </header>
-      <div class="empty">
-        <h3>Builds are not there yet</h3>
-        <p>
-          Its chunks, the checks of each, what was found and what came in by the way will stand here. Until then, a
-          quest does the work in steps.
-        </p>
-        <div class="actions">
-          <a class="btn line" href="/quests">
-            See the quests
-          </a>
-        </div>
+      {chunks.length > 0 && (
+        <ol class="chunks" aria-label="Chunks">
+          {chunks.map((chunk, at) => (
+            <Chunk chunk={chunk} number={at + 1} key={text(chunk.id) ?? at} />
+          ))}
+        </ol>
+      )}
+      <div class="build">
+        <section aria-label="Feed">
+          <div class="sect-h">
+            <h2>What happened</h2>
+            <div class="seg end" role="group" aria-label="Show">
+              {(["all", "checks", "context", "chunks"] as const).map((it) => (
+                <button type="button" key={it} aria-pressed={show === it} onClick={() => setShow(it)}>
+                  {it.charAt(0).toUpperCase() + it.slice(1)}
+                </button>
+              ))}
+            </div>
+          </div>
+          {wanted.length === 0 && <p class="muted">Nothing yet. Checks, checkpoints and ends of chunks stand here.</p>}
+          {wanted.slice(0, SHOWN).map((event, at) => (
+            <Row event={event} key={text(event.id) ?? at} />
+          ))}
+        </section>
+        <aside class="rail">
+          <Ideas ideas={ideas} />
+          <Readiness summary={object(state.readinessSummary)} />
+          <Scenarios score={object(state.scenarioScore)} />
+          <Context health={object(state.contextHealth)} />
+          <Untracked changes={objects(state.untrackedChanges)} />
+        </aside>
       </div>
     </>
+  );
+}
+
+function title(run: Fields, chunks: Fields[]): string {
+  if (chunks.length === 0) return text(run.runId) ? "The build is being planned" : "No build goes on";
+  const has = (word: string) => chunks.filter((it) => it.status === word).length;
+  const busy = chunks.findIndex((it) => it.status === "active" || it.status === "retrying");
+  const failed = has("failed");
+  const where =
+    busy >= 0
+      ? `Chunk ${busy + 1} of ${chunks.length}`
+      : `${has("completed")} of ${plural(chunks.length, "chunk")} done`;
+  const paused = run.status === "paused" ? ", paused" : "";
+  return `${where}${paused}${failed > 0 ? `, ${failed} failed` : ""}`;
+}
+
+function subtitle(state: Fields): string {
+  const section = text(state.activeSection);
+  const number = text(state.activeSectionNumber);
+  const next = text(state.nextStep);
+  const question = text(object(state.buildRun).pendingQuestion);
+  const parts = [
+    section && `In section ${number ? `${number}, ` : ""}${section}.`,
+    question && `It asks: ${question}`,
+    next && `Next: ${next}.`,
+  ];
+  return parts.filter(Boolean).join(" ") || "A build goes through its chunks, and says of each whether it holds.";
+}
+
+function Crumbs({ state }: { state: Fields }) {
+  const spec = text(state.specVersion);
+  const words = [spec && `Spec ${spec}`, text(state.currentCommand), text(state.workflowStep)].filter(Boolean);
+  return words.length === 0 ? null : <div class="crumb">{words.join(" · ")}</div>;
+}
+
+function Chunk({ chunk, number: place }: { chunk: Fields; number: number }) {
+  const looks: Record<string, string> = { completed: "is-done", active: "is-on", retrying: "is-on", failed: "is-bad" };
+  const status = text(chunk.status) ?? "planned";
+  const at = time(chunk.completedAt) ?? time(chunk.failedAt);
+  const attempt = number(chunk.attempt);
+  const needs = Array.isArray(chunk.dependsOn) ? chunk.dependsOn.map(text).filter(Boolean) : [];
+  const words =
+    status === "completed"
+      ? `done${at ? ` ${clock(at)}` : ""}`
+      : status === "failed"
+        ? `failed${at ? ` ${clock(at)}` : ""}`
+        : status === "active" || status === "retrying"
+          ? `attempt ${attempt ?? 1}`
+          : needs.length > 0
+            ? `after ${needs.join(", ")}`
+            : "planned";
+  return (
+    <li class={`chunk ${looks[status] ?? ""}`}>
+      <b class="cut-2">{text(chunk.name) ?? `Chunk ${place}`}</b>
+      {words}
+    </li>
+  );
+}
+
+function Row({ event }: { event: Fields }) {
+  const kind = text(event.kind) ?? "event";
+  const at = time(event.timestamp);
+  const marks: Record<string, Standing> = {
+    "chunk-verified": "green",
+    "verification-failed": "failed",
+    "chunk-failed": "failed",
+    "chunk-completed": "done",
+    "chunk-started": "working",
+    "chunk-retrying": "working",
+  };
+  const checks = objects(event.checks);
+  return (
+    <div class="ev-row">
+      <time dateTime={text(event.timestamp) ?? undefined}>{at ? clock(at) : ""}</time>
+      <Glyph as={marks[kind] ?? "resting"} word={kind.replaceAll("-", " ")} />
+      <div>
+        <b>{text(event.chunk) ?? kind.replaceAll("-", " ")}</b> <span class="muted">{text(event.summary)}</span>
+        {checks.length > 0 && (
+          <ul class="checks">
+            {checks.map((check, place) => (
+              <li key={`${text(check.name)}-${place}`}>
+                <Glyph as={check.result === "pass" ? "done" : "failed"} word={text(check.result) ?? "unknown"} />
+                {text(check.name)}
+                {check.retried === true && <span class="faint"> on retry</span>}
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Ideas({ ideas }: { ideas: Fields[] }) {
+  const [words, setWords] = useState("");
+  const waiting = ideas.filter((it) => it.status === "pending").length;
+  const failed = (problem: Problem) => notify(problem);
+  return (
+    <section>
+      <div class="box-h">
+        <h2>Ideas</h2>
+        <span class="end">{waiting} waiting</span>
+      </div>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const content = words.trim();
+          if (content) api.addIdea(content).then(() => setWords(""), failed);
+        }}
+      >
+        <label class="sr" for="idea">
+          An idea, a link or a feature
+        </label>
+        <input
+          class="field"
+          id="idea"
+          value={words}
+          placeholder="An idea, a link or a feature"
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+      </form>
+      <ul>
+        {ideas.map((idea) => {
+          const id = text(idea.id) ?? "";
+          const at = time(idea.timestamp);
+          const content = text(idea.content) ?? "";
+          return (
+            <li class="idea" key={id}>
+              <div>
+                <div>{content}</div>
+                <div class="small">
+                  {text(idea.type)} · {text(idea.status)}
+                  {at && (
+                    <>
+                      {" · "}
+                      <Age at={at} />
+                    </>
+                  )}
+                </div>
+              </div>
+              <button
+                class="icon-btn"
+                type="button"
+                aria-label={`Dismiss “${content}”`}
+                onClick={() => api.dismissIdea(id).catch(failed)}
+              >
+                <Icon name="close" size={14} />
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function Readiness({ summary }: { summary: Fields }) {
+  const counts = Object.entries(summary).map(([name, value]) => ({ name, count: number(value) ?? 0 }));
+  const all = counts.reduce((sum, it) => sum + it.count, 0);
+  if (all === 0) return null;
+  return (
+    <section>
+      <div class="box-h">
+        <h2>Readiness</h2>
+        <span class="end">{plural(all, "section")}</span>
+      </div>
+      <ul class="legend">
+        {counts.map(({ name, count }) => (
+          <li key={name}>
+            {name}
+            <span class="num">{count}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Scenarios({ score }: { score: Fields }) {
+  const total = number(score.total);
+  if (!total) return null;
+  const satisfied = number(score.satisfied) ?? 0;
+  const share = Math.min(100, (100 * satisfied) / total);
+  return (
+    <section>
+      <div class="box-h">
+        <h2>Scenarios</h2>
+        <span class="end">
+          {satisfied} of {total} hold
+        </span>
+      </div>
+      <span class="meter" role="img" aria-label={`${satisfied} of ${total} scenarios hold`}>
+        <i style={{ width: `${share}%` }} />
+      </span>
+    </section>
+  );
+}
+
+function Context({ health }: { health: Fields }) {
+  const usage = number(health.usage);
+  const checkpoint = time(health.lastCheckpoint);
+  return (
+    <section>
+      <div class="box-h">
+        <h2>Context</h2>
+      </div>
+      <ul class="legend">
+        <li>
+          Isolation<span class="num">{text(health.isolationMode) ?? "standard"}</span>
+        </li>
+        {usage !== null && (
+          <li>
+            Fullness<span class="num">{usage} %</span>
+          </li>
+        )}
+        {checkpoint && (
+          <li>
+            Checkpoint
+            <span class="num">
+              <Age at={checkpoint} />
+            </span>
+          </li>
+        )}
+      </ul>
+    </section>
+  );
+}
+
+function Untracked({ changes }: { changes: Fields[] }) {
+  if (changes.length === 0) return null;
+  return (
+    <section>
+      <div class="box-h">
+        <h2>Not tracked</h2>
+        <span class="end">{plural(changes.length, "file")}</span>
+      </div>
+      {changes.slice(0, 20).map((change) => (
+        <p class="small muted" key={text(change.file)}>
+          <code>{text(change.file)}</code> was changed outside a command
+          {text(change.section) && `; it belongs to ${text(change.section)}`}.
+        </p>
+      ))}
+    </section>
   );
 }
