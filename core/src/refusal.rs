@@ -35,7 +35,7 @@ pub enum Refusal {
     AgentExpired(AgentId),
     #[error("agent {0} is awake already")]
     AgentAwake(AgentId),
-    #[error("nobody alive is called `{0}`, and no id begins so")]
+    #[error("no living agent is named `{0}`, and no id begins with it")]
     NobodyCalled(String),
     #[error("`{reference}` may mean any of {}", candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Ambiguous { reference: String, candidates: Vec<AgentId> },
@@ -45,7 +45,7 @@ pub enum Refusal {
     RootIsImmortal(AgentId),
     #[error("agent {by} descends from agent {ancestor} and may not kill it")]
     KillsAncestor { by: AgentId, ancestor: AgentId },
-    #[error("a fork of agent {parent} waits for its tools already (child {child})")]
+    #[error("a fork of agent {parent} already waits for its tools (child {child})")]
     ForkPending { parent: AgentId, child: AgentId },
     #[error("message {message} is not in the history of agent {agent}")]
     NotInHistory { agent: AgentId, message: EventId },
@@ -57,7 +57,7 @@ pub enum Refusal {
     NotUnread { to: Address, mail: EventId },
     #[error("agent {agent} is at work (run {run})")]
     RunOpen { agent: AgentId, run: u32 },
-    #[error("nothing runs agent {0}")]
+    #[error("agent {0} has no open run")]
     NoRun(AgentId),
     #[error("agent {0} is not in the middle of a turn")]
     NoTurn(AgentId),
@@ -77,13 +77,13 @@ pub enum Refusal {
     CallTaken { agent: AgentId, number: u64 },
     #[error("there is no open question {0}")]
     NoQuestion(EventId),
-    #[error("this is no answer to question {question}: {expected}")]
+    #[error("this does not answer question {question}: {expected}")]
     BadAnswer { question: EventId, expected: String },
     #[error("a silence of {ms} ms cannot count as stuck")]
     StallOutOfRange { ms: u64 },
     #[error("{retries} retries are too many")]
     TooManyRetries { retries: u32 },
-    #[error("`{text}` cannot be part of how an agent is run")]
+    #[error("`{text}` is not a valid option of a run")]
     BadSpec { text: String },
     #[error("the label is {bytes} bytes long")]
     LabelTooLong { bytes: usize },
@@ -99,7 +99,7 @@ pub enum Refusal {
     MarkTooLong { bytes: usize },
     #[error("the mail is {bytes} bytes long")]
     MailTooLong { bytes: usize },
-    #[error("an egg cannot take {ms} ms to hatch")]
+    #[error("a hatching time of {ms} ms is out of range")]
     HatchOutOfRange { ms: u64 },
     #[error("there is no quest {0}")]
     UnknownQuest(QuestId),
@@ -113,19 +113,19 @@ pub enum Refusal {
     QuestOpen(QuestId),
     #[error("there is no agent 0 yet")]
     NoRoot,
-    #[error("quest {0} has no plan, and its table names nobody who could make one")]
+    #[error("quest {0} has no plan, and its table has no role that makes one")]
     NoPlan(QuestId),
     #[error("a request of {bytes} bytes is not possible")]
     BadRequest { bytes: usize },
     #[error("{slots} slots are not possible")]
     SlotsOutOfRange { slots: u32 },
-    #[error("a ward cannot have {ms} ms")]
+    #[error("a time limit of {ms} ms is out of range for a ward")]
     WardOutOfRange { ms: u64 },
     #[error("a command of {bytes} bytes cannot be a ward")]
     BadWard { bytes: usize },
     #[error("quest {0} has no ward")]
     NoWard(QuestId),
-    #[error("no quest can be run by this table of roles: {why}")]
+    #[error("this table of roles cannot run a quest: {why}")]
     BadTable { why: String },
     #[error("`{id}` cannot be the id of a step")]
     BadStepId { id: String },
@@ -141,7 +141,7 @@ pub enum Refusal {
     PlanClosed(QuestId),
     #[error("there is no step `{step}` in quest {quest}")]
     UnknownStep { quest: QuestId, step: StepId },
-    #[error("agent {0} does not work for a quest")]
+    #[error("agent {0} does not work on a quest")]
     NoAssignment(AgentId),
     #[error("you work on step `{own}`, not on `{step}`")]
     OtherStep { own: StepId, step: StepId },
@@ -155,7 +155,7 @@ pub enum Refusal {
     MayNotCall { role: String, target: String, may: String },
     #[error("a {role} may not do this: it is for the {wanted}")]
     WrongRole { role: String, wanted: String },
-    #[error("it is not complete: nothing was handed in by `{tool}`")]
+    #[error("the step is not complete: `{tool}` was not called")]
     NothingHandedIn { tool: &'static str },
     #[error("step `{step}` is {status}, not failed")]
     StepNotFailed { step: StepId, status: &'static str },
@@ -351,33 +351,33 @@ impl Refusal {
             Self::SessionEnding { .. } => "wait for its session_ended event".into(),
             Self::SessionNotEnding(_) => "ask for its end first".into(),
             Self::UnknownAgent(_) | Self::NobodyCalled(_) => "`hatchery ps --all` shows the agents".into(),
-            Self::Ambiguous { .. } => "write more of the id".into(),
+            Self::Ambiguous { .. } => "give more characters of the id".into(),
             Self::RootExists(_) => "nothing to do".into(),
             Self::RootIsImmortal(_) => "kill its children, or stop the daemon".into(),
-            Self::KillsAncestor { .. } => "ask the human, or an agent above it".into(),
+            Self::KillsAncestor { .. } => "ask the user to do it".into(),
             Self::ForkPending { .. } => "wait for its agent_created event, then fork again".into(),
             Self::NotInHistory { .. } => "`hatchery history AGENT` shows the messages with their ids".into(),
             Self::NoSuchMark { .. } => "set one with `hatchery mark`, or give the id of a message".into(),
-            Self::NoMail(_) => "`wait` waits for the next one".into(),
-            Self::NotUnread { .. } => "`check-mail` lists what is unread".into(),
+            Self::NoMail(_) => "`wait` waits for the next mail".into(),
+            Self::NotUnread { .. } => "`check-mail` lists the unread mail".into(),
             Self::RunOpen { .. } => "`hatchery say` speaks to it, `hatchery stop` ends the run".into(),
             Self::NoRun(_) => "`hatchery say AGENT TEXT` starts a run, `hatchery runs` shows all".into(),
             Self::CannotInterrupt { .. } => "wait for the end of the turn, or end the run with `hatchery stop`".into(),
             Self::NoTurn(_) => "it waits for a message: `hatchery say`, or end the run with `hatchery stop`".into(),
             Self::HasHarnessSession(_) => "give the conversation to a new agent".into(),
-            Self::HarnessSessionTaken { .. } => "`hatchery say AGENT TEXT` goes on with it".into(),
+            Self::HarnessSessionTaken { .. } => "`hatchery say AGENT TEXT` continues it".into(),
             Self::RunStopping { .. } => "wait for its run_ended event".into(),
-            Self::StaleAttempt(_) => "another process plays this agent now, or none does".into(),
-            Self::OutputTaken { .. } | Self::CallTaken { .. } => "go on from there".into(),
+            Self::StaleAttempt(_) => "a newer attempt runs this agent now, or none does".into(),
+            Self::OutputTaken { .. } | Self::CallTaken { .. } => "continue from there".into(),
             Self::NoQuestion(_) => "`hatchery ask list` shows what is open; a question is answered once".into(),
-            Self::BadAnswer { .. } => "answer with one of the things it asks for".into(),
+            Self::BadAnswer { .. } => "give one of the answers that the question accepts".into(),
             Self::StallOutOfRange { .. } => format!("choose from {MIN_STALL_MS} to {MAX_STALL_MS}"),
             Self::TooManyRetries { .. } => format!("at most {MAX_RETRIES}"),
             Self::BadSpec { .. } => format!("each part has 1 to {MAX_SPEC_BYTES} bytes"),
             Self::MarkTooLong { .. } => format!("a label has at most {MAX_MARK_BYTES} bytes"),
             Self::MailTooLong { .. } => format!("a mail has at most {MAX_MAIL_BYTES} bytes; send it in parts"),
             Self::HatchOutOfRange { .. } => format!("choose from 1 to {MAX_HATCH_MS}"),
-            Self::AgentDead(_) | Self::AgentExpired(_) => "the dead stay dead; fork another agent".into(),
+            Self::AgentDead(_) | Self::AgentExpired(_) => "this cannot be undone; fork another agent".into(),
             Self::AgentAwake(_) => "nothing to do".into(),
             Self::LabelTooLong { .. } => format!("a label has at most {MAX_LABEL_BYTES} bytes"),
             Self::IdleOutOfRange { .. } => format!("choose between {MIN_IDLE_MS} and {MAX_IDLE_MS}"),
@@ -388,8 +388,8 @@ impl Refusal {
             }
             Self::MessageTooLong { .. } => format!("a message has at most {MAX_MESSAGE_BYTES} bytes; send it in parts"),
             Self::UnknownQuest(_) => "`hatchery quest list` shows the quests".into(),
-            Self::QuestOver { .. } => "begin a new one with `hatchery quest new`".into(),
-            Self::QuestPaused(_) => "`hatchery quest resume` goes on with it".into(),
+            Self::QuestOver { .. } => "create a new one with `hatchery quest new`".into(),
+            Self::QuestPaused(_) => "`hatchery quest resume` continues it".into(),
             Self::QuestOpen(_) => "nothing to do".into(),
             Self::NoRoot => "start the daemon, which registers it".into(),
             Self::NoPlan(_) => "give the steps with `--plan FILE`, or a role in the path `plan`".into(),
@@ -398,22 +398,24 @@ impl Refusal {
             Self::WardOutOfRange { .. } => format!("choose from {MIN_WARD_MS} to {MAX_WARD_MS}"),
             Self::BadWard { .. } => format!("a ward has 1 to {MAX_WARD_BYTES} bytes"),
             Self::NoWard(_) => "nothing to do; `hatchery quest ward ID COMMAND` gives it one".into(),
-            Self::BadTable { .. } => "mend `[quests]` in hatchery.toml".into(),
-            Self::BadStepId { .. } => "1 to 64 small letters, digits and dashes, not beginning with a dash".into(),
-            Self::BadPlan { .. } => "mend the plan and hand in all of it again".into(),
-            Self::BadRequirements { .. } => "mend them and hand in all of them again".into(),
+            Self::BadTable { .. } => "correct `[quests]` in hatchery.toml".into(),
+            Self::BadStepId { .. } => {
+                "use 1 to 64 lowercase letters, digits and dashes; do not begin with a dash".into()
+            }
+            Self::BadPlan { .. } => "correct the plan and submit all of it again".into(),
+            Self::BadRequirements { .. } => "correct them and submit all of them again".into(),
             Self::BadSignal { .. } => "signal again, with what the signal needs".into(),
-            Self::SignalTooLong { .. } => "say it shorter; put the rest into a file".into(),
+            Self::SignalTooLong { .. } => "make it shorter, and put the rest into a file".into(),
             Self::PlanClosed(_) => "ask for a role that fixes what you found".into(),
             Self::UnknownStep { .. } => "`hatchery quest show` or `get-quest` shows the steps".into(),
-            Self::NoAssignment(_) => "only agents of a quest do this".into(),
+            Self::NoAssignment(_) => "only agents of a quest can do this".into(),
             Self::OtherStep { own, .. } => format!("signal with stepId `{own}`"),
             Self::NotAtWork { .. } => "another agent works on it now, or it is done; stop".into(),
             Self::Signalled { .. } => "a step is signalled once; stop now".into(),
             Self::MayNotSignal { may, .. } => format!("it may signal {may}"),
-            Self::MayNotCall { may, .. } if may.is_empty() => "it may ask for nobody".into(),
+            Self::MayNotCall { may, .. } if may.is_empty() => "it may not ask for any role".into(),
             Self::MayNotCall { may, .. } => format!("it may ask for {may}"),
-            Self::WrongRole { .. } => "signal `needs-role-followup` if it has to be done".into(),
+            Self::WrongRole { .. } => "signal `needs-role-followup` if it must be done".into(),
             Self::NothingHandedIn { tool } => format!("call `{tool}` first, then signal"),
             Self::StepNotFailed { .. } => "only a failed step can be tried again".into(),
             Self::StaleChore { .. } => "nothing to do".into(),

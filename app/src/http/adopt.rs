@@ -141,7 +141,7 @@ impl From<TranscriptError> for ApiError {
                 (StatusCode::NOT_FOUND, "no_such_conversation", "`hatchery adopt` lists them".into())
             }
             TranscriptError::Ambiguous { .. } => {
-                (StatusCode::CONFLICT, "ambiguous_conversation", "write more of the id".into())
+                (StatusCode::CONFLICT, "ambiguous_conversation", "give more characters of the id".into())
             }
             TranscriptError::TooLarge { .. } => (
                 StatusCode::UNPROCESSABLE_ENTITY,

@@ -241,7 +241,7 @@ pub(super) fn find(api: &Api, reference: &str) -> Result<QuestId, ApiError> {
             StatusCode::CONFLICT,
             "ambiguous",
             format!("`{shown}` may mean {one} or {other}"),
-            "write more of the id",
+            "give more characters of the id",
         )),
         _ => Err(ApiError::new(
             StatusCode::NOT_FOUND,

@@ -371,11 +371,11 @@ fn the_commands_speak_json_and_say_when_it_did_not_work() {
     for (arguments, code, words) in [
         (&["kill", "nobody"][..], 1, "hatchery ps --all"),
         (&["kill", &root], 1, "cannot be killed"),
-        (&["fork", "nobody"], 1, "nobody alive is called `nobody`"),
+        (&["fork", "nobody"], 1, "no living agent is named `nobody`"),
         (&["fork", "Ann", "--at", "x"], 2, "invalid value"),
         (&["fork", "Ann", "--at", "99999"], 1, "is not in the history"),
         (&["rewind", "Ann", "nowhere"], 1, "has no mark `nowhere`"),
-        (&["history", "Ben"], 1, "nobody alive is called `Ben`"),
+        (&["history", "Ben"], 1, "no living agent is named `Ben`"),
         (&["history"], 2, "whose history?"),
         (&["rename", "Ann", " "], 1, "cannot be a name"),
     ] {

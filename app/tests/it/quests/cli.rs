@@ -53,7 +53,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         (1, words(&["quest", "abandon", "nobody"]), &["there is no quest"]),
         (1, words(&["quest", "export", "nobody"]), &["there is no quest"]),
         (1, words(&["quest", "retry", &quest, "nowhere"]), &["nowhere"]),
-        (1, words(&["quest", "retry", &quest, "Not A Step"]), &["Not A Step", "small letters"]),
+        (1, words(&["quest", "retry", &quest, "Not A Step"]), &["Not A Step", "lowercase letters"]),
         (1, words(&["quest", "retry", &quest, "a"]), &["`a`"]),
         (1, words(&["quest", "pause", &quest]), &["paused", "resume"]),
         (1, words(&["quest", "answer", &quest, "yes"]), &["nothing is asked", "hatchery ask list"]),
