@@ -30,6 +30,7 @@ mod mark;
 mod mcp;
 mod open;
 mod paint;
+mod permissions;
 mod projects;
 mod ps;
 mod quest;
@@ -125,6 +126,7 @@ enum Command {
     Why(why::Args),
     Usage(usage::Args),
     Budget(budget::Args),
+    Permissions(permissions::Args),
     Ask(ask::Args),
     Quest(Box<quest::Args>),
     Adopt(adopt::Args),
@@ -238,6 +240,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Why(args) => why::run(&context, &args),
         Command::Usage(args) => usage::run(&context, &args),
         Command::Budget(args) => budget::run(&context, &args),
+        Command::Permissions(args) => permissions::run(&context, &args),
         Command::Ask(args) => ask::run(&context, &args),
         Command::Quest(args) => quest::run(&context, &args),
         Command::Adopt(args) => adopt::run(&context, &args),

@@ -9,6 +9,7 @@ use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use crate::store::StoreUrl;
 use crate::strict::{self, Given, Within};
+use hatchery_core::permission::PermissionPolicy;
 use hatchery_core::run;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -64,6 +65,10 @@ pub struct Runs {
     pub harness: String,
     pub claude_path: PathBuf,
     pub claude_args: Vec<String>,
+    /// Leave out the MCP servers of the user and of the project.
+    pub claude_strict: bool,
+    /// What agents may do without asking; by the place they work in without.
+    pub permissions: Option<PermissionPolicy>,
     /// What children get of the daemon's environment besides the usual.
     pub pass_env: Vec<String>,
     pub script: Option<String>,
@@ -116,6 +121,8 @@ struct Settings {
     harness: Option<String>,
     claude_path: Option<PathBuf>,
     claude_args: Option<Vec<String>>,
+    claude_strict: Option<bool>,
+    permissions: Option<PermissionPolicy>,
     pass_env: Option<Vec<String>>,
     script: Option<String>,
     stall_ms: Option<Within<{ run::MIN_STALL_MS }, { run::MAX_STALL_MS }>>,
@@ -220,6 +227,8 @@ impl Settings {
             harness: self.harness.unwrap_or_else(|| "claude".into()),
             claude_path: flags.claude_path.clone().or(self.claude_path).unwrap_or_else(|| "claude".into()),
             claude_args: self.claude_args.unwrap_or_default(),
+            claude_strict: self.claude_strict.unwrap_or(false),
+            permissions: self.permissions,
             pass_env: self.pass_env.unwrap_or_default(),
             script: self.script,
             stall_ms: self.stall_ms.map_or(600_000, |it| it.0),
@@ -366,7 +375,7 @@ mod tests {
             ("[quests.paths]\nwork = 'codeweaver'", &["`quests.paths.work` must be a list", "not \"codeweaver\""]),
             ("[quests.paths]\nwork = [1]", &["`quests.paths.work[0]` must be a text, not 1"]),
             ("roles = 1", &["`quests.roles` must be a list"]),
-            ("roles = [1]", &["`quests.roles[0]` must be a table with: name, may, calls, prompt, not 1"]),
+            ("roles = [1]", &["`quests.roles[0]` must be a table with: name, may, calls, prompt, permissions, not 1"]),
             ("[[quests.roles]]\nname = 'x'", &["`quests.roles[0].may` is missing"]),
             (
                 "[[quests.roles]]\nname = 'x'\nmay = ['compleet']",
@@ -398,7 +407,8 @@ mod tests {
     fn every_setting_is_known_by_its_name() {
         let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
                     heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
-                    harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
+                    harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\nclaude_strict=true\n\
+                    permissions='edits'\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
                     kill_stuck=true\nretries=1\npark=false\nmax_runs=5\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}\n\
                     worktrees={setup='true',setup_limit_ms=1000,copy=['.env'],by_products=['dist/']}\n\
                     seats={mode='lead',hatch_ms=1,transcript_chars=1000,human='h',dialect='julian',team='t',teams='x'}";

@@ -96,6 +96,7 @@ impl Projection for Glances {
             Event::Session { .. }
             | Event::Message(_)
             | Event::Mail(_)
+            | Event::Permission(_)
             | Event::Budget(_)
             | Event::Seat(_)
             | Event::Quest { .. }

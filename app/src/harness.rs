@@ -8,6 +8,7 @@ mod scripted;
 
 use crate::run_folder::RunFolder;
 use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::run::{RunSpec, TOOL_SERVER};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,6 +41,9 @@ pub trait Harness: Send + Sync + fmt::Debug {
 
     /// The request to interrupt the turn, as a line of the program's input.
     fn interrupt(&self, session: Option<&str>, id: &str) -> String;
+
+    /// The answer to a request for permission, as a line of the program's input.
+    fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String;
 
     /// The process that has a session open without a launcher, for example because a person started the program. Two processes
     /// must not write to one session.

@@ -17,6 +17,7 @@ mod log;
 mod mail;
 mod overview;
 mod page;
+mod permissions;
 mod questions;
 mod quests;
 mod rescue;
@@ -40,7 +41,8 @@ pub use history::{HistoryView, ImportView, MessageView};
 pub use inbox::{IdeaList, IdeaView};
 pub use mail::{MailList, MailThreads, SeenMail, SeenState, Waited};
 pub use overview::{Overview, Seen};
-pub use questions::{BudgetList, BudgetView, QuestionList, QuestionView, TakesView};
+pub use permissions::{PermissionRuleList, PermissionRuleView};
+pub use questions::{BudgetList, BudgetView, PermissionView, QuestionList, QuestionView, TakesView};
 pub use quests::{QuestLine, QuestList};
 pub use rescue::RescueList;
 pub use runs::{RunDefaults, RunList, RunPhase, RunView, UsageView, WhyView};
@@ -231,6 +233,8 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(questions::list))
         .routes(routes!(questions::answer))
         .routes(routes!(questions::budgets, questions::set_budget))
+        .routes(routes!(permissions::list))
+        .routes(routes!(permissions::remove))
         .routes(routes!(adopt::list, adopt::take))
         .routes(routes!(quests::list, quests::new))
         .routes(routes!(quests::import))

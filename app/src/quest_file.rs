@@ -47,6 +47,7 @@ impl Projection for QuestFiles {
             | Event::Session { .. }
             | Event::Message(_)
             | Event::Mail(_)
+            | Event::Permission(_)
             | Event::Budget(_)
             | Event::Status(_)
             | Event::Seat(_) => return None,
@@ -80,6 +81,7 @@ fn shows_in_step(what: &RunEvent) -> bool {
         | RunEvent::OutputNoted { .. }
         | RunEvent::OutputTaken { .. }
         | RunEvent::CallTaken { .. }
+        | RunEvent::PermissionDecided { .. }
         | RunEvent::TurnStarted => false,
         RunEvent::Spawned { .. }
         | RunEvent::Waiting

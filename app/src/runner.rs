@@ -67,7 +67,7 @@ impl RunnerContext {
         let (runs, worktrees) = (&config.runs, &config.worktrees);
         let program = program.to_owned();
         let (path, args) = (runs.claude_path.clone(), runs.claude_args.clone());
-        let claude = Claude::new(path, args, &runs.pass_env, std::env::vars(), project.root());
+        let claude = Claude::new(path, args, runs.claude_strict, &runs.pass_env, std::env::vars(), project.root());
         let state = project.data().join("sim");
         let scripted = Scripted::new(program.clone(), state, &runs.pass_env, std::env::vars());
         Ok(Self {

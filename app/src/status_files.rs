@@ -434,6 +434,7 @@ pub fn changed_file(world: &World, record: &Record) -> Option<StatusFile> {
         | Event::Agent { .. }
         | Event::Message(_)
         | Event::Mail(_)
+        | Event::Permission(_)
         | Event::Budget(_)
         | Event::Seat(_)
         | Event::Run { .. } => None,

@@ -5,7 +5,7 @@ use crate::budget::BudgetScope;
 use crate::event::QuestionEvent;
 use crate::run::{self, AttemptId, StopWhy};
 use crate::{AgentId, Event, EventId, MessageKind, QuestId, Refusal, Timestamp, World};
-use crate::{budget, quest};
+use crate::{budget, permission, quest};
 use serde::{Deserialize, Serialize};
 
 /// The longest answer, in bytes of UTF-8: that of a message, since it may become one.
@@ -35,6 +35,8 @@ pub enum About {
     },
     /// The budget of a quest is used up. An amount is the new ceiling; `stop` pauses the quest.
     QuestBudget { quest: QuestId },
+    /// A process asks for permission to use a tool. `allow`, `deny`, `always-agent` or `always-project`.
+    Permission(AttemptId),
     /// A step of a quest waits.
     Step { quest: QuestId, trouble: StepTrouble },
 }
@@ -67,6 +69,8 @@ pub struct Takes {
     pub amount: bool,
     /// `ward: COMMAND`, for another ward.
     pub ward: bool,
+    /// `deny: REASON`; the reason is told to the agent.
+    pub reason: bool,
     /// Anything else, which is told to the agent.
     pub text: bool,
 }
@@ -77,6 +81,9 @@ impl About {
         match self {
             Self::Silence(_) => Takes { words: &["wait", "stop"], text: true, ..none },
             Self::Budget { .. } | Self::QuestBudget { .. } => Takes { words: &["stop"], amount: true, ..none },
+            Self::Permission(_) => {
+                Takes { words: &["allow", "deny", "always-agent", "always-project"], reason: true, ..none }
+            }
             Self::Step { trouble, .. } => match trouble {
                 StepTrouble::Input | StepTrouble::Circle => Takes { text: true, ..none },
                 StepTrouble::Ended => Takes { words: &["retry"], text: true, ..none },
@@ -121,6 +128,7 @@ pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timest
             let limit = budget::amount(amount).ok_or_else(bad)?;
             budget::raise(world, agent, BudgetScope::Quest(quest), limit, now)?.ok_or_else(bad)?
         }
+        (About::Permission(of), answer) => permission::answered(world, question, of, answer)?.ok_or_else(bad)?,
         (About::Step { quest, trouble }, _) => {
             quest::answered(world, quest, agent, trouble, answer).map_err(|refusal| refusal.unwrap_or_else(bad))?
         }

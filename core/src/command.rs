@@ -143,6 +143,10 @@ pub enum Command {
         question: EventId,
         answer: String,
     },
+    /// Takes back a rule that allows tools without a question.
+    RemovePermissionRule {
+        rule: EventId,
+    },
     /// Sets a ceiling for an agent, or for all agents on each day; none takes it away.
     SetBudget {
         agent: Option<AgentId>,
@@ -352,6 +356,7 @@ impl Command {
             Self::SetRequirements { agent, .. } | Self::PlanSteps { agent, .. } | Self::GiveSignal { agent, .. } => {
                 vec![Stream::Agent(*agent)]
             }
+            Self::RemovePermissionRule { .. } => vec![Stream::Registry],
             Self::SetBudget { agent, .. } => vec![agent.map_or(Stream::Registry, Stream::Agent)],
             Self::TakeCall { of, ask, .. } => {
                 let asked = ask.as_ref().map(|command| command.reads()).unwrap_or_default();

@@ -8,6 +8,7 @@ mod agent;
 mod budget;
 mod mail;
 mod message;
+mod permission;
 mod quest;
 mod question;
 mod record;
@@ -22,6 +23,7 @@ pub use agent::AgentEvent;
 pub use budget::BudgetEvent;
 pub use mail::MailEvent;
 pub use message::MessageEvent;
+pub use permission::PermissionEvent;
 pub use quest::QuestEvent;
 pub use question::QuestionEvent;
 pub use record::{Record, Unreadable, is_event_type, message_kind, write_wire};
@@ -90,6 +92,7 @@ pub enum Event {
         what: QuestionEvent,
     },
     Budget(BudgetEvent),
+    Permission(PermissionEvent),
     Run {
         #[serde(flatten)]
         of: AttemptId,
@@ -126,6 +129,7 @@ impl Event {
             | Self::Message(MessageEvent::Added { agent, .. })
             | Self::Run { of: AttemptId { agent, .. }, .. } => Stream::Agent(agent),
             Self::Budget(BudgetEvent::Set { agent, .. }) => agent.map_or(Stream::Registry, Stream::Agent),
+            Self::Permission(ref what) => what.agent().map_or(Stream::Registry, Stream::Agent),
             Self::Mail(ref what) => Stream::Mail(what.to()),
             Self::Seat(_) => Stream::Seats,
             Self::Quest { quest, .. } | Self::Step { quest, .. } => Stream::Quest(quest),
@@ -140,6 +144,7 @@ impl Event {
             Self::Message(MessageEvent::Added { to, .. }) => to,
             Self::Mail(MailEvent::Delivered { mail, .. } | MailEvent::Read { mail, .. }) => Some(mail),
             Self::Run { what: RunEvent::MessageHeard { message }, .. } => Some(message),
+            Self::Permission(PermissionEvent::RuleRemoved { rule, .. }) => Some(rule),
             Self::Question {
                 what: QuestionEvent::Answered { question, .. } | QuestionEvent::Withdrawn { question },
                 ..
@@ -149,6 +154,7 @@ impl Event {
             | Self::Mail(MailEvent::Sent { .. })
             | Self::Question { what: QuestionEvent::Asked { .. }, .. }
             | Self::Budget(_)
+            | Self::Permission(PermissionEvent::RuleAdded { .. })
             | Self::Run { .. }
             | Self::Seat(_)
             | Self::Quest { .. }

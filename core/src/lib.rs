@@ -51,6 +51,7 @@ pub mod idea_inbox;
 pub mod mail;
 pub mod outcome;
 pub mod output;
+pub mod permission;
 pub mod plan;
 pub mod quest;
 pub mod refusal;

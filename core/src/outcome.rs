@@ -33,6 +33,8 @@ pub enum Cause {
     LostWithMachine,
     /// A budget is used up.
     OverBudget,
+    /// The user was asked for a permission and has not answered, so the process was stopped.
+    AwaitsPermission,
 }
 
 /// How the process ended, as far as it is known.
@@ -87,7 +89,8 @@ impl Outcome {
             | Output::NotReady { .. }
             | Output::Note { .. }
             | Output::Denied { .. }
-            | Output::Asked { .. }
+            | Output::Asked(_)
+            | Output::AskCancelled { .. }
             | Output::Answered { .. }
             | Output::Compacted { .. }
             | Output::Unread { .. } => {}
@@ -185,6 +188,7 @@ fn advice(cause: Cause) -> &'static str {
         | Cause::Killed
         | Cause::UserEnded
         | Cause::OverBudget
+        | Cause::AwaitsPermission
         | Cause::LostWithMachine => "Resume it, or begin anew.",
     }
 }
@@ -204,6 +208,7 @@ impl fmt::Display for Cause {
             Self::PromptTooLong => "prompt too long",
             Self::LostWithMachine => "lost with its machine",
             Self::OverBudget => "over budget",
+            Self::AwaitsPermission => "waits for a permission",
         })
     }
 }

@@ -5,6 +5,7 @@
 //! What a sub-agent says is wrapped ([`Output::Subagent`]), so that it is never taken for what its parent says.
 
 use crate::Timestamp;
+use crate::permission::PermissionRequest;
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 
@@ -79,13 +80,13 @@ pub enum Output {
         reason: String,
     },
     /// It asks for permission to use a tool, and waits for the answer to this request.
-    Asked {
+    Asked(PermissionRequest),
+    /// It no longer waits for the answer to this request, for example because its turn was interrupted.
+    AskCancelled {
         request: String,
-        tool: String,
-        tool_use: Option<String>,
-        input: String,
     },
-    /// It has answered a request of ours, such as an interrupt; with a problem, it has refused it.
+    /// It has answered a request of ours, such as an interrupt; with a problem, it has refused it. Or it confirms our answer to
+    /// a request of its own.
     Answered {
         request: String,
         problem: Option<String>,

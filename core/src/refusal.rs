@@ -3,6 +3,7 @@
 use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_REMARK_BYTES};
 use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};
 use crate::mail::MAX_MAIL_BYTES;
+use crate::permission::MAX_RULES;
 use crate::quest::{MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, StepId};
 use crate::roles::SignalKind;
 use crate::run::{AttemptId, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS};
@@ -77,6 +78,10 @@ pub enum Refusal {
     CallTaken { agent: AgentId, number: u64 },
     #[error("there is no open question {0}")]
     NoQuestion(EventId),
+    #[error("there is no permission rule {0}")]
+    NoRule(EventId),
+    #[error("the project already has {MAX_RULES} permission rules")]
+    TooManyRules,
     #[error("this does not answer question {question}: {expected}")]
     BadAnswer { question: EventId, expected: String },
     #[error("a silence of {ms} ms cannot count as stuck")]
@@ -189,6 +194,7 @@ impl Refusal {
             | Self::NoMail(_)
             | Self::NoRun(_)
             | Self::NoQuestion(_)
+            | Self::NoRule(_)
             | Self::UnknownQuest(_)
             | Self::UnknownStep { .. }
             | Self::NoAssignment(_)
@@ -213,6 +219,7 @@ impl Refusal {
             | Self::CannotInterrupt { .. }
             | Self::RunStopping { .. }
             | Self::StaleAttempt(_)
+            | Self::TooManyRules
             | Self::OutputTaken { .. }
             | Self::QuestExists(_)
             | Self::QuestOver { .. }
@@ -293,6 +300,8 @@ impl Refusal {
             Self::OutputTaken { .. } => "output_taken",
             Self::CallTaken { .. } => "call_taken",
             Self::NoQuestion(_) => "no_question",
+            Self::NoRule(_) => "no_rule",
+            Self::TooManyRules => "too_many_rules",
             Self::BadAnswer { .. } => "bad_answer",
             Self::StallOutOfRange { .. } => "stall_out_of_range",
             Self::TooManyRetries { .. } => "too_many_retries",
@@ -369,6 +378,8 @@ impl Refusal {
             Self::RunStopping { .. } => "wait for its run_ended event".into(),
             Self::StaleAttempt(_) => "a newer attempt runs this agent now, or none does".into(),
             Self::OutputTaken { .. } | Self::CallTaken { .. } => "continue from there".into(),
+            Self::NoRule(_) => "`hatchery permissions list` shows the rules".into(),
+            Self::TooManyRules => "answer `allow`, or remove rules with `hatchery permissions remove`".into(),
             Self::NoQuestion(_) => "`hatchery ask list` shows what is open; a question is answered once".into(),
             Self::BadAnswer { .. } => "give one of the answers that the question accepts".into(),
             Self::StallOutOfRange { .. } => format!("choose from {MIN_STALL_MS} to {MAX_STALL_MS}"),

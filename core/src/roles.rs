@@ -1,6 +1,7 @@
 //! Who does what in a quest: the roles, what each may signal, whom each may call, and through which stations a step of each phase
 //! goes. A project can replace the table; a quest keeps the table that it started with.
 
+use crate::permission::PermissionPolicy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -66,6 +67,9 @@ pub struct Role {
     /// Its standing instruction.
     #[serde(default)]
     pub prompt: String,
+    /// What its agents may do without asking; without, what the quest says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<PermissionPolicy>,
 }
 
 /// The stations of each phase: names of roles, and [`WARD`].
@@ -121,6 +125,7 @@ impl Default for Table {
             may: may.to_vec(),
             calls: calls.iter().map(|called| (*called).into()).collect(),
             prompt: String::new(),
+            permissions: None,
         };
         let path = |stations: &[&str]| stations.iter().map(|station| (*station).into()).collect();
         let all = [Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup];

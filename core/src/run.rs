@@ -13,6 +13,7 @@ use crate::event::{AgentEvent, RunEvent};
 use crate::harness::{Capabilities, Opening};
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnResult;
+use crate::permission::{EarlyAnswer, PATIENCE_MS, PendingPermission, PendingState, PermissionPolicy};
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, budget, quest};
 use imbl::Vector;
@@ -78,6 +79,15 @@ pub struct RunSpec {
     /// Its work is done when it has signalled: an end without a signal is a crash, whatever the exit code.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signals: bool,
+    /// What its agent may do without asking. Runs from before there were permissions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<PermissionPolicy>,
+}
+
+impl RunSpec {
+    pub fn policy(&self) -> PermissionPolicy {
+        self.permissions.unwrap_or(PermissionPolicy::None)
+    }
 }
 
 /// The last run of an agent.
@@ -118,6 +128,10 @@ pub struct Run {
     pub silent: Option<Timestamp>,
     /// What the human was asked about it and has not answered.
     pub question: Option<EventId>,
+    /// What its process asks permission for, and has not received the answer to.
+    pub permissions: Vector<PendingPermission>,
+    /// Answers that came when the process that had asked was gone.
+    pub early_answers: Vector<EarlyAnswer>,
     /// A budget is used up: after this turn nothing more is begun.
     pub held: bool,
     /// It has signalled what there is to say about its step.
@@ -189,6 +203,8 @@ pub enum StopWhy {
     Abandoned,
     /// It has signalled, and did not leave.
     Signalled,
+    /// It waits for the user's answer for so long that its slot is given to another step.
+    AwaitsPermission,
 }
 
 impl StopWhy {
@@ -196,6 +212,7 @@ impl StopWhy {
         match self {
             Self::User | Self::Session | Self::Paused | Self::Abandoned => Cause::UserEnded,
             Self::Signalled => Cause::Completed,
+            Self::AwaitsPermission => Cause::AwaitsPermission,
             Self::Killed => Cause::Killed,
             Self::Stuck => Cause::Stuck,
             Self::NotReady { .. } => Cause::Crashed,
@@ -211,6 +228,7 @@ impl StopWhy {
             Self::Paused => "its quest was paused".into(),
             Self::Abandoned => "its quest was abandoned".into(),
             Self::Signalled => "it had signalled and did not leave".into(),
+            Self::AwaitsPermission => "It waits for a permission, and goes on with your answer.".into(),
             Self::NotReady { why } => format!("it did not start: {why}; see its stderr"),
         }
     }
@@ -268,7 +286,11 @@ impl Run {
                     None => Some(self.quiet_since().plus_ms(self.spec.stall_ms)),
                     Some(at) => self.spec.kill_stuck.then(|| at.plus_ms(self.spec.stall_ms.min(LAST_LOOK_MS))),
                 };
-                due.filter(|_| !self.listens(conversation))
+                match self.asked_since() {
+                    // One that works for a quest holds a slot.
+                    Some(since) => self.spec.signals.then(|| since.plus_ms(PATIENCE_MS)),
+                    None => due.filter(|_| !self.listens(conversation)),
+                }
             }
             // One that works for a quest waits for a slot when its time has come.
             RunState::Parked { until, .. } => until.filter(|_| !self.spec.signals),
@@ -281,6 +303,29 @@ impl Run {
         let at_rest =
             matches!(self.state, RunState::Running { .. }) && !self.in_turn && conversation.unheard.is_empty();
         at_rest && !self.is_last(conversation)
+    }
+
+    /// Whether the user has been asked for a permission and has not answered, so that the silence of the process means nothing.
+    pub fn waits_for_permission(&self) -> bool {
+        self.asked_since().is_some()
+    }
+
+    /// Since when the user has been asked for a permission.
+    fn asked_since(&self) -> Option<Timestamp> {
+        let asked = self.permissions.iter().filter_map(|pending| match pending.state {
+            PendingState::Asked { since, .. } => Some(since),
+            PendingState::New | PendingState::Decided { .. } => None,
+        });
+        asked.min()
+    }
+
+    /// The last decision about a permission that the process has not received.
+    fn last_decision(&self) -> Option<EventId> {
+        let decided = self.permissions.iter().filter_map(|pending| match pending.state {
+            PendingState::Decided { at, .. } => Some(at),
+            PendingState::New | PendingState::Asked { .. } => None,
+        });
+        decided.max()
     }
 
     /// Since when nothing was heard of it that should have been.
@@ -341,7 +386,7 @@ impl Run {
     pub(crate) fn desired(&self, conversation: &Conversation) -> Option<DesiredRun> {
         let state = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-                let upto = conversation.unheard.get_max().map(|delivery| delivery.id);
+                let upto = conversation.unheard.get_max().map(|delivery| delivery.id).max(self.last_decision());
                 DesiredState::Running { upto, last: self.is_last(conversation) }
             }
             RunState::Stopping { .. } => DesiredState::Stopped,
@@ -522,6 +567,14 @@ pub(crate) fn exited(
         return Ok(signal.into_iter().chain(ended(cause, detail)).collect());
     }
     let resumed = Event::Run { of: of.next(), what: RunEvent::Resumed };
+    // The answer may have come while it was being stopped.
+    if matches!(run.state, RunState::Stopping { why: StopWhy::AwaitsPermission, .. }) && living(world, of.agent).is_ok()
+    {
+        return Ok(vec![match run.waits_for_permission() {
+            true => Event::Run { of, what: RunEvent::Parked { cause, until: None, detail } },
+            false => resumed,
+        }]);
+    }
     let lives = living(world, of.agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
     if !lives {
         return Ok(ended(cause, detail));
@@ -572,6 +625,7 @@ pub(crate) fn exited(
         | Cause::Unauthorised
         | Cause::PromptTooLong
         | Cause::OverBudget
+        | Cause::AwaitsPermission
         | Cause::LostWithMachine => ended(cause, detail),
     })
 }
@@ -646,6 +700,9 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     let of = run.attempt_id(agent);
     match run.state {
         RunState::Parked { .. } => vec![goes_on(world, agent, run)],
+        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } if run.waits_for_permission() => {
+            vec![Event::Run { of, what: RunEvent::Stopping { why: StopWhy::AwaitsPermission } }]
+        }
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
             let silent = Event::Run { of, what: RunEvent::Silent { since: run.quiet_since() } };
             match (run.silent, run.spec.kill_stuck) {

@@ -8,7 +8,7 @@ use crate::session::{self, EndReason};
 use crate::status::kept;
 use crate::world::Due;
 use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
-use crate::{ask, budget, quest, seat};
+use crate::{ask, budget, permission, quest, seat};
 use std::collections::BTreeSet;
 
 /// Decides, applies and settles. This is the only way to advance a world. A refusal leaves the world unchanged.
@@ -75,6 +75,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::TakeCall { of, number, ask } => run::take_call(world, *of, *number, ask, now),
         Command::ReportExit { of, exit, evidence } => run::exited(world, *of, *exit, evidence.as_deref(), now),
         Command::AnswerQuestion { question, answer } => ask::answer(world, *question, answer, now),
+        Command::RemovePermissionRule { rule } => permission::remove_rule(world, *rule),
         Command::SetBudget { agent, limit } => budget::set(world, *agent, *limit, now),
         Command::InterruptRun { agent } => run::interrupt(world, *agent),
         Command::StopRun { agent } => run::stop(world, *agent, &StopWhy::User),

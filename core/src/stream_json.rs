@@ -9,6 +9,7 @@ pub(crate) mod fields;
 use crate::Timestamp;
 use crate::harness::Reader;
 use crate::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
+use crate::permission::{Access, PermissionRequest};
 use crate::run::TOOL_SERVER;
 use crate::usage::Usage;
 use fields::Fields;
@@ -26,6 +27,8 @@ pub struct NotJson {
 pub struct StreamJsonReader {
     /// The process has shown that our tools answer it.
     is_ready: bool,
+    /// The folder that the process works in.
+    folder: Option<String>,
     /// The message of ours that the process works on next. When its turn begins, the message is in the CLI's records.
     begun: Option<String>,
     /// The last refusal of the service in this turn. The result line says less about it.
@@ -67,7 +70,10 @@ impl StreamJsonReader {
                 }
                 Vec::new()
             }
-            Some("control_request") => asked(line).into_iter().collect(),
+            Some("control_request") => self.asked(line).into_iter().collect(),
+            Some("control_cancel_request") => {
+                line.text("request_id").map(|request| Output::AskCancelled { request }).into_iter().collect()
+            }
             Some("control_response") => answered(line).into_iter().collect(),
             _ => Vec::new(),
         }
@@ -76,6 +82,7 @@ impl StreamJsonReader {
     /// Said at the beginning of every turn. The first one shows whether our tools answer.
     fn init(&mut self, line: &Fields) -> Vec<Output> {
         let Some(session) = line.text("session_id") else { return Vec::new() };
+        self.folder = line.text("cwd").or_else(|| self.folder.take());
         let servers = line.objects("mcp_servers");
         let ours = servers.iter().find(|server| server.text("name").as_deref() == Some(TOOL_SERVER));
         let status = ours.and_then(|server| server.text("status")).unwrap_or_else(|| "missing".to_owned());
@@ -90,6 +97,19 @@ impl StreamJsonReader {
         };
         let heard = self.begun.take().map(|id| Output::Heard { id });
         readiness.into_iter().chain([Output::TurnStarted]).chain(heard).collect()
+    }
+
+    fn asked(&self, line: &Fields) -> Option<Output> {
+        let request = line.object("request").filter(|it| it.text("subtype").as_deref() == Some("can_use_tool"))?;
+        let tool = request.text("tool_name")?;
+        Some(Output::Asked(PermissionRequest {
+            request: line.text("request_id")?,
+            access: request.object("input").map(|input| access(&tool, &input)).unwrap_or_default(),
+            tool: tool_name(&tool),
+            tool_use: request.text("tool_use_id"),
+            input: request.raw("input").map_or("{}", RawValue::get).to_owned(),
+            folder: self.folder.clone(),
+        }))
     }
 
     fn assistant(&mut self, line: &Fields) -> Vec<Output> {
@@ -286,14 +306,16 @@ fn limit(line: &Fields) -> Option<Output> {
     })
 }
 
-fn asked(line: &Fields) -> Option<Output> {
-    let request = line.object("request").filter(|it| it.text("subtype").as_deref() == Some("can_use_tool"))?;
-    Some(Output::Asked {
-        request: line.text("request_id")?,
-        tool: request.text("tool_name")?,
-        tool_use: request.text("tool_use_id"),
-        input: request.raw("input").map_or("{}", RawValue::get).to_owned(),
-    })
+/// What a tool of the CLI would do with its input.
+fn access(tool: &str, input: &Fields) -> Access {
+    let path = || input.text("file_path").or_else(|| input.text("notebook_path")).or_else(|| input.text("path"));
+    let access = match tool {
+        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => path().map(|path| Access::Edit { path }),
+        "Read" | "Glob" | "Grep" | "LS" => path().map(|path| Access::Read { path }),
+        "Bash" => input.text("command").map(|command| Access::Execute { command }),
+        _ => None,
+    };
+    access.unwrap_or_default()
 }
 
 fn answered(line: &Fields) -> Option<Output> {

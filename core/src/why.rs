@@ -143,4 +143,10 @@ fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
         }
         RunState::Ended { .. } => {}
     }
+    for pending in run.permissions.iter().filter(|pending| pending.question().is_some()) {
+        add(
+            format!("it waits for your permission to use {}: `hatchery ask list`", pending.request.tool),
+            run.last_output,
+        );
+    }
 }

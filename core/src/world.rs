@@ -7,6 +7,7 @@
 
 mod agents;
 mod mailboxes;
+mod permissions;
 mod questions;
 mod quests;
 mod runs;
@@ -18,6 +19,7 @@ use crate::ask::Question;
 use crate::budget::{self, Over};
 use crate::event::{AgentEvent, BudgetEvent, MailEvent, MessageEvent, SeatEvent};
 use crate::mail::Mailbox;
+use crate::permission::ScopedRule;
 use crate::quest::{Assignment, Chore, Quest, QuestSpec, StepId, WardSpec};
 use crate::run::{AttemptId, Conversation, DesiredRun, PastRun, Run};
 use crate::seat::{Position, Seats};
@@ -65,6 +67,8 @@ pub struct World {
     starting: OrdSet<AgentId>,
     /// Ceilings: by agent, and one for each day.
     budgets: OrdMap<Option<AgentId>, Money>,
+    /// What agents may do without asking, by the user's answers.
+    permission_rules: OrdMap<EventId, ScopedRule>,
     /// What the human was asked and has not answered, the oldest first.
     questions: OrdMap<EventId, Question>,
     /// Questions whose answer nobody needs any more.
@@ -335,6 +339,7 @@ impl World {
             | Event::Run { of: AttemptId { agent, .. }, .. } => self.agent(*agent).and_then(Agent::session),
             Event::Seat(SeatEvent::Opened { session, .. }) => Some(*session),
             Event::Seat(_) => self.seats.session().map(|open| open.id),
+            Event::Permission(what) => what.agent().and_then(|agent| self.agent(agent)).and_then(Agent::session),
             Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } | Event::Status(_) => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
@@ -358,6 +363,7 @@ impl World {
             Event::Mail(what) => self.apply_mail(at, what)?,
             Event::Question { agent, what } => self.apply_question(at, ts, *agent, what)?,
             Event::Budget(BudgetEvent::Set { agent, limit }) => self.budget_set(*agent, *limit),
+            Event::Permission(what) => self.apply_permission(at, what)?,
             Event::Run { of, what } => self.apply_run(at, ts, *of, what)?,
             Event::Seat(what) => self.apply_seat(ts, what),
             Event::Quest { quest, what } => self.apply_quest(at, ts, *quest, what)?,

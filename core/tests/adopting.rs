@@ -28,6 +28,7 @@ fn spec() -> RunSpec {
         retries: 2,
         parks: true,
         signals: false,
+        permissions: None,
     }
 }
 

@@ -3,8 +3,8 @@
 //! A change here that is not an addition means that logs in the field no longer say what they said.
 
 use hatchery_core::event::{
-    AgentEvent, BudgetEvent, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SeatEvent, SessionEvent,
-    StatusEvent, StepEvent, write_wire,
+    AgentEvent, BudgetEvent, MailEvent, MessageEvent, PermissionEvent, QuestEvent, QuestionEvent, RunEvent, SeatEvent,
+    SessionEvent, StatusEvent, StepEvent, write_wire,
 };
 use hatchery_core::harness::Capabilities;
 use hatchery_core::{Event, EventId, MessageKind, Record, World};
@@ -42,6 +42,10 @@ variants! {
     BudgetEvent {
         Set { agent limit }
     }
+    PermissionEvent {
+        RuleAdded { agent }
+        RuleRemoved { agent }
+    }
     SessionEvent {
         Started { label idle_ms }
         Ending {}
@@ -74,6 +78,7 @@ variants! {
         OutputNoted {}
         OutputTaken {}
         CallTaken { refused }
+        PermissionDecided {}
         TurnStarted {}
         TurnEnded {}
         Silent {}
@@ -147,6 +152,7 @@ fn variant(event: &Event) -> &'static str {
         Event::Mail(what) => what.name(),
         Event::Question { what, .. } => what.name(),
         Event::Budget(what) => what.name(),
+        Event::Permission(what) => what.name(),
         Event::Run { what, .. } => what.name(),
         Event::Seat(what) => what.name(),
         Event::Quest { what, .. } => what.name(),
@@ -231,16 +237,29 @@ fn every_word_about_a_run_has_its_line() {
         "prompt_too_long",
         "lost_with_machine",
         "over_budget",
+        "awaits_permission",
     ];
     let causes = causes.map(|word| format!(r#""cause":"{word}""#));
     let exits = [r#"{"code":"#, r#"{"signal":"#, r#""not_started""#, r#""lost_with_machine""#, r#""unknown""#];
     let exits = exits.map(|word| format!(r#""exit":{word}"#));
-    let intents = ["user", "killed", "stuck", "session", "paused", "abandoned", "signalled"];
+    let intents = ["user", "killed", "stuck", "session", "paused", "abandoned", "signalled", "awaits_permission"];
     let intents = intents.map(|word| format!(r#""{word}""#));
     let intents = intents.into_iter().chain([r#"{"not_ready":{"why":"#.to_owned()]);
     let intents: Vec<String> = intents.map(|word| format!(r#""why":{word}"#)).collect();
-    let noted =
-        ["thinking", "note", "subagent", "retrying", "limit", "denied", "asked", "compacted", "api_error", "unread"];
+    let noted = [
+        "thinking",
+        "note",
+        "subagent",
+        "retrying",
+        "limit",
+        "denied",
+        "asked",
+        "ask_cancelled",
+        "answered",
+        "compacted",
+        "api_error",
+        "unread",
+    ];
     let noted = noted.map(|word| format!(r#""output":{{"type":"{word}""#));
     for word in causes.iter().chain(&exits).chain(&intents).chain(&noted) {
         assert!(EVENTS_V1.contains(word), "{word}");

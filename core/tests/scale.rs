@@ -105,6 +105,7 @@ fn spec() -> RunSpec {
         retries: 0,
         parks: false,
         signals: false,
+        permissions: None,
     }
 }
 
@@ -215,8 +216,13 @@ fn many_rewinds_and_interruptions_are_replayed_in_one_pass() {
 
 /// One role does everything, in eight slots.
 fn quest_spec() -> QuestSpec {
-    let role =
-        |name: &str| Role { name: name.into(), may: vec![SignalKind::Complete], calls: vec![], prompt: String::new() };
+    let role = |name: &str| Role {
+        name: name.into(),
+        may: vec![SignalKind::Complete],
+        calls: vec![],
+        prompt: String::new(),
+        permissions: None,
+    };
     let paths = Paths { requirements: vec![], plan: vec![], work: vec!["smith".into()], review: vec![] };
     let planner = || "planner".to_owned();
     let roles = vec![role("smith"), role("planner")];

@@ -24,6 +24,7 @@ pub fn quest_spec(slots: u32) -> QuestSpec {
         retries: 0,
         parks: false,
         signals: false,
+        permissions: None,
     };
     let mut table = Table::default();
     table.paths.requirements.clear();

@@ -79,6 +79,7 @@ impl Shop {
             retries: 0,
             parks: false,
             signals: false,
+            permissions: None,
         }
     }
 

@@ -17,6 +17,7 @@ use std::process::{Command, ExitCode};
 ///
 ///   {"text": "…"}   {"think": "…"}   {"sleep_ms": 100}   "turn"   "again"   "compact"
 ///   {"tool": {"name": "Bash", "input": {}, "result": "…", "is_error": false}}
+///   {"ask": {"name": "Write", "input": {"file_path": "a.txt", "content": "…"}, "result": "…"}}
 ///   {"mcp": {"tool": "ps", "arguments": {}, "server": "hatchery"}}
 ///   {"subagent": {"prompt": "…", "text": "…"}}
 ///   {"flood": {"lines": 1000, "bytes": 100}}   {"long_line": 1000000}

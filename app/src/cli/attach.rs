@@ -132,7 +132,7 @@ fn show(context: &Context, record: &Record) -> Result<(), Report> {
             say(paint(BAD, "it has been silent for longer than it should be"))
         }
         Event::Question { what: QuestionEvent::Asked { text, .. }, .. } => {
-            say(format_args!("{text}\n  hatchery ask answer {} …", record.id));
+            say(format_args!("{}\n  hatchery ask answer {} …", printable(text), record.id));
         }
         Event::Run { what: RunEvent::Interrupted, .. } => say(paint(DIM, "interrupted")),
         Event::Run { what: RunEvent::Parked { cause, detail, .. }, .. } => {

@@ -1,14 +1,16 @@
 //! `hatchery doctor`
 
-use super::paint::{BAD, DIM, GOOD, WARN, paint};
+use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
 use super::{Context, counted, print_json, print_line};
 use crate::config::Config;
 use crate::harness::{find_program, place_of};
 use crate::report::{Code, Context as _, Report};
 use crate::store::migration::MIGRATIONS;
 use crate::store::{self, StoreStatus};
+use hatchery_core::permission::PermissionPolicy;
+use std::collections::BTreeSet;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Check everything that Hatchery needs, and say how to fix what is missing
@@ -54,6 +56,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     }
     let claude = context.config().map_or_else(|_| "claude".into(), |config| config.runs.claude_path);
     findings.extend([claude_program(context, &claude), program(context, "git", Path::new("git"))]);
+    findings.extend(context.config().ok().into_iter().flat_map(|config| agents(context, &config)));
     if context.json {
         print_json(&findings)?;
     } else {
@@ -195,6 +198,51 @@ fn claude_program(context: &Context, wanted: &Path) -> Finding {
             ..finding
         },
     }
+}
+
+/// What an agent will be able to do: its permissions, and the MCP servers that it gets.
+fn agents(context: &Context, config: &Config) -> Vec<Finding> {
+    let explained = |policy: PermissionPolicy| format!("`{policy}`: {}", policy.meaning());
+    let what = match config.runs.permissions {
+        Some(policy) => format!("all agents: {}", explained(policy)),
+        None => format!(
+            "in a worktree {}. Elsewhere {}. `--permissions` and the setting `permissions` change this",
+            explained(PermissionPolicy::Edits),
+            explained(PermissionPolicy::Ask)
+        ),
+    };
+    let roles = config.quests.table.roles.iter().filter_map(|role| Some((&role.name, role.permissions?)));
+    let roles: Vec<String> = roles.map(|(name, policy)| format!("{name} `{policy}`")).collect();
+    let roles = if roles.is_empty() { String::new() } else { format!(". By role: {}", roles.join(", ")) };
+    let risky = config.runs.permissions == Some(PermissionPolicy::All);
+    let verdict = if risky { Verdict::Note } else { Verdict::Good };
+    let permissions = Finding { about: "may", verdict, what: format!("{what}{roles}") };
+    let servers = match config.runs.claude_strict {
+        true => "hatchery only, because `claude_strict` is set".to_owned(),
+        false => {
+            let own = mcp_servers(context);
+            let own = if own.is_empty() { "none found".to_owned() } else { own.join(", ") };
+            format!("hatchery, and your own for claude ({own}); `claude_strict = true` leaves yours out")
+        }
+    };
+    vec![permissions, Finding { about: "tools", verdict: Verdict::Good, what: servers }]
+}
+
+/// The names of the MCP servers that the Claude CLI finds by itself: those of the user, and those of the project.
+fn mcp_servers(context: &Context) -> Vec<String> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let user = home.map(|home| home.join(".claude.json"));
+    let project = context.project.root().join(".mcp.json");
+    let key = context.project.root().display().to_string();
+    let mut names = BTreeSet::new();
+    for file in user.into_iter().chain([project]) {
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let Ok(settings) = serde_json::from_str::<serde_json::Value>(&text) else { continue };
+        for servers in [&settings["mcpServers"], &settings["projects"][&key]["mcpServers"]] {
+            names.extend(servers.as_object().into_iter().flatten().map(|(name, _)| printable(name)));
+        }
+    }
+    names.into_iter().collect()
 }
 
 /// This command's PATH is that of a daemon it would start.

@@ -244,6 +244,9 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
     let made = asking(async { Ok(Client::reach(&context.project).await?.ask("/api/quests", &body).await) })?;
     let made: Value = made.map_err(|failure| of_plan(failure, new.plan.as_deref()))?;
     let id = made["id"].as_str().unwrap_or_default();
+    if let Some(warning) = made["warning"].as_str() {
+        say(format_args!("warning: {warning}"));
+    }
     let document = tell::document(context, id)?;
     if new.run {
         show::introduce(context, &document);

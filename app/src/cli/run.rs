@@ -60,6 +60,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             }
         };
         let id = accepted["id"].as_str().unwrap_or_default();
+        if let Some(warning) = accepted["warning"].as_str() {
+            say(format_args!("warning: {warning}"));
+        }
         if args.detach {
             match context.json {
                 true => print_json(&accepted)?,

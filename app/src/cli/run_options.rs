@@ -26,6 +26,11 @@ pub struct Player {
     /// Seconds of silence after which the agent counts as stuck [default: the setting `stall_ms`]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(STALL_SECONDS))]
     stall: Option<u64>,
+
+    /// What the agent may do without asking you: ask, edits, all or none; see docs/permissions.md [default: the setting
+    /// `permissions`, else edits in a worktree and ask elsewhere]
+    #[arg(long, value_name = "POLICY", value_parser = ["ask", "edits", "all", "none"])]
+    permissions: Option<String>,
 }
 
 /// How a run differs from what is usual here.
@@ -59,7 +64,7 @@ impl Player {
         }
         Ok(serde_json::json!({
             "harness": self.harness, "model": self.model, "script": script,
-            "stall_ms": self.stall.map(|seconds| seconds * 1_000),
+            "stall_ms": self.stall.map(|seconds| seconds * 1_000), "permissions": self.permissions,
         }))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::report::{Code, Context as _, Report};
 use crate::strict::Within;
+use hatchery_core::permission::PermissionPolicy;
 use hatchery_core::quest::{MAX_SLOTS, MAX_WARD_MS, MIN_WARD_MS};
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
 use serde::Deserialize;
@@ -68,6 +69,7 @@ struct RoleSettings {
     calls: Vec<String>,
     #[serde(default)]
     prompt: String,
+    permissions: Option<PermissionPolicy>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -84,8 +86,8 @@ impl Settings {
         let usage = |message: String| Report::new(Code::Usage, message);
         let usual = Table::default();
         let mut roles = usual.roles;
-        for RoleSettings { name, may, calls, prompt } in self.roles {
-            let role = Role { name, may, calls, prompt };
+        for RoleSettings { name, may, calls, prompt, permissions } in self.roles {
+            let role = Role { name, may, calls, prompt, permissions };
             match roles.iter_mut().find(|known| known.name == role.name) {
                 Some(known) => *known = role,
                 None => roles.push(role),

@@ -3,6 +3,7 @@
 use super::{Harness, Invocation, Start, ToolServer, clean};
 use crate::transcripts::Transcripts;
 use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::stream_json::StreamJsonReader;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     forks: true,
     interrupts: true,
     stays_open: true,
-    asks_permission: false,
+    asks_permission: true,
     reports_cost: true,
 };
 
@@ -41,6 +42,8 @@ pub struct Claude {
     pub program: PathBuf,
     /// Further arguments from the settings.
     pub args: Vec<String>,
+    /// Leave out the MCP servers of the user and of the project.
+    pub strict: bool,
     pub environment: BTreeMap<String, String>,
     /// Where the CLI keeps its sessions.
     pub transcripts: Transcripts,
@@ -51,13 +54,14 @@ impl Claude {
     pub fn new(
         program: PathBuf,
         args: Vec<String>,
+        strict: bool,
         pass: &[String],
         env: impl Iterator<Item = (String, String)>,
         root: &Path,
     ) -> Self {
         let environment = clean(env, &PREFIXES, pass);
         let transcripts = Transcripts::new(root, &environment);
-        Self { program, args, environment, transcripts }
+        Self { program, args, strict, environment, transcripts }
     }
 }
 
@@ -76,6 +80,7 @@ impl Harness for Claude {
 
     fn command(&self, start: &Start<'_>) -> Invocation {
         let mut args = conversation(start);
+        args.extend(self.strict.then(|| "--strict-mcp-config".to_owned()));
         args.extend(self.args.iter().cloned());
         let mut env = self.environment.clone();
         // With this, a message that the CLI confirms is on its disk. Without it, a process that is killed in its first turn
@@ -96,6 +101,10 @@ impl Harness for Claude {
         interrupt(id)
     }
 
+    fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String {
+        permission(request, decision)
+    }
+
     fn session_in_use(&self, session: &str) -> Option<u32> {
         self.transcripts.running().get(session).copied()
     }
@@ -112,7 +121,7 @@ pub(super) fn files(start: &Start<'_>) -> Vec<(&'static str, Vec<u8>)> {
 pub(super) fn conversation(start: &Start<'_>) -> Vec<String> {
     let mut args: Vec<String> = ["-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json"]
         .into_iter()
-        .chain(["--replay-user-messages", "--strict-mcp-config"])
+        .chain(["--replay-user-messages", "--permission-prompt-tool", "stdio"])
         .map(Into::into)
         .collect();
     args.extend(["--mcp-config".into(), start.folder.path().join(MCP_CONFIG).display().to_string()]);
@@ -129,6 +138,19 @@ pub(super) fn conversation(start: &Start<'_>) -> Vec<String> {
 
 pub(super) fn message(id: &str, text: &str) -> String {
     json!({ "type": "user", "uuid": id, "message": { "role": "user", "content": text } }).to_string()
+}
+
+/// Older versions of the CLI want the input back in an answer that allows.
+pub(super) fn permission(request: &PermissionRequest, decision: &PermissionDecision) -> String {
+    let answer = match decision {
+        PermissionDecision::Allow => {
+            let input: serde_json::Value = serde_json::from_str(&request.input).unwrap_or_else(|_| json!({}));
+            json!({ "behavior": "allow", "updatedInput": input })
+        }
+        PermissionDecision::Deny { reason } => json!({ "behavior": "deny", "message": reason }),
+    };
+    let response = json!({ "subtype": "success", "request_id": request.request, "response": answer });
+    json!({ "type": "control_response", "response": response }).to_string()
 }
 
 pub(super) fn interrupt(id: &str) -> String {

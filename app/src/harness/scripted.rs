@@ -4,6 +4,7 @@
 use super::claude::{self, CAPABILITIES, conversation};
 use super::{Harness, Invocation, Start, clean};
 use hatchery_core::harness::{Capabilities, Reader};
+use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::stream_json::StreamJsonReader;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,10 @@ impl Harness for Scripted {
 
     fn message(&self, _session: Option<&str>, id: &str, text: &str) -> String {
         claude::message(id, text)
+    }
+
+    fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String {
+        claude::permission(request, decision)
     }
 
     fn interrupt(&self, _session: Option<&str>, id: &str) -> String {

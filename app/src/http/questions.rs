@@ -6,6 +6,7 @@ use super::{Accepted, Api};
 use axum::Json;
 use axum::extract::State;
 use hatchery_core::ask::{About, Question, Takes};
+use hatchery_core::permission::{Access, PermissionRequest, PermissionRule};
 use hatchery_core::quest::{Signal, StepId};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, EventId, QuestId, Refusal, Timestamp, World, budget};
@@ -36,10 +37,26 @@ pub struct QuestionView {
     /// What one has to know for it, if its agent said so.
     #[serde(default)]
     pub context: Option<String>,
+    /// What the agent asks permission for.
+    #[serde(default)]
+    pub permission: Option<PermissionView>,
     /// What is accepted as an answer.
     #[serde(default)]
     pub takes: TakesView,
     pub asked: Timestamp,
+}
+
+/// What an agent asks permission for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PermissionView {
+    pub tool: String,
+    /// JSON text.
+    pub input: String,
+    pub access: Access,
+    /// The folder that the agent works in.
+    pub folder: Option<String>,
+    /// What `always-agent` and `always-project` allow from now on.
+    pub rule: String,
 }
 
 /// What is accepted as an answer to a question.
@@ -51,6 +68,9 @@ pub struct TakesView {
     pub amount: bool,
     /// `ward: COMMAND`, for another ward.
     pub ward: bool,
+    /// `deny: REASON`; the agent receives the reason.
+    #[serde(default)]
+    pub reason: bool,
     /// Any other text, which the agent receives.
     pub text: bool,
 }
@@ -154,8 +174,8 @@ impl QuestionView {
 
 impl From<Takes> for TakesView {
     fn from(takes: Takes) -> Self {
-        let Takes { words, amount, ward, text } = takes;
-        Self { words: words.iter().map(|word| (*word).to_owned()).collect(), amount, ward, text }
+        let Takes { words, amount, ward, reason, text } = takes;
+        Self { words: words.iter().map(|word| (*word).to_owned()).collect(), amount, ward, reason, text }
     }
 }
 
@@ -168,14 +188,30 @@ fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
         quest: world.assignment(question.agent).map(|assignment| assignment.quest),
         step: match question.about {
             About::Step { .. } => world.assignment(question.agent).map(|assignment| assignment.step.clone()),
-            About::Silence(_) | About::Budget { .. } | About::QuestBudget { .. } => None,
+            About::Silence(_) | About::Budget { .. } | About::QuestBudget { .. } | About::Permission(_) => None,
         },
         about: question.about,
         text,
         context,
+        permission: permission(world, id, question),
         takes: question.about.takes().into(),
         asked: question.asked,
     }
+}
+
+fn permission(world: &World, id: EventId, question: &Question) -> Option<PermissionView> {
+    let About::Permission(of) = question.about else { return None };
+    let run = world.run(of.agent)?;
+    let request = &run.permissions.iter().find(|pending| pending.question() == Some(id))?.request;
+    let rule = PermissionRule::of(request);
+    let PermissionRequest { tool, input, access, folder, .. } = request;
+    Some(PermissionView {
+        tool: tool.clone(),
+        input: input.clone(),
+        access: access.clone(),
+        folder: folder.clone(),
+        rule: rule.to_string(),
+    })
 }
 
 /// The question that an agent asked by its signal, and the context that it gave. The text of the question has both.

@@ -4,7 +4,7 @@ use super::error::{ApiError, Body, Path};
 use super::runs::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
-use crate::config::Isolated;
+use crate::config::{self, Isolated};
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::quests;
 use crate::report::{Code, Report};
@@ -12,10 +12,13 @@ use crate::step_plan;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::quest::{Status, StepId, StepPlan};
+use hatchery_core::permission::PermissionPolicy;
+use hatchery_core::quest::{QuestSpec, Status, StepId, StepPlan};
+use hatchery_core::roles;
 use hatchery_core::usage::Money;
 use hatchery_core::{Command, EventId, QuestId, Refusal, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -127,10 +130,11 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     let chartered =
         tokio::task::spawn_blocking(move || quests::quest_spec(&project, &settings, id, wish, spec, &program)).await;
     let quest_spec = chartered.map_err(Report::failed).flatten().map_err(unusable)?;
+    let warning = permissions(&quest_spec, &api.defaults.settings)?;
     let start = hatchery_core::quest::Start { hold, steps, ..Default::default() };
     let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
     let records = api.handle.submit(command).await?;
-    Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records)))
+    Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records).warning(warning.as_deref())))
 }
 
 /// Import an exported quest. It is paused until it is resumed, and complete steps stay complete. Its files are not part of the export: `warning`
@@ -223,6 +227,38 @@ pub async fn retry(State(api): State<Api>, of: Path<(String, String)>) -> Result
     let step: StepId = step.parse()?;
     playable(&api, quest)?;
     tell(&api, quest, Command::RetryStep { quest, step }).await
+}
+
+/// Whether the agents of a quest can work with their permissions, and what the user should know about these.
+fn permissions(quest_spec: &QuestSpec, settings: &config::Runs) -> Result<Option<String>, ApiError> {
+    let paths = &quest_spec.table.paths;
+    let roles = paths.work.iter().chain(&paths.review).filter(|station| *station != roles::WARD);
+    let of: BTreeMap<&str, PermissionPolicy> =
+        roles.map(|role| (role.as_str(), quest_spec.permissions(role))).collect();
+    let with = |policy| of.iter().find(|(_, its)| **its == policy).map(|(role, _)| *role);
+    // With arguments of the user's own, the program may allow tools by itself.
+    let own_way = settings.claude_args.iter().any(|arg| {
+        ["--permission-mode", "--dangerously-skip", "--allowedTools", "--allowed-tools", "--settings"]
+            .iter()
+            .any(|option| arg.starts_with(option))
+    });
+    let workers = paths.work.iter().filter(|station| *station != roles::WARD);
+    let cannot = workers.into_iter().find(|role| quest_spec.permissions(role) == PermissionPolicy::None);
+    if let Some(role) = cannot.filter(|_| !own_way) {
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "cannot_work",
+            format!("with the permissions `none`, the role `{role}` cannot change any file, so no step could be done"),
+            "use --permissions edits, or set `permissions` for the role in [[quests.roles]] of hatchery.toml",
+        ));
+    }
+    Ok(if let Some(role) = with(PermissionPolicy::All) {
+        Some(format!("with the permissions `all`, agents such as {role} may run any command on this machine, unasked"))
+    } else {
+        with(PermissionPolicy::Ask).map(|role| {
+            format!("with the permissions `ask`, agents such as {role} ask you before each change: `hatchery ask list`")
+        })
+    })
 }
 
 async fn tell(api: &Api, quest: QuestId, command: Command) -> Result<Accepted, ApiError> {

@@ -17,6 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 use hatchery_core::agent::Birth;
 use hatchery_core::event::Refused;
 use hatchery_core::outcome::Cause;
+use hatchery_core::permission::PermissionPolicy;
 use hatchery_core::quest::StepId;
 use hatchery_core::run::{AttemptId, HarnessSession, PastRun, Run, RunSpec, RunState};
 use hatchery_core::usage::Usage;
@@ -39,6 +40,8 @@ pub struct RunDefaults {
     pub host: Arc<str>,
     /// Which program plays for which harness.
     pub harnesses: BTreeMap<&'static str, PathBuf>,
+    /// The daemon runs as root, and nobody says that this is a sandbox.
+    pub root_without_sandbox: bool,
     pub transcripts: Transcripts,
 }
 
@@ -66,6 +69,8 @@ pub struct RunOptions {
     retries: Option<u32>,
     /// Whether the run waits for rate limits and overloads to end.
     park: Option<bool>,
+    /// What the agent may do without asking: `ask`, `edits`, `all` or `none`.
+    permissions: Option<PermissionPolicy>,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -199,6 +204,8 @@ pub struct UsageQuery {
     days: Option<u16>,
 }
 
+/// Where worktrees are, from the project's root.
+const WORKTREES: &str = ".hatchery/worktrees/";
 /// The most days that are told in parts.
 const MAX_DAYS: u16 = 366;
 
@@ -232,6 +239,8 @@ impl RunDefaults {
             seats,
             host: context.host.clone(),
             harnesses,
+            root_without_sandbox: rustix::process::geteuid().is_root()
+                && std::env::var_os("IS_SANDBOX").is_none_or(|value| value != "1"),
             transcripts: context.transcripts.clone(),
         }
     }
@@ -255,6 +264,10 @@ impl RunDefaults {
                 format!("choose one of: {known}"),
             ));
         }
+        let permissions = options.permissions.or_else(|| last.and_then(|last| last.permissions)).or(usual.permissions);
+        if permissions == Some(PermissionPolicy::All) && self.root_without_sandbox {
+            return Err(root_may_not());
+        }
         Ok(RunSpec {
             harness,
             host: self.host.clone(),
@@ -273,8 +286,34 @@ impl RunDefaults {
             retries: options.retries.or_else(|| last.map(|last| last.retries)).unwrap_or(usual.retries),
             parks: options.park.or_else(|| last.map(|last| last.parks)).unwrap_or(usual.park),
             signals: false,
+            permissions,
         })
     }
+
+    /// The same for an agent that works for no quest. By default it may edit in a worktree of ours, and asks elsewhere, because
+    /// there it works on the user's own files.
+    pub(super) fn spec_of_run(
+        &self,
+        last: Option<&RunSpec>,
+        harness_session: Option<&HarnessSession>,
+        options: RunOptions,
+    ) -> Result<RunSpec, ApiError> {
+        let spec = self.spec(last, harness_session, options)?;
+        let by_place = match spec.folder.as_deref().is_some_and(|folder| folder.starts_with(WORKTREES)) {
+            true => PermissionPolicy::Edits,
+            false => PermissionPolicy::Ask,
+        };
+        Ok(RunSpec { permissions: spec.permissions.or(Some(by_place)), ..spec })
+    }
+}
+
+/// The Claude CLI refuses the same, for the same reason.
+fn root_may_not() -> ApiError {
+    ApiError::bad(
+        "root_without_sandbox",
+        "root may not run agents with the permissions `all`: they could do anything to this machine",
+        "run as another user, use the permissions `edits` or `ask`, or set IS_SANDBOX=1 for the daemon if this is a sandbox",
+    )
 }
 
 /// List all runs, open and ended.
@@ -298,11 +337,13 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
         Some(reference) => find(&api, &reference)?,
         None => root?,
     };
-    let spec = api.defaults.spec(None, None, with)?;
+    let spec = api.defaults.spec_of_run(None, None, with)?;
+    let warning = (spec.permissions == Some(PermissionPolicy::All))
+        .then_some("with the permissions `all`, the agent may run any command on this machine, unasked");
     let (provider, model) = (Some(spec.harness.clone()), spec.model.clone());
     let birth = Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), ..Birth::of(agent) };
     let records = api.handle.submit(Command::Fork { parent, at: None, birth }).await?;
-    Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records)))
+    Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records).warning(warning)))
 }
 
 /// Send a message to an agent, and start a run if none is open.
@@ -313,7 +354,7 @@ pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say
     let world = api.handle.view();
     let last = world.run(agent).map(|run| &*run.spec);
     let harness_session = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
-    let spec = api.defaults.spec(last, harness_session, body.0.with)?;
+    let spec = api.defaults.spec_of_run(last, harness_session, body.0.with)?;
     tell(&api, agent, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await
 }
 

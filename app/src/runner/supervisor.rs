@@ -15,6 +15,7 @@ use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::harness::Reader;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
+use hatchery_core::permission::{PendingState, PermissionDecision, PermissionRequest};
 use hatchery_core::run::{AttemptId, DeliveryKind, DesiredRun, DesiredState, RunState, wire_name};
 use hatchery_core::{Command, Refusal};
 use std::collections::BTreeSet;
@@ -339,9 +340,18 @@ impl Supervisor {
         let agent = self.of.agent;
         let unheard =
             handle.view().conversation(agent).map(|conversation| conversation.unheard.clone()).unwrap_or_default();
-        let waiting: BTreeSet<String> = unheard.iter().map(|delivery| wire_name(delivery.id)).collect();
+        let decided = self.decided_permissions();
+        let deliveries = unheard.iter().map(|delivery| wire_name(delivery.id));
+        let waiting: BTreeSet<String> = deliveries.chain(decided.iter().map(|(id, _, _)| id.clone())).collect();
         sent.written.retain(|id| waiting.contains(id));
         let mut requests = Vec::new();
+        // An answer goes before any message: the process waits for it in the middle of a turn.
+        for (id, request, decision) in decided {
+            if !sent.written.contains(&id) {
+                let line = self.harness()?.permission(&request, &decision);
+                requests.push(LauncherRequest::Write { id, line });
+            }
+        }
         for delivery in unheard {
             let id = wire_name(delivery.id);
             if sent.written.contains(&id) {
@@ -357,6 +367,21 @@ impl Supervisor {
             requests.push(LauncherRequest::Write { id, line });
         }
         Ok(requests)
+    }
+
+    /// The decisions about permissions that the process has not confirmed, with the id of each in the inbox.
+    fn decided_permissions(&self) -> Vec<(String, PermissionRequest, PermissionDecision)> {
+        let world = self.context.handle.view();
+        let run = world.run(self.of.agent).filter(|run| run.attempt_id(self.of.agent) == self.of);
+        let pending = run.into_iter().flat_map(|run| &run.permissions);
+        pending
+            .filter_map(|pending| match &pending.state {
+                PendingState::Decided { at, decision } => {
+                    Some((wire_name(*at), pending.request.clone(), decision.clone()))
+                }
+                PendingState::New | PendingState::Asked { .. } => None,
+            })
+            .collect()
     }
 
     /// The session of this process, once the process is ready.

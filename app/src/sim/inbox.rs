@@ -2,7 +2,7 @@
 //! reads standard input, because the player must be able to wait for time and for input at once.
 
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead as _, Read as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,6 +27,8 @@ pub struct Inbox {
 struct Contents {
     messages: VecDeque<Message>,
     calls: VecDeque<Call>,
+    /// The answers to requests of ours, by the ids of these.
+    answers: BTreeMap<String, Value>,
     ended: bool,
 }
 
@@ -55,6 +57,14 @@ pub enum Interrupt {
     Request(String),
     /// SIGINT. The process ends after the turn.
     Signal,
+}
+
+/// What came first while a request of ours was open.
+#[derive(Debug)]
+pub enum Reply {
+    Answer(Value),
+    Call(Call),
+    End,
 }
 
 /// What came first.
@@ -127,6 +137,23 @@ impl Inbox {
         }
     }
 
+    /// Waits for the answer to a request of ours, for a call, or for the end of the input.
+    pub fn reply_to(&self, request: &str) -> Reply {
+        let mut contents = self.lock();
+        loop {
+            if let Some(answer) = contents.answers.remove(request) {
+                return Reply::Answer(answer);
+            }
+            if let Some(call) = contents.calls.pop_front() {
+                return Reply::Call(call);
+            }
+            if contents.ended {
+                return Reply::End;
+            }
+            contents = self.changed.wait(contents).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// A call that has come already.
     pub fn call(&self) -> Option<Call> {
         self.lock().calls.pop_front()
@@ -179,6 +206,17 @@ impl Inbox {
                     _ => Call::Other { id, subtype },
                 };
                 self.put(|contents| contents.calls.push_back(call));
+            }
+            Some("control_response") => {
+                let id = text(&line["response"]["request_id"]).unwrap_or_default();
+                let answer = line["response"]["response"].clone();
+                // Of many answers that nobody asked for, only the last ones are of any use.
+                self.put(|contents| {
+                    contents.answers.insert(id, answer);
+                    while contents.answers.len() > MAX_WAITING {
+                        contents.answers.pop_first();
+                    }
+                });
             }
             // As the real one: what it does not know, it passes over.
             _ => {}

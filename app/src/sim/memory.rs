@@ -85,13 +85,15 @@ impl Memory {
         self.place.next >= self.script.steps.len()
     }
 
-    /// The next step, which will not come again.
+    /// The next step, which will not come again, unless the process dies while it asks for permission.
     pub fn step(&mut self) -> Result<Option<Step>, MemoryError> {
         let Some(step) = self.script.steps.get(self.place.next).cloned() else { return Ok(None) };
         self.place.next += 1;
         match &step {
             Step::Cost(price) => self.place.total += price.usage(),
             Step::Again => self.place.next = 0,
+            // It is over when the next step begins.
+            Step::Ask { .. } => return Ok(Some(step)),
             _ => {}
         }
         self.write().map_err(|error| self.unusable(error))?;

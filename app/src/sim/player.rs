@@ -1,7 +1,7 @@
 //! Plays a script: a turn for each message, step by step.
 
 use super::failure::Failure;
-use super::inbox::{Arrived, Call, Inbox, Interrupt, Message};
+use super::inbox::{Arrived, Call, Inbox, Interrupt, Message, Reply};
 use super::memory::{Memory, MemoryError};
 use super::script::{Api, CrashSignal, Step};
 use super::servers::{Called, Servers};
@@ -123,6 +123,7 @@ impl Player {
                 Action::Step
             }
             Step::Tool { name, input, result, is_error } => self.tool(turn, &name, &input, json!(result), is_error),
+            Step::Ask { name, input, result } => self.ask(turn, &name, &input, result),
             Step::Mcp { server, tool, arguments } => self.mcp(turn, server, &tool, arguments),
             Step::Subagent { prompt, text } => {
                 let tool_use = self.voice.tool_use("Agent", &json!({ "prompt": prompt }));
@@ -177,6 +178,36 @@ impl Player {
         Action::Step
     }
 
+    fn ask(&mut self, turn: &mut Turn, name: &str, input: &Value, result: String) -> Action {
+        let id = self.voice.tool_use(name, input);
+        let request = self.voice.ask(&id, name, input);
+        turn.tools += 1;
+        loop {
+            match self.inbox.reply_to(&request) {
+                Reply::Answer(answer) => {
+                    if self.replay {
+                        self.voice.answer(&request, answer.clone());
+                    }
+                    let denied = || answer["message"].as_str().unwrap_or("denied").to_owned();
+                    let (content, is_error) = match answer["behavior"].as_str() {
+                        Some("allow") => carry_out(name, input, result),
+                        _ => (denied(), true),
+                    };
+                    self.voice.tool_result(&id, json!(content), is_error);
+                    return Action::Step;
+                }
+                Reply::Call(call) => {
+                    if let Some(by) = self.attend(call) {
+                        self.voice.cancel(&request);
+                        self.voice.tool_result(&id, json!("[Request interrupted by user for tool use]"), true);
+                        return Action::Interrupted { by, in_a_tool: true };
+                    }
+                }
+                Reply::End => return Action::Exit(0),
+            }
+        }
+    }
+
     fn mcp(
         &mut self,
         turn: &mut Turn,
@@ -227,15 +258,7 @@ impl Player {
     }
 
     fn write_file(&mut self, turn: &mut Turn, path: &Path, content: &str) -> Action {
-        let written = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder),
-            Some(_) | None => Ok(()),
-        };
-        let written = written.and_then(|()| std::fs::write(path, content));
-        let (result, is_error) = match written {
-            Ok(()) => (format!("File created successfully at: {}", path.display()), false),
-            Err(error) => (format!("{}: {error}", path.display()), true),
-        };
+        let (result, is_error) = written(path, content);
         self.tool(turn, "Write", &json!({ "file_path": path, "content": content }), json!(result), is_error)
     }
 
@@ -283,6 +306,25 @@ impl Player {
             }
             Interrupt::Signal => Some(0),
         }
+    }
+}
+
+/// What a tool does that was allowed: the result, and whether it is an error.
+fn carry_out(name: &str, input: &Value, result: String) -> (String, bool) {
+    match (name, input["file_path"].as_str(), input["content"].as_str()) {
+        ("Write", Some(path), Some(content)) => written(Path::new(path), content),
+        _ => (result, false),
+    }
+}
+
+fn written(path: &Path, content: &str) -> (String, bool) {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder),
+        Some(_) | None => Ok(()),
+    };
+    match folder.and_then(|()| std::fs::write(path, content)) {
+        Ok(()) => (format!("File created successfully at: {}", path.display()), false),
+        Err(error) => (format!("{}: {error}", path.display()), true),
     }
 }
 

@@ -27,6 +27,15 @@ pub enum Step {
         #[serde(default)]
         is_error: bool,
     },
+    /// A tool that is used only after permission was asked for and given. `Write` really writes; the others only seem to be used. A
+    /// process that dies before the next step asks again when it is resumed.
+    Ask {
+        name: String,
+        #[serde(default = "nothing")]
+        input: Value,
+        #[serde(default)]
+        result: String,
+    },
     /// A real call of a real MCP server; without a name, of the first one.
     Mcp {
         server: Option<String>,

@@ -104,6 +104,19 @@ impl Voice {
         self.write(&json!({ "type": "control_response", "response": response }).to_string());
     }
 
+    /// Asks for permission to use a tool, and gives the id of the request.
+    pub fn ask(&mut self, tool_use: &str, name: &str, input: &Value) -> String {
+        let id = self.uuid();
+        let request = json!({ "subtype": "can_use_tool", "tool_name": name, "input": input, "tool_use_id": tool_use });
+        self.write(&json!({ "type": "control_request", "request_id": id, "request": request }).to_string());
+        id
+    }
+
+    /// The answer to a request of ours is no longer waited for.
+    pub fn cancel(&mut self, request: &str) {
+        self.write(&json!({ "type": "control_cancel_request", "request_id": request }).to_string());
+    }
+
     pub fn refuse(&mut self, request: &str, why: &str) {
         let response = json!({ "subtype": "error", "request_id": request, "error": why });
         self.write(&json!({ "type": "control_response", "response": response }).to_string());

@@ -125,13 +125,15 @@ fn question(number: u64, of: &str, about: About, text: &str, asked: Timestamp, t
         about,
         text: text.into(),
         context: None,
+        permission: None,
         takes,
         asked,
     }
 }
 
 fn words(words: &[&str], text: bool) -> TakesView {
-    TakesView { words: words.iter().map(|word| (*word).to_owned()).collect(), amount: false, ward: false, text }
+    let words = words.iter().map(|word| (*word).to_owned()).collect();
+    TakesView { words, amount: false, ward: false, reason: false, text }
 }
 
 const NOW: Timestamp = Timestamp(DAY + (14 * 3_600 + 5 * 60 + 40) * 1_000);

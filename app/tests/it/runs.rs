@@ -6,5 +6,6 @@ mod calls;
 mod ceiling;
 mod claude;
 mod life;
+mod permissions;
 mod stopping;
 mod talking;

@@ -2,8 +2,8 @@
 //! the ids of its noun, and the fields of the event. The store keeps the object without `id`, because the id is the row's key.
 
 use super::{
-    AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, QuestEvent, QuestionEvent, RunEvent, SeatEvent,
-    SessionEvent,
+    AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, PermissionEvent, QuestEvent, QuestionEvent, RunEvent,
+    SeatEvent, SessionEvent,
 };
 use super::{EventId, StatusEvent, StepEvent};
 use crate::history::{MessageKind, SourceId};
@@ -107,6 +107,7 @@ enum Noun {
     Mail,
     Question,
     Budget,
+    Permission,
     Run,
     Seat,
     Quest,
@@ -119,8 +120,9 @@ impl Noun {
         Some(match kind {
             "message_added" => Self::Message,
             "run_spawned" | "run_waiting" | "run_started" | "message_heard" | "output_noted" | "output_taken"
-            | "call_taken" | "turn_started" | "turn_ended" | "run_silent" | "run_interrupted" | "run_stopping"
-            | "run_parked" | "run_crashed" | "budget_reached" | "run_resumed" | "run_ended" => Self::Run,
+            | "call_taken" | "permission_decided" | "turn_started" | "turn_ended" | "run_silent"
+            | "run_interrupted" | "run_stopping" | "run_parked" | "run_crashed" | "budget_reached" | "run_resumed"
+            | "run_ended" => Self::Run,
             "session_started" | "session_ending" | "session_ended" => Self::Session,
             "agent_created"
             | "fork_requested"
@@ -140,6 +142,7 @@ impl Noun {
             "seats_opened" | "seats_closing" | "seat_lead_named" | "seats_summoned" | "seat_registered"
             | "seats_reported" | "seats_waking" | "seat_expired" | "seat_wake_expired" | "seat_imported"
             | "seat_addressed" | "marker_rejected" | "inbox_reply_taken" => Self::Seat,
+            "permission_rule_added" | "permission_rule_removed" => Self::Permission,
             "quest_created" | "quest_paused" | "quest_resumed" | "quest_abandoned" | "quest_completed"
             | "quest_budget_set" | "ward_changed" | "ward_removed" | "requirements_set" | "steps_planned" => {
                 Self::Quest
@@ -186,6 +189,7 @@ fn read_as(kind: &str, body: &str) -> serde_json::Result<(Envelope, Event)> {
         Noun::Seat => read_body(body, |OfNothing {}, what: SeatEvent| Event::Seat(what)),
         Noun::Status => read_body(body, |OfNothing {}, what: StatusEvent| Event::Status(what)),
         Noun::Budget => read_body(body, |OfNothing {}, what: BudgetEvent| Event::Budget(what)),
+        Noun::Permission => read_body(body, |OfNothing {}, what: PermissionEvent| Event::Permission(what)),
     }
 }
 

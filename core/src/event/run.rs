@@ -4,6 +4,7 @@ use super::Refused;
 use crate::harness::Capabilities;
 use crate::outcome::{Cause, Exit};
 use crate::output::{Output, TurnEnd};
+use crate::permission::{DecidedBy, PermissionDecision};
 use crate::run::{Process, StopWhy};
 use crate::usage::Usage;
 use crate::{EventId, Timestamp};
@@ -51,6 +52,14 @@ pub enum RunEvent {
         led_to: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused: Option<Refused>,
+    },
+    /// It is decided whether the process may use the tool that it asked for.
+    #[serde(rename = "permission_decided")]
+    PermissionDecided {
+        /// The id that the process gave to its request.
+        request: String,
+        decision: PermissionDecision,
+        by: DecidedBy,
     },
     #[serde(rename = "turn_started")]
     TurnStarted,

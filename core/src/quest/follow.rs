@@ -69,6 +69,7 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
         | Cause::Unauthorised
         | Cause::RateLimited
         | Cause::Overloaded
+        | Cause::AwaitsPermission
         | Cause::OverBudget => {
             let text = format!(
                 "The {role} ({agent}) of step `{}` ended before it was done: {} Answer `retry`, or something to say to it.",

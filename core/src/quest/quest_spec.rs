@@ -2,6 +2,7 @@
 
 use super::{Requirements, StepId, StepPlan};
 use crate::Refusal;
+use crate::permission::PermissionPolicy;
 use crate::roles::{Phase, Table};
 use crate::run::RunSpec;
 use serde::{Deserialize, Serialize};
@@ -88,6 +89,16 @@ impl QuestSpec {
                 })
             }
         }
+    }
+
+    /// What the agents of a role may do without asking: what the table says of the role, else what the quest says. Without either,
+    /// edits are allowed in a worktree, because nothing of the user's is there.
+    pub fn permissions(&self, role: &str) -> PermissionPolicy {
+        let of_role = self.table.role(role).and_then(|role| role.permissions);
+        of_role.or(self.spec.permissions).unwrap_or(match self.isolation {
+            Isolation::Worktree { .. } => PermissionPolicy::Edits,
+            Isolation::None => PermissionPolicy::Ask,
+        })
     }
 
     pub(super) fn check(&self) -> Result<(), Refusal> {

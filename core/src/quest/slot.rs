@@ -25,7 +25,7 @@ fn begin(at: &StepContext<'_>, now: Timestamp) -> Vec<Event> {
         NextAction::Ward => vec![Event::Step { quest, step, what: StepEvent::WardBegun { number } }],
         NextAction::Merge => vec![Event::Step { quest, step, what: StepEvent::MergeBegun { number } }],
         NextAction::Begin { role, brief } => hire(at, role, brief, now),
-        NextAction::Resume { agent, role } => match recall(at, *agent) {
+        NextAction::Resume { agent, role } => match recall(at, *agent, role) {
             Some(events) => {
                 let begun = Event::Step { quest, step, what: StepEvent::Begun { agent: *agent, role: role.clone() } };
                 [begun].into_iter().chain(events).collect()
@@ -42,7 +42,7 @@ fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<
     let mut ids = (at.quest.agents..).map(|number| agent_id(at.id, number));
     // A client may have chosen the quest's id such that derived agent ids are already taken.
     let Some(agent) = ids.find(|agent| !at.world.is_taken(*agent)) else { return Vec::new() };
-    let spec = spec(at);
+    let spec = spec(at, role);
     let birth = Birth {
         name: Some(format!("{role}-{}", at.step_id).chars().take(agent::MAX_NAME_BYTES).collect()),
         model: spec.model.clone().filter(|model| model.len() <= agent::MAX_NAME_BYTES),
@@ -62,20 +62,21 @@ fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<
 
 /// An agent goes on: a parked run is taken up again, one that a person began is gone along with, otherwise there is a new one.
 /// Nothing when it is dead.
-fn recall(at: &StepContext<'_>, agent: AgentId) -> Option<Vec<Event>> {
+fn recall(at: &StepContext<'_>, agent: AgentId, role: &str) -> Option<Vec<Event>> {
     let run = at.world.run(agent)?;
     match &run.state {
         RunState::Parked { .. } => Some(vec![Event::Run { of: run.attempt_id(agent).next(), what: RunEvent::Resumed }]),
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } | RunState::Stopping { .. } => {
             Some(Vec::new())
         }
-        RunState::Ended { .. } => run::request(at.world, agent, &spec(at)).ok(),
+        RunState::Ended { .. } => run::request(at.world, agent, &spec(at, role)).ok(),
     }
 }
 
 /// How the agents of a step are run.
-fn spec(at: &StepContext<'_>) -> RunSpec {
+fn spec(at: &StepContext<'_>, role: &str) -> RunSpec {
     RunSpec {
+        permissions: Some(at.quest_spec.permissions(role)),
         folder: at.quest_spec.folder(at.step_id, at.step.phase),
         signals: true,
         stays: false,

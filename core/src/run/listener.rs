@@ -7,7 +7,7 @@ use crate::event::{AgentEvent, MessageEvent, RunEvent};
 use crate::history::said;
 use crate::output::{Denial, Output, TurnEnd, TurnResult};
 use crate::usage::{Meter, Usage};
-use crate::{Event, EventId, MessageKind, Refusal, Timestamp, World, budget};
+use crate::{Event, EventId, MessageKind, Refusal, Timestamp, World, budget, permission};
 
 /// How many denials of a turn are kept.
 const MAX_DENIALS: usize = 20;
@@ -30,7 +30,16 @@ pub(crate) fn take_output(
     }
     let agent = of.agent;
     let mut listener = Listener::new(of, run, world.conversation(agent));
-    let mut events: Vec<Event> = outputs.iter().flat_map(|output| listener.hear(output)).collect();
+    let stopping = matches!(run.state, RunState::Stopping { .. });
+    let mut events: Vec<Event> = Vec::new();
+    for output in outputs {
+        events.extend(listener.hear(output));
+        if let Output::Asked(request) = output
+            && !stopping
+        {
+            events.extend(permission::follows(world, of, run, request));
+        }
+    }
     match living(world, agent).map(|it| it.lifecycle) {
         Ok(Lifecycle::Hatching { .. }) if events.iter().any(speaks) && !world.seats().is_nameless(agent) => {
             events.insert(0, Event::Agent { agent, what: AgentEvent::Hatched })
@@ -91,6 +100,9 @@ impl<'a> Listener<'a> {
             Output::ToolResult { id, content, is_error } => {
                 message(MessageKind::ToolResult, tool_result(id, content, *is_error))
             }
+            Output::Answered { request, .. } if self.asked_for(request) => {
+                vec![Event::Run { of, what: RunEvent::OutputNoted { output: output.clone() } }]
+            }
             Output::Heard { id } | Output::Answered { request: id, .. } => {
                 delivery_of(id).and_then(|id| self.heard(id)).into_iter().collect()
             }
@@ -101,11 +113,17 @@ impl<'a> Listener<'a> {
             | Output::Retrying { .. }
             | Output::Limit { .. }
             | Output::Denied { .. }
-            | Output::Asked { .. }
+            | Output::Asked(_)
+            | Output::AskCancelled { .. }
             | Output::Compacted { .. }
             | Output::ApiError(_)
             | Output::Unread { .. } => vec![Event::Run { of, what: RunEvent::OutputNoted { output: output.clone() } }],
         }
+    }
+
+    /// Whether this is a request of the process that we have answered.
+    fn asked_for(&self, request: &str) -> bool {
+        self.run.permissions.iter().any(|pending| pending.request.request == *request)
     }
 
     /// A process that is ready has a delivery to work on, so its first turn counts as begun. A reader that was restarted may say

@@ -310,7 +310,9 @@ fn next_step(id: QuestId, quest: &Quest, is_asked: bool) -> Option<String> {
 fn concerns(world: &World, about: &About, agent: crate::AgentId, id: QuestId) -> bool {
     match about {
         About::QuestBudget { quest } | About::Step { quest, .. } => *quest == id,
-        About::Silence(_) | About::Budget { .. } => world.assignment(agent).is_some_and(|it| it.quest == id),
+        About::Silence(_) | About::Budget { .. } | About::Permission(_) => {
+            world.assignment(agent).is_some_and(|it| it.quest == id)
+        }
     }
 }
 

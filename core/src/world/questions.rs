@@ -35,6 +35,9 @@ impl World {
             self.step_question(agent, Some(at));
             return Ok(());
         }
+        if let About::Permission(of) = about {
+            return self.permission_asked(at, ts, of);
+        }
         let run = self.runs.get_mut(&agent).map(Arc::make_mut).ok_or(Impossible::Agent {
             at,
             agent,
@@ -51,7 +54,7 @@ impl World {
         let asked = self.question_closed(at, question)?;
         match asked.about {
             About::Silence(of) => self.given_time(at, ts, of),
-            About::Budget { .. } | About::QuestBudget { .. } | About::Step { .. } => Ok(()),
+            About::Budget { .. } | About::QuestBudget { .. } | About::Permission(_) | About::Step { .. } => Ok(()),
         }
     }
 

@@ -48,6 +48,9 @@ impl World {
             RunEvent::OutputNoted { output } => self.output_noted(at, of, output),
             RunEvent::OutputTaken { upto } => self.output_taken(at, ts, of, *upto),
             RunEvent::CallTaken { number, .. } => self.call_taken(at, ts, of, *number),
+            RunEvent::PermissionDecided { request, decision, .. } => {
+                self.permission_decided(at, ts, of, request, decision)
+            }
             RunEvent::TurnStarted => self.turn_started(at, of),
             RunEvent::TurnEnded { end, spent } => self.turn_ended(at, ts, of, end, *spent),
             RunEvent::Silent { .. } => self.run_silent(at, ts, of),
@@ -122,6 +125,8 @@ impl World {
             in_turn: false,
             silent: None,
             question: None,
+            permissions: Vector::new(),
+            early_answers: Vector::new(),
             held: false,
             signalled: false,
             signal_heard: None,
@@ -243,6 +248,7 @@ impl World {
     fn output_noted(&mut self, at: EventId, of: AttemptId, output: &Output) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.outcome.take(output);
+            run.note_permission(output);
             Ok(())
         })
     }
@@ -272,6 +278,7 @@ impl World {
             run.spent += spent;
             run.turns += 1;
             run.in_turn = false;
+            run.permissions.clear();
             if end.result.is_ok() {
                 run.parks = 0;
             }
@@ -379,7 +386,13 @@ impl World {
     ) -> Result<(), Impossible> {
         self.tools_gone(of.agent);
         self.change_run(at, of, |run, conversation| {
+            // The question stays open: its answer lets the run go on.
+            let open = match cause {
+                Cause::AwaitsPermission => run.permissions.clone(),
+                _ => Vector::new(),
+            };
             run.process_gone(conversation);
+            run.permissions = open;
             run.parks += u32::from(matches!(cause, Cause::RateLimited | Cause::Overloaded));
             run.state = RunState::Parked { cause, until };
             Ok(())
@@ -401,6 +414,7 @@ impl World {
         let before = next.attempt.checked_sub(1).ok_or(Impossible::Agent { at, agent, why: "had made no attempt" })?;
         self.tools_gone(agent);
         self.change_run(at, AttemptId { attempt: before, ..next }, |run, conversation| {
+            run.keep_answers();
             run.process_gone(conversation);
             run.attempt = next.attempt;
             run.state = RunState::Starting;
@@ -493,7 +507,7 @@ impl World {
     }
 
     /// Changes a run that is at this attempt, and keeps its place among the deadlines and among what is wanted.
-    fn change_run(
+    pub(super) fn change_run(
         &mut self,
         at: EventId,
         of: AttemptId,
@@ -520,13 +534,19 @@ impl World {
             (None, Some(conversation)) => change(None, conversation),
             (Some(run), Some(conversation)) => {
                 let before = run.deadline(conversation);
+                let asked: Vec<EventId> = run.open_permission_questions();
                 change(Some(run), conversation);
+                let still_asked = run.open_permission_questions();
                 // An answer is needed only as long as it stays as it was when the question was asked.
                 let questions_to_withdraw = run.question.filter(|_| run.silent.is_none() && !run.is_broke());
                 if questions_to_withdraw.is_some() {
                     run.question = None;
                 }
                 self.questions_to_withdraw.extend(questions_to_withdraw);
+                // A question that was answered is closed already.
+                let gone = asked.into_iter().filter(|question| !still_asked.contains(question));
+                let gone = gone.filter(|question| self.questions.contains_key(question));
+                self.questions_to_withdraw.extend(gone);
                 self.reschedule(agent, before);
             }
         }
@@ -563,13 +583,14 @@ impl Run {
     /// Whatever its process had open is closed with it.
     fn process_gone(&mut self, conversation: &mut Arc<Conversation>) {
         self.in_turn = false;
+        self.permissions.clear();
         if conversation.is_interrupted() {
             Arc::make_mut(conversation).forget_interrupts();
         }
     }
 
     /// A sign of life.
-    fn alive(&mut self, ts: Timestamp) {
+    pub(super) fn alive(&mut self, ts: Timestamp) {
         self.last_output = self.last_output.max(ts);
         self.silent = None;
     }

@@ -1,6 +1,6 @@
 //! Whatever can be said about quests: on the log as JSON, and in the world's snapshot as MessagePack.
 
-use super::runs::{attempt, comes_back, instant, money, spec, usage};
+use super::runs::{attempt, comes_back, instant, money, policy, spec, usage};
 use super::{agent, event_id, text};
 use hatchery_core::ask::StepTrouble;
 use hatchery_core::event::{QuestEvent, StepEvent};
@@ -155,12 +155,8 @@ fn ward() -> impl Strategy<Value = WardSpec> {
 fn table() -> impl Strategy<Value = Table> {
     use SignalKind::*;
     let kind = prop::sample::select(vec![Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup]);
-    let role = (text(), vec(kind, 0..4), vec(text(), 0..3), text()).prop_map(|(name, may, calls, prompt)| Role {
-        name,
-        may,
-        calls,
-        prompt,
-    });
+    let role = (text(), vec(kind, 0..4), vec(text(), 0..3), text(), policy())
+        .prop_map(|(name, may, calls, prompt, permissions)| Role { name, may, calls, prompt, permissions });
     let paths = [(); 4].map(|()| vec(text(), 0..3)).prop_map(|[requirements, plan, work, review]| Paths {
         requirements,
         plan,

@@ -3,10 +3,14 @@
 use super::{agent, event_id, quests, text};
 use hatchery_core::ask::About;
 use hatchery_core::event::Refused;
-use hatchery_core::event::{AgentEvent, BudgetEvent, QuestionEvent, RunEvent};
+use hatchery_core::event::{AgentEvent, BudgetEvent, PermissionEvent, QuestionEvent, RunEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::{Cause, Exit, Outcome};
 use hatchery_core::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
+use hatchery_core::permission::{
+    Access, DecidedBy, EarlyAnswer, PendingPermission, PendingState, PermissionDecision, PermissionPolicy,
+    PermissionRequest, PermissionRule,
+};
 use hatchery_core::run::{
     AttemptId, Conversation, Delivery, DeliveryKind, DesiredRun, DesiredState, ForeignSession, HarnessSession, PastRun,
     Process, Run, RunSpec, RunState, StopWhy,
@@ -23,8 +27,12 @@ use std::fmt::Debug;
 pub fn spec() -> impl Strategy<Value = RunSpec> {
     let positions = (text(), text(), option::of(text()), option::of(text()), option::of(text()));
     let defaults = (any::<bool>(), any::<u64>(), any::<bool>(), any::<u32>(), any::<bool>(), any::<bool>());
-    (positions, defaults).prop_map(
-        |((harness, host, folder, model, script), (stays, stall_ms, kill_stuck, retries, parks, signals))| RunSpec {
+    (positions, defaults, policy()).prop_map(
+        |(
+            (harness, host, folder, model, script),
+            (stays, stall_ms, kill_stuck, retries, parks, signals),
+            permissions,
+        )| RunSpec {
             harness,
             host: host.into(),
             folder,
@@ -36,6 +44,7 @@ pub fn spec() -> impl Strategy<Value = RunSpec> {
             retries,
             parks,
             signals,
+            permissions,
         },
     )
 }
@@ -76,6 +85,20 @@ pub fn happened() -> impl Strategy<Value = Event> {
         attempt().prop_map(|of| Event::Run { of, what: RunEvent::BudgetReached }),
         (option::of(agent()), option::of(money()))
             .prop_map(|(agent, limit)| Event::Budget(BudgetEvent::Set { agent, limit })),
+        (option::of(agent()), rule())
+            .prop_map(|(agent, allows)| Event::Permission(PermissionEvent::RuleAdded { agent, allows })),
+        (option::of(agent()), event_id())
+            .prop_map(|(agent, rule)| Event::Permission(PermissionEvent::RuleRemoved { agent, rule })),
+        (
+            attempt(),
+            text(),
+            decision(),
+            prop::sample::select(vec![DecidedBy::Policy, DecidedBy::Rule, DecidedBy::Human])
+        )
+            .prop_map(|(of, request, decision, by)| Event::Run {
+                of,
+                what: RunEvent::PermissionDecided { request, decision, by }
+            }),
         (agent(), about(), text())
             .prop_map(|(agent, about, text)| Event::Question { agent, what: QuestionEvent::Asked { about, text } }),
         (agent(), event_id(), text()).prop_map(|(agent, question, answer)| Event::Question {
@@ -110,6 +133,7 @@ pub fn money() -> impl Strategy<Value = Money> {
 fn about() -> impl Strategy<Value = About> {
     prop_oneof![
         attempt().prop_map(About::Silence),
+        attempt().prop_map(About::Permission),
         option::of(agent()).prop_map(|of| About::Budget { of }),
         quests::quest().prop_map(|quest| About::QuestBudget { quest }),
         (quests::quest(), quests::trouble()).prop_map(|(quest, trouble)| About::Step { quest, trouble }),
@@ -143,6 +167,7 @@ fn why() -> impl Strategy<Value = StopWhy> {
         Just(StopWhy::Paused),
         Just(StopWhy::Abandoned),
         Just(StopWhy::Signalled),
+        Just(StopWhy::AwaitsPermission),
         text().prop_map(|why| StopWhy::NotReady { why }),
     ]
 }
@@ -162,6 +187,7 @@ fn cause() -> impl Strategy<Value = Cause> {
         PromptTooLong,
         LostWithMachine,
         OverBudget,
+        AwaitsPermission,
     ])
 }
 
@@ -228,18 +254,67 @@ fn troubles() -> impl Strategy<Value = Output> {
             tool_use,
             reason
         }),
-        (text(), text(), option::of(text()), text()).prop_map(|(request, tool, tool_use, input)| Output::Asked {
-            request,
-            tool,
-            tool_use,
-            input
-        }),
+        request().prop_map(Output::Asked),
+        text().prop_map(|request| Output::AskCancelled { request }),
         (text(), option::of(text())).prop_map(|(request, problem)| Output::Answered { request, problem }),
         (option::of(text()), option::of(any::<u64>()))
             .prop_map(|(trigger, tokens_before)| Output::Compacted { trigger, tokens_before }),
         api_error().prop_map(Output::ApiError),
         (any::<u64>(), text()).prop_map(|(bytes, reason)| Output::Unread { bytes, reason }),
     ]
+}
+
+pub fn policy() -> impl Strategy<Value = Option<PermissionPolicy>> {
+    option::of(prop::sample::select(PermissionPolicy::ALL.to_vec()))
+}
+
+fn access() -> impl Strategy<Value = Access> {
+    prop_oneof![
+        text().prop_map(|path| Access::Read { path }),
+        text().prop_map(|path| Access::Edit { path }),
+        text().prop_map(|command| Access::Execute { command }),
+        Just(Access::Other),
+    ]
+}
+
+fn request() -> impl Strategy<Value = PermissionRequest> {
+    (text(), text(), option::of(text()), text(), access(), option::of(text())).prop_map(
+        |(request, tool, tool_use, input, access, folder)| PermissionRequest {
+            request,
+            tool,
+            tool_use,
+            input,
+            access,
+            folder,
+        },
+    )
+}
+
+fn pending() -> impl Strategy<Value = PendingPermission> {
+    let state = prop_oneof![
+        Just(PendingState::New),
+        (event_id(), instant()).prop_map(|(question, since)| PendingState::Asked { question, since }),
+        (event_id(), decision()).prop_map(|(at, decision)| PendingState::Decided { at, decision }),
+    ];
+    (request(), state).prop_map(|(request, state)| PendingPermission { request, state })
+}
+
+fn early(pending: &PendingPermission) -> EarlyAnswer {
+    let PermissionRequest { tool, input, .. } = pending.request.clone();
+    EarlyAnswer { tool, input, decision: PermissionDecision::Allow }
+}
+
+fn rule() -> impl Strategy<Value = PermissionRule> {
+    prop_oneof![
+        option::of(text()).prop_map(|below| PermissionRule::Read { below }),
+        option::of(text()).prop_map(|below| PermissionRule::Edit { below }),
+        text().prop_map(|command| PermissionRule::Execute { command }),
+        text().prop_map(|name| PermissionRule::Tool { name }),
+    ]
+}
+
+fn decision() -> impl Strategy<Value = PermissionDecision> {
+    prop_oneof![Just(PermissionDecision::Allow), text().prop_map(|reason| PermissionDecision::Deny { reason })]
 }
 
 fn capabilities() -> impl Strategy<Value = Capabilities> {
@@ -313,50 +388,61 @@ fn run() -> impl Strategy<Value = Run> {
     let counts = any::<([u32; 5], [u64; 2], [bool; 7])>();
     let answers =
         (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()), option::of(text()), option::of(instant()));
-    (spec(), state(), counts, [instant(), instant(), instant()], answers, outcome(), (meter(), usage())).prop_map(
-        |(
-            spec,
-            state,
-            (counts, [spooled, calls], [copied, started, heard, in_turn, held, signalled, waits]),
-            times,
-            (answers, question, signal_heard, silent),
-            outcome,
-            (meter, spent),
-        )| {
-            let [number, attempt, crashes, parks, turns] = counts;
-            let [requested, last_output, addressed] = times;
-            let answers = answers.into_iter().collect();
-            Run {
-                number,
-                spec: spec.into(),
-                state,
-                waits,
-                attempt,
-                crashes,
-                parks,
-                requested,
-                last_output,
-                addressed,
-                spooled,
-                calls,
-                answers,
-                capabilities: Capabilities::ALL,
-                copied,
-                started,
-                heard,
-                in_turn,
-                silent,
-                question,
-                held,
-                signalled,
-                signal_heard,
-                turns,
-                outcome,
-                meter,
-                spent,
-            }
-        },
+    (
+        spec(),
+        state(),
+        counts,
+        [instant(), instant(), instant()],
+        answers,
+        outcome(),
+        (meter(), usage(), vec(pending(), 0..3)),
     )
+        .prop_map(
+            |(
+                spec,
+                state,
+                (counts, [spooled, calls], [copied, started, heard, in_turn, held, signalled, waits]),
+                times,
+                (answers, question, signal_heard, silent),
+                outcome,
+                (meter, spent, permissions),
+            )| {
+                let [number, attempt, crashes, parks, turns] = counts;
+                let [requested, last_output, addressed] = times;
+                let answers = answers.into_iter().collect();
+                Run {
+                    number,
+                    spec: spec.into(),
+                    state,
+                    waits,
+                    attempt,
+                    crashes,
+                    parks,
+                    requested,
+                    last_output,
+                    addressed,
+                    spooled,
+                    calls,
+                    answers,
+                    capabilities: Capabilities::ALL,
+                    copied,
+                    started,
+                    heard,
+                    in_turn,
+                    silent,
+                    question,
+                    early_answers: permissions.iter().map(early).collect(),
+                    permissions: permissions.into_iter().collect(),
+                    held,
+                    signalled,
+                    signal_heard,
+                    turns,
+                    outcome,
+                    meter,
+                    spent,
+                }
+            },
+        )
 }
 
 fn meter() -> impl Strategy<Value = Meter> {

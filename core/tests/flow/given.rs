@@ -121,6 +121,15 @@ impl When {
         records.into_iter().fold(self.before, |it, record| it.and(record.event))
     }
 
+    /// Whatever events these are: the rest of the test looks at the world.
+    #[track_caller]
+    pub fn done(self) -> Given {
+        let records = self.answer.expect("it was not refused");
+        let it = records.into_iter().map(|record| record.event).fold(self.before, Given::and);
+        assert_eq!(self.after, it.world);
+        it
+    }
+
     /// Whether it was not refused.
     pub fn answer_is_ok(self) -> bool {
         self.answer.is_ok()

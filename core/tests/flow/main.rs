@@ -9,6 +9,7 @@ mod history;
 mod import;
 mod kill;
 mod mail;
+mod permissions;
 mod quest;
 mod refusal;
 mod registry;

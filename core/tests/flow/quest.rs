@@ -3,6 +3,7 @@
 mod failure;
 mod human;
 mod peers;
+mod permissions;
 mod phases;
 mod plans;
 pub mod refusals;

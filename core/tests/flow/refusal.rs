@@ -1,8 +1,8 @@
 //! Every "no", at least once, and what programs and people are told about it.
 
 use crate::given::*;
-use crate::quest;
 use crate::run::words::*;
+use crate::{permissions, quest};
 use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, resolve};
 use hatchery_core::ask::About;
 use hatchery_core::event::QuestionEvent;
@@ -37,7 +37,7 @@ variants! {
     Seat UnknownSession SessionExists SessionOver SessionEnding SessionNotEnding
     UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
-    NoQuestion BadAnswer HasHarnessSession HarnessSessionTaken
+    NoQuestion BadAnswer NoRule TooManyRules HasHarnessSession HarnessSessionTaken
     RunOpen NoRun NoTurn CannotInterrupt RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     UnknownQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
     BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong PlanClosed UnknownStep NoAssignment OtherStep
@@ -135,6 +135,7 @@ fn cases_of_runs() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
         (adopt(A, "other"), Refusal::HasHarnessSession(A), Untimely, "has_harness_session"),
         (adopt(R, TALK), harness_session_taken, Untimely, "harness_session_taken"),
         (answer(1), Refusal::NoQuestion(EventId(1)), Missing, "no_question"),
+        (Command::RemovePermissionRule { rule: EventId(1) }, Refusal::NoRule(EventId(1)), Missing, "no_rule"),
         (exit(later, Exit::Unknown), Refusal::StaleAttempt(later), Untimely, "stale_attempt"),
         (output(first(), 0, 10, []), Refusal::OutputTaken { agent: A, at: 10 }, Untimely, "output_taken"),
         (early, Refusal::CallTaken { agent: A, number: 0 }, Untimely, "call_taken"),
@@ -190,6 +191,9 @@ fn every_refusal_is_given_where_it_should_be() {
     let refusal = Refusal::BadAnswer { question, expected: "Well?".into() };
     check_words(&refusal, Invalid, "bad_answer");
     working(spec()).and(asked).when(answer(9)).refused(refusal);
+    let (refusal, full) = permissions::too_many_rules();
+    check_words(&refusal, Untimely, "too_many_rules");
+    full.refused(refusal);
     let refusal = Refusal::NoTurn(A);
     check_words(&refusal, Untimely, "no_turn");
     done(staying()).when(interrupt(A)).refused(refusal);

@@ -37,7 +37,7 @@ impl Chance {
             let may = may.into_iter().filter(|_| !self.one_in(4));
             let may = [Complete].into_iter().chain(may.collect::<Vec<_>>()).collect();
             let calls = names.iter().filter(|_| !self.one_in(3)).cloned().collect();
-            Role { name: name.clone(), may, calls, prompt: String::new() }
+            Role { name: name.clone(), may, calls, prompt: String::new(), permissions: None }
         });
         let roles = roles.collect();
         let mut role = || names[self.index(names.len())].clone();
@@ -99,5 +99,6 @@ pub fn spec() -> RunSpec {
         retries: 3,
         parks: true,
         signals: false,
+        permissions: None,
     }
 }

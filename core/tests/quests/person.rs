@@ -216,6 +216,7 @@ impl Shell {
 fn fit(about: About) -> &'static str {
     match about {
         About::Silence(_) => "stop",
+        About::Permission(_) => "allow",
         About::Budget { .. } | About::QuestBudget { .. } => "1000",
         About::Step { trouble, .. } => match trouble {
             StepTrouble::Input | StepTrouble::Circle => "the left one",

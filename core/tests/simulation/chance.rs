@@ -101,6 +101,7 @@ impl Chance {
             retries: if self.one_in(20) { MAX_RETRIES + 1 } else { u32::from(self.one_in(2)) },
             parks: self.one_in(2),
             signals: false,
+            permissions: None,
         }
     }
 

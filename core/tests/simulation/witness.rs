@@ -206,6 +206,7 @@ impl Witness {
             Event::Agent { what: AgentEvent::HarnessSessionAdopted(_), .. }
             | Event::Budget(_)
             | Event::Status(_)
+            | Event::Permission(_)
             | Event::Question { .. } => {}
             // Quests have a witness of their own.
             Event::Quest { .. } | Event::Step { .. } => {}
@@ -228,6 +229,7 @@ impl Witness {
             | Event::Budget(BudgetEvent::Set { agent: Some(agent), .. })
             | Event::Mail(MailEvent::Sent { from: Address::Agent(agent), .. }) => self.session_of_agent(*agent),
             Event::Run { of, .. } => self.session_of_agent(of.agent),
+            Event::Permission(what) => what.agent().and_then(|agent| self.session_of_agent(agent)),
             Event::Budget(_)
             | Event::Mail(_)
             | Event::Quest { .. }

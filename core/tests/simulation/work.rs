@@ -218,6 +218,7 @@ impl Work {
             retries: u32::try_from(self.chance.below(3)).expect("below 3"),
             parks: !self.chance.one_in(4),
             signals: false,
+            permissions: None,
             ..honest()
         }
     }
@@ -340,6 +341,7 @@ fn honest() -> RunSpec {
         retries: 3,
         parks: true,
         signals: false,
+        permissions: None,
     }
 }
 

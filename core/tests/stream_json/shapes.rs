@@ -3,6 +3,7 @@
 use super::{names, outputs, parse, read, recorded};
 use hatchery_core::Timestamp;
 use hatchery_core::output::{ApiError, FailureKind, Output, TurnResult};
+use hatchery_core::permission::{Access, PermissionRequest};
 use proptest::prelude::*;
 
 fn one(line: &str) -> Output {
@@ -147,10 +148,38 @@ fn denials_are_told_as_they_happen_and_at_the_end() {
 #[test]
 fn a_question_waits_for_its_answer() {
     let asked = outputs("stdin_can_use_tool").into_iter().find(|output| kind(output) == "asked").unwrap();
-    let Output::Asked { tool, tool_use, input, request } = asked else { panic!("{asked:?}") };
+    let Output::Asked(PermissionRequest { tool, tool_use, input, request, access, folder }) = asked else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(access, Access::Edit { path: "/home/dev/project/perm.txt".into() });
+    assert_eq!(folder.as_deref(), Some("/home/dev/project"));
     assert_eq!((tool.as_str(), tool_use.as_deref()), ("Write", Some("toolu_b6350d30d8434d13aae9191b")));
     assert_eq!(input, r#"{"file_path":"/home/dev/project/perm.txt","content":"x"}"#);
     assert!(!request.is_empty());
+}
+
+#[test]
+fn what_a_tool_would_do_is_known_by_its_name_and_input() {
+    let access = |tool: &str, input: &str| {
+        let line = format!(
+            r#"{{"type":"control_request","request_id":"r","request":{{"subtype":"can_use_tool","tool_name":"{tool}","input":{input}}}}}"#
+        );
+        match one(&line) {
+            Output::Asked(request) => request.access,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(access("Bash", r#"{"command":"make all"}"#), Access::Execute { command: "make all".into() });
+    assert_eq!(access("Edit", r#"{"file_path":"/a"}"#), Access::Edit { path: "/a".into() });
+    assert_eq!(access("NotebookEdit", r#"{"notebook_path":"/a"}"#), Access::Edit { path: "/a".into() });
+    assert_eq!(access("Read", r#"{"file_path":"/a"}"#), Access::Read { path: "/a".into() });
+    assert_eq!(access("Grep", r#"{"pattern":"x","path":"/a"}"#), Access::Read { path: "/a".into() });
+    assert_eq!(access("WebFetch", r#"{"url":"http://localhost"}"#), Access::Other);
+    assert_eq!(access("Write", "{}"), Access::Other, "without a path nothing is known");
+    assert_eq!(
+        one(r#"{"type":"control_cancel_request","request_id":"r"}"#),
+        Output::AskCancelled { request: "r".into() }
+    );
 }
 
 #[test]

@@ -19,6 +19,7 @@ export type WardRun = Schemas["WardRun"];
 export type GivenSignal = Schemas["GivenSignal"];
 export type QuestionView = Schemas["QuestionView"];
 export type About = Schemas["About"];
+export type PermissionView = Schemas["PermissionView"];
 export type BudgetView = Schemas["BudgetView"];
 export type MailThreads = Schemas["MailThreads"];
 export type SeatList = Schemas["SeatList"];

@@ -7,6 +7,7 @@ import type {
   EventOf,
   Evidence,
   Overview,
+  PermissionView,
   QuestionView,
   QuestLine,
   RunView,
@@ -44,6 +45,8 @@ export interface State {
   agentCount: number;
   quests: Map<string, QuestLine>;
   questions: Map<number, QuestionView>;
+  /** What each agent last asked permission for: the question about it follows. */
+  asking: Map<string, PermissionView>;
   /** Questions that were answered while the page watched. */
   answered: Map<number, { question: QuestionView; answer: string; event: number; at: number }>;
   budgets: BudgetView[];
@@ -82,6 +85,7 @@ export function stateOf(overview: Overview): State {
     agentCount: overview.agentCount,
     quests: new Map(overview.quests.map((quest) => [quest.id, quest])),
     questions: new Map(overview.questions.map((question) => [question.id, question])),
+    asking: new Map(),
     answered: new Map(),
     budgets: overview.budgets,
     today: overview.today,
@@ -250,6 +254,8 @@ function asked(
       quest: entry?.view.assignment?.quest ?? null,
       step: entry?.view.assignment?.step ?? null,
       about: event.about,
+      permission:
+        typeof event.about === "object" && "permission" in event.about ? (state.asking.get(event.agent) ?? null) : null,
       text: event.text,
       asked: event.ts,
     });
@@ -410,6 +416,10 @@ function change1(state: State, entry: AgentEntry, event: EventObject, change: Ch
       return;
     case "output_noted":
       if (entry.activity === "silent") entry.activity = "working";
+      if (event.output.type === "asked") {
+        const { tool, input, access, folder } = event.output;
+        state.asking.set(event.agent, { tool, input, access: access ?? "other", folder: folder ?? null, rule: "" });
+      }
       return;
     case "turn_ended": {
       entry.activity = "listening";

@@ -1,7 +1,7 @@
 // What needs the human, with the answer in place.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
-import type { About, QuestionView } from "../api/types";
+import type { About, PermissionView, QuestionView } from "../api/types";
 import { useDraft } from "../app/drafts";
 import { to, usePlace } from "../app/router";
 import type { Need } from "../store/needs";
@@ -11,11 +11,16 @@ import { nameOf, questName } from "./names";
 import { Age, Ago } from "./time";
 import { ceiling, firstLine, group, money, plain, span } from "./words";
 
-type Choice = { words: string; answer?: string; danger?: boolean; field?: string; href?: string };
+/** With a field, the words that are typed there follow `before` in the answer. */
+type Choice = { words: string; answer?: string; danger?: boolean; field?: string; before?: string; href?: string };
+
+/** How much of a tool's input is shown. The conversation has all of it. */
+const SHOWN_INPUT = 2000;
 
 function troubleOf(about: About): string {
   if (typeof about === "object" && "step" in about) return about.step.trouble;
   if (typeof about === "object" && "silence" in about) return "silence";
+  if (typeof about === "object" && "permission" in about) return "permission";
   return "budget";
 }
 
@@ -58,6 +63,23 @@ function shape(question: QuestionView): { words: string; context: string; choice
           { words: `Wait ${span(stall)} more`, answer: "wait" },
           { words: "Stop it", answer: "stop", danger: true },
           { words: "Say something", field: "Say something to it" },
+        ],
+      };
+    }
+    case "permission": {
+      const permission = question.permission;
+      const always = permission?.rule ? ` (${permission.rule})` : "";
+      return {
+        words: permission ? `May it use ${permission.tool}?` : first.replace(/ ?Answer .*$/s, ""),
+        context: permission ? permissionWords(permission) : "",
+        open: false,
+        choices: [
+          { words: "Allow", answer: "allow" },
+          { words: "Deny", answer: "deny", danger: true },
+          { words: "Deny with a reason", field: "Why not? It is told to the agent", before: "deny: " },
+          { words: `Always for this agent${always}`, answer: "always-agent" },
+          { words: "Always in this project", answer: "always-project" },
+          conversation,
         ],
       };
     }
@@ -112,6 +134,21 @@ function shape(question: QuestionView): { words: string; context: string; choice
   }
 }
 
+/** What a tool would do, and where. */
+function permissionWords(permission: PermissionView): string {
+  const { access, folder, input } = permission;
+  const does =
+    typeof access === "string"
+      ? input
+      : "execute" in access
+        ? access.execute.command
+        : "edit" in access
+          ? `Change ${access.edit.path}`
+          : `Read ${access.read.path}`;
+  const shown = plain(does.length > SHOWN_INPUT ? `${does.slice(0, SHOWN_INPUT)} …` : does);
+  return folder ? `${shown}\nin ${folder}` : shown;
+}
+
 function planWords(question: QuestionView): string | null {
   const quest = question.quest ? store.quest(question.quest) : null;
   const steps = quest?.steps.filter((step) => step.phase === "work").length ?? 0;
@@ -141,6 +178,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
   const { words, context, choices, open } = shape(question);
   const [draft, setDraft] = useDraft(`ask:${question.id}`);
   const [field, setField] = useState<string | null>(open && (first || draft !== "") ? "Your answer" : null);
+  const before = choices.find((choice) => choice.field === field)?.before ?? "";
   const [sent, setSent] = useState<Sent>({ state: "idle" });
   const box = useRef<HTMLTextAreaElement>(null);
   const asked = useRef(false);
@@ -175,6 +213,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
       setSent({ state: "refused", problem: problem as Problem });
     }
   };
+  const typed = () => (draft.trim() === "" ? "" : before + draft);
   const openField = (label: string) => {
     asked.current = true;
     setField(label);
@@ -221,7 +260,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
               value={draft}
               onInput={(event) => setDraft(event.currentTarget.value)}
               onKeyDown={(event) => {
-                if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) void send(draft);
+                if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) void send(typed());
               }}
             />
           </div>
@@ -241,7 +280,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
               class="btn you"
               type="button"
               disabled={sent.state === "sending" || draft.trim() === ""}
-              onClick={() => void send(draft)}
+              onClick={() => void send(typed())}
             >
               {sent.state === "sending" ? "Sending …" : "Answer"} <kbd>⌘↵</kbd>
             </button>

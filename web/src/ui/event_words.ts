@@ -44,6 +44,18 @@ export function whatOf(event: EventObject): string {
     case "run_crashed":
     case "run_ended":
       return `${event.cause}: ${firstLine(event.detail)}`;
+    case "permission_decided": {
+      const { decision } = event;
+      return decision === "allow"
+        ? `allowed by ${event.by}`
+        : `denied by ${event.by}: ${plain(firstLine(decision.deny.reason))}`;
+    }
+    case "permission_rule_added":
+      return Object.entries(event.allows)
+        .map(([what, how]) => `${what} ${plain(firstLine(String(Object.values(how)[0] ?? "in its own folder")))}`)
+        .join("");
+    case "permission_rule_removed":
+      return `#${group(event.rule)}`;
     case "question_asked":
       return plain(firstLine(event.text));
     case "question_answered":

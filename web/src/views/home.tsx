@@ -250,6 +250,7 @@ export function causeWords(entry: AgentEntry): string {
   if (cause === "rate_limited") return "Rate limit of the service";
   if (cause === "overloaded") return "The service is overloaded";
   if (cause === "over_budget") return "Its money is used up";
+  if (cause === "awaits_permission") return "It waits for a permission";
   if (cause === "out_of_credit") return "The account has no credit";
   if (cause === "crashed") return "It crashed, and gets a moment";
   return firstLine(entry.run?.detail ?? "Waits for a better moment");

@@ -12,6 +12,7 @@ use hatchery_core::Command;
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
+use hatchery_core::permission::{Access, PermissionRequest};
 use hatchery_core::run::{AttemptId, Process};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -224,10 +225,11 @@ fn every_operation_answers_as_described() {
     house.make(&format!("/api/agents/{broke}/say"), &json!({ "text": "x", "with": { "harness": "scripted" } }));
     let question = house.get("/api/questions").json()["questions"][0]["id"].clone();
     let answers = format!("/api/questions/{question}/answer");
+    let rule = permitted(&house);
     let call = |number: u64| Some(json!({ "run": 1, "attempt": 1, "number": number }));
     let full_options = json!({
         "harness": "scripted", "model": "m", "folder": "f", "script": "s", "stays": true, "stall_ms": 1_000, "kill_stuck": true,
-        "retries": 100, "park": false,
+        "retries": 100, "park": false, "permissions": "edits",
     });
     let scripted = json!({ "harness": "scripted" });
     let held = json!({ "request": "a bridge", "ward": "", "isolation": "none", "hold": true, "with": scripted });
@@ -364,6 +366,9 @@ fn every_operation_answers_as_described() {
         tried("set_budget", "/api/budgets", Some(json!({ "agent": broke })), 200),
         tried("set_budget", "/api/budgets", Some(json!({ "limit": "much" })), 400),
         tried("list_budgets", "/api/budgets", None, 200),
+        tried("list_permission_rules", "/api/permissions", None, 200),
+        tried("remove_permission_rule", format!("/api/permissions/{rule}/remove"), None, 200),
+        tried("remove_permission_rule", format!("/api/permissions/{rule}/remove"), None, 404),
         tried("adopt", "/api/adopt", Some(json!({ "session": CONVERSATION, "name": "old" })), 201),
         tried("adopt", "/api/adopt", Some(json!({ "session": CONVERSATION })), 409),
         tried("adopt", "/api/adopt", Some(json!({ "session": "0000" })), 404),
@@ -592,6 +597,30 @@ fn at_work(house: &House) -> String {
         runtime().block_on(house.handle.submit(command)).unwrap();
     }
     agent
+}
+
+/// An agent that has asked for two permissions: one is given for good, the other is an open question. Gives the id of the rule.
+fn permitted(house: &House) -> u64 {
+    let agent = at_work(house);
+    let of = AttemptId { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
+    let asked = |id: &str, command: &str| {
+        Output::Asked(PermissionRequest {
+            request: id.into(),
+            tool: "Bash".into(),
+            tool_use: None,
+            input: json!({ "command": command }).to_string(),
+            access: Access::Execute { command: command.into() },
+            folder: Some("/mill".into()),
+        })
+    };
+    let outputs = vec![asked("one", "make"), asked("two", "make test")];
+    let said = Command::TakeOutput { of, from: 1, upto: 2, outputs };
+    runtime().block_on(house.handle.submit(said)).unwrap();
+    let list = house.get("/api/questions").json();
+    let questions = list["questions"].as_array().unwrap();
+    let question = questions.iter().find(|open| open["permission"]["input"] == r#"{"command":"make"}"#).unwrap();
+    house.make(&format!("/api/questions/{}/answer", question["id"]), &json!({ "answer": "always-project" }));
+    house.get("/api/permissions").json()["rules"][0]["id"].as_u64().unwrap()
 }
 
 /// A quest whose only step has failed, as far as the log knows: its agent was never started, however often it was tried.

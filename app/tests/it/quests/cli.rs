@@ -113,7 +113,7 @@ fn a_beginning_that_fits_two_is_no_name() {
     let first = twice.unwrap();
     let ambiguous = shop.door().get(&format!("/api/quests/{first}"));
     assert_eq!((ambiguous.status, ambiguous.error().0.as_str()), (409, "ambiguous"), "{ambiguous:?}");
-    assert!(ambiguous.error().1.contains("write more"), "{ambiguous:?}");
+    assert!(ambiguous.error().1.contains("more characters"), "{ambiguous:?}");
     assert_eq!(shop.quest(&made[0][..12])["id"], made[0].as_str());
 }
 

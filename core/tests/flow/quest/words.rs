@@ -55,6 +55,7 @@ pub fn spec() -> RunSpec {
         retries: 3,
         parks: true,
         signals: false,
+        permissions: None,
     }
 }
 
@@ -76,6 +77,7 @@ pub fn alone(quest_spec: QuestSpec) -> QuestSpec {
         may: may.clone(),
         calls: calls.iter().map(|called| (*called).into()).collect(),
         prompt: String::new(),
+        permissions: None,
     };
     let work = if quest_spec.ward.is_some() { vec!["smith".into(), "ward".into()] } else { vec!["smith".into()] };
     let table = Table {

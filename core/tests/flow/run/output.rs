@@ -38,7 +38,7 @@ fn whatever_is_not_its_history_is_noted() {
         Output::Retrying { attempt: 1, max_attempts: None, status: Some(529), delay_ms: None, reason: None },
         Output::Limit { rejected: false, resets_at: None, window: None },
         Output::Denied { tool: "Bash".into(), tool_use: None, reason: "no".into() },
-        Output::Asked { request: "r".into(), tool: "Bash".into(), tool_use: None, input: "{}".into() },
+        Output::AskCancelled { request: "r".into() },
         Output::Compacted { trigger: None, tokens_before: None },
         Output::ApiError(ApiError { kind: FailureKind::Other, status: None, text: "no".into() }),
         Output::Unread { bytes: 3, reason: "no JSON".into() },

@@ -34,6 +34,7 @@ pub fn spec() -> RunSpec {
         retries: 2,
         parks: true,
         signals: false,
+        permissions: None,
     }
 }
 

@@ -64,6 +64,7 @@ impl Jobs {
             RunEvent::Started { .. }
             | RunEvent::Waiting
             | RunEvent::OutputNoted { .. }
+            | RunEvent::PermissionDecided { .. }
             | RunEvent::TurnStarted
             | RunEvent::TurnEnded { .. }
             | RunEvent::BudgetReached

@@ -1,0 +1,71 @@
+//! `hatchery permissions`
+
+use super::paint::printable;
+use super::{Context, accepted, asking, print_json, print_line, say};
+use crate::client::Client;
+use crate::http::{PermissionRuleList, PermissionRuleView};
+use crate::report::Report;
+use std::process::ExitCode;
+
+/// List and remove the rules that let agents use tools without asking you
+///
+/// A rule is added when you answer a question with `always-agent` or `always-project`. docs/permissions.md describes the policies
+/// and what each of them allows.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hatchery ask list                       shows what agents ask permission for
+  hatchery ask answer 12 allow            allows it this time
+  hatchery ask answer 12 \"deny: use npm\"  the agent is told the reason
+  hatchery ask answer 12 always-agent     allows it to this agent from now on
+  hatchery ask answer 12 always-project   allows it to all agents of the project
+  hatchery permissions remove 13          takes a rule back";
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// List the rules, oldest first
+    List,
+    /// Remove a rule; what it allowed is asked again
+    Remove {
+        /// The rule's number
+        rule: u64,
+    },
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    match &args.what {
+        What::List => list(context),
+        What::Remove { rule } => accepted(context, &format!("/api/permissions/{rule}/remove"), &serde_json::json!({})),
+    }
+}
+
+fn list(context: &Context) -> Result<ExitCode, Report> {
+    let list: PermissionRuleList =
+        asking(async { Client::visit(&context.project).await?.get("/api/permissions").await })?;
+    if context.json {
+        print_json(&list)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if list.rules.is_empty() {
+        say("there is no rule");
+    }
+    for rule in &list.rules {
+        print_line(&line(rule))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(rule: &PermissionRuleView) -> String {
+    let whose = match (&rule.agent, &rule.name) {
+        (None, _) => "all agents".to_owned(),
+        (Some(agent), None) => agent.to_string(),
+        (Some(agent), Some(name)) => format!("{agent} ({})", printable(name)),
+    };
+    format!("{:>6}  {whose}: {}", rule.id, printable(&rule.text))
+}

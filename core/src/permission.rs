@@ -1,0 +1,475 @@
+//! What an agent may do without asking: the policy of its run, the rules that the user has set, and the decision about one request
+//! that follows from both. Paths are compared as text, because the core sees no disk; `docs/permissions.md` says what that means
+//! for symbolic links.
+
+use crate::ask::About;
+use crate::event::{PermissionEvent, QuestionEvent, RunEvent};
+use crate::run::{AttemptId, Run};
+use crate::{AgentId, Event, EventId, Refusal, Timestamp, World, quest};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// How many requests of one process can be open. A process asks for a few tools at once, never for so many.
+pub const MAX_PENDING: usize = 64;
+/// How long the process of a quest's agent waits for an answer. After that it is stopped, so that another step can use its slot; it goes
+/// on when the answer is there.
+pub const PATIENCE_MS: u64 = 10 * 60 * 1_000;
+/// How many rules a project can have. Each request is compared with all of them.
+pub const MAX_RULES: usize = 1_000;
+/// How much of a reason, a command or an input is shown in a question.
+const MAX_SHOWN_CHARS: usize = 1_000;
+
+/// Folders and files below an agent's folder that can give it more rights, or that belong to somebody else. A change to them is asked
+/// for, whatever the policy allows.
+const PROTECTED: [&str; 4] = [".git", ".hatchery", ".claude", ".mcp.json"];
+
+/// Commands that only look, by their first words.
+const LOOKING: [&[&str]; 12] = [
+    &["git", "diff"],
+    &["git", "status"],
+    &["git", "log"],
+    &["git", "show"],
+    &["git", "rev-parse"],
+    &["ls"],
+    &["pwd"],
+    &["cat"],
+    &["head"],
+    &["tail"],
+    &["wc"],
+    &["grep"],
+];
+
+/// What a run allows when its agent asks for permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionPolicy {
+    /// Every request is a question to the user, unless a rule allows it.
+    Ask,
+    /// Reading and changing files in the agent's folder, the ward's command and commands that only look are allowed. The rest is
+    /// asked.
+    Edits,
+    /// Everything is allowed.
+    All,
+    /// Nothing is allowed that needs a permission, and the user is not asked.
+    None,
+}
+
+impl PermissionPolicy {
+    pub const ALL: [Self; 4] = [Self::Ask, Self::Edits, Self::All, Self::None];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Edits => "edits",
+            Self::All => "all",
+            Self::None => "none",
+        }
+    }
+
+    /// What it means for an agent, as part of a sentence.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Ask => "each tool that needs a permission is a question to you",
+            Self::Edits => {
+                "edits in its own folder, the ward and looking around are allowed; the rest is a question to you"
+            }
+            Self::All => "everything is allowed",
+            Self::None => "no tool that needs a permission is allowed, and you are not asked",
+        }
+    }
+}
+
+impl fmt::Display for PermissionPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// What a tool would do, as far as its harness can tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Read a file or a folder.
+    Read { path: String },
+    /// Change a file.
+    Edit { path: String },
+    /// Run a command in a shell.
+    Execute { command: String },
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl Access {
+    fn is_other(&self) -> bool {
+        *self == Self::Other
+    }
+}
+
+/// A process asks for permission to use a tool, and waits for the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PermissionRequest {
+    /// The id that the process gave to the request.
+    pub request: String,
+    pub tool: String,
+    #[serde(default)]
+    pub tool_use: Option<String>,
+    /// JSON text.
+    pub input: String,
+    #[serde(default, skip_serializing_if = "Access::is_other")]
+    pub access: Access,
+    /// The folder that the process works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+}
+
+/// A request that the process has not received the answer to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingPermission {
+    pub request: PermissionRequest,
+    pub state: PendingState,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PendingState {
+    /// The event that decides or asks follows in the same batch.
+    New,
+    Asked {
+        question: EventId,
+        since: Timestamp,
+    },
+    /// The answer is to be written to the process.
+    Decided {
+        at: EventId,
+        decision: PermissionDecision,
+    },
+}
+
+impl PendingPermission {
+    pub fn question(&self) -> Option<EventId> {
+        match self.state {
+            PendingState::Asked { question, .. } => Some(question),
+            PendingState::New | PendingState::Decided { .. } => None,
+        }
+    }
+}
+
+/// An answer that came when its process was gone. It counts for the next process, when that asks the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlyAnswer {
+    pub tool: String,
+    pub input: String,
+    pub decision: PermissionDecision,
+}
+
+impl EarlyAnswer {
+    pub fn is_for(&self, request: &PermissionRequest) -> bool {
+        self.tool == request.tool && self.input == request.input
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionDecision {
+    Allow,
+    /// The reason is told to the agent.
+    Deny {
+        reason: String,
+    },
+}
+
+/// What a decision is based on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DecidedBy {
+    Policy,
+    Rule,
+    Human,
+}
+
+/// What is allowed without a question from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionRule {
+    /// Reading in a folder; without one, in the agent's own.
+    Read { below: Option<String> },
+    /// Changing files in a folder; without one, in the agent's own.
+    Edit { below: Option<String> },
+    /// This command, word for word.
+    Execute { command: String },
+    /// Every use of a tool.
+    Tool { name: String },
+}
+
+impl PermissionRule {
+    /// The rule that allows requests like this one.
+    pub fn of(request: &PermissionRequest) -> Self {
+        let below = |path: &str| match in_own_folder(request, path).is_some_and(|rest| !is_protected(&rest)) {
+            true => None,
+            false => Some(parent(&absolute(request, path))),
+        };
+        match &request.access {
+            Access::Read { path } => Self::Read { below: below(path) },
+            Access::Edit { path } => Self::Edit { below: below(path) },
+            Access::Execute { command } => Self::Execute { command: command.clone() },
+            Access::Other => Self::Tool { name: request.tool.clone() },
+        }
+    }
+
+    pub fn covers(&self, request: &PermissionRequest) -> bool {
+        match (self, &request.access) {
+            (Self::Read { below: None }, Access::Read { path }) => in_own_folder(request, path).is_some(),
+            (Self::Edit { below: None }, Access::Edit { path }) => {
+                in_own_folder(request, path).is_some_and(|rest| !is_protected(&rest))
+            }
+            (Self::Read { below: Some(folder) }, Access::Read { path })
+            | (Self::Edit { below: Some(folder) }, Access::Edit { path }) => {
+                relative(folder, &absolute(request, path)).is_some()
+            }
+            (Self::Execute { command }, Access::Execute { command: asked }) => command == asked,
+            (Self::Tool { name }, _) => *name == request.tool,
+            (Self::Read { .. } | Self::Edit { .. } | Self::Execute { .. }, _) => false,
+        }
+    }
+}
+
+impl fmt::Display for PermissionRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read { below: None } => f.write_str("reading in the agent's own folder"),
+            Self::Read { below: Some(folder) } => write!(f, "reading in {folder}"),
+            Self::Edit { below: None } => f.write_str("changing files in the agent's own folder"),
+            Self::Edit { below: Some(folder) } => write!(f, "changing files in {folder}"),
+            Self::Execute { command } => write!(f, "the command `{command}`"),
+            Self::Tool { name } => write!(f, "every use of {name}"),
+        }
+    }
+}
+
+/// A rule with its scope: one agent, or the whole project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopedRule {
+    pub agent: Option<AgentId>,
+    pub rule: PermissionRule,
+}
+
+/// What is decided about a request without the user. None: the user is asked.
+pub fn decide<'a>(
+    policy: PermissionPolicy,
+    rules: impl IntoIterator<Item = &'a PermissionRule>,
+    ward: Option<&str>,
+    request: &PermissionRequest,
+) -> Option<(PermissionDecision, DecidedBy)> {
+    let allowed = |by| Some((PermissionDecision::Allow, by));
+    match policy {
+        PermissionPolicy::All => allowed(DecidedBy::Policy),
+        PermissionPolicy::None => {
+            let reason = "The permissions of this run are `none`: no tool that needs a permission can be used. Go on without it, \
+                          and say so if your work needs it.";
+            Some((PermissionDecision::Deny { reason: reason.to_owned() }, DecidedBy::Policy))
+        }
+        PermissionPolicy::Edits if is_part_of_edits(request, ward) => allowed(DecidedBy::Policy),
+        PermissionPolicy::Edits | PermissionPolicy::Ask => {
+            rules.into_iter().any(|rule| rule.covers(request)).then_some(())?;
+            allowed(DecidedBy::Rule)
+        }
+    }
+}
+
+fn is_part_of_edits(request: &PermissionRequest, ward: Option<&str>) -> bool {
+    match &request.access {
+        Access::Read { path } => in_own_folder(request, path).is_some(),
+        Access::Edit { path } => in_own_folder(request, path).is_some_and(|rest| !is_protected(&rest)),
+        Access::Execute { command } => {
+            ward.is_some_and(|ward| ward.trim() == command.trim()) || only_looks(command.trim())
+        }
+        Access::Other => false,
+    }
+}
+
+/// Whether a command only looks at the agent's folder. A command that is not plainly so is asked for: anything with a shell's
+/// special characters, a path that leads out of the folder, or an option that writes.
+fn only_looks(command: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || " -_./=:,@+^%~".contains(c);
+    let words: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
+    let leads_out =
+        |word: &&str| word.starts_with(['/', '~']) || word.contains("=/") || word.split('/').any(|part| part == "..");
+    let writes = |word: &&str| word.starts_with("--output") || word.starts_with("--ext-diff");
+    command.chars().all(plain)
+        && LOOKING.iter().any(|looking| words.starts_with(looking))
+        && !words.iter().any(|word| leads_out(word) || writes(word))
+}
+
+/// The path below the agent's own folder, if it is there.
+fn in_own_folder(request: &PermissionRequest, path: &str) -> Option<String> {
+    relative(request.folder.as_deref()?, &absolute(request, path))
+}
+
+fn is_protected(rest: &str) -> bool {
+    rest.split('/').any(|part| PROTECTED.contains(&part))
+}
+
+/// A path as the process means it.
+fn absolute(request: &PermissionRequest, path: &str) -> String {
+    match &request.folder {
+        Some(folder) if !path.starts_with('/') => format!("{folder}/{path}"),
+        _ => path.to_owned(),
+    }
+}
+
+/// What of a path is below a folder. None when it is not below it, or when one of them is not absolute.
+fn relative(folder: &str, path: &str) -> Option<String> {
+    let (folder, path) = (parts(folder)?, parts(path)?);
+    path.strip_prefix(folder.as_slice()).map(|rest| rest.join("/"))
+}
+
+/// The parts of an absolute path, without `.` and `..`.
+fn parts(path: &str) -> Option<Vec<&str>> {
+    let mut parts = Vec::new();
+    for part in path.strip_prefix('/')?.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    Some(parts)
+}
+
+fn parent(path: &str) -> String {
+    let parts = parts(path).unwrap_or_default();
+    format!("/{}", parts.split_last().map(|(_, rest)| rest.join("/")).unwrap_or_default())
+}
+
+/// What follows from a request, right after it was recorded: a decision, or a question.
+pub(crate) fn follows(world: &World, of: AttemptId, run: &Run, request: &PermissionRequest) -> Vec<Event> {
+    if run.permissions.len() >= MAX_PENDING {
+        let reason = format!("{MAX_PENDING} of your requests wait for an answer. Wait for one of them.");
+        return vec![decided(of, request, PermissionDecision::Deny { reason }, DecidedBy::Policy)];
+    }
+    if let Some(early) = run.early_answers.iter().find(|early| early.is_for(request)) {
+        return vec![decided(of, request, early.decision.clone(), DecidedBy::Human)];
+    }
+    let decision = decide(run.spec.policy(), world.permission_rules_of(of.agent), ward_of(world, of.agent), request);
+    vec![match decision {
+        Some((decision, by)) => decided(of, request, decision, by),
+        None => {
+            let what = QuestionEvent::Asked { about: About::Permission(of), text: question(request) };
+            Event::Question { agent: of.agent, what }
+        }
+    }]
+}
+
+fn decided(of: AttemptId, request: &PermissionRequest, decision: PermissionDecision, by: DecidedBy) -> Event {
+    Event::Run { of, what: RunEvent::PermissionDecided { request: request.request.clone(), decision, by } }
+}
+
+fn ward_of(world: &World, agent: AgentId) -> Option<&str> {
+    let assignment = world.assignment(agent)?;
+    world.quest_spec(assignment.quest)?.ward.as_ref().map(|ward| ward.command.as_str())
+}
+
+/// The text of the question, with the answers that it takes.
+fn question(request: &PermissionRequest) -> String {
+    let does = match &request.access {
+        Access::Read { path } => format!("read {}", shown(path)),
+        Access::Edit { path } => format!("change {}", shown(path)),
+        Access::Execute { command } => format!("run `{}`", shown(command)),
+        Access::Other => format!("use it with {}", shown(&request.input)),
+    };
+    let folder = request.folder.as_deref().map(|folder| format!(", in {folder}")).unwrap_or_default();
+    format!(
+        "May it use {}? It wants to {does}{folder}. Answer `allow`, `deny` or `deny: REASON`; or `always-agent` or \
+         `always-project` to allow {} from now on.",
+        request.tool,
+        shown(&PermissionRule::of(request).to_string())
+    )
+}
+
+fn shown(text: &str) -> String {
+    match text.chars().count() > MAX_SHOWN_CHARS {
+        true => text.chars().take(MAX_SHOWN_CHARS).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
+/// What an answer to a question about a permission means. None: it is none of those that the question takes.
+pub(crate) fn answered(
+    world: &World,
+    question: EventId,
+    of: AttemptId,
+    answer: &str,
+) -> Result<Option<Vec<Event>>, Refusal> {
+    let run = crate::run::at_attempt(world, of)?;
+    let pending = run.permissions.iter().find(|pending| pending.question() == Some(question));
+    let Some(PendingPermission { request, .. }) = pending else { return Err(Refusal::NoQuestion(question)) };
+    let by_human = |decision| {
+        let decided = decided(of, request, decision, DecidedBy::Human);
+        [decided].into_iter().chain(goes_on(world, of.agent, &BTreeSet::from([question]))).collect::<Vec<_>>()
+    };
+    let denied = |reason: &str| {
+        let reason = match reason.trim() {
+            "" => "The user did not allow it.".to_owned(),
+            reason => format!("The user did not allow it: {}", shown(reason)),
+        };
+        by_human(PermissionDecision::Deny { reason })
+    };
+    let scope = match answer {
+        "allow" | "yes" => return Ok(Some(by_human(PermissionDecision::Allow))),
+        "deny" | "no" => return Ok(Some(denied(""))),
+        "always-agent" => Some(of.agent),
+        "always-project" => None,
+        other => return Ok(other.strip_prefix("deny:").map(denied)),
+    };
+    let rule = PermissionRule::of(request);
+    if world.permission_rules().len() >= MAX_RULES {
+        return Err(Refusal::TooManyRules);
+    }
+    let covered = covered(world, question, scope, &rule);
+    let closed: BTreeSet<EventId> = covered.iter().map(|(id, _, _)| *id).chain([question]).collect();
+    let agents: BTreeSet<AgentId> = covered.iter().map(|(_, of, _)| of.agent).chain([of.agent]).collect();
+    let added = Event::Permission(PermissionEvent::RuleAdded { agent: scope, allows: rule });
+    let this = decided(of, request, PermissionDecision::Allow, DecidedBy::Human);
+    let others = covered.iter().map(|(_, of, it)| decided(*of, it, PermissionDecision::Allow, DecidedBy::Rule));
+    let go_on = agents.into_iter().filter_map(|agent| goes_on(world, agent, &closed));
+    Ok(Some([added, this].into_iter().chain(others).chain(go_on).collect()))
+}
+
+/// The event by which an agent waits for a slot that was stopped while it waited for answers, if these were the last.
+fn goes_on(world: &World, agent: AgentId, closed: &BTreeSet<EventId>) -> Option<Event> {
+    let run = world.run(agent).filter(|run| run.is_parked())?;
+    let mut open = run.permissions.iter().filter_map(PendingPermission::question);
+    open.all(|question| closed.contains(&question)).then(|| quest::queue_parked(world, agent)).flatten()
+}
+
+/// The other open requests that a new rule allows. Their questions are withdrawn, because nothing is left to decide.
+fn covered<'a>(
+    world: &'a World,
+    except: EventId,
+    scope: Option<AgentId>,
+    rule: &PermissionRule,
+) -> Vec<(EventId, AttemptId, &'a PermissionRequest)> {
+    let open = world.questions().filter(|(id, _)| *id != except).filter_map(|(id, asked)| match asked.about {
+        About::Permission(of) if scope.is_none_or(|agent| agent == of.agent) => Some((id, of)),
+        _ => None,
+    });
+    open.filter_map(|(id, of)| {
+        let run = world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of)?;
+        let pending = run.permissions.iter().find(|pending| pending.question() == Some(id))?;
+        rule.covers(&pending.request).then_some((id, of, &pending.request))
+    })
+    .collect()
+}
+
+/// Takes a rule back. Requests that it would have allowed are asked again.
+pub(crate) fn remove_rule(world: &World, rule: EventId) -> Result<Vec<Event>, Refusal> {
+    let scoped = world.permission_rules().get(&rule).ok_or(Refusal::NoRule(rule))?;
+    Ok(vec![Event::Permission(PermissionEvent::RuleRemoved { agent: scoped.agent, rule })])
+}
