@@ -10,7 +10,7 @@ use crate::ward::{self, Guess};
 use crate::worktree::{Repository, Why};
 use hatchery_core::QuestId;
 use hatchery_core::quest::{Isolation, QuestSpec, Start, Status, StepPlan, WardSpec};
-use hatchery_core::roles::Phase;
+use hatchery_core::roles::{Phase, Preset};
 use hatchery_core::run::RunSpec;
 use std::path::Path;
 
@@ -24,6 +24,7 @@ pub struct QuestOptions {
     pub ward_limit_ms: Option<u64>,
     pub isolation: Option<Isolated>,
     pub approve_plan: Option<bool>,
+    pub preset: Preset,
 }
 
 /// Whether the program is there that is to play the agents. The daemon asks, because it starts them: its PATH counts, not that of
@@ -53,7 +54,7 @@ pub fn quest_spec(
     program: &Path,
 ) -> Result<QuestSpec, Report> {
     playable(project, &spec.harness, program)?;
-    let QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan } = wish;
+    let QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan, preset } = wish;
     let limit_ms = ward_limit_ms.unwrap_or(usual.ward_limit_ms);
     let named = |command: String| WardSpec { command, limit_ms, guessed_from: None };
     let ward = match ward.or_else(|| usual.ward.clone()) {
@@ -71,7 +72,7 @@ pub fn quest_spec(
         approve_plan: approve_plan.unwrap_or(usual.approve_plan),
         table: {
             trust::check_prompts(project)?;
-            usual.briefed(project.root())?
+            usual.briefed(project.root())?.with_preset(preset)
         },
     })
 }

@@ -95,6 +95,30 @@ pub struct Table {
     pub requirer: String,
 }
 
+/// How much of a table's paths a quest uses. Small work does not need every role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// Requirements, plan, work and review.
+    #[default]
+    Full,
+    /// The path of work only.
+    Checked,
+    /// The first role of the path of work, then the ward.
+    Quick,
+}
+
+impl Preset {
+    /// Whether agents plan the steps. Otherwise the request is the only step, unless the user brings a plan.
+    pub fn plans(self) -> bool {
+        match self {
+            Self::Full => true,
+            Self::Checked | Self::Quick => false,
+        }
+    }
+}
+
 /// A table by which no quest can be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTable {
@@ -117,7 +141,7 @@ pub enum BadTable {
 }
 
 impl Default for Table {
-    /// Seed 003's table.
+    /// The built-in table.
     fn default() -> Self {
         use SignalKind::{Complete, NeedsRoleFollowup, NeedsUserInput, PartiallyComplete};
         let role = |name: &str, may: &[SignalKind], calls: &[&str]| Role {
@@ -158,6 +182,18 @@ impl Default for Table {
 impl Table {
     pub fn role(&self, name: &str) -> Option<&Role> {
         self.roles.iter().find(|role| role.name == name)
+    }
+
+    /// The same roles, with the paths of a preset.
+    #[must_use]
+    pub fn with_preset(mut self, preset: Preset) -> Self {
+        let work = match preset {
+            Preset::Full => return self,
+            Preset::Checked => self.paths.work,
+            Preset::Quick => self.paths.work.into_iter().take(1).chain([WARD.to_owned()]).collect(),
+        };
+        self.paths = Paths { requirements: Vec::new(), plan: Vec::new(), work, review: Vec::new() };
+        self
     }
 
     /// The stations that a step of a phase goes through.

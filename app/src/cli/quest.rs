@@ -32,6 +32,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   hatchery quest new --run \"add a --verbose flag\"
+  hatchery quest new --run --quick \"fix the typo in the usage text\"
   hatchery quest new --run --harness scripted \"needs no account: it plays a small quest\"
   hatchery quest list                     lists the quests; commands accept the beginning of an id
   hatchery quest show ID                  shows the state of each step
@@ -176,6 +177,14 @@ struct New {
     #[arg(long, value_name = "USD", value_parser = tell::dollars)]
     budget: Option<String>,
 
+    /// One agent and the ward, for small work: the same as --roles quick
+    #[arg(long, conflicts_with = "roles")]
+    quick: bool,
+
+    /// Which phases and roles the quest uses [default: full]
+    #[arg(long, value_name = "PRESET")]
+    roles: Option<Roles>,
+
     /// Ask me before the agents' plan is carried out
     #[arg(long)]
     approve_plan: bool,
@@ -194,6 +203,27 @@ enum Isolation {
     Worktree,
     /// All steps work in the project folder
     None,
+}
+
+/// The presets of the table of roles.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Roles {
+    /// Requirements, plan, parallel steps and review
+    Full,
+    /// One step: implemented, checked by the ward, attacked and checked again
+    Checked,
+    /// One step: implemented and checked by the ward
+    Quick,
+}
+
+impl Roles {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Checked => "checked",
+            Self::Quick => "quick",
+        }
+    }
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -236,8 +266,9 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
         Isolation::Worktree => "worktree",
         Isolation::None => "none",
     });
+    let preset = if new.quick { Roles::Quick } else { new.roles.unwrap_or(Roles::Full) };
     let body = json!({
-        "request": request, "slots": new.slots, "ward": new.ward, "isolation": isolation, "budget": new.budget,
+        "preset": preset.word(), "request": request, "slots": new.slots, "ward": new.ward, "isolation": isolation, "budget": new.budget,
         "approve_plan": new.approve_plan.then_some(true), "hold": !new.run, "steps": steps,
         "with": new.with.as_json()?,
     });

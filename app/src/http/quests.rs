@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::permission::PermissionPolicy;
 use hatchery_core::quest::{QuestSpec, Status, StepId, StepPlan};
-use hatchery_core::roles;
+use hatchery_core::roles::{self, Preset};
 use hatchery_core::usage::Money;
 use hatchery_core::{Command, EventId, QuestId, Refusal, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,10 @@ pub struct NewQuest {
     ward_limit_ms: Option<u64>,
     /// Where steps work: `worktree` or `none`.
     isolation: Option<Isolated>,
+    /// Which phases and roles the quest uses: `full`, `checked` (no requirements, plan and review) or `quick` (one agent and the ward).
+    /// Without a planner the request is the only step, unless `steps` has others.
+    #[serde(default)]
+    preset: Preset,
     /// Ask the user before the agents' plan is carried out. Not together with `steps`.
     approve_plan: Option<bool>,
     /// How much all its agents may spend, in dollars, such as `5` or `0.25`.
@@ -107,23 +111,26 @@ pub async fn list(State(api): State<Api>) -> Json<QuestList> {
 #[utoipa::path(post, path = "/api/quests", operation_id = "new_quest", tag = "quests", request_body = NewQuest,
     responses((status = 201, description = "Begun, or paused", body = super::AcceptedBody)))]
 pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(StatusCode, Accepted), ApiError> {
-    let NewQuest { id, request, slots, ward, ward_limit_ms, isolation, approve_plan, budget, hold, steps, with } =
+    let NewQuest { id, request, slots, ward, ward_limit_ms, isolation, preset, approve_plan, budget, hold, mut steps, with } =
         body.0;
     // First of all: what may be wrong when a request is repeated says nothing of the first time.
     if let Some(id) = id.filter(|id| api.handle.view().quest(*id).is_some()) {
         return Err(Refusal::QuestExists(id).into());
     }
+    if steps.is_empty() && !preset.plans() {
+        steps.push(StepPlan::whole(&request));
+    }
     if approve_plan == Some(true) && !steps.is_empty() {
-        let message = "whoever brings a plan along has agreed to it: there is no other plan to be asked about";
+        let message = "no agent plans this quest, so there is no plan to approve";
         return Err(ApiError::bad(
             "plan_given",
             message,
-            "leave out approve_plan (--approve-plan) or the steps (--plan)",
+            "leave out approve_plan (--approve-plan), or the steps (--plan) and the preset (--quick, --roles)",
         ));
     }
     let spec = api.defaults.spec(None, None, with)?;
     let id = id.unwrap_or_else(clock::new_quest_id);
-    let wish = quests::QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan };
+    let wish = quests::QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan, preset };
     let (project, settings) = (api.defaults.project.clone(), api.defaults.quests.clone());
     let program = api.defaults.harnesses.get(spec.harness.as_str()).cloned().unwrap_or_default();
     let budget = budget.map(|text| amount(&text)).transpose()?;

@@ -16,6 +16,10 @@ pub const MAX_STEP_ID_BYTES: usize = 64;
 pub const MAX_STEPS: usize = 10_000;
 /// The longest text of a step, an observable or a context, in bytes.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
+/// The longest name of a step, in bytes.
+const MAX_NAME_BYTES: usize = 200;
+/// How many characters of a request are the name of its only step. A character has at most four bytes.
+const MAX_NAME_CHARS: usize = MAX_NAME_BYTES / 4;
 /// The most entries of a list: files, dependencies, observables.
 pub const MAX_ENTRIES: usize = 1_000;
 
@@ -95,6 +99,22 @@ pub struct StepPlan {
     /// The observables that hold when it is complete.
     #[serde(default)]
     pub observables: Vec<String>,
+}
+
+impl StepPlan {
+    /// The only step of a quest that nobody plans: the whole request. It has no description, because each agent gets the request.
+    pub fn whole(request: &str) -> Self {
+        let first = request.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("the request");
+        Self {
+            id: StepId("work".into()),
+            name: first.chars().take(MAX_NAME_CHARS).collect(),
+            description: String::new(),
+            depends_on: Vec::new(),
+            files_to_create: Vec::new(),
+            files_to_modify: Vec::new(),
+            observables: Vec::new(),
+        }
+    }
 }
 
 /// All steps that are to be done.
@@ -229,8 +249,8 @@ pub(crate) fn check(steps: &[StepPlan], requirements: Option<&Requirements>) -> 
         if id.is_reserved() {
             return Err(bad(format!("`{id}` is a step that every quest has; choose another id")));
         }
-        if step.name.trim().is_empty() || step.name.len() > 200 {
-            return Err(bad(format!("the name of `{id}` has to have 1 to 200 bytes")));
+        if step.name.trim().is_empty() || step.name.len() > MAX_NAME_BYTES {
+            return Err(bad(format!("the name of `{id}` must have 1 to {MAX_NAME_BYTES} bytes")));
         }
         if step.description.len() > MAX_TEXT_BYTES {
             return Err(bad(format!("the description of `{id}` is longer than {MAX_TEXT_BYTES} bytes")));

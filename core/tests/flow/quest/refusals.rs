@@ -64,6 +64,24 @@ fn of_charters() -> Vec<(Refusal, RefusalKind, &'static str)> {
 
 /// What is wrong with a table is said, whatever it is.
 #[test]
+fn every_preset_of_the_table_can_be_run() {
+    use hatchery_core::quest::StepPlan;
+    use hatchery_core::roles::{Preset, Table};
+    for (preset, work) in [
+        (Preset::Full, &["codeweaver", "ward", "siegemaster", "ward"][..]),
+        (Preset::Checked, &["codeweaver", "ward", "siegemaster", "ward"]),
+        (Preset::Quick, &["codeweaver", "ward"]),
+    ] {
+        let table = Table::default().with_preset(preset);
+        table.check().unwrap();
+        assert_eq!((&table.paths.work[..], table.paths.plan.is_empty()), (&work.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..], !preset.plans()));
+    }
+    let whole = StepPlan::whole(&format!("\n  {}\nmore", "ß".repeat(300)));
+    assert!(whole.name.len() <= 200 && whole.name.starts_with("ßß"));
+    assert_eq!(StepPlan::whole(" ").name, "the request");
+}
+
+#[test]
 fn a_table_by_which_no_quest_can_be_run_is_refused() {
     let bad = |change: fn(&mut Table)| {
         let mut table = Table::default();
