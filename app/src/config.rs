@@ -1,6 +1,7 @@
 //! Configuration, resolved once: defaults, then `hatchery.toml`, then `HATCHERY_*`, then flags. A wrong setting is an error that names
 //! the setting, where it is set, and what would be right.
 
+mod notifications;
 mod quests;
 mod seats;
 mod worktrees;
@@ -18,6 +19,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use notifications::Notify;
 pub use quests::{Isolated, Quests};
 pub use seats::{Dialect, Seats, is_file_name};
 pub use worktrees::Worktrees;
@@ -57,6 +59,7 @@ pub struct Config {
     pub quests: Quests,
     pub worktrees: Worktrees,
     pub seats: Seats,
+    pub notify: Notify,
 }
 
 /// How agents are run, unless a command says otherwise.
@@ -138,6 +141,8 @@ struct Settings {
     worktrees: worktrees::Settings,
     #[serde(default)]
     seats: seats::Settings,
+    #[serde(default)]
+    notify: notifications::Settings,
 }
 
 impl Config {
@@ -244,6 +249,7 @@ impl Settings {
             quests: self.quests.over_defaults()?,
             worktrees: self.worktrees.over_defaults(),
             seats: self.seats.over_defaults()?,
+            notify: self.notify.over_defaults()?,
             listen,
             store,
             auth,
@@ -411,7 +417,8 @@ mod tests {
                     permissions='edits'\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
                     kill_stuck=true\nretries=1\npark=false\nmax_runs=5\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}\n\
                     worktrees={setup='true',setup_limit_ms=1000,copy=['.env'],by_products=['dist/']}\n\
-                    seats={mode='lead',hatch_ms=1,transcript_chars=1000,human='h',dialect='julian',team='t',teams='x'}";
+                    seats={mode='lead',hatch_ms=1,transcript_chars=1000,human='h',dialect='julian',team='t',teams='x'}\n\
+                    notify={desktop=true,command='true',webhook='http://localhost/x',on=['question','failure'],pace_ms=0}";
         resolve(toml, &[], &Flags::default()).unwrap();
         let error = resolve("nonsense = 1", &[], &Flags::default()).unwrap_err();
         let known = error.hint.unwrap().split_once("Known are: ").unwrap().1.split(", ").count();

@@ -1,13 +1,14 @@
 //! The daemon: one for each project, from the lock to the last farewell.
 
 use crate::clock::{self, SystemClock};
-use crate::config::{Auth, Config};
+use crate::config::{self, Auth, Config};
 use crate::data_guard::DataGuard;
 use crate::engine::{self, Engine, EngineError, SubmitError};
 use crate::git_shield;
 use crate::glance;
 use crate::http::{self, Api, Guard, Limits, RunDefaults};
 use crate::log_head::LogHead;
+use crate::notifications;
 use crate::project::{DaemonFile, Lock, Project};
 use crate::projects;
 use crate::quest_file;
@@ -37,6 +38,7 @@ pub struct Daemon {
     limits: Limits,
     context: Arc<RunnerContext>,
     guard: DataGuard,
+    notify: config::Notify,
     lock: Lock,
 }
 
@@ -126,7 +128,8 @@ impl Daemon {
         tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
         let limits = Limits { connections: config.max_connections, ..Limits::default() };
         let guard = DataGuard::new(&project, engine.handle.clone(), &lock, head);
-        Ok(Self { url, token, project, engine, listener, api, closing, limits, context, guard, lock })
+        let notify = config.notify.clone();
+        Ok(Self { url, token, project, engine, listener, api, closing, limits, context, guard, notify, lock })
     }
 
     /// What to open in a browser.
@@ -146,6 +149,7 @@ impl Daemon {
         let glances = glance::keep(self.project.clone(), handle.clone());
         // What was written while no daemon ran is taken in before a request can change it.
         let status_files = StatusFiles::keep(&self.project, handle.clone(), &self.api.status_files).await;
+        let notices = tokio::spawn(notifications::run(self.notify, self.project.clone(), handle.clone()));
         let closing = self.closing.subscribe();
         let inboxes = tokio::spawn(team_inbox::keep_reading(
             self.api.defaults.seats.clone(),
@@ -173,6 +177,7 @@ impl Daemon {
         server.await.context("the server did not end well")?;
         runner.abort();
         inboxes.await.context("the reader of team inboxes did not end well")?;
+        notices.abort();
         handle.stop();
         let ended = match ended {
             Some(ended) => ended,

@@ -27,6 +27,7 @@ pub mod log_filter;
 pub mod log_head;
 pub mod mail_reader;
 pub mod mcp;
+pub mod notifications;
 pub mod processes;
 pub mod project;
 pub mod projection;

@@ -111,8 +111,20 @@ pub async fn list(State(api): State<Api>) -> Json<QuestList> {
 #[utoipa::path(post, path = "/api/quests", operation_id = "new_quest", tag = "quests", request_body = NewQuest,
     responses((status = 201, description = "Begun, or paused", body = super::AcceptedBody)))]
 pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(StatusCode, Accepted), ApiError> {
-    let NewQuest { id, request, slots, ward, ward_limit_ms, isolation, preset, approve_plan, budget, hold, mut steps, with } =
-        body.0;
+    let NewQuest {
+        id,
+        request,
+        slots,
+        ward,
+        ward_limit_ms,
+        isolation,
+        preset,
+        approve_plan,
+        budget,
+        hold,
+        mut steps,
+        with,
+    } = body.0;
     // First of all: what may be wrong when a request is repeated says nothing of the first time.
     if let Some(id) = id.filter(|id| api.handle.view().quest(*id).is_some()) {
         return Err(Refusal::QuestExists(id).into());

@@ -10,6 +10,7 @@ mod history;
 mod mail;
 mod mcp;
 mod model;
+mod notifications;
 mod overview;
 mod projection;
 mod quests;

@@ -104,10 +104,10 @@ fn a_conflict_that_is_there_before_the_ward_is_mended_before_it_runs() {
     let quest = two_change_one_file(&shop, options);
     assert_eq!(
         shop.story(&quest, "right").join(", "),
-        "codeweaver, complete, ward red, spiritmender, complete, ward green, merge merged, completed"
+        "codeweaver, complete, ward conflict, spiritmender, complete, ward green, merge merged, completed"
     );
     let brief = shop.brief(&shop.hired(&quest, "right", "spiritmender"));
-    assert!(brief.contains("conflict: a.txt"), "{brief}");
+    assert!(brief.contains("<conflicts>\na.txt"), "{brief}");
     assert_eq!(shop.wait_step(&quest, "right", "ward_ended")["artifact"], "", "it was not run");
     assert!(!brief.contains("Its full output"), "nobody is sent to a file that is not there: {brief}");
     assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:a.txt")]), "one\nleft and right\nthree");

@@ -74,7 +74,10 @@ fn every_preset_of_the_table_can_be_run() {
     ] {
         let table = Table::default().with_preset(preset);
         table.check().unwrap();
-        assert_eq!((&table.paths.work[..], table.paths.plan.is_empty()), (&work.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..], !preset.plans()));
+        assert_eq!(
+            (&table.paths.work[..], table.paths.plan.is_empty()),
+            (&work.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..], !preset.plans())
+        );
     }
     let whole = StepPlan::whole(&format!("\n  {}\nmore", "ß".repeat(300)));
     assert!(whole.name.len() <= 200 && whole.name.starts_with("ßß"));

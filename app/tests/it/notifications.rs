@@ -1,0 +1,70 @@
+//! Notifications, with a real command and a real receiver: what needs the user is told once, and only what the user wants to hear.
+
+use crate::support::daemon::{Grounds, wait_until};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+
+/// Takes one POST and answers it. Gives its body.
+fn received(listener: &TcpListener) -> Value {
+    let (stream, _) = listener.accept().unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    reader.get_mut().write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn a_finished_run_is_told_to_a_webhook_and_to_a_command() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let grounds = Grounds::new();
+    let file = grounds.path().join("notice.json");
+    let settings = format!(
+        "harness = 'scripted'\n[notify]\nwebhook = 'http://127.0.0.1:{port}/hook?key=1'\ncommand = 'cat > {0}.new && mv {0}.new {0}'\n\
+         pace_ms = 0\n",
+        file.display()
+    );
+    std::fs::write(grounds.path().join("hatchery.toml"), settings).unwrap();
+    grounds.run(&["run", "--name", "painter", "hello"]).good();
+    let notice = received(&listener);
+    assert_eq!((&notice["kind"], &notice["title"]), (&"completion".into(), &"painter is done".into()), "{notice}");
+    assert_eq!(notice["project"], grounds.project().root().display().to_string());
+    wait_until("the command has written the notice", || file.exists());
+    assert_eq!(serde_json::from_slice::<Value>(&std::fs::read(&file).unwrap()).unwrap(), notice);
+}
+
+#[test]
+fn only_the_wanted_kinds_are_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let settings = format!(
+        "harness = 'scripted'\nretries = 0\n[notify]\nwebhook = 'http://127.0.0.1:{port}/'\non = ['failure']\npace_ms = 0\n"
+    );
+    let grounds = Grounds::with(&settings);
+    grounds.run(&["run", "this one completes"]).good();
+    let script = grounds.path().join("crash.jsonl");
+    std::fs::write(&script, "{\"crash\": \"KILL\"}\n").unwrap();
+    let crashed = grounds.run(&["run", "--name", "sailor", "--script", script.to_str().unwrap(), "this one crashes"]);
+    assert_eq!(crashed.code, Some(1), "{crashed:?}");
+    let notice = received(&listener);
+    assert_eq!((&notice["kind"], &notice["title"]), (&"failure".into(), &"sailor ended: crashed".into()), "{notice}");
+}
+
+#[test]
+fn an_address_that_cannot_be_used_is_told_without_repeating_it() {
+    let ran = Grounds::with("[notify]\nwebhook = 'ftp://secret@host'").run(&["doctor"]);
+    assert!(ran.stdout.contains("notify.webhook") && !ran.stdout.contains("secret"), "{ran:?}");
+}
