@@ -44,6 +44,7 @@ fn spec() -> RunSpec {
         stays: true,
         stall_ms: 600_000,
         kill_stuck: false,
+        permissions: None,
         retries: 0,
         parks: true,
         signals: false,
