@@ -71,7 +71,12 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 /// Replaces a file by a rename, from a temporary file with a unique name in the same folder.
 pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let permissions = std::fs::Permissions::from_mode(0o644);
+    // What can be rebuilt is Hatchery's own. The other files are shared with other programs.
+    let mode = match durability {
+        Durability::Rebuilt => 0o600,
+        Durability::Synced => 0o644,
+    };
+    let permissions = std::fs::Permissions::from_mode(mode);
     let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
     file.write_all(content)?;
     if durability == Durability::Synced {

@@ -112,7 +112,7 @@ mod tests {
         wrong(&step("name", json!(null)), "`name` must be a text, not null");
         wrong(&json!([{ "id": "deck" }]), "step `deck`: `name` is missing");
         wrong(&json!([{ "id": "a", "name": "A" }, { "name": "B" }]), "step 2: `id` is missing");
-        wrong(&json!([{ "id": "Deck!", "name": "Deck" }]), "small letters");
+        wrong(&json!([{ "id": "Deck!", "name": "Deck" }]), "lowercase letters");
         wrong(&json!(["deck"]), "step 1: it must be a table with: id, name");
         wrong(&json!({ "stages": [] }), "`stages` is not known; did you mean `steps`?");
         wrong(&json!({ "steps": [] }), "there is no step in it");

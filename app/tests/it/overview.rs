@@ -141,7 +141,7 @@ fn a_question_says_where_it_is_from_and_what_it_takes() {
     let list = shop.door().get("/api/questions").json();
     let asked = list["questions"].as_array().unwrap().iter().find(|it| it["id"] == id).unwrap().clone();
     assert_eq!((&asked["quest"], &asked["step"]), (&json!(quest), &json!("a")), "{asked:#}");
-    assert_eq!(asked["takes"], json!({ "words": [], "amount": false, "ward": false, "text": true }));
+    assert_eq!(asked["takes"], json!({ "words": [], "amount": false, "reason": false, "ward": false, "text": true }));
     assert_eq!((&asked["text"], &asked["context"]), (&json!("Stone or wood?"), &json!("Both are there.")));
     let given = shop.step(&quest, "a")["signals"].clone();
     assert_eq!(given[0]["signal"]["needs-user-input"]["question"], "Stone or wood?", "{given:#}");

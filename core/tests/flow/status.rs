@@ -48,7 +48,7 @@ fn a_change_is_logged_as_what_it_led_to() {
         .when(change(StatusChange::Append { path: "list".parse().expect("a path"), value: "1".parse().expect("JSON") }))
         .then([edited(request, vec![FieldEdit { append: true, ..edit("list", Some("1")) }])])
         .when(change(StatusChange::StartCommand { name: "evolve".into() }))
-        .then([edited(request, vec![edit("completedSteps", Some("[]")), edit("currentCommand", Some("\"evolve\""))])]);
+        .then([edited(request, vec![edit("currentCommand", Some("\"evolve\"")), edit("completedSteps", Some("[]"))])]);
 }
 
 #[test]

@@ -252,7 +252,10 @@ impl Generator<'_> {
         match self.random.below(8) {
             0 => "human".into(),
             1 => "root".into(),
-            2 => self.random.one_of(&self.known)[..1 + self.random.below(22)].to_owned(),
+            2 => {
+                let length = 1 + self.random.below(22);
+                self.random.one_of(&self.known).chars().take(length).collect()
+            }
             _ => self.random.one_of(&self.known).clone(),
         }
     }

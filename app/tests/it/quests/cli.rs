@@ -80,7 +80,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         (
             2,
             words(&["quest", "new", "--approve-plan", "--plan", &plan, "a bridge"]),
-            &["has agreed to it", "--approve-plan"],
+            &["no plan to approve", "--approve-plan"],
         ),
         (2, words(&["quest", "new", "--isolation", "worktree", "a bridge"]), &["git init", "--isolation none"]),
         (2, words(&["quest", "new", "--slots", "0", "a bridge"]), &["--slots"]),
