@@ -457,8 +457,8 @@ fn covered<'a>(
     rule: &PermissionRule,
 ) -> Vec<(EventId, AttemptId, &'a PermissionRequest)> {
     let open = world.questions().filter(|(id, _)| *id != except).filter_map(|(id, asked)| match asked.about {
-        About::Permission(of) if scope.is_none_or(|agent| agent == of.agent) => Some((id, of)),
-        _ => None,
+        About::Permission(of) => scope.is_none_or(|agent| agent == of.agent).then_some((id, of)),
+        About::Silence(_) | About::Budget { .. } | About::QuestBudget { .. } | About::Step { .. } => None,
     });
     open.filter_map(|(id, of)| {
         let run = world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of)?;

@@ -91,14 +91,11 @@ impl Run {
 
     /// What an output says about a request for permission.
     pub(super) fn note_permission(&mut self, output: &Output) {
-        match output {
-            Output::Asked(request) => {
-                self.permissions.push_back(PendingPermission { request: request.clone(), state: PendingState::New })
-            }
-            Output::Answered { request, .. } | Output::AskCancelled { request } => {
-                self.permissions.retain(|pending| pending.request.request != *request);
-            }
-            _ => {}
+        if let Output::Asked(request) = output {
+            self.permissions.push_back(PendingPermission { request: request.clone(), state: PendingState::New });
+        }
+        if let Output::Answered { request, .. } | Output::AskCancelled { request } = output {
+            self.permissions.retain(|pending| pending.request.request != *request);
         }
     }
 }

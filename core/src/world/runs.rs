@@ -387,9 +387,9 @@ impl World {
         self.tools_gone(of.agent);
         self.change_run(at, of, |run, conversation| {
             // The question stays open: its answer lets the run go on.
-            let open = match cause {
-                Cause::AwaitsPermission => run.permissions.clone(),
-                _ => Vector::new(),
+            let open = match cause == Cause::AwaitsPermission {
+                true => run.permissions.clone(),
+                false => Vector::new(),
             };
             run.process_gone(conversation);
             run.permissions = open;
