@@ -83,7 +83,7 @@ fn show(agents: &[AgentView], hidden: usize) -> Result<(), Report> {
     if agents.is_empty() {
         say("there are no agents");
     } else {
-        let head = format!("{:<22}  {:<9}  {:>9}  {:>8}  {:<20}  NOW", "ID", "STATE", "ACTIVE", "COST", "NAME");
+        let head = format!("{:<22}  {:<9}  {:>12}  {:>8}  {:<20}  NOW", "ID", "STATE", "ACTIVE", "COST", "NAME");
         print_line(&paint(DIM, head))?;
     }
     for agent in agents {
@@ -110,5 +110,5 @@ fn line(agent: &AgentView, now: Timestamp) -> String {
     };
     let active = age(agent.last_active, now);
     let cost = agent.spent.cost.to_string();
-    format!("{:<22}  {state:<9}  {active:>9}  {cost:>8}  {name:<20}  {now_doing}", agent.id.to_string())
+    format!("{:<22}  {state:<9}  {active:>12}  {cost:>8}  {name:<20}  {now_doing}", agent.id.to_string())
 }

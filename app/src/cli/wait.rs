@@ -20,7 +20,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agents: ids, beginnings of ids, or names
-    #[arg(required = true, allow_hyphen_values = true, value_parser = reference)]
+    #[arg(required = true, value_parser = reference)]
     agents: Vec<String>,
 
     /// Give up after this many seconds [default: wait forever]

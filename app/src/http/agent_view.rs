@@ -127,6 +127,7 @@ impl AgentView {
     pub fn new(world: &World, id: AgentId, agent: &Agent, now: Timestamp) -> Self {
         let why = why::why(world, id);
         let of_run = || world.run(id)?.question;
+        let of_permission = || world.run(id)?.permissions.iter().find_map(|pending| pending.question());
         let of_step = || {
             let assignment = world.assignment(id)?;
             let question = world.quest(assignment.quest)?.step(&assignment.step)?.question?;
@@ -151,7 +152,7 @@ impl AgentView {
             evidence: why.and_then(|why| newest(why.evidence, now)),
             doing: None,
             spent: world.conversation(id).map(|conversation| conversation.spent).unwrap_or_default(),
-            question: of_run().or_else(of_step),
+            question: of_run().or_else(of_permission).or_else(of_step),
             assignment: world.assignment(id).map(|it| AssignmentView {
                 quest: it.quest,
                 step: it.step.clone(),
