@@ -1,0 +1,166 @@
+//! Answers to questions, and commands to quests.
+
+use super::{go, open_quest};
+use crate::client::paths::{quest_path, step_path};
+use crate::tui::field::Field;
+use crate::tui::model::{Focus, Model};
+use crate::tui::panel::{Answer, Home, Side, choices};
+use crate::tui::roster::Need;
+use crate::tui::update::{Effect, Tag};
+use hatchery_core::EventId;
+use hatchery_core::quest::Status;
+use serde_json::json;
+
+/// How long a panel must have been on the screen before a number in it answers something.
+const READABLE_MS: i64 = 300;
+
+pub(super) fn answer_effect(question: EventId, need: String, answer: String) -> Effect {
+    let words = answer.clone();
+    Effect::Post {
+        tag: Tag::Answer { need, words },
+        path: format!("/api/questions/{question}/answer"),
+        body: json!({ "answer": answer }),
+    }
+}
+
+/// Opens Home on the oldest question.
+pub fn answer_oldest(model: &mut Model) -> Vec<Effect> {
+    let entered = model.now;
+    model.side = Some(Side::Home(Home { entered, ..Home::default() }));
+    model.focus = Focus::Side;
+    Vec::new()
+}
+
+/// The need that is chosen in Home.
+pub fn chosen_need(model: &Model) -> Option<(usize, Need<'_>)> {
+    let Some(Side::Home(home)) = &model.side else { return None };
+    let needs = model.roster.needs();
+    let at = home.chosen.as_ref().and_then(|key| needs.iter().position(|need| need.key() == *key)).unwrap_or(0);
+    needs.get(at).map(|need| (at, *need))
+}
+
+/// A number chooses an answer.
+pub fn choose(model: &mut Model, number: usize) {
+    let Some((_, need)) = chosen_need(model) else { return };
+    let (key, count, own) = match need {
+        Need::Question(question) => {
+            let choices = choices(question);
+            let own = choices.get(number - 1).is_some_and(|choice| matches!(choice.answer, Answer::Own(_)));
+            (need.key(), choices.len(), own)
+        }
+        Need::FailedStep { .. } => (need.key(), 2, false),
+    };
+    if number == 0 || number > count {
+        return;
+    }
+    if let Some(Side::Home(home)) = &mut model.side {
+        home.choice = Some(number - 1);
+        home.chosen = Some(key.clone());
+        home.typing = own;
+        if own {
+            home.own.entry(key).or_default();
+        }
+    }
+}
+
+/// Enter in Home: carries the chosen answer out.
+pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
+    let Some((_, need)) = chosen_need(model) else { return Vec::new() };
+    let Some(Side::Home(home)) = &model.side else { return Vec::new() };
+    if model.now.0 - home.entered.0 < READABLE_MS {
+        model.say("That was too quick to have been read. Enter again sends it.");
+        return Vec::new();
+    }
+    let Some(choice) = home.choice else {
+        model.say("A number chooses an answer, then Enter sends it.");
+        return Vec::new();
+    };
+    let key = need.key();
+    match need {
+        Need::Question(question) => {
+            let (id, choices) = (question.id, choices(question));
+            let Some(choice) = choices.get(choice) else { return Vec::new() };
+            let answer = match &choice.answer {
+                Answer::Word(word) => word.clone(),
+                Answer::Own(begin) => {
+                    let own = home.own.get(&key).map(Field::whole).unwrap_or_default();
+                    if own.trim().is_empty() {
+                        return Vec::new();
+                    }
+                    format!("{begin}{own}")
+                }
+            };
+            if let Some(Side::Home(home)) = &mut model.side {
+                home.typing = false;
+                home.outcomes.insert(key.clone(), "Sending …".to_owned());
+            }
+            vec![answer_effect(id, key, answer)]
+        }
+        Need::FailedStep { quest, step } => {
+            let (quest, step) = (quest.id, quest.steps[step].id.to_string());
+            match choice {
+                0 => {
+                    let path = step_path(&quest.to_string(), &step, "/retry");
+                    vec![Effect::Post {
+                        tag: Tag::Done { words: format!("{step} is tried again."), text: String::new() },
+                        path,
+                        body: json!({}),
+                    }]
+                }
+                _ => {
+                    let effects = open_quest(model, Some(quest));
+                    effects.into_iter().chain(ward_output(model)).collect()
+                }
+            }
+        }
+    }
+}
+
+/// Reads what the last ward of the chosen step said.
+pub fn ward_output(model: &Model) -> Vec<Effect> {
+    let Some(Side::Quest(panel)) = &model.side else { return Vec::new() };
+    let Some(step) = model.roster.documents.get(&panel.quest).and_then(|document| document.steps.get(panel.step))
+    else {
+        return Vec::new();
+    };
+    let Some(ward) = step.wards.last() else { return Vec::new() };
+    let path = step_path(&panel.quest.to_string(), &step.id.to_string(), &format!("/wards/{}/output", ward.number));
+    vec![Effect::Get { tag: Tag::Ward { step: step.id.to_string() }, path }]
+}
+
+/// Enter on a step: who is at work, or what the ward said.
+pub fn open_step(model: &mut Model) -> Vec<Effect> {
+    let Some(Side::Quest(panel)) = &model.side else { return Vec::new() };
+    let Some(step) = model.roster.documents.get(&panel.quest).and_then(|document| document.steps.get(panel.step))
+    else {
+        return Vec::new();
+    };
+    let agent = step.agent.or_else(|| step.agents.last().map(|it| it.agent));
+    let failed = step.status == Status::Failed;
+    match agent {
+        Some(agent) if !failed => {
+            let side = model.side.clone();
+            let effects = go(model, agent);
+            model.side = side;
+            effects
+        }
+        _ => ward_output(model),
+    }
+}
+
+pub fn quest_command(model: &mut Model, word: &str) -> Vec<Effect> {
+    let Some(Side::Quest(panel)) = &model.side else { return Vec::new() };
+    let quest = panel.quest.to_string();
+    let Some(document) = model.roster.documents.get(&panel.quest) else { return Vec::new() };
+    let (path, words) = match word {
+        "retry" => {
+            let Some(step) = document.steps.get(panel.step) else { return Vec::new() };
+            (step_path(&quest, &step.id.to_string(), "/retry"), format!("{} is tried again.", step.id))
+        }
+        _ if document.state == crate::quest_document::QuestWord::Paused => {
+            (quest_path(&quest, "/resume"), "The quest goes on.".to_owned())
+        }
+        _ => (quest_path(&quest, "/pause"), "The quest is paused.".to_owned()),
+    };
+    vec![Effect::Post { tag: Tag::Done { words, text: String::new() }, path, body: json!({}) }]
+}

@@ -1,0 +1,121 @@
+//! Opening and closing panels.
+
+use crate::client::paths::agent_path;
+use crate::tui::draw;
+use crate::tui::model::{Focus, Model};
+use crate::tui::panel::{Home, QuestPanel, Sheet, SheetKind, Side};
+use crate::tui::update::{Effect, Tag, is_watched};
+use hatchery_core::QuestId;
+
+/// Opens a panel, or closes it when it is open.
+pub fn toggle(model: &mut Model, letter: char) -> Vec<Effect> {
+    let is_open = match (&model.side, letter) {
+        (Some(Side::Home(_)), 'h') | (Some(Side::Quest(_)), 'q') => true,
+        (Some(Side::Sheet(sheet)), letter) => sheet_kind(letter) == Some(sheet.kind),
+        _ => false,
+    };
+    if is_open {
+        return close_side(model);
+    }
+    match letter {
+        'h' => {
+            let entered = model.now;
+            model.side = Some(Side::Home(Home { entered, ..Home::default() }));
+            model.focus = Focus::Side;
+            wanted_quests(model)
+        }
+        'q' => open_quest(model, None),
+        letter => match sheet_kind(letter) {
+            Some(kind) => open_sheet(model, kind),
+            None => Vec::new(),
+        },
+    }
+}
+
+fn sheet_kind(letter: char) -> Option<SheetKind> {
+    Some(match letter {
+        'm' => SheetKind::Mail,
+        'l' => SheetKind::Log,
+        'w' => SheetKind::Why,
+        'd' => SheetKind::Changes,
+        'c' => SheetKind::Cost,
+        's' => SheetKind::Seats,
+        _ => return None,
+    })
+}
+
+pub fn close_side(model: &mut Model) -> Vec<Effect> {
+    model.side = None;
+    model.side_closed = true;
+    model.focus = Focus::Text;
+    Vec::new()
+}
+
+pub fn toggle_tree(model: &mut Model) -> Vec<Effect> {
+    let shown = draw::shows_tree(model);
+    if shown && (model.focus == Focus::Tree || model.size.0 >= 100) {
+        model.tree = Some(false);
+        model.focus = Focus::Text;
+        return Vec::new();
+    }
+    model.tree = Some(true);
+    if model.size.0 < 160 {
+        model.side = None;
+    }
+    model.focus = Focus::Tree;
+    model.tree_row = model.current;
+    Vec::new()
+}
+
+pub fn open_quest(model: &mut Model, quest: Option<QuestId>) -> Vec<Effect> {
+    let of_current =
+        model.current.and_then(|agent| model.roster.agents.get(&agent)).and_then(|it| it.view.assignment.as_ref());
+    let step = of_current.map(|it| it.step.clone());
+    let quest = quest.or(of_current.map(|it| it.quest)).or_else(|| model.roster.quests.last().map(|quest| quest.id));
+    let Some(quest) = quest else {
+        model.say("There is no quest. /quest new WHAT YOU WANT begins one.");
+        return Vec::new();
+    };
+    let steps = model.roster.documents.get(&quest).map(|document| document.steps.as_slice()).unwrap_or_default();
+    let at = step.and_then(|step| steps.iter().position(|it| it.id == step)).unwrap_or(0);
+    model.side = Some(Side::Quest(QuestPanel { quest, step: at, ward: None, scroll: 0 }));
+    model.focus = Focus::Side;
+    vec![Effect::Quest(quest)]
+}
+
+pub fn open_sheet(model: &mut Model, kind: SheetKind) -> Vec<Effect> {
+    let current = model.current.map(|agent| agent.to_string());
+    let of = |rest: &str| current.as_ref().map(|agent| agent_path(agent, rest));
+    let (title, path) = match kind {
+        SheetKind::Mail => ("Mail", Some("/api/mail/human/threads?limit=100".to_owned())),
+        SheetKind::Log => (
+            "Log",
+            current.as_ref().map(|agent| format!("/api/events.json?limit=200&before={}&agent={agent}", i64::MAX)),
+        ),
+        SheetKind::Why => ("How we know", of("/why")),
+        SheetKind::Changes => ("Changes", of("/changes")),
+        SheetKind::Cost => ("Cost", Some("/api/usage?days=7".to_owned())),
+        SheetKind::Seats => ("Seats", Some("/api/seats".to_owned())),
+    };
+    let Some(path) = path else {
+        model.say("There is no agent yet.");
+        return Vec::new();
+    };
+    let path = if kind == SheetKind::Log {
+        path.replace(&i64::MAX.to_string(), &(model.upto.0 + 1).to_string())
+    } else {
+        path
+    };
+    model.side = Some(Side::Sheet(Sheet::loading(kind, model.current, title)));
+    model.focus = Focus::Side;
+    vec![Effect::Get { tag: Tag::Sheet, path }]
+}
+
+/// Documents of quests that something is shown of.
+pub fn wanted_quests(model: &Model) -> Vec<Effect> {
+    let stale = |quest: &&crate::http::QuestLine| {
+        is_watched(model, quest)
+            && model.roster.documents.get(&quest.id).is_none_or(|known| known.changed < quest.changed)
+    };
+    model.roster.quests.iter().filter(stale).map(|quest| Effect::Quest(quest.id)).collect()
+}

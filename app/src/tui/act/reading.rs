@@ -1,0 +1,172 @@
+//! Reading a conversation: scrolling, choosing and folding blocks.
+
+use super::load_earlier;
+use crate::tui::conversation::Kind;
+use crate::tui::draw;
+use crate::tui::flow::Flow;
+use crate::tui::model::{Key, Model, Place};
+use crate::tui::update::Effect;
+use hatchery_core::EventId;
+
+pub fn scroll(model: &mut Model, by: isize) -> Vec<Effect> {
+    let (cells, height) = draw::talk_size(model);
+    let Some(flow) = Flow::new(model, cells) else { return Vec::new() };
+    let (place, at_begin) = flow.scrolled(by, height);
+    let near_begin = match place {
+        Place::At { item, .. } => flow.keys().take(20).any(|key| key == item),
+        Place::End => false,
+    };
+    let seen = flow.visible(height).last().map(|row| row.item.0);
+    let desk = model.desk_mut();
+    // What was in sight when you left the end is what you have seen.
+    if desk.place == Place::End && place != Place::End {
+        desk.seen = seen.map_or(desk.seen, |seen| seen.max(desk.seen));
+    }
+    desk.place = place;
+    follow_end(model);
+    match (at_begin || near_begin, model.current) {
+        (true, Some(agent)) => load_earlier(model, agent),
+        _ => Vec::new(),
+    }
+}
+
+pub fn to_end(model: &mut Model) {
+    model.desk_mut().place = Place::End;
+    follow_end(model);
+}
+
+fn follow_end(model: &mut Model) {
+    if model.desk().place == Place::End {
+        let upto = model.talk().map(crate::tui::conversation::Conversation::upto);
+        let desk = model.desk_mut();
+        desk.seen = upto.map_or(desk.seen, |upto| upto.max(desk.seen));
+    }
+}
+
+pub fn to_begin(model: &mut Model) -> Vec<Effect> {
+    let (cells, _) = draw::talk_size(model);
+    let first = Flow::new(model, cells).and_then(|flow| flow.keys().next());
+    if let Some(item) = first {
+        model.desk_mut().place = Place::At { item, line: 0 };
+        model.desk_mut().chosen = Some(item);
+    }
+    model.current.map(|agent| load_earlier(model, agent)).unwrap_or_default()
+}
+
+/// The next or previous block while you browse.
+pub fn choose_block(model: &mut Model, by: isize) -> Vec<Effect> {
+    let (cells, height) = draw::talk_size(model);
+    let Some(flow) = Flow::new(model, cells) else { return Vec::new() };
+    let keys: Vec<Key> = flow.keys().collect();
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    let visible = flow.visible(height);
+    let at = match model.desk().chosen.and_then(|chosen| keys.iter().position(|key| *key == chosen)) {
+        Some(at) => at.saturating_add_signed(by).min(keys.len() - 1),
+        // The last one in sight.
+        None => visible.last().and_then(|row| keys.iter().position(|key| *key == row.item)).unwrap_or(keys.len() - 1),
+    };
+    let place = match at + 1 == keys.len() {
+        true => Place::End,
+        false => flow.place_of(keys[at], height),
+    };
+    let desk = model.desk_mut();
+    (desk.chosen, desk.place) = (Some(keys[at]), place);
+    match (at < 5, model.current) {
+        (true, Some(agent)) => load_earlier(model, agent),
+        _ => Vec::new(),
+    }
+}
+
+/// Opens or folds the chosen block. What stands above it stays where it is.
+pub fn fold(model: &mut Model, key: Key) {
+    let (cells, height) = draw::talk_size(model);
+    let Some(flow) = Flow::new(model, cells) else { return };
+    let Some(open) = flow.is_open(key) else { return };
+    let is_group = flow.is_group(key);
+    let top = flow.visible(height).first().map(|row| Place::At { item: row.item, line: row.line });
+    let has_more = open
+        && model.talk().is_some_and(|talk| {
+            talk.blocks()
+                .iter()
+                .any(|block| block.id == key.0 && matches!(&block.kind, Kind::Tool(tool) if tool.lines().len() > 17))
+        });
+    let desk = model.desk_mut();
+    if key == Key(EventId::START, 0) {
+        desk.inherited_open = Some(!open);
+    } else if is_group {
+        desk.open_groups.insert(key.0);
+    } else if has_more && !desk.open_groups.contains(&key.0) {
+        // The first Enter on an opened long output shows the rest of it, the next one folds it.
+        desk.open_groups.insert(key.0);
+    } else {
+        desk.open_groups.remove(&key.0);
+        desk.folds.insert(key.0, !open);
+    }
+    if let Some(top) = top.filter(|_| model.desk().place != Place::End) {
+        model.desk_mut().place = top;
+    }
+}
+
+/// All foldable blocks of the turn of the chosen one.
+pub fn fold_turn(model: &mut Model) {
+    let Some(chosen) = model.desk().chosen else { return };
+    let Some(talk) = model.talk() else { return };
+    let is_mine = |kind: &Kind| matches!(kind, Kind::ToAgent { .. });
+    let begin = talk
+        .blocks()
+        .iter()
+        .rev()
+        .find(|block| block.id <= chosen.0 && is_mine(&block.kind))
+        .map_or(EventId::START, |block| block.id);
+    let end = talk
+        .blocks()
+        .iter()
+        .find(|block| block.id > chosen.0 && is_mine(&block.kind))
+        .map_or(EventId(u64::MAX), |block| block.id);
+    let foldable = |kind: &Kind| matches!(kind, Kind::Tool(_) | Kind::Thought { .. });
+    let ids: Vec<EventId> = talk
+        .blocks()
+        .iter()
+        .filter(|block| block.id >= begin && block.id < end && foldable(&block.kind))
+        .map(|block| block.id)
+        .collect();
+    let desk = model.desk_mut();
+    let open = !ids.iter().all(|id| desk.folds.get(id) == Some(&true));
+    for id in ids {
+        desk.open_groups.insert(id);
+        desk.folds.insert(id, open);
+    }
+}
+
+/// What the agent said last, as its source.
+pub fn last_answer(model: &Model) -> Option<String> {
+    model.talk()?.blocks().iter().rev().find_map(|block| match &block.kind {
+        Kind::Spoken { text, .. } => Some(text.clone()),
+        _ => None,
+    })
+}
+
+/// The code in a text, without its fences.
+pub fn code_of(source: &str) -> String {
+    let mut inside = false;
+    let mut out = String::new();
+    for line in source.lines() {
+        if line.trim_start().starts_with("```") {
+            inside = !inside;
+        } else if inside {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// The whole conversation that is loaded, as text.
+pub fn transcript(model: &Model) -> String {
+    let (cells, _) = draw::talk_size(model);
+    let Some(flow) = Flow::new(model, cells.max(80)) else { return String::new() };
+    let rows = flow.all_rows();
+    rows.iter().map(|row| row.text.to_string().trim_end().to_owned()).collect::<Vec<_>>().join("\n") + "\n"
+}

@@ -1,0 +1,191 @@
+//! Your text: saying it, and getting it back when it could not be said.
+
+use super::{answer_effect, fork};
+use crate::client::paths::agent_path;
+use crate::tui::command;
+use crate::tui::field::Field;
+use crate::tui::model::{Link, Model, Outgoing, Place, Purpose};
+use crate::tui::roster::State;
+use crate::tui::update::{Effect, Failed, Tag, words};
+use hatchery_core::{AgentId, EventId};
+use serde_json::{Value, json};
+
+/// Enter in your text.
+pub fn send(model: &mut Model) -> Vec<Effect> {
+    let desk = model.desk();
+    if desk.field.whole().trim().is_empty() {
+        return Vec::new();
+    }
+    let purpose = desk.purpose.unwrap_or(Purpose::Message);
+    let whole = desk.field.whole();
+    match purpose {
+        Purpose::Command => command::run(model, &whole),
+        Purpose::Answer(question) => {
+            if !model.roster.questions.iter().any(|it| it.id == question) {
+                model.say(format!(
+                    "#{} is answered already. Your words are still here; Enter says them.",
+                    crate::tui::text::thousands(question.0)
+                ));
+                model.desk_mut().purpose = Some(Purpose::Message);
+                return Vec::new();
+            }
+            let field = take_text(model);
+            let need = format!("q{question}");
+            model.say("Sending …");
+            vec![answer_effect(question, need, field.whole())]
+        }
+        Purpose::Message => {
+            let field = take_text(model);
+            match model.current {
+                Some(agent) => say_to(model, agent, field),
+                None => {
+                    model.say("An agent is started …");
+                    vec![Effect::Post {
+                        tag: Tag::Run(whole.clone()),
+                        path: "/api/runs".into(),
+                        body: json!({ "prompt": whole }),
+                    }]
+                }
+            }
+        }
+    }
+}
+
+/// Takes the text out of the field and keeps it in the history.
+pub fn take_text(model: &mut Model) -> Field {
+    let agent = model.current;
+    let desk = model.desk_mut();
+    desk.purpose = None;
+    let field = desk.field.take();
+    let shown = if field.raw().len() == field.len() { field.whole() } else { String::new() };
+    model.recall.keep(agent, &shown);
+    model.overlay = None;
+    field
+}
+
+/// Says something to an agent, or keeps it until the daemon is back.
+pub fn say_to(model: &mut Model, agent: AgentId, mut field: Field) -> Vec<Effect> {
+    if field.raw().starts_with("//") {
+        let text = field.whole();
+        field = Field::of(&text[1..]);
+    }
+    if model.roster.agents.get(&agent).is_some_and(|it| model.roster.state(it) == State::Dead) {
+        let prompt = field.whole();
+        return fork(model, agent, None, None, Some(prompt), Some(field));
+    }
+    let number = model.next_number;
+    model.next_number += 1;
+    model.outbox.push(Outgoing {
+        number,
+        agent,
+        field,
+        at: model.now,
+        sending: false,
+        doubtful: false,
+        after: model.upto,
+        event: None,
+    });
+    if Some(agent) == model.current {
+        model.desk_mut().place = Place::End;
+    }
+    flush(model)
+}
+
+/// Sends what waits, one text of each agent at a time, in order. Nothing is sent before the log is read up to the daemon's word: what
+/// is doubtful may be in it.
+pub fn flush(model: &mut Model) -> Vec<Effect> {
+    if model.link != Link::Up || model.upto < model.roster.head {
+        return Vec::new();
+    }
+    let mut busy: Vec<AgentId> = Vec::new();
+    let mut effects = Vec::new();
+    for outgoing in &mut model.outbox {
+        if busy.contains(&outgoing.agent) {
+            continue;
+        }
+        busy.push(outgoing.agent);
+        if outgoing.sending || outgoing.event.is_some() {
+            continue;
+        }
+        outgoing.sending = true;
+        outgoing.doubtful = false;
+        outgoing.after = model.upto;
+        let path = agent_path(&outgoing.agent.to_string(), "/say");
+        effects.push(Effect::Post {
+            tag: Tag::Say(outgoing.number),
+            path,
+            body: json!({ "text": outgoing.field.whole() }),
+        });
+    }
+    effects
+}
+
+/// The daemon's answer to something that was said.
+pub fn said(model: &mut Model, number: u64, result: Result<Value, Failed>) -> Vec<Effect> {
+    let Some(at) = model.outbox.iter().position(|it| it.number == number) else { return Vec::new() };
+    match result {
+        Ok(value) => {
+            let events = value["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let message =
+                events.iter().find(|event| event["type"] == "message_added").and_then(|event| event["id"].as_u64());
+            let id = message.map_or(EventId::START, EventId);
+            let agent = model.outbox[at].agent;
+            let shown = model.talks.get(&agent).is_some_and(|talk| talk.upto() >= id || !talk.is_read);
+            match model.upto >= id || shown {
+                true => drop(model.outbox.remove(at)),
+                false => (model.outbox[at].event, model.outbox[at].sending) = (Some(id), true),
+            }
+            flush(model)
+        }
+        Err(Failed::Away { sent }) => {
+            let outgoing = &mut model.outbox[at];
+            (outgoing.sending, outgoing.doubtful) = (false, outgoing.doubtful || sent);
+            Vec::new()
+        }
+        Err(why) => {
+            let outgoing = model.outbox.remove(at);
+            model.say(words(&why));
+            give_back_to(model, outgoing.agent, &outgoing.field);
+            flush(model)
+        }
+    }
+}
+
+/// A message is in the log: it is not waited for any more.
+pub fn arrived(model: &mut Model, agent: AgentId, id: EventId, content: &str) {
+    let is_it = |it: &Outgoing| {
+        it.agent == agent
+            && (it.event == Some(id) || ((it.sending || it.doubtful) && it.after < id && it.field.whole() == content))
+    };
+    if let Some(at) = model.outbox.iter().position(is_it) {
+        model.outbox.remove(at);
+    }
+}
+
+/// Text that was refused is in the field again, or in the history when something else is being typed.
+pub fn give_back(model: &mut Model, field: &Field) {
+    match model.current {
+        Some(agent) => give_back_to(model, agent, field),
+        None => model.front.field.set(field),
+    }
+}
+
+fn give_back_to(model: &mut Model, agent: AgentId, field: &Field) {
+    let desk = model.desks.entry(agent).or_default();
+    match desk.field.is_empty() {
+        true => {
+            desk.field.set(field);
+            desk.purpose = Some(if field.raw().starts_with('/') { Purpose::Command } else { Purpose::Message });
+        }
+        false => model.recall.keep(Some(agent), &field.whole()),
+    }
+}
+
+/// A command was refused: its text stays to be corrected.
+pub fn failed(model: &mut Model, text: &str, why: &str) -> Vec<Effect> {
+    model.say(why);
+    if !text.is_empty() {
+        give_back(model, &Field::of(text));
+    }
+    Vec::new()
+}

@@ -1,0 +1,137 @@
+//! The keys while you read.
+
+use super::{edit_key, letter_of_prefix};
+use crate::tui::act;
+use crate::tui::draw;
+use crate::tui::field::Field;
+use crate::tui::model::{Focus, Key, Model};
+use crate::tui::overlay::Overlay;
+use crate::tui::update::Effect;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    let (_, height) = draw::talk_size(model);
+    let page = isize::try_from(height.saturating_sub(2).max(1)).unwrap_or(10);
+    let chosen = model.desk().chosen;
+    let pending_g = model.used.remove("pending g").is_some();
+    match key.code {
+        KeyCode::Esc if model.search.is_some() => {
+            if let Some(search) = model.search.take() {
+                model.desk_mut().place = search.back;
+            }
+            Vec::new()
+        }
+        KeyCode::Char(letter @ ('h' | 'm' | 'l' | 'w' | 'd' | 'c' | 's' | 't' | 'q')) if pending_g => {
+            letter_of_prefix(model, letter)
+        }
+        KeyCode::Esc | KeyCode::Char('s' | 'i') => {
+            model.focus = Focus::Text;
+            model.search = None;
+            model.desk_mut().chosen = None;
+            Vec::new()
+        }
+        KeyCode::Char('g') if pending_g => act::to_begin(model),
+        KeyCode::Char('g') => {
+            model.used.insert("pending g".to_owned(), 1);
+            Vec::new()
+        }
+        KeyCode::Char('G') | KeyCode::End => {
+            act::to_end(model);
+            model.desk_mut().chosen = None;
+            act::choose_block(model, 0)
+        }
+        KeyCode::Char('j') | KeyCode::Down => act::choose_block(model, 1),
+        KeyCode::Char('k') | KeyCode::Up => act::choose_block(model, -1),
+        KeyCode::Char('J') => act::neighbour(model, true),
+        KeyCode::Char('K') => act::neighbour(model, false),
+        KeyCode::Char(' ') | KeyCode::PageDown => {
+            model.desk_mut().chosen = None;
+            act::scroll(model, page)
+        }
+        KeyCode::Char('b') | KeyCode::PageUp => {
+            model.desk_mut().chosen = None;
+            act::scroll(model, -page)
+        }
+        KeyCode::Enter => {
+            if let Some(key) = chosen {
+                act::fold(model, key);
+            }
+            Vec::new()
+        }
+        KeyCode::Char('E') => {
+            act::fold_turn(model);
+            Vec::new()
+        }
+        KeyCode::Char('y' | 'Y') => match chosen.map(|key| source_of(model, key)) {
+            Some(source) if key.code == KeyCode::Char('Y') => vec![Effect::Copy(act::code_of(&source))],
+            Some(source) => vec![Effect::Copy(source)],
+            None => Vec::new(),
+        },
+        KeyCode::Char('v') => vec![Effect::Pager(act::transcript(model))],
+        KeyCode::Char('/') => {
+            act::begin_search(model);
+            Vec::new()
+        }
+        KeyCode::Char('n') => {
+            act::next_match(model, true);
+            Vec::new()
+        }
+        KeyCode::Char('N') => {
+            act::next_match(model, false);
+            Vec::new()
+        }
+        KeyCode::Char('f') => {
+            let at = chosen.map(|key| format!(" --at #{}", key.0)).unwrap_or_default();
+            propose(model, &format!("/fork{at} "))
+        }
+        KeyCode::Char('X') => propose(model, "/stop"),
+        KeyCode::Char('I') => propose(model, "/interrupt"),
+        KeyCode::Char(':') => propose(model, "/"),
+        KeyCode::Char('#') => {
+            model.overlay = Some(Overlay::Goto(Field::default()));
+            Vec::new()
+        }
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            model.focus = Focus::Text;
+            Vec::new()
+        }
+        KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | '?' | '1'..='9')) => {
+            letter_of_prefix(model, letter)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn source_of(model: &Model, key: Key) -> String {
+    let (cells, _) = draw::talk_size(model);
+    crate::tui::flow::Flow::new(model, cells).map(|flow| flow.source(key)).unwrap_or_default()
+}
+
+/// Puts a command on the bottom line. Enter carries it out.
+pub(super) fn propose(model: &mut Model, command: &str) -> Vec<Effect> {
+    model.overlay = Some(Overlay::Propose(Field::of(command)));
+    Vec::new()
+}
+
+pub(super) fn in_search(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    let Some(search) = &mut model.search else { return Vec::new() };
+    match key.code {
+        KeyCode::Esc => {
+            let back = search.back;
+            model.search = None;
+            model.desk_mut().place = back;
+            Vec::new()
+        }
+        KeyCode::Enter => {
+            search.typing = false;
+            if search.words.is_empty() {
+                model.search = None;
+            }
+            Vec::new()
+        }
+        _ => {
+            edit_key(&mut search.words, key);
+            act::search(model)
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The keys in panels.
+
+use super::{edit_key, letter_of_prefix, propose};
+use crate::client::paths::{agent_path, escaped};
+use crate::tui::act;
+use crate::tui::draw;
+use crate::tui::field::Field;
+use crate::tui::model::{Focus, Model};
+use crate::tui::overlay::Overlay;
+use crate::tui::panel::{SheetAct, Side};
+use crate::tui::update::{Effect, Tag};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::json;
+
+pub(super) fn in_tree(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    let (rows, _) = draw::tree_rows(model);
+    let agents: Vec<_> = rows
+        .iter()
+        .filter_map(|row| match row.key {
+            draw::TreeKey::Agent(agent) => Some(agent),
+            _ => None,
+        })
+        .collect();
+    let at = model.tree_row.and_then(|row| agents.iter().position(|agent| *agent == row));
+    let step = |by: isize| at.map_or(0, |at| at.saturating_add_signed(by)).min(agents.len().saturating_sub(1));
+    match key.code {
+        KeyCode::Char('j') | KeyCode::Down => {
+            model.tree_row = agents.get(step(1)).copied();
+            Vec::new()
+        }
+        KeyCode::Char('k') | KeyCode::Up => {
+            model.tree_row = agents.get(step(-1)).copied();
+            Vec::new()
+        }
+        KeyCode::Enter => match model.tree_row {
+            Some(agent) => act::go(model, agent),
+            None => Vec::new(),
+        },
+        KeyCode::Char(' ') => {
+            if let Some(agent) = model.tree_row
+                && !model.tree_folds.remove(&agent)
+            {
+                model.tree_folds.insert(agent);
+            }
+            Vec::new()
+        }
+        KeyCode::Char('f') => match model.tree_row {
+            Some(agent) => act::fork(model, agent, None, None, None, None),
+            None => Vec::new(),
+        },
+        KeyCode::Char('X') => match model.tree_row {
+            Some(agent) => {
+                let name = model.name(agent);
+                propose(model, &format!("/stop {name}"))
+            }
+            None => Vec::new(),
+        },
+        _ => leave_or_letter(model, key),
+    }
+}
+
+fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Esc => {
+            model.focus = Focus::Text;
+            // Where a panel has taken the place of the conversation, going back closes it.
+            if model.size.0 < 100 {
+                (model.side, model.side_closed) = (None, true);
+            }
+            Vec::new()
+        }
+        KeyCode::Char('c' | 'g') if control => {
+            model.focus = Focus::Text;
+            Vec::new()
+        }
+        KeyCode::Tab => {
+            model.focus = match (model.focus, &model.side) {
+                (Focus::Side, _) if draw::shows_tree(model) => Focus::Tree,
+                (Focus::Tree, Some(_)) => Focus::Side,
+                (focus, _) => focus,
+            };
+            Vec::new()
+        }
+        KeyCode::Char('i') => {
+            model.focus = Focus::Text;
+            Vec::new()
+        }
+        KeyCode::Char(':') => propose(model, "/"),
+        KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | 'z' | '?')) => {
+            letter_of_prefix(model, letter)
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn in_side(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    match &mut model.side {
+        Some(Side::Home(_)) => in_home(model, key),
+        Some(Side::Quest(panel)) => match key.code {
+            KeyCode::Char('j') | KeyCode::Down => {
+                let steps = model.roster.documents.get(&panel.quest).map_or(0, |document| document.steps.len());
+                (panel.step, panel.ward) = ((panel.step + 1).min(steps.saturating_sub(1)), None);
+                Vec::new()
+            }
+            KeyCode::Char('k') | KeyCode::Up => {
+                (panel.step, panel.ward) = (panel.step.saturating_sub(1), None);
+                Vec::new()
+            }
+            KeyCode::Enter => act::open_step(model),
+            KeyCode::Char('r') => act::quest_command(model, "retry"),
+            KeyCode::Char('p') => act::quest_command(model, "pause"),
+            _ => leave_or_letter(model, key),
+        },
+        Some(Side::Sheet(_)) => in_sheet(model, key),
+        None => leave_or_letter(model, key),
+    }
+}
+
+fn in_home(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    let count = model.roster.need_count();
+    let at = act::chosen_need(model).map_or(0, |(at, _)| at);
+    let chosen = act::chosen_need(model).map(|(_, need)| need.key());
+    let agent = act::chosen_need(model).and_then(|(_, need)| need.agent());
+    let Some(Side::Home(home)) = &mut model.side else { return Vec::new() };
+    if home.typing {
+        match key.code {
+            KeyCode::Enter if !key.modifiers.contains(KeyModifiers::SHIFT) => return act::answer_chosen(model),
+            KeyCode::Esc => home.typing = false,
+            KeyCode::Up | KeyCode::Down => home.typing = false,
+            _ => {
+                let key_of = chosen.unwrap_or_default();
+                edit_key(home.own.entry(key_of).or_default(), key);
+            }
+        }
+        return Vec::new();
+    }
+    match key.code {
+        KeyCode::Char(number @ '1'..='9') => {
+            act::choose(model, number as usize - '0' as usize);
+            Vec::new()
+        }
+        KeyCode::Enter => act::answer_chosen(model),
+        KeyCode::Char('j') | KeyCode::Down | KeyCode::Char('k') | KeyCode::Up => {
+            let down = matches!(key.code, KeyCode::Char('j') | KeyCode::Down);
+            let to = if down { (at + 1).min(count.saturating_sub(1)) } else { at.saturating_sub(1) };
+            let need = model.roster.needs().get(to).map(crate::tui::roster::Need::key);
+            if let Some(Side::Home(home)) = &mut model.side {
+                (home.chosen, home.choice) = (need, None);
+            }
+            Vec::new()
+        }
+        KeyCode::Char('s') => match agent {
+            Some(agent) => act::go(model, agent),
+            None => Vec::new(),
+        },
+        _ => leave_or_letter(model, key),
+    }
+}
+
+fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    let upto = model.upto;
+    let Some(Side::Sheet(sheet)) = &mut model.side else { return Vec::new() };
+    let last = sheet.rows.len().saturating_sub(1);
+    let is_log = sheet.kind == crate::tui::panel::SheetKind::Log;
+    if sheet.filtering {
+        match key.code {
+            KeyCode::Enter | KeyCode::Esc => {
+                sheet.filtering = false;
+                if key.code == KeyCode::Esc {
+                    sheet.filter = Field::default();
+                }
+                let of = sheet.agent.map(|agent| format!("&agent={agent}")).unwrap_or_default();
+                let words = sheet.filter.whole();
+                let words = if words.is_empty() { String::new() } else { format!("&words={}", escaped(&words)) };
+                sheet.loading = true;
+                let path = format!("/api/events.json?limit=200&before={}{of}{words}", upto.0 + 1);
+                return vec![Effect::Get { tag: Tag::Sheet, path }];
+            }
+            _ => {
+                edit_key(&mut sheet.filter, key);
+                return Vec::new();
+            }
+        }
+    }
+    match key.code {
+        KeyCode::Char('j') | KeyCode::Down => sheet.cursor = (sheet.cursor + 1).min(last),
+        KeyCode::Char('k') | KeyCode::Up => sheet.cursor = sheet.cursor.min(last).saturating_sub(1),
+        KeyCode::Char('G') | KeyCode::End => sheet.cursor = last,
+        KeyCode::Home => sheet.cursor = 0,
+        KeyCode::PageDown | KeyCode::Char(' ') => sheet.cursor = (sheet.cursor + 10).min(last),
+        KeyCode::PageUp | KeyCode::Char('b') => sheet.cursor = sheet.cursor.saturating_sub(10),
+        KeyCode::Char('/') if is_log => sheet.filtering = true,
+        KeyCode::Char('#') if is_log => model.overlay = Some(Overlay::Goto(Field::default())),
+        KeyCode::Char('A') if is_log => {
+            sheet.agent = None;
+            sheet.title = "Log of all agents".to_owned();
+            sheet.loading = true;
+            return vec![Effect::Get {
+                tag: Tag::Sheet,
+                path: format!("/api/events.json?limit=200&before={}", upto.0 + 1),
+            }];
+        }
+        KeyCode::Char('c') if sheet.kind == crate::tui::panel::SheetKind::Mail && key.modifiers.is_empty() => {
+            return propose(model, "/send ");
+        }
+        KeyCode::Enter => {
+            let act = sheet.rows.get(sheet.cursor).and_then(|row| row.act.clone());
+            let agent = sheet.agent;
+            return match act {
+                Some(SheetAct::ReadMail(id)) => {
+                    vec![Effect::Post {
+                        tag: Tag::Mail,
+                        path: "/api/mail/human/read".into(),
+                        body: json!({ "mail": id.0 }),
+                    }]
+                }
+                Some(SheetAct::ShowEvent(id)) => {
+                    vec![Effect::Get {
+                        tag: Tag::Event,
+                        path: format!("/api/events.json?limit=1&after={}", id.0.saturating_sub(1)),
+                    }]
+                }
+                Some(SheetAct::ShowFile(file)) => match agent {
+                    Some(agent) => {
+                        let path = agent_path(&agent.to_string(), &format!("/changes?file={}", escaped(&file)));
+                        vec![Effect::Get { tag: Tag::File(file), path }]
+                    }
+                    None => Vec::new(),
+                },
+                Some(SheetAct::Go(agent)) => act::go(model, agent),
+                Some(SheetAct::Summon(seat)) => propose(model, &format!("/summon {seat}")),
+                Some(SheetAct::Wake(seat)) => propose(model, &format!("/wake {seat}")),
+                Some(SheetAct::Read { title, text }) => {
+                    model.overlay = Some(Overlay::Reader(crate::tui::overlay::Reader { title, text, top: 0 }));
+                    Vec::new()
+                }
+                None => Vec::new(),
+            };
+        }
+        _ => return leave_or_letter(model, key),
+    }
+    Vec::new()
+}
