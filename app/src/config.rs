@@ -2,6 +2,7 @@
 //! the setting, where it is set, and what would be right.
 
 mod notifications;
+mod prices;
 mod quests;
 mod seats;
 mod worktrees;
@@ -11,12 +12,14 @@ use crate::report::{Code, Context as _, Report};
 use crate::store::StoreUrl;
 use crate::strict::{self, Given, Within};
 use hatchery_core::permission::PermissionPolicy;
+use hatchery_core::price::PriceTable;
 use hatchery_core::run;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use notifications::Notify;
@@ -60,6 +63,8 @@ pub struct Config {
     pub worktrees: Worktrees,
     pub seats: Seats,
     pub notify: Notify,
+    /// What tokens cost.
+    pub prices: Arc<PriceTable>,
 }
 
 /// How agents are run, unless a command says otherwise.
@@ -143,6 +148,8 @@ struct Settings {
     seats: seats::Settings,
     #[serde(default)]
     notify: notifications::Settings,
+    #[serde(default)]
+    prices: prices::Settings,
 }
 
 impl Config {
@@ -250,6 +257,7 @@ impl Settings {
             worktrees: self.worktrees.over_defaults(),
             seats: self.seats.over_defaults()?,
             notify: self.notify.over_defaults()?,
+            prices: Arc::new(self.prices.over_defaults()?),
             listen,
             store,
             auth,
@@ -410,6 +418,23 @@ mod tests {
     }
 
     #[test]
+    fn a_project_has_prices_of_its_own() {
+        let toml =
+            "[prices.house]\ninput = 1\noutput = 2.5\n[prices.\"claude-opus-5.5\"]\ninput=1\noutput=1\ncache_read=0.5";
+        let prices = resolve(toml, &[], &Flags::default()).unwrap().prices;
+        let house = prices.of("house").unwrap();
+        assert_eq!((house.output.nanodollars, house.cache_read.nanodollars), (2_500_000_000, 1_000_000_000));
+        assert_eq!(prices.of("claude-opus-5.5").unwrap().cache_read.nanodollars, 500_000_000);
+        let wrong = |toml| resolve(toml, &[], &Flags::default()).unwrap_err().to_string();
+        let error = wrong("[prices.house]\ninput = -1\noutput = 1");
+        assert!(error.contains("`prices.house.input` must be 0 to 100000 dollars, not -1"), "{error}");
+        let error = wrong("[prices.house]\ninput = 1");
+        assert!(error.contains("`prices.house.output` is missing"), "{error}");
+        let error = wrong("[prices.house]\ninput = 1\noutput = 1\ncached = 1");
+        assert!(error.contains("`prices.house.cached` is not known"), "{error}");
+    }
+
+    #[test]
     fn every_setting_is_known_by_its_name() {
         let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
                     heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
@@ -418,7 +443,8 @@ mod tests {
                     kill_stuck=true\nretries=1\npark=false\nmax_runs=5\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}\n\
                     worktrees={setup='true',setup_limit_ms=1000,copy=['.env'],by_products=['dist/']}\n\
                     seats={mode='lead',hatch_ms=1,transcript_chars=1000,human='h',dialect='julian',team='t',teams='x'}\n\
-                    notify={desktop=true,command='true',webhook='http://localhost/x',on=['question','failure'],pace_ms=0}";
+                    notify={desktop=true,command='true',webhook='http://localhost/x',on=['question','failure'],pace_ms=0}\n\
+                    prices={house={input=1,output=2.5}}";
         resolve(toml, &[], &Flags::default()).unwrap();
         let error = resolve("nonsense = 1", &[], &Flags::default()).unwrap_err();
         let known = error.hint.unwrap().split_once("Known are: ").unwrap().1.split(", ").count();

@@ -29,6 +29,7 @@
 //! | [`stream_json`] | the form in which the Claude CLI says it |
 //! | [`transcript`] | the transcripts that the Claude CLI keeps, and the path through them |
 //! | [`outcome`] | how a run went, and why it is over |
+//! | [`price`] | what tokens cost, by model |
 //! | [`usage`] | money and tokens, and the meter that adds them up |
 //! | [`status`], [`build_run`], [`build_event`], [`workflow`], [`idea_inbox`] | the status protocol: its files, and what may change in them |
 //! | [`id`], [`time`] | identities and instants |
@@ -53,6 +54,7 @@ pub mod outcome;
 pub mod output;
 pub mod permission;
 pub mod plan;
+pub mod price;
 pub mod quest;
 pub mod refusal;
 pub mod roles;
