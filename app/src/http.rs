@@ -18,6 +18,7 @@ mod mail;
 mod overview;
 mod page;
 mod permissions;
+mod projects;
 mod questions;
 mod quests;
 mod rescue;
@@ -200,6 +201,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(overview::overview))
         .routes(routes!(status::fsck))
         .routes(routes!(gc::gc))
+        .routes(routes!(projects::list))
         .routes(routes!(events::stream))
         .routes(routes!(log::page))
         .routes(routes!(log::count))

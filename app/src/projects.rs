@@ -1,12 +1,75 @@
 //! The projects of this user on this machine: one small file for each, in the user's state folder. A daemon writes the file of its
 //! project when it starts. Nothing depends on these files; they only let commands find the other projects.
 
+use crate::client::Client;
 use crate::project::Project;
 use crate::report::{Context as _, Report};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a daemon of another project may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A project as a list shows it.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectLine {
+    pub root: String,
+    /// Whether its daemon runs and answers.
+    pub running: bool,
+    /// How many agents are at work.
+    pub working: usize,
+    /// How many questions wait for the human.
+    pub questions: usize,
+    pub agents: u64,
+    /// The address of its page, with the token. None if its daemon does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+impl ProjectLine {
+    /// From an answer of `/api/overview`.
+    fn new(project: &Project, answer: Option<(Client, Value)>) -> Self {
+        let (link, overview) = answer.map_or((None, Value::Null), |(client, value)| (Some(client.link()), value));
+        let list = |name: &str| overview[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        let works = |agent: &&Value| matches!(agent["activity"].as_str(), Some("working" | "starting" | "silent"));
+        Self {
+            root: project.root().display().to_string(),
+            running: link.is_some(),
+            working: list("agents").iter().filter(works).count(),
+            questions: list("questions").len(),
+            agents: overview["agentCount"].as_u64().unwrap_or_default(),
+            link,
+        }
+    }
+}
+
+/// All projects, with what their daemons say of them.
+pub async fn lines() -> Result<Vec<ProjectLine>, Report> {
+    Ok(everywhere("/api/overview")
+        .await?
+        .into_iter()
+        .map(|(project, answer)| ProjectLine::new(&project, answer))
+        .collect())
+}
+
+/// What all running daemons of this user answer, all asked at once. A project whose daemon does not answer in time has no answer.
+pub async fn everywhere(path: &str) -> Result<Vec<(Project, Option<(Client, Value)>)>, Report> {
+    let answers = all()?.into_iter().map(async |project| {
+        let ask = async {
+            let client = Client::running(&project).await.ok()??;
+            let answer = client.get(path).await.ok()?;
+            Some((client, answer))
+        };
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, ask).await.ok().flatten();
+        (project, answer)
+    });
+    Ok(futures_util::future::join_all(answers).await)
+}
 
 /// What is written about a project.
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,12 +1,12 @@
 //! `hatchery ps`
 
 use super::paint::{BAD, DIM, STRONG, paint, printable};
-use super::projects::everywhere;
 use super::why::age;
 use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{AgentList, AgentView};
+use crate::projects;
 use crate::report::{Context as _, Report};
 use hatchery_core::Timestamp;
 use std::process::ExitCode;
@@ -51,8 +51,8 @@ fn show_here(context: &Context, all: bool) -> Result<ExitCode, Report> {
 
 fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
     let mut lists = Vec::new();
-    for (project, answer) in asking(everywhere("/api/agents"))? {
-        let Some(answer) = answer else { continue };
+    for (project, answer) in asking(projects::everywhere("/api/agents"))? {
+        let Some((_, answer)) = answer else { continue };
         let mut list: AgentList = serde_json::from_value(answer).context("the answer cannot be read")?;
         let hidden = keep_shown(&mut list.agents, all);
         lists.push((project.root().display().to_string(), list.agents, hidden));

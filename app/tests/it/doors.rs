@@ -10,6 +10,7 @@ mod fuzz;
 mod house;
 mod openapi;
 mod pages;
+mod projects;
 mod raw;
 mod refusals;
 mod schema;

@@ -11,6 +11,7 @@ import { useClock } from "../ui/time";
 import { clockSeconds, group } from "../ui/words";
 import { remember } from "./drafts";
 import { palette } from "./palette_state";
+import { ProjectSwitcher } from "./projects";
 import { to, usePlace } from "./router";
 
 export const VIEWS: { path: string; name: string; icon: IconName; key: string }[] = [
@@ -49,10 +50,13 @@ export function Shell({ children }: { children: ComponentChildren }) {
         Skip to the content
       </a>
       <nav class="side" aria-label="Views">
-        <a class="brand" href="/">
-          <Egg />
-          <span class="cut">{project}</span>
-        </a>
+        <div class="brand">
+          <a href="/">
+            <Egg />
+            <span class="cut">{project}</span>
+          </a>
+          <ProjectSwitcher />
+        </div>
         <button class="find" type="button" aria-haspopup="dialog" onClick={() => palette.set({ text: "" })}>
           <span>Find or do …</span>
           <kbd>⌘K</kbd>

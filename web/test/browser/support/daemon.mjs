@@ -13,10 +13,11 @@ function environment(home) {
 }
 
 export class Daemon {
-  static async start(name = "parcel-api", files = {}) {
+  /** With a neighbour both belong to the same user: one home. */
+  static async start(name = "parcel-api", files = {}, neighbour = undefined) {
     const folder = mkdtempSync(join(tmpdir(), "hatchery-page-"));
     const root = join(folder, name);
-    const home = join(folder, "home");
+    const home = neighbour?.home ?? join(folder, "home");
     mkdirSync(home, { recursive: true });
     const daemon = new Daemon(folder, root, home);
     daemon.write("README.md", `# ${name}\n`);

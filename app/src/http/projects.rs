@@ -1,0 +1,25 @@
+//! The user's other projects, for the page's switcher.
+
+use super::error::ApiError;
+use crate::projects::{self, ProjectLine};
+use axum::Json;
+use axum::http::StatusCode;
+use serde::Serialize;
+
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct ProjectList {
+    /// By their folders. This project is among them.
+    pub projects: Vec<ProjectLine>,
+}
+
+/// List the user's projects on this machine, each with the address of its page. The daemons are asked when the list is asked for.
+#[utoipa::path(get, path = "/api/projects", operation_id = "list_projects", tag = "daemon", responses((status = 200, description = "All projects", body = ProjectList)))]
+pub async fn list() -> Result<Json<ProjectList>, ApiError> {
+    match projects::lines().await {
+        Ok(projects) => Ok(Json(ProjectList { projects })),
+        Err(error) => {
+            let hint = "check that the folder belongs to you";
+            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "folder_unreadable", error, hint))
+        }
+    }
+}

@@ -1,0 +1,87 @@
+// The projects of this machine: where else somebody works, or waits for you.
+import { useState } from "preact/hooks";
+import { api, type Problem } from "../api/client";
+import type { ProjectLine } from "../api/types";
+import { store } from "../store/store";
+import { Glyph } from "../ui/glyph";
+import { Icon } from "../ui/icon";
+import { plural } from "../ui/words";
+
+/** The daemons are asked each time the list is opened. Nothing asks them in between. */
+export function ProjectSwitcher() {
+  const [lines, setLines] = useState<ProjectLine[] | Problem | null>(null);
+  return (
+    <>
+      <button
+        class="icon-btn"
+        type="button"
+        popovertarget="projects"
+        aria-label="All projects of this machine"
+        title="All projects of this machine"
+      >
+        <Icon name="down" size={14} />
+      </button>
+      <div
+        id="projects"
+        class="projects"
+        popover="auto"
+        onToggle={(event) => {
+          if ((event as unknown as ToggleEvent).newState === "open")
+            api.projects().then((it) => setLines(it.projects), setLines);
+        }}
+      >
+        <h2>Projects of this machine</h2>
+        {lines === null && <p class="faint small">Asking their daemons …</p>}
+        {lines instanceof Error && <p class="refused">{lines.message}</p>}
+        {Array.isArray(lines) && (
+          <ul>
+            {lines.map((line) => (
+              <Line key={line.root} line={line} />
+            ))}
+          </ul>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Line({ line }: { line: ProjectLine }) {
+  const name = line.root.split("/").at(-1) || line.root;
+  const here = line.root === store.state?.project;
+  const words = !line.running
+    ? "no daemon runs"
+    : [
+        line.questions > 0 ? `${line.questions} ${plural(line.questions, "waits", "wait")} for you` : "",
+        `${line.working} at work`,
+      ]
+        .filter(Boolean)
+        .join(", ");
+  const inside = (
+    <>
+      <Glyph
+        as={line.questions > 0 ? "you" : line.working > 0 ? "working" : line.running ? "resting" : "pending"}
+        silent
+      />
+      <span class="cut">
+        <b>{name}</b>
+        <span class="faint small block cut" title={line.root}>
+          {words}
+        </span>
+      </span>
+      {here && <span class="faint small">here</span>}
+    </>
+  );
+  return (
+    <li>
+      {line.link && !here ? (
+        <a href={line.link} target="_blank" rel="noreferrer">
+          {inside}
+        </a>
+      ) : (
+        <span class="is-still" title={line.running ? undefined : `hatchery open in ${line.root} starts it`}>
+          {inside}
+        </span>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,101 @@
+// Seats, Build and the other projects: what each shows, and what can be done there.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, open } from "./support/browser.mjs";
+import { Daemon } from "./support/daemon.mjs";
+import { emptyProject } from "./support/scene.mjs";
+
+let daemon;
+let browser;
+before(async () => {
+  daemon = await emptyProject();
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+const identity = (gridPosition, name, more = {}) => ({
+  _id: `agent-identity:${gridPosition}`,
+  type: "agent-identity",
+  category: "identity",
+  status: "sleeping",
+  name,
+  color: "#c9b1e8",
+  colorName: "Violet Heaven",
+  gender: "woman",
+  faceVariant: { eyes: "round", mouth: "smile" },
+  individuationArtifact: `I am ${name}, and I like **small** steps.`,
+  gridPosition,
+  lastAliveAt: "2026-11-01T12:00:00.000Z",
+  createdAt: "2026-10-30T12:00:00.000Z",
+  ...more,
+});
+
+test("sleepers are woken, show their souls and hear what is said", async () => {
+  const page = await open(browser, daemon, { path: "/seats" });
+  await page.getByRole("heading", { level: 1, name: "Nine seats, nobody in them" }).waitFor();
+  const documents = [identity(0, "Lyra"), identity(8, "Cael", { color: "url(https://example.invalid/x)" })];
+  await daemon.post("/api/docs/import", { text: JSON.stringify(documents) });
+  await page.getByRole("heading", { level: 1, name: "Two sleep" }).waitFor();
+  await page.getByRole("button", { name: "WAKE" }).click();
+  await page.getByRole("heading", { level: 1, name: "Two are awake" }).waitFor({ timeout: 30_000 });
+  await page.keyboard.press("1");
+  await page.getByRole("heading", { level: 2, name: "Lyra" }).waitFor();
+  await page.getByText(/^Its soul, written/).click();
+  await page.getByText("I am Lyra, and I like small steps.").waitFor();
+  await page.getByLabel("To Lyra").fill("What would you test first?");
+  await page.getByLabel("To Lyra").press("Control+Enter");
+  await page.locator(".msg.is-human", { hasText: "What would you test first?" }).waitFor();
+  // A colour that is none is not drawn with: no request leaves for it, and the page has nothing to complain about.
+  assert.equal(await page.locator("svg.face [fill*='example.invalid']").count(), 0);
+  assert.deepEqual(page.troubles, []);
+});
+
+test("Build shows checks and ideas as they come, and an idea can be dismissed", async () => {
+  const page = await open(browser, daemon, { path: "/build" });
+  await page.getByRole("heading", { level: 1, name: "No build goes on" }).waitFor();
+  await daemon.post("/api/build-events", {
+    kind: "verification-failed",
+    chunk: "Retry queue",
+    checks: [
+      { name: "pauses grow", result: "pass" },
+      { name: "nothing is due twice", result: "fail" },
+    ],
+  });
+  await page.getByText("Retry queue: 1 of 2 checks").waitFor();
+  await page.getByRole("button", { name: "Context" }).click();
+  await page.getByText("Retry queue: 1 of 2 checks").waitFor({ state: "detached" });
+  await page.getByLabel("An idea, a link or a feature").fill("Make the first start faster");
+  await page.getByLabel("An idea, a link or a feature").press("Enter");
+  await page.getByText("1 waiting").waitFor();
+  await page.getByRole("button", { name: "Dismiss “Make the first start faster”" }).click();
+  await page.getByText("0 waiting").waitFor();
+  // Another program's build, written into the file.
+  const chunks = [
+    { id: 1, name: "State schema", status: "completed" },
+    { id: 2, name: "Retry queue", status: "retrying", attempt: 2 },
+  ];
+  daemon.write(".fctry/state.json", JSON.stringify({ buildRun: { runId: "r1", status: "running", chunks } }));
+  await page.getByRole("heading", { level: 1, name: "Chunk 2 of 2" }).waitFor();
+  await page.getByText("attempt 2").waitFor();
+  assert.deepEqual(page.troubles, []);
+});
+
+test("the other projects of this machine are one click away", async () => {
+  const other = await Daemon.start("ledger", {}, daemon);
+  try {
+    const page = await open(browser, daemon);
+    await page.getByRole("button", { name: "All projects of this machine" }).click();
+    const [second] = await Promise.all([
+      page.context().waitForEvent("page"),
+      page.getByRole("link", { name: "ledger" }).click(),
+    ]);
+    await second.waitForURL(`${other.url}/`);
+    await second.getByText("ledger").first().waitFor();
+    assert.deepEqual(page.troubles, []);
+  } finally {
+    await other.stop();
+  }
+});
