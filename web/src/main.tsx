@@ -2,6 +2,7 @@ import "./style/tokens.css";
 import "./style/page.css";
 import "./style/views.css";
 import "./style/build.css";
+import "./style/seats.css";
 import { render } from "preact";
 import { App } from "./app/app";
 import { listenKeys } from "./app/keys";

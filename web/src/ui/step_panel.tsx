@@ -74,7 +74,13 @@ export function stationsOf(step: StepDocument): Station[] {
   }
   stations.sort((a, b) => a.at - b.at);
   const working = step.agents.find((hand) => hand.agent === step.agent) ?? null;
-  if (working && !(step.signals ?? []).some((signal) => signal.agent === working.agent && signal.at >= step.since)) {
+  // The role that another one has called is shown inside the call.
+  const called = step.status === "waiting_for_role" && stations.at(-1)?.calls !== undefined;
+  if (
+    working &&
+    !called &&
+    !(step.signals ?? []).some((signal) => signal.agent === working.agent && signal.at >= step.since)
+  ) {
     stations.push({
       who: working.role,
       standing: step.status === "parked" ? "parked" : "working",

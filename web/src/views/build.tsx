@@ -5,8 +5,8 @@ import { type Fields, number, object, objects, text, time, useStatus } from "../
 import { notify } from "../app/dialogs";
 import { Glyph, type Standing } from "../ui/glyph";
 import { Icon } from "../ui/icon";
-import { Age } from "../ui/time";
-import { clock, plural } from "../ui/words";
+import { Age, Ago } from "../ui/time";
+import { clock, count, plural } from "../ui/words";
 import { Loading } from "./home";
 
 /** How many events are shown. The log has all of them. */
@@ -88,9 +88,9 @@ function title(run: Fields, chunks: Fields[]): string {
   const where =
     busy >= 0
       ? `Chunk ${busy + 1} of ${chunks.length}`
-      : `${has("completed")} of ${plural(chunks.length, "chunk")} done`;
+      : `${has("completed")} of ${chunks.length} ${plural(chunks.length, "chunk")} done`;
   const paused = run.status === "paused" ? ", paused" : "";
-  return `${where}${paused}${failed > 0 ? `, ${failed} failed` : ""}`;
+  return `${where}${paused}${failed > 0 ? `, ${count(failed)} ${failed === 1 ? "has" : "have"} failed` : ""}`;
 }
 
 function subtitle(state: Fields): string {
@@ -136,24 +136,46 @@ function Chunk({ chunk, number: place }: { chunk: Fields; number: number }) {
   );
 }
 
+const MARKS: Record<string, Standing> = {
+  "chunk-verified": "green",
+  "verification-failed": "failed",
+  "chunk-failed": "failed",
+  "chunk-completed": "done",
+  "chunk-started": "working",
+  "chunk-retrying": "working",
+};
+
+/** What happened, as the beginning of a sentence. */
+function nameOf(event: Fields, kind: string, checks: Fields[]): string {
+  const chunk = text(event.chunk);
+  const passed = checks.filter((it) => it.result === "pass").length;
+  const attempt = number(event.attempt);
+  const words: Record<string, string> = {
+    "context-checkpointed": "Checkpoint",
+    "context-boundary": "Context boundary",
+    "context-compacted": "Context compacted",
+  };
+  if (words[kind]) return words[kind];
+  const what = kind.replaceAll("-", " ");
+  if (!chunk) return what.charAt(0).toUpperCase() + what.slice(1);
+  if (checks.length > 0) return `${chunk}: ${passed} of ${checks.length} ${plural(checks.length, "check")}`;
+  if (kind === "chunk-failed")
+    return `${chunk}: failed${attempt ? ` after ${attempt} ${plural(attempt, "attempt")}` : ""}`;
+  if (kind === "chunk-completed") return `${chunk}: done`;
+  return attempt && attempt > 1 ? `${chunk}, attempt ${attempt}` : chunk;
+}
+
 function Row({ event }: { event: Fields }) {
   const kind = text(event.kind) ?? "event";
   const at = time(event.timestamp);
-  const marks: Record<string, Standing> = {
-    "chunk-verified": "green",
-    "verification-failed": "failed",
-    "chunk-failed": "failed",
-    "chunk-completed": "done",
-    "chunk-started": "working",
-    "chunk-retrying": "working",
-  };
   const checks = objects(event.checks);
+  const mark = MARKS[kind];
   return (
     <div class="ev-row">
       <time dateTime={text(event.timestamp) ?? undefined}>{at ? clock(at) : ""}</time>
-      <Glyph as={marks[kind] ?? "resting"} word={kind.replaceAll("-", " ")} />
+      {mark ? <Glyph as={mark} word={kind.replaceAll("-", " ")} /> : <Icon name="layers" size={15} />}
       <div>
-        <b>{text(event.chunk) ?? kind.replaceAll("-", " ")}</b> <span class="muted">{text(event.summary)}</span>
+        <b>{nameOf(event, kind, checks)}</b> <span class="muted">{text(event.summary)}</span>
         {checks.length > 0 && (
           <ul class="checks">
             {checks.map((check, place) => (
@@ -169,6 +191,14 @@ function Row({ event }: { event: Fields }) {
     </div>
   );
 }
+
+/** A pending idea needs no word: it waits. */
+const IDEA_WORDS: Record<string, string> = {
+  processing: " · is being read",
+  processed: " · was read",
+  incorporated: " · is in the spec",
+  error: " · could not be read",
+};
 
 function Ideas({ ideas }: { ideas: Fields[] }) {
   const [words, setWords] = useState("");
@@ -208,13 +238,14 @@ function Ideas({ ideas }: { ideas: Fields[] }) {
               <div>
                 <div>{content}</div>
                 <div class="small">
-                  {text(idea.type)} · {text(idea.status)}
+                  {text(idea.type)}
                   {at && (
                     <>
                       {" · "}
                       <Age at={at} />
                     </>
                   )}
+                  {IDEA_WORDS[text(idea.status) ?? ""]}
                 </div>
               </div>
               <button
@@ -233,21 +264,38 @@ function Ideas({ ideas }: { ideas: Fields[] }) {
   );
 }
 
+/** How a section stands, in the order and the colours of the bar. */
+const LOOKS: [RegExp, string][] = [
+  [/aligned|ready|satisfied|deferred/, "is-done"],
+  [/ahead|behind|diverged|needs|review/, "is-parked"],
+];
+
 function Readiness({ summary }: { summary: Fields }) {
-  const counts = Object.entries(summary).map(([name, value]) => ({ name, count: number(value) ?? 0 }));
+  const counts = Object.entries(summary)
+    .map(([name, value]) => ({ name, count: number(value) ?? 0 }))
+    .filter((it) => it.count > 0)
+    .map((it) => ({ ...it, look: LOOKS.find(([fits]) => fits.test(it.name))?.[1] ?? "" }));
   const all = counts.reduce((sum, it) => sum + it.count, 0);
   if (all === 0) return null;
   return (
     <section>
       <div class="box-h">
         <h2>Readiness</h2>
-        <span class="end">{plural(all, "section")}</span>
+        <span class="end">
+          {all} {plural(all, "section")}
+        </span>
       </div>
-      <ul class="legend">
-        {counts.map(({ name, count }) => (
+      <div class="stack" role="img" aria-label={counts.map((it) => `${it.count} ${it.name}`).join(", ")}>
+        {counts.map(({ name, count: many, look }) => (
+          <i key={name} class={look} style={{ flex: many }} />
+        ))}
+      </div>
+      <ul class="legend is-list">
+        {counts.map(({ name, count: many, look }) => (
           <li key={name}>
-            {name}
-            <span class="num">{count}</span>
+            <i class={`swatch ${look}`} />
+            {name.replaceAll("-", " ")}
+            <span class="num">{many}</span>
           </li>
         ))}
       </ul>
@@ -255,11 +303,14 @@ function Readiness({ summary }: { summary: Fields }) {
   );
 }
 
+/** How many parts a bar may have before it becomes one. */
+const PARTS = 24;
+
 function Scenarios({ score }: { score: Fields }) {
   const total = number(score.total);
-  if (!total) return null;
-  const satisfied = number(score.satisfied) ?? 0;
-  const share = Math.min(100, (100 * satisfied) / total);
+  if (!total || total < 1) return null;
+  const satisfied = Math.min(total, Math.max(0, number(score.satisfied) ?? 0));
+  const parts = total <= PARTS ? Array.from({ length: total }, (_, at) => [1, at < satisfied] as const) : [];
   return (
     <section>
       <div class="box-h">
@@ -268,9 +319,16 @@ function Scenarios({ score }: { score: Fields }) {
           {satisfied} of {total} hold
         </span>
       </div>
-      <span class="meter" role="img" aria-label={`${satisfied} of ${total} scenarios hold`}>
-        <i style={{ width: `${share}%` }} />
-      </span>
+      <div class="stack" role="img" aria-label={`${satisfied} of ${total} scenarios hold`}>
+        {parts.length > 0 ? (
+          parts.map(([, holds], at) => <i key={String(at)} class={holds ? "is-done" : ""} style={{ flex: 1 }} />)
+        ) : (
+          <>
+            <i class="is-done" style={{ flex: satisfied }} />
+            <i style={{ flex: total - satisfied }} />
+          </>
+        )}
+      </div>
     </section>
   );
 }
@@ -278,29 +336,40 @@ function Scenarios({ score }: { score: Fields }) {
 function Context({ health }: { health: Fields }) {
   const usage = number(health.usage);
   const checkpoint = time(health.lastCheckpoint);
+  const isolation = text(health.isolationMode);
+  if (usage === null && !checkpoint && !isolation) return null;
   return (
     <section>
       <div class="box-h">
         <h2>Context</h2>
       </div>
-      <ul class="legend">
-        <li>
-          Isolation<span class="num">{text(health.isolationMode) ?? "standard"}</span>
-        </li>
+      <dl class="context">
         {usage !== null && (
-          <li>
-            Fullness<span class="num">{usage} %</span>
-          </li>
+          <>
+            <dt>Fullness</dt>
+            <dd>
+              {usage} %
+              <span class="meter" aria-hidden="true">
+                <i style={{ width: `${Math.min(100, Math.max(0, usage))}%` }} />
+              </span>
+            </dd>
+          </>
+        )}
+        {isolation && (
+          <>
+            <dt>Isolation</dt>
+            <dd>{isolation}</dd>
+          </>
         )}
         {checkpoint && (
-          <li>
-            Checkpoint
-            <span class="num">
-              <Age at={checkpoint} />
-            </span>
-          </li>
+          <>
+            <dt>Checkpoint</dt>
+            <dd>
+              <Ago at={checkpoint} />
+            </dd>
+          </>
         )}
-      </ul>
+      </dl>
     </section>
   );
 }
@@ -311,7 +380,9 @@ function Untracked({ changes }: { changes: Fields[] }) {
     <section>
       <div class="box-h">
         <h2>Not tracked</h2>
-        <span class="end">{plural(changes.length, "file")}</span>
+        <span class="end">
+          {changes.length} {plural(changes.length, "file")}
+        </span>
       </div>
       {changes.slice(0, 20).map((change) => (
         <p class="small muted" key={text(change.file)}>

@@ -3,9 +3,18 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { SeatList, SeatView, ThreadLine } from "../api/types";
 import { notify } from "../app/dialogs";
+import { useDraft } from "../app/drafts";
+import { to } from "../app/router";
 import { store } from "../store/store";
-import { clockSeconds, exact, plain } from "../ui/words";
+import { EmptyEgg, Face, HatchingEgg } from "../ui/face";
+import { Glyph } from "../ui/glyph";
+import { Markdown } from "../ui/markdown";
+import { Ago, useClock } from "../ui/time";
+import { Count, clock, count, exact, list as listed, plain, when } from "../ui/words";
 import { Loading } from "./home";
+
+/** The lead's seat, in the middle. */
+const LEAD = 4;
 
 /** Read anew after each of these: a list of nine is cheaper to read than to fold. */
 const CHANGES = /^(seat|agent_killed|agent_expired|session_|inbox_)/;
@@ -63,6 +72,11 @@ export default function Seats() {
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, [list, choose]);
+  // Whoever has said something is worth more than an empty panel: the first who is awake is chosen at the start.
+  const first = list && !(list instanceof Error) ? firstOf(list) : null;
+  useEffect(() => {
+    if (first && agent === null) choose(...first);
+  }, [first?.[1]]);
   if (!list) return <Loading />;
   if (list instanceof Error) {
     return (
@@ -72,13 +86,17 @@ export default function Seats() {
       </div>
     );
   }
-  const to = position === null ? "the lead" : (seatAt(list, position)?.name ?? `seat ${position}`);
+  const taken = list.seats.some((seat) => seat.status !== "expired") || list.lead;
   return (
     <>
       <header class="head">
         <div>
           <h1>{headline(list)}</h1>
-          <p class="sub">A sleeper keeps its soul and its last conversation, and wakes with both.</p>
+          <p class="sub">
+            {taken
+              ? "A sleeper keeps its soul and its last conversation, and wakes with both."
+              : "An agent that is summoned chooses a name and keeps it. It takes some minutes."}
+          </p>
         </div>
         <div class="actions right">
           <Press button={list.button} />
@@ -89,27 +107,95 @@ export default function Seats() {
           <fieldset class="seats">
             <legend class="sr">Seats</legend>
             {Array.from({ length: 9 }, (_, at) => (
-              <Seat key={at} at={at} list={list} selected={position === at} choose={choose} />
+              <Seat key={at} at={at} list={list} selected={isChosen(list, at, position, agent)} choose={choose} />
             ))}
           </fieldset>
         </section>
-        <section aria-label={`Thread with ${to}`}>
-          <h2>{to}</h2>
-          {thread.map((line) => (
-            <article key={line.id} class={`msg ${line.speakerType === "human" ? "human" : ""}`}>
-              <div class="by">
-                <b>{plain(line.speakerName)}</b>
-                <time title={exact(line.ts)}>{clockSeconds(line.ts)}</time>
-              </div>
-              <div class="body prose">
-                <p>{plain(line.text)}</p>
-              </div>
-            </article>
-          ))}
-          {list.sessionId ? <Composer to={to} position={position} /> : null}
-        </section>
+        {agent && <Thread list={list} position={position} agent={agent} lines={thread} />}
       </div>
     </>
+  );
+}
+
+function Thread({
+  list,
+  position,
+  agent,
+  lines,
+}: {
+  list: SeatList;
+  position: number | null;
+  agent: string;
+  lines: ThreadLine[];
+}) {
+  const seat = position === null ? seatAt(list, LEAD) : seatAt(list, position);
+  const name = plain(seat?.name ?? (position === null ? "the lead" : `seat ${position}`));
+  const last = lines.findLast((line) => line.speakerType !== "human");
+  const place = position === null ? "the lead" : `seat ${position}`;
+  return (
+    <section aria-label={`Thread with ${name}`}>
+      <div class="seat-head">
+        {seat && <Mark seat={seat} />}
+        <h2>{name}</h2>
+        <span class="faint small cut">
+          {place} · {seat ? stateWord(seat) : "alive"}
+          {last && (
+            <>
+              {", "}
+              <Ago at={last.ts} before="said something " />
+            </>
+          )}
+        </span>
+        <a class="end link small faint" href={to.agent(agent)}>
+          Open as agent
+        </a>
+      </div>
+      {seat?.hasSoul && <Soul seat={seat} />}
+      {lines.length === 0 && <p class="muted">Nothing was said yet.</p>}
+      {lines.map((line) => (
+        <article key={line.id} class={`msg${line.speakerType === "human" ? " is-human" : ""}`}>
+          <div class="by">
+            <b>{line.speakerType === "human" ? "You" : plain(line.speakerName)}</b>
+            <time title={exact(line.ts)}>{clock(line.ts)}</time>
+          </div>
+          <div class="body prose">
+            <Markdown text={plain(line.text)} />
+          </div>
+        </article>
+      ))}
+      {list.sessionId ? (
+        <Composer to={name} position={position} led={Boolean(list.lead)} />
+      ) : (
+        <p class="muted small">No session is open. WAKE opens one, and it hears you again.</p>
+      )}
+    </section>
+  );
+}
+
+/** What it wrote about itself when it chose its name. Read when it is unfolded. */
+function Soul({ seat }: { seat: SeatView }) {
+  const [words, setWords] = useState<string | null>(null);
+  useEffect(() => setWords(null), [seat.gridPosition]);
+  return (
+    <details
+      class="inherited soul"
+      key={seat.gridPosition}
+      onToggle={(event) => {
+        if (!event.currentTarget.open || words !== null) return;
+        api
+          .identities()
+          .then(
+            ({ docs }) =>
+              setWords(docs.find((it) => it.gridPosition === seat.gridPosition)?.individuationArtifact ?? ""),
+            notify,
+          );
+      }}
+    >
+      <summary class="lab">
+        <span class="cut">Its soul, written {when(seat.createdAt, store.now())} when it chose its name</span>
+      </summary>
+      <div class="prose">{words === null ? <p class="faint">Reading …</p> : <Markdown text={plain(words)} />}</div>
+    </details>
   );
 }
 
@@ -145,60 +231,109 @@ interface SeatProps {
 
 function Seat({ at, list, selected, choose }: SeatProps) {
   const seat = seatAt(list, at);
-  const lead = at === 4;
-  const state = lead ? (list.lead && list.sessionId ? "alive" : "empty") : (seat?.status ?? "empty");
-  const empty = state === "empty" || state === "expired";
-  const name = lead ? "the lead" : empty ? `seat ${at}` : (seat?.name ?? "hatching");
+  const led = at === LEAD && Boolean(list.lead && list.sessionId);
+  const empty = (!seat || seat.status === "expired") && !led;
   return (
     <button
       type="button"
-      class={`seat ${selected ? "is-sel" : ""} ${state === "sleeping" ? "asleep" : ""}`}
+      class={`seat${selected ? " is-sel" : ""}${seat?.status === "sleeping" ? " asleep" : ""}`}
       aria-pressed={selected}
-      disabled={empty && !lead}
+      disabled={empty}
       onClick={() => choose(...target(list, at))}
     >
-      <svg class="face" viewBox="0 -8 96 116" aria-hidden="true">
-        <path
-          d="M48 8C70 8 86 40 86 64a38 38 0 0 1-76 0C10 40 26 8 48 8z"
-          fill={empty ? "none" : (seat?.color ?? "var(--edge)")}
-          stroke={empty ? "var(--edge)" : "none"}
-          stroke-dasharray="4 5"
-        />
-        {state === "alive" && !lead ? (
-          <path d="M34 62v5M62 62v5M40 81c5 4 11 4 16 0" fill="none" stroke="#1d1b18" stroke-width="3" />
-        ) : null}
-        {state === "sleeping" ? (
-          <path d="M29 65c3 3 8 3 11 0M56 65c3 3 8 3 11 0M44 81h8" fill="none" stroke="#1d1b18" stroke-width="2.6" />
-        ) : null}
-      </svg>
+      {!seat || empty ? (
+        led ? (
+          <HatchingEgg color={null} />
+        ) : (
+          <EmptyEgg />
+        )
+      ) : seat.status === "hatching" ? (
+        <HatchingEgg color={seat.color} />
+      ) : (
+        <Face seat={seat} />
+      )}
       <span class="name">
-        <span class="cut">{plain(name)}</span>
+        {seat && !empty && <Mark seat={seat} />}
+        <span class="cut">
+          {empty
+            ? at === LEAD
+              ? "the lead"
+              : `seat ${at}`
+            : plain(seat?.name ?? (seat?.status === "hatching" ? "hatching" : "the lead"))}
+        </span>
       </span>
       <span class="sub cut">
-        {seat?.waking ? "waking" : state}
-        {seat?.colorName && !empty ? ` · ${plain(seat.colorName)}` : ""}
+        {empty ? seat ? "expired" : "empty" : <Words seat={seat} lead={at === LEAD} list={list} />}
       </span>
     </button>
   );
 }
 
-function Composer({ to, position }: { to: string; position: number | null }) {
-  const [text, setText] = useState("");
+function Words({ seat, lead, list }: { seat: SeatView | undefined; lead: boolean; list: SeatList }) {
+  if (!seat) return <>alive</>;
+  if (seat.waking) return <>waking</>;
+  if (seat.status === "hatching" && seat.until) return <Left until={seat.until} />;
+  // Two agents may have one name: then the seat tells them apart.
+  const twin = list.seats.some((it) => it.name === seat.name && it.gridPosition !== seat.gridPosition);
+  const words = [
+    lead ? "the lead" : "",
+    plain(seat.colorName ?? ""),
+    seat.status === "sleeping" && seat.lastAliveAt ? `since ${when(seat.lastAliveAt, store.now())}` : "",
+    twin ? `seat ${seat.gridPosition}` : "",
+  ].filter(Boolean);
+  return <>{words.join(" · ") || seat.status}</>;
+}
+
+/** How long an egg has left to choose a name. */
+function Left({ until }: { until: number }) {
+  const [say, set] = useState(() => leftOf(until));
+  useEffect(() => set(() => leftOf(until)), [until]);
+  return <span class="num">{useClock(say)}</span>;
+}
+
+const leftOf = (until: number) => (now: number) => {
+  const seconds = Math.max(0, Math.ceil((until - now) / 1000));
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")} left to choose a name`;
+};
+
+function Mark({ seat }: { seat: SeatView }) {
+  if (seat.status === "sleeping") return <Glyph as="asleep" word="asleep" />;
+  if (seat.status === "alive") return <span class="live" role="img" aria-label="alive" />;
+  return null;
+}
+
+function stateWord(seat: SeatView): string {
+  return seat.status === "sleeping" ? "asleep" : seat.status;
+}
+
+function Composer({ to: name, position, led }: { to: string; position: number | null; led: boolean }) {
+  const [text, setText] = useDraft(`seat:${position ?? "lead"}`);
+  const [sending, setSending] = useState(false);
   const send = () => {
-    if (!text.trim()) return;
-    api.sendToSeat(text, position).then(() => setText(""), notify);
+    if (!text.trim() || sending) return;
+    setSending(true);
+    api
+      .sendToSeat(text, position)
+      .then(() => setText(""), notify)
+      .finally(() => setSending(false));
   };
   return (
-    <div class="composer">
+    <form
+      class="composer is-still"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
       <div class="box">
         <label class="sr" for="to-seat">
-          To {to}
+          To {name}
         </label>
         <textarea
           id="to-seat"
           rows={2}
           value={text}
-          placeholder={`To ${to}.`}
+          placeholder={led ? `To ${name}. Without a choice, to the lead.` : `To ${name}`}
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => {
             if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) send();
@@ -206,14 +341,19 @@ function Composer({ to, position }: { to: string; position: number | null }) {
         />
         <div class="bar">
           <span class="cut">
-            <kbd>1</kbd> to <kbd>9</kbd> choose a seat, <kbd>esc</kbd> the lead
+            <kbd>1</kbd> to <kbd>9</kbd> choose a seat
+            {led && (
+              <>
+                , <kbd>esc</kbd> the lead
+              </>
+            )}
           </span>
-          <button class="btn you" type="button" onClick={send}>
+          <button class="btn you" type="submit" disabled={sending || text.trim() === ""}>
             Send <kbd>⌘↵</kbd>
           </button>
         </div>
       </div>
-    </div>
+    </form>
   );
 }
 
@@ -223,18 +363,32 @@ function seatAt(list: SeatList, at: number): SeatView | undefined {
 
 /** The lead is chosen by choosing nobody. */
 function target(list: SeatList, at: number): [number | null, string | null] {
-  if (at === 4) return [null, list.lead ?? null];
+  if (at === LEAD) return [null, list.lead ?? null];
   const seat = seatAt(list, at);
   return seat && seat.status !== "expired" ? [at, seat.agent ?? null] : [null, list.lead ?? null];
 }
 
+function isChosen(list: SeatList, at: number, position: number | null, agent: string | null): boolean {
+  return at === LEAD ? position === null && agent !== null && agent === list.lead : position === at;
+}
+
+function firstOf(list: SeatList): [number | null, string] | null {
+  const seat =
+    list.seats.find((it) => it.status === "alive" && it.agent && it.gridPosition !== LEAD) ??
+    list.seats.find((it) => it.status === "sleeping" && it.agent && it.gridPosition !== LEAD);
+  if (seat?.agent) return [seat.gridPosition, seat.agent];
+  return list.lead ? [null, list.lead] : null;
+}
+
+/** "Six are awake, two sleep and one hatches". */
 function headline(list: SeatList): string {
-  const count = (status: string) => list.seats.filter((seat) => seat.status === status).length;
-  const parts = [
-    [count("alive"), "awake"],
-    [count("sleeping"), "asleep"],
-    [count("hatching"), "hatching"],
-  ] as const;
-  const words = parts.filter(([many]) => many > 0).map(([many, word]) => `${many} ${word}`);
-  return words.length > 0 ? words.join(", ") : "Nine seats, nobody in them";
+  const many = (status: string) => list.seats.filter((seat) => seat.status === status).length;
+  const says: [number, string, string][] = [
+    [many("alive"), "is awake", "are awake"],
+    [many("sleeping"), "sleeps", "sleep"],
+    [many("hatching"), "hatches", "hatch"],
+  ];
+  const parts = says.filter(([n]) => n > 0);
+  if (parts.length === 0) return "Nine seats, nobody in them";
+  return listed(parts.map(([n, one, more], at) => `${at === 0 ? Count(n) : count(n)} ${n === 1 ? one : more}`));
 }
