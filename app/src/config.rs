@@ -75,6 +75,8 @@ pub struct Runs {
     pub claude_args: Vec<String>,
     /// Leave out the MCP servers of the user and of the project.
     pub claude_strict: bool,
+    pub codex_path: PathBuf,
+    pub codex_args: Vec<String>,
     /// What agents may do without asking; by the place they work in without.
     pub permissions: Option<PermissionPolicy>,
     /// What children get of the daemon's environment besides the usual.
@@ -130,6 +132,8 @@ struct Settings {
     claude_path: Option<PathBuf>,
     claude_args: Option<Vec<String>>,
     claude_strict: Option<bool>,
+    codex_path: Option<PathBuf>,
+    codex_args: Option<Vec<String>>,
     permissions: Option<PermissionPolicy>,
     pass_env: Option<Vec<String>>,
     script: Option<String>,
@@ -240,6 +244,8 @@ impl Settings {
             claude_path: flags.claude_path.clone().or(self.claude_path).unwrap_or_else(|| "claude".into()),
             claude_args: self.claude_args.unwrap_or_default(),
             claude_strict: self.claude_strict.unwrap_or(false),
+            codex_path: self.codex_path.unwrap_or_else(|| "codex".into()),
+            codex_args: self.codex_args.unwrap_or_default(),
             permissions: self.permissions,
             pass_env: self.pass_env.unwrap_or_default(),
             script: self.script,
@@ -439,6 +445,7 @@ mod tests {
         let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
                     heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
                     harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\nclaude_strict=true\n\
+                    codex_path='/y'\ncodex_args=['a']\n\
                     permissions='edits'\npass_env=['B']\nscript='s'\nstall_ms=1000\n\
                     kill_stuck=true\nretries=1\npark=false\nmax_runs=5\nstop_grace_ms=0\nkeep_runs_days=0\nquests={slots=2}\n\
                     worktrees={setup='true',setup_limit_ms=1000,copy=['.env'],by_products=['dist/']}\n\

@@ -2,6 +2,7 @@
 //! which reader understands its output. It does nothing itself: starting, writing and reading are the same for all harnesses.
 
 mod claude;
+mod codex;
 mod environment;
 mod program;
 mod scripted;
@@ -16,13 +17,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use claude::Claude;
+pub use codex::Codex;
 pub use program::{find_program, place_of};
 pub use scripted::Scripted;
 
 /// One kind of program that plays agents.
 pub trait Harness: Send + Sync + fmt::Debug {
     /// The name in settings and on the command line.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The program that is started.
     fn program(&self) -> &Path;
@@ -32,8 +34,9 @@ pub trait Harness: Send + Sync + fmt::Debug {
     /// What to start for an attempt.
     fn command(&self, start: &Start<'_>) -> Invocation;
 
-    /// A reader for the output of one process.
-    fn reader(&self) -> Box<dyn Reader>;
+    /// A reader for the output of one process. `session` is the harness session, if the process was ready before: of a very long
+    /// output the line that named it may be gone.
+    fn reader(&self, session: Option<&str>) -> Box<dyn Reader>;
 
     /// A message, as a line of the program's input. `session` is the harness session, once it is known. The program confirms
     /// the message by its id, if it [echoes messages](Capabilities::echoes_messages).
@@ -57,6 +60,8 @@ pub trait Harness: Send + Sync + fmt::Debug {
 pub struct Start<'a> {
     pub spec: &'a RunSpec,
     pub folder: &'a RunFolder,
+    /// The folder that the process works in.
+    pub place: &'a Path,
     pub opening: &'a Opening,
     /// The id for a new session. Only for a harness that takes one.
     pub new_session: Option<&'a str>,
@@ -115,8 +120,8 @@ pub struct Harnesses {
 }
 
 impl Harnesses {
-    pub fn new(claude: Claude, scripted: Scripted) -> Self {
-        Self { all: vec![Arc::new(claude), Arc::new(scripted)] }
+    pub fn new(all: Vec<Arc<dyn Harness>>) -> Self {
+        Self { all }
     }
 
     pub fn named(&self, name: &str) -> Option<Arc<dyn Harness>> {
@@ -124,11 +129,11 @@ impl Harnesses {
     }
 
     /// The program of each harness.
-    pub fn programs(&self) -> BTreeMap<&'static str, PathBuf> {
-        self.all.iter().map(|harness| (harness.name(), harness.program().to_owned())).collect()
+    pub fn programs(&self) -> BTreeMap<String, PathBuf> {
+        self.all.iter().map(|harness| (harness.name().to_owned(), harness.program().to_owned())).collect()
     }
 
-    pub fn names(&self) -> Vec<&'static str> {
+    pub fn names(&self) -> Vec<&str> {
         self.all.iter().map(|harness| harness.name()).collect()
     }
 }

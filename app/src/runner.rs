@@ -11,7 +11,7 @@ use crate::calls::Calls;
 use crate::config::Config;
 use crate::engine::{Handle, SubmitError};
 use crate::folder_watch::FolderWatcher;
-use crate::harness::{Claude, Harnesses, Scripted};
+use crate::harness::{Claude, Codex, Harnesses, Scripted};
 use crate::project::Project;
 use crate::report::Report;
 use crate::run_folder::RunFolder;
@@ -70,6 +70,7 @@ impl RunnerContext {
         let claude = Claude::new(path, args, runs.claude_strict, &runs.pass_env, std::env::vars(), project.root());
         let state = project.data().join("sim");
         let scripted = Scripted::new(program.clone(), state, &runs.pass_env, std::env::vars());
+        let codex = Codex::new(runs.codex_path.clone(), runs.codex_args.clone(), &runs.pass_env, std::env::vars());
         Ok(Self {
             calls: Arc::new(Calls::new(handle.clone())),
             handle,
@@ -77,7 +78,7 @@ impl RunnerContext {
             program,
             host: project.host()?.into(),
             transcripts: claude.transcripts.clone(),
-            harnesses: Harnesses::new(claude, scripted),
+            harnesses: Harnesses::new(vec![Arc::new(claude), Arc::new(codex), Arc::new(scripted)]),
             max_runs: runs.max_runs,
             stop_grace: runs.stop_grace,
             keep_runs: runs.keep_runs,

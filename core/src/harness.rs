@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Capabilities {
-    /// It takes a session id of ours. Otherwise the id is known when the process is ready, and messages wait until then.
+    /// It takes a session id of ours, and messages can be written at once. Otherwise the id is known when the process is ready,
+    /// and messages wait until then: a resumed session first says which of them it holds.
     pub chooses_session_id: bool,
     /// It repeats the id of a message of ours as soon as the message is in its records. Otherwise the beginning of a turn
     /// confirms the oldest message that waits.

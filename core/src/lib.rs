@@ -42,6 +42,7 @@ pub mod ask;
 pub mod budget;
 pub mod build_event;
 pub mod build_run;
+pub mod codex;
 pub mod command;
 pub mod dag;
 pub mod event;

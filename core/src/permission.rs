@@ -312,7 +312,8 @@ fn in_own_folder(request: &PermissionRequest, path: &str) -> Option<String> {
     relative(request.folder.as_deref()?, &absolute(request, path))
 }
 
-fn is_protected(rest: &str) -> bool {
+/// Whether a path leads through a folder or a file that can give more rights.
+pub(crate) fn is_protected(rest: &str) -> bool {
     rest.split('/').any(|part| PROTECTED.contains(&part))
 }
 

@@ -346,7 +346,9 @@ impl Run {
         let done = self.turns > 0 && !self.in_turn && conversation.unheard.is_empty();
         let failed = self.outcome.last_turn().is_some() && !self.had_finished();
         let stays = self.spec.stays && self.capabilities.stays_open;
-        (done && (!stays || failed)) || (self.held && !self.in_turn)
+        // Some programs do not leave by themselves when they do not have the session. What waits is for the next process.
+        let lost = !self.started && self.outcome.last_turn() == Some(&TurnResult::SessionUnknown);
+        (done && (!stays || failed)) || (self.held && !self.in_turn) || lost
     }
 
     /// Its end is decided.

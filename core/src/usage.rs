@@ -100,7 +100,8 @@ impl Usage {
         self.with(other, u64::max)
     }
 
-    fn saturating_sub(self, other: Self) -> Self {
+    /// Each figure less the other's, and never below nothing.
+    pub(crate) fn saturating_sub(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
 

@@ -66,7 +66,7 @@ impl Claude {
 }
 
 impl Harness for Claude {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "claude"
     }
 
@@ -89,7 +89,7 @@ impl Harness for Claude {
         Invocation { program: self.program.clone(), args, env, files: files(start), first_lines: Vec::new() }
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
+    fn reader(&self, _session: Option<&str>) -> Box<dyn Reader> {
         Box::new(StreamJsonReader::default())
     }
 

@@ -25,7 +25,7 @@ impl Scripted {
 }
 
 impl Harness for Scripted {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "scripted"
     }
 
@@ -51,7 +51,7 @@ impl Harness for Scripted {
         Invocation { program: self.program.clone(), args, env, files: claude::files(start), first_lines: Vec::new() }
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
+    fn reader(&self, _session: Option<&str>) -> Box<dyn Reader> {
         Box::new(StreamJsonReader::default())
     }
 

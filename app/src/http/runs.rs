@@ -39,7 +39,7 @@ pub struct RunDefaults {
     /// This machine, as runs know it.
     pub host: Arc<str>,
     /// Which program plays for which harness.
-    pub harnesses: BTreeMap<&'static str, PathBuf>,
+    pub harnesses: BTreeMap<String, PathBuf>,
     /// The daemon runs as root, and nobody says that this is a sandbox.
     pub root_without_sandbox: bool,
     pub transcripts: Transcripts,
@@ -49,7 +49,7 @@ pub struct RunDefaults {
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunOptions {
-    /// The harness: `claude` or `scripted`.
+    /// The harness: `claude`, `codex` or `scripted`.
     harness: Option<String>,
     /// The model to use.
     model: Option<String>,
@@ -257,7 +257,7 @@ impl RunDefaults {
         let harness = harness.or_else(|| harness_session.map(|harness_session| harness_session.harness.clone()));
         let harness = harness.unwrap_or_else(|| usual.harness.clone());
         if !self.harnesses.contains_key(harness.as_str()) {
-            let known = self.harnesses.keys().copied().collect::<Vec<_>>().join(", ");
+            let known = self.harnesses.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             return Err(ApiError::bad(
                 "no_such_harness",
                 format!("there is no harness `{harness}`"),

@@ -69,6 +69,7 @@ pub fn describe(
     let start = Start {
         spec,
         folder,
+        place: &place,
         opening: &opening,
         new_session: new_session.as_deref(),
         tools: &tools,

@@ -332,8 +332,10 @@ impl Supervisor {
     /// The deliveries that the process has not confirmed and that are not in the inbox. Without a session there is nobody to
     /// deliver to.
     async fn unsent_deliveries(&mut self, sent: &mut SentRequests) -> Result<Vec<LauncherRequest>, SuperviseError> {
-        let Some(LaunchKind::Agent { session, copy_of, .. }) = self.launch_kind().await? else { return Ok(Vec::new()) };
-        let session = session.or_else(|| self.started_session());
+        let Some(LaunchKind::Agent { session, copy_of, capabilities, .. }) = self.launch_kind().await? else {
+            return Ok(Vec::new());
+        };
+        let session = session.filter(|_| capabilities.chooses_session_id).or_else(|| self.started_session());
         self.waits_for_session = session.is_none();
         let Some(session) = session else { return Ok(Vec::new()) };
         let handle = &self.context.handle;
@@ -407,7 +409,8 @@ impl Supervisor {
             None => {
                 let position = handle.view().run(self.of.agent).map_or(0, |run| run.spooled);
                 let (folder, harness) = (self.process.folder().clone(), self.harness()?);
-                blocking(move || Spool::open(&folder.stdout(), position, harness.reader())).await?
+                let reader = harness.reader(self.started_session().as_deref());
+                blocking(move || Spool::open(&folder.stdout(), position, reader)).await?
             }
         };
         loop {

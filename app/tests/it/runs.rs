@@ -5,6 +5,7 @@ mod adoption;
 mod calls;
 mod ceiling;
 mod claude;
+mod codex;
 mod life;
 mod permissions;
 mod stopping;

@@ -2,11 +2,13 @@
 
 pub mod agents;
 pub mod claude_cli;
+pub mod codex_cli;
 pub mod daemon;
 pub mod follower;
 pub mod http;
 pub mod mcp;
 pub mod model;
+pub mod npm;
 pub mod place;
 pub mod postgres;
 pub mod program;

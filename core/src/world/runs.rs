@@ -207,7 +207,12 @@ impl World {
             };
             run.started = true;
             run.begin_turn();
-            Arc::make_mut(conversation).enter(session, &run.spec, run.meter);
+            let conversation = Arc::make_mut(conversation);
+            conversation.enter(session, &run.spec, run.meter);
+            // Nothing was written to it yet. If its session holds everything that was to be said, only the nudge is left.
+            if !run.capabilities.chooses_session_id && !conversation.has_words() {
+                conversation.add(at, DeliveryKind::Nudge);
+            }
             Ok(())
         })
     }

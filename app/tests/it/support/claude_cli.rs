@@ -2,12 +2,13 @@
 //! environment, and never outside the loopback interface.
 
 mod home;
-mod install;
 mod run;
 
 pub use home::Home;
 pub use run::{Ended, Input, Run};
 
+use crate::support::npm::PinnedProgram;
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -25,6 +26,17 @@ macro_rules! cli_or_skip {
 }
 pub(crate) use cli_or_skip;
 
+const PINNED: PinnedProgram = PinnedProgram {
+    cache: "claude-cli",
+    name: "@anthropic-ai/claude-code",
+    package: include_str!("../../claude-cli/package.json"),
+    lock: include_str!("../../claude-cli/package-lock.json"),
+    native: |modules| {
+        let packages = fs::read_dir(modules.join("@anthropic-ai")).ok()?;
+        packages.flatten().map(|package| package.path().join("claude")).find(|path| path.is_file())
+    },
+};
+
 /// The program, installed.
 #[derive(Debug)]
 pub struct ClaudeCli {
@@ -36,7 +48,7 @@ impl ClaudeCli {
     /// Asked for by `cli_or_skip!()`, which knows the test's name.
     pub fn or_say_skipped(test: &str) -> Option<&'static Self> {
         static INSTALLED: OnceLock<Result<ClaudeCli, String>> = OnceLock::new();
-        match INSTALLED.get_or_init(|| Ok(Self { program: install::program()? })) {
+        match INSTALLED.get_or_init(|| Ok(Self { program: PINNED.program()? })) {
             Ok(cli) => Some(cli),
             Err(why) => {
                 // Past the harness, which shows nothing that a passing test prints.

@@ -1,5 +1,5 @@
-//! A model that says what a test has written down for it: the Messages API on a free port of the loopback interface. It knows
-//! nothing of Hatchery, and nothing of the program that asks.
+//! A model that says what a test has written down for it: the Messages API and the Responses API on a free port of the loopback
+//! interface. It knows nothing of Hatchery, and nothing of the program that asks.
 //!
 //! ```text
 //! test:   Model::playing([Step…]) ──► asked(1) ──► gate.open() ──► asked(2)
@@ -8,6 +8,7 @@
 
 mod asked;
 mod gate;
+mod responses;
 mod script;
 mod stream;
 
@@ -57,6 +58,7 @@ impl Model {
         let routes = Router::new()
             .route("/v1/messages", post(messages))
             .route("/v1/messages/count_tokens", post(count_tokens))
+            .route("/v1/responses", post(responses))
             .fallback(elsewhere)
             .with_state(stage.clone());
         runtime.spawn(async move { axum::serve(listener, routes).await });
@@ -112,12 +114,27 @@ async fn messages(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Byt
     if !asked.is_conversation() {
         return stream::answer(&asked, 0, &[Block::text("aside")], None);
     }
-    let (number, step) = stage.take(&asked);
+    play(&stage, &asked, stream::answer).await
+}
+
+/// The other vendor's API, with the same steps.
+async fn responses(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Bytes) -> Response {
+    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+        return error(StatusCode::BAD_REQUEST, "invalid_request_error", "not JSON");
+    };
+    play(&stage, &Asked::new(&headers, body), responses::answer).await
+}
+
+/// How an answer is written on the wire.
+type Answer = fn(&Asked, usize, &[Block], Option<&(Place, Fault)>) -> Response;
+
+async fn play(stage: &Stage, asked: &Asked, answer: Answer) -> Response {
+    let (number, step) = stage.take(asked);
     if let Some(gate) = &step.before {
         gate.pass().await;
     }
     match step.deed {
-        Deed::Answer { blocks, fault } => stream::answer(&asked, number, &blocks, fault.as_ref()),
+        Deed::Answer { blocks, fault } => answer(asked, number, &blocks, fault.as_ref()),
         Deed::Refuse { status, kind, message, headers } => {
             let mut refusal = error(StatusCode::from_u16(status).unwrap(), kind, &message);
             for (name, value) in headers {

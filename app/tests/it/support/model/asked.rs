@@ -30,6 +30,9 @@ impl Asked {
 
     /// The conversation, a line a block: `user: hello`. Without what the client adds by itself.
     pub fn dialogue(&self) -> Vec<String> {
+        if let Some(items) = self.body["input"].as_array() {
+            return items.iter().filter_map(item).collect();
+        }
         let messages = self.body["messages"].as_array().into_iter().flatten();
         let talk = messages.filter(|message| message["role"] != "system");
         talk.flat_map(|message| {
@@ -47,6 +50,23 @@ impl Asked {
     /// Everything that tells the model how to behave.
     pub fn system(&self) -> String {
         words(&self.body["system"]).join("\n")
+    }
+}
+
+/// An item of the Responses API. Codex puts what it adds by itself into tags.
+fn item(item: &Value) -> Option<String> {
+    let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+    match item["type"].as_str()? {
+        "message" if matches!(item["role"].as_str(), Some("user" | "assistant")) => {
+            let words: Vec<&str> =
+                item["content"].as_array()?.iter().filter_map(|part| part["text"].as_str()).collect();
+            let words = words.join(" ");
+            (!words.starts_with('<')).then(|| format!("{}: {words}", text("role")))
+        }
+        "function_call" => Some(format!("assistant: (calls) {} {}", text("name"), text("arguments"))),
+        "custom_tool_call" => Some(format!("assistant: (calls) {} {}", text("name"), text("input"))),
+        "function_call_output" | "custom_tool_call_output" => Some(format!("user: (returns) {}", item["output"])),
+        _ => None,
     }
 }
 

@@ -12,7 +12,7 @@ use std::io;
 const PIECE: usize = 8;
 
 /// What happens next on the wire.
-enum Part {
+pub(super) enum Part {
     Bytes(Bytes),
     Hold(Gate),
     Cut,
@@ -121,11 +121,11 @@ fn disturb(parts: &mut Vec<Part>, fault: Option<&(Place, Fault)>, here: Place) -
     ends
 }
 
-fn event(data: Value) -> Part {
+pub(super) fn event(data: Value) -> Part {
     Part::Bytes(format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default()).into())
 }
 
-fn body(parts: Vec<Part>) -> Body {
+pub(super) fn body(parts: Vec<Part>) -> Body {
     Body::from_stream(stream::iter(parts).then(|part| async {
         match part {
             Part::Bytes(bytes) => Ok(bytes),

@@ -1,0 +1,193 @@
+//! The codex CLI as `codex app-server`: a conversation in JSON-RPC by lines, on standard input and output.
+//!
+//! ```text
+//! initialize, initialized, thread/start | thread/resume + thread/turns/list | thread/fork     the first lines of input
+//! turn/start { clientUserMessageId }        a message; its echo is the delivery
+//! turn/interrupt { turnId: "" }             whichever turn runs
+//! { id, result: { decision } }              the answer to a request for permission
+//! ```
+//!
+//! Nothing of the connection is kept here: the id of each request says what was asked ([`RequestId`]).
+
+use super::{Harness, Invocation, Start, ToolServer, clean};
+use crate::run_folder::ATTEMPT_MARK;
+use hatchery_core::codex::{CodexReader, RequestId, approval};
+use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::permission::{PermissionDecision, PermissionPolicy, PermissionRequest};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What codex reads of its environment. Without `CODEX_SANDBOX` and the like, which say that it runs inside another codex.
+const PREFIXES: [&str; 7] =
+    ["CODEX_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE", "OPENAI_", "HTTP", "NO_PROXY"];
+
+/// `plugins` looks up a host on the network. With `instant_interrupt` a message breaks off the answer that is being said, and the model
+/// does not see what it had said.
+const DISABLED: [&str; 2] = ["plugins", "instant_interrupt"];
+
+/// Parts of messages, and what is repeated after each change. The whole message follows, and nothing else is needed.
+const NOT_WANTED: [&str; 10] = [
+    "item/agentMessage/delta",
+    "item/reasoning/summaryTextDelta",
+    "item/reasoning/summaryPartAdded",
+    "item/reasoning/textDelta",
+    "item/plan/delta",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/outputDelta",
+    "item/fileChange/patchUpdated",
+    "item/mcpToolCall/progress",
+    "turn/diff/updated",
+];
+
+/// How many turns a resumed thread is asked for. A message whose echo was lost with the process is in the last one.
+const LISTED_TURNS: u32 = 3;
+/// How long codex waits for our tools to start.
+const TOOLS_START_SECONDS: u32 = 30;
+/// How long a tool of ours may take: some wait for mail.
+const TOOL_SECONDS: u32 = 24 * 3_600;
+
+#[derive(Clone, Debug)]
+pub struct Codex {
+    pub program: PathBuf,
+    /// Further arguments from the settings.
+    pub args: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+}
+
+impl Codex {
+    /// Of the environment `env`, only what codex needs and the names in `pass` are handed on.
+    pub fn new(
+        program: PathBuf,
+        args: Vec<String>,
+        pass: &[String],
+        env: impl Iterator<Item = (String, String)>,
+    ) -> Self {
+        Self { program, args, environment: clean(env, &PREFIXES, pass) }
+    }
+}
+
+impl Harness for Codex {
+    fn name(&self) -> &str {
+        "codex"
+    }
+
+    fn program(&self) -> &Path {
+        &self.program
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            chooses_session_id: false,
+            echoes_messages: true,
+            forks: true,
+            interrupts: true,
+            stays_open: true,
+            asks_permission: true,
+            reports_cost: false,
+        }
+    }
+
+    fn command(&self, start: &Start<'_>) -> Invocation {
+        let mut args = vec!["app-server".to_owned()];
+        args.extend(DISABLED.iter().flat_map(|feature| ["--disable".to_owned(), (*feature).to_owned()]));
+        args.extend(self.args.iter().cloned());
+        Invocation {
+            program: self.program.clone(),
+            args,
+            env: self.environment.clone(),
+            files: Vec::new(),
+            first_lines: first_lines(start),
+        }
+    }
+
+    fn reader(&self, session: Option<&str>) -> Box<dyn Reader> {
+        Box::new(CodexReader::new(session))
+    }
+
+    fn message(&self, session: Option<&str>, id: &str, text: &str) -> String {
+        let input = json!([{ "type": "text", "text": text }]);
+        let params = json!({ "threadId": session, "input": input, "clientUserMessageId": id });
+        request(&RequestId::Say(id.to_owned()), "turn/start", params)
+    }
+
+    fn interrupt(&self, session: Option<&str>, id: &str) -> String {
+        // An empty id means the turn that runs. The id of a turn that is over would be answered at the end of the next one.
+        let params = json!({ "threadId": session, "turnId": "" });
+        request(&RequestId::Interrupt(id.to_owned()), "turn/interrupt", params)
+    }
+
+    fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String {
+        approval(request, decision)
+    }
+}
+
+/// The handshake, and the request that opens the thread. Codex takes them in one go.
+fn first_lines(start: &Start<'_>) -> Vec<String> {
+    let version = env!("CARGO_PKG_VERSION");
+    let client = json!({ "name": "hatchery", "title": "Hatchery", "version": version });
+    let capabilities = json!({ "experimentalApi": false, "optOutNotificationMethods": NOT_WANTED });
+    let initialize = json!({ "clientInfo": client, "capabilities": capabilities });
+    let mut lines =
+        vec![request(&RequestId::Initialize, "initialize", initialize), json!({ "method": "initialized" }).to_string()];
+    let mut params = json!({
+        "cwd": start.place,
+        "approvalPolicy": "on-request",
+        "sandbox": sandbox(start.spec.policy()),
+        "config": { "mcp_servers": { start.tools.name: tools(start) } },
+    });
+    if let Some(model) = &start.spec.model {
+        params["model"] = json!(model);
+    }
+    match start.opening {
+        Opening::New => lines.push(request(&RequestId::StartThread, "thread/start", params)),
+        Opening::Resume { session } => {
+            params["threadId"] = json!(session);
+            params["excludeTurns"] = json!(true);
+            lines.push(request(&RequestId::ResumeThread, "thread/resume", params));
+            let list = json!({
+                "threadId": session,
+                "limit": LISTED_TURNS,
+                "sortDirection": "desc",
+                "itemsView": "full",
+            });
+            lines.push(request(&RequestId::ListTurns, "thread/turns/list", list));
+        }
+        Opening::Fork { from } => {
+            params["threadId"] = json!(from);
+            params["excludeTurns"] = json!(true);
+            lines.push(request(&RequestId::ForkThread, "thread/fork", params));
+        }
+    }
+    lines
+}
+
+/// The server with our tools. Without `required` codex begins without it, without `approve` our tools need a permission, and without
+/// `omit_tools_from` the model has to search for them first.
+fn tools(start: &Start<'_>) -> Value {
+    let ToolServer { command, args, .. } = start.tools;
+    json!({
+        "command": command,
+        "args": args,
+        // Codex gives a server an environment of its own; with the mark it is found when everything else is gone.
+        "env": { ATTEMPT_MARK: start.folder.mark() },
+        "required": true,
+        "default_tools_approval_mode": "approve",
+        "omit_tools_from": ["deferred", "code_mode"],
+        "startup_timeout_sec": TOOLS_START_SECONDS,
+        "tool_timeout_sec": TOOL_SECONDS,
+    })
+}
+
+/// What codex lets its commands do without asking. What its sandbox refuses, it asks for.
+fn sandbox(policy: PermissionPolicy) -> &'static str {
+    match policy {
+        PermissionPolicy::Ask | PermissionPolicy::None => "read-only",
+        PermissionPolicy::Edits => "workspace-write",
+        PermissionPolicy::All => "danger-full-access",
+    }
+}
+
+fn request(id: &RequestId, method: &str, params: Value) -> String {
+    json!({ "id": id.to_string(), "method": method, "params": params }).to_string()
+}

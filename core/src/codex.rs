@@ -1,0 +1,312 @@
+//! Reads the output of `codex app-server`, line by line, into [`Output`]s. It is JSON-RPC without the version field: answers to our
+//! requests, notifications, and requests of codex.
+//!
+//! The ids of our requests say what was asked ([`RequestId`]), so any reader understands any answer. Unknown methods and kinds of
+//! items are skipped, because new versions bring new ones all the time. Only a line that is not JSON is an error.
+
+mod command_line;
+mod failure;
+mod item;
+mod permission;
+mod request_id;
+mod tally;
+
+use crate::Timestamp;
+use crate::harness::Reader;
+use crate::output::{Output, TurnEnd, TurnResult};
+use crate::run::TOOL_SERVER;
+use crate::stream_json::fields::{Fields, text};
+use crate::stream_json::object;
+use item::Items;
+use std::collections::BTreeMap;
+use tally::Tally;
+
+pub use permission::{ApprovalKind, approval};
+pub use request_id::RequestId;
+
+/// How many sub-agents are told apart. Codex runs a few at once.
+const MAX_SUBAGENTS: usize = 256;
+/// How many requests of codex are remembered until they are resolved. It asks for a few at once.
+const MAX_OPEN_REQUESTS: usize = 256;
+
+/// Reads the output of one process.
+#[derive(Clone, Debug, Default)]
+pub struct CodexReader {
+    opening: Opening,
+    /// The thread that the process has opened. Every other thread is a sub-agent's.
+    thread: Option<String>,
+    /// The folder that the process works in.
+    folder: Option<String>,
+    items: Items,
+    /// The tool use by which each sub-agent was started, by its thread.
+    subagents: BTreeMap<String, String>,
+    /// Requests of codex that wait for an answer, by the id that codex gave them.
+    asked: BTreeMap<String, String>,
+    tally: Tally,
+    /// The last state of the rate limit, because codex repeats it after each request.
+    limit: Option<Output>,
+}
+
+/// How far the process has come until it can work.
+#[derive(Clone, Debug, Default)]
+struct Opening {
+    /// The answer to the request that opens the thread.
+    thread: Option<OpenedThread>,
+    /// A resumed thread is asked which messages it holds. Messages wait for the answer, so that none is sent twice.
+    needs_turns: bool,
+    /// It has said which. This may come before the thread is open.
+    has_turns: bool,
+    tools_answer: bool,
+    is_over: bool,
+}
+
+#[derive(Clone, Debug)]
+struct OpenedThread {
+    id: String,
+    model: Option<String>,
+    version: Option<String>,
+}
+
+impl Reader for CodexReader {
+    fn read(&mut self, line: &str) -> Result<Vec<Output>, String> {
+        match object(line) {
+            Ok(line) => Ok(line.as_ref().map(|line| self.outputs(line)).unwrap_or_default()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl CodexReader {
+    /// A reader for a process that has opened this thread before, or for one that has yet to open one.
+    pub fn new(thread: Option<&str>) -> Self {
+        let opening = Opening { is_over: thread.is_some(), ..Opening::default() };
+        Self { opening, thread: thread.map(str::to_owned), ..Self::default() }
+    }
+
+    fn outputs(&mut self, line: &Fields) -> Vec<Output> {
+        let (method, id) = (line.text("method"), line.raw("id"));
+        match (method, id) {
+            (Some(method), Some(id)) => self.request(&method, id.get(), line),
+            (Some(method), None) => match line.object("params") {
+                Some(params) => self.notification(&method, &params),
+                None => Vec::new(),
+            },
+            (None, Some(id)) => match text(id).as_deref().and_then(RequestId::read) {
+                Some(id) => self.answer(&id, line),
+                None => Vec::new(),
+            },
+            (None, None) => Vec::new(),
+        }
+    }
+
+    fn answer(&mut self, id: &RequestId, line: &Fields) -> Vec<Output> {
+        let problem = line.object("error").map(|error| error.text("message").unwrap_or_else(|| "no reason".into()));
+        match (id, problem) {
+            (RequestId::Initialize, _) => Vec::new(),
+            (RequestId::StartThread | RequestId::ResumeThread | RequestId::ForkThread, Some(problem)) => {
+                self.cannot_open(problem)
+            }
+            (RequestId::StartThread | RequestId::ResumeThread | RequestId::ForkThread, None) => {
+                let Some(result) = line.object("result") else { return Vec::new() };
+                self.opened(&result, *id == RequestId::ResumeThread)
+            }
+            // A thread that cannot say what it holds is told everything that waits.
+            (RequestId::ListTurns, _) => {
+                self.opening.has_turns = true;
+                let turns = line.object("result").map(|result| result.objects("data")).unwrap_or_default();
+                heard(&turns).into_iter().chain(self.ready()).collect()
+            }
+            (RequestId::Say(_), None) => Vec::new(),
+            (RequestId::Say(_), Some(problem)) => {
+                vec![Output::Note { text: format!("codex has refused a message: {problem}") }]
+            }
+            (RequestId::Interrupt(request), problem) => vec![Output::Answered { request: request.clone(), problem }],
+        }
+    }
+
+    fn cannot_open(&mut self, problem: String) -> Vec<Output> {
+        if self.opening.is_over {
+            return Vec::new();
+        }
+        // It has no records of a thread that was killed before its first message.
+        match problem.contains("no rollout found") {
+            true => {
+                let end = TurnEnd { result: TurnResult::SessionUnknown, ..TurnEnd::default() };
+                vec![Output::TurnEnded(end)]
+            }
+            false => vec![Output::NotReady { why: problem }],
+        }
+    }
+
+    fn opened(&mut self, result: &Fields, resumed: bool) -> Vec<Output> {
+        let Some(thread) = result.object("thread") else { return Vec::new() };
+        let Some(id) = thread.text("id") else { return Vec::new() };
+        if self.is_subagent(&id) {
+            return Vec::new();
+        }
+        self.folder = result.text("cwd").or_else(|| thread.text("cwd"));
+        self.thread = Some(id.clone());
+        let turns = thread.objects("turns");
+        self.opening.needs_turns = resumed && turns.is_empty();
+        self.opening.thread =
+            Some(OpenedThread { id, model: result.text("model"), version: thread.text("cliVersion") });
+        let heard = if resumed { heard(&turns) } else { Vec::new() };
+        heard.into_iter().chain(self.ready()).collect()
+    }
+
+    fn ready(&mut self) -> Option<Output> {
+        let Opening { thread: Some(thread), needs_turns, has_turns, tools_answer: true, is_over: false } =
+            &self.opening
+        else {
+            return None;
+        };
+        if *needs_turns && !has_turns {
+            return None;
+        }
+        let OpenedThread { id, model, version } = thread.clone();
+        self.opening.is_over = true;
+        Some(Output::Ready { session: id, model, version })
+    }
+
+    fn notification(&mut self, method: &str, params: &Fields) -> Vec<Output> {
+        let thread = params.text("threadId");
+        match &thread {
+            Some(thread) if self.is_subagent(thread) => {
+                let thread = thread.clone();
+                return self.of_subagent(&thread, method, params);
+            }
+            Some(_) | None => {}
+        }
+        match method {
+            "mcpServer/startupStatus/updated" => self.tools_status(params).into_iter().collect(),
+            "turn/started" => {
+                self.tally.begin_turn();
+                vec![Output::TurnStarted]
+            }
+            "turn/completed" => self.turn_ended(params).into_iter().collect(),
+            "item/started" => self.items.started(params),
+            "item/completed" => {
+                let outputs = self.items.completed(params);
+                self.note_subagents(params);
+                outputs
+            }
+            "error" => failure::error(params).into_iter().collect(),
+            "thread/tokenUsage/updated" => {
+                self.tally.take(thread.as_deref().unwrap_or_default(), true, params);
+                Vec::new()
+            }
+            "account/rateLimits/updated" => self.rate_limit(params).into_iter().collect(),
+            "serverRequest/resolved" => {
+                let id = params.raw("requestId").map(|id| id.get().to_owned());
+                let request = id.and_then(|id| self.asked.remove(&id));
+                request.map(|request| Output::Answered { request, problem: None }).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_subagent(&self, thread: &str) -> bool {
+        self.thread.as_deref().is_some_and(|own| own != thread)
+    }
+
+    /// What a sub-agent says changes nothing about its parent, except for what it uses.
+    fn of_subagent(&mut self, thread: &str, method: &str, params: &Fields) -> Vec<Output> {
+        let outputs = match method {
+            "item/started" => self.items.started(params),
+            "item/completed" => self.items.completed(params),
+            "error" => failure::error(params).into_iter().collect(),
+            "thread/tokenUsage/updated" => {
+                self.tally.take(thread, false, params);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        };
+        let tool_use = self.subagents.get(thread).cloned().unwrap_or_else(|| thread.to_owned());
+        outputs
+            .into_iter()
+            .map(|output| Output::Subagent { tool_use: tool_use.clone(), output: output.into() })
+            .collect()
+    }
+
+    /// The call that starts a sub-agent names its thread when it is completed.
+    fn note_subagents(&mut self, params: &Fields) {
+        let Some(item) = params.object("item") else { return };
+        if item.text("type").as_deref() != Some("collabAgentToolCall") {
+            return;
+        }
+        let Some(call) = item.text("id") else { return };
+        for thread in item.list("receiverThreadIds").into_iter().filter_map(text) {
+            if self.subagents.len() < MAX_SUBAGENTS {
+                self.subagents.entry(thread).or_insert_with(|| call.clone());
+            }
+        }
+    }
+
+    /// The start gate: whether our tools answer the process.
+    fn tools_status(&mut self, params: &Fields) -> Option<Output> {
+        if params.text("name").as_deref() != Some(TOOL_SERVER) || self.opening.is_over {
+            return None;
+        }
+        match params.text("status").as_deref() {
+            Some("ready") => {
+                self.opening.tools_answer = true;
+                self.ready()
+            }
+            Some(status @ ("failed" | "cancelled")) => {
+                let reason = params.text("error").unwrap_or_else(|| status.to_owned());
+                Some(Output::NotReady { why: format!("it says of the `{TOOL_SERVER}` tools: {reason}") })
+            }
+            _ => None,
+        }
+    }
+
+    fn turn_ended(&mut self, params: &Fields) -> Option<Output> {
+        let turn = params.object("turn")?;
+        let result = match turn.text("status").as_deref() {
+            Some("interrupted") => TurnResult::Interrupted,
+            Some("failed") => failure::of_turn(&turn),
+            _ => TurnResult::Ok,
+        };
+        let said = turn.objects("items");
+        let answer = said.iter().rev().find(|item| item.text("type").as_deref() == Some("agentMessage"));
+        let text = answer.and_then(|item| item.text("text"));
+        let (total, since_last, num_turns) = self.tally.end_turn();
+        Some(Output::TurnEnded(TurnEnd { result, text, num_turns, denials: Vec::new(), total, since_last }))
+    }
+
+    fn rate_limit(&mut self, params: &Fields) -> Option<Output> {
+        let limits = params.object("rateLimits")?;
+        let windows = ["primary", "secondary"].into_iter().filter_map(|name| limits.object(name));
+        // The fullest window is the one that stops the work.
+        let full = windows.max_by_key(|window| window.count::<u64>("usedPercent").unwrap_or_default())?;
+        let used: u64 = full.count("usedPercent").unwrap_or_default();
+        let seconds: Option<u32> = full.count("resetsAt");
+        let minutes: Option<u64> = full.count("windowDurationMins");
+        let limit = Output::Limit {
+            rejected: used >= 100,
+            resets_at: seconds.map(|seconds| Timestamp(i64::from(seconds) * 1_000)),
+            window: minutes.map(|minutes| format!("{minutes} minutes")),
+        };
+        if self.limit.as_ref() == Some(&limit) {
+            return None;
+        }
+        self.limit = Some(limit.clone());
+        Some(limit)
+    }
+
+    /// A request of codex. One of an unknown kind is asked like any other, because codex waits for an answer.
+    fn request(&mut self, method: &str, id: &str, line: &Fields) -> Vec<Output> {
+        let Some(params) = line.object("params") else { return Vec::new() };
+        let asked = permission::asked(method, id, &params, &self.items, self.folder.as_deref());
+        if self.asked.len() < MAX_OPEN_REQUESTS {
+            self.asked.insert(id.to_owned(), asked.request.clone());
+        }
+        vec![Output::Asked(asked)]
+    }
+}
+
+/// The messages of ours that turns hold.
+fn heard(turns: &[Fields]) -> Vec<Output> {
+    let items = turns.iter().flat_map(|turn| turn.objects("items"));
+    items.filter_map(|item| item.text("clientId")).map(|id| Output::Heard { id }).collect()
+}

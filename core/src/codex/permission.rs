@@ -1,0 +1,127 @@
+//! Requests of codex for permission, and how they are answered. The name of a request in the log is the kind of answer that it takes
+//! and codex's own id, so that the answer can be written by a daemon that has never seen the request.
+
+use super::command_line;
+use super::item::Items;
+use crate::permission::{Access, PermissionDecision, PermissionRequest, is_protected};
+use crate::stream_json::fields::Fields;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The form of the answer that a request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalKind {
+    /// A command or a change of files: `decision`.
+    Decision,
+    /// The call of an MCP tool: `action`.
+    Action,
+    /// Further rights for the rest of the turn. They are never given; codex can ask for each command instead.
+    Rights,
+    /// Anything else: only a refusal is possible.
+    Unknown,
+}
+
+impl ApprovalKind {
+    const ALL: [Self; 4] = [Self::Decision, Self::Action, Self::Rights, Self::Unknown];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::Action => "action",
+            Self::Rights => "rights",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    fn of(method: &str) -> Self {
+        match method {
+            "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => Self::Decision,
+            "mcpServer/elicitation/request" => Self::Action,
+            "item/permissions/requestApproval" => Self::Rights,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The answer to a request of codex, as a line of its input.
+pub fn approval(request: &PermissionRequest, decision: &PermissionDecision) -> String {
+    let (kind, id) = request.request.split_once(':').unwrap_or(("unknown", request.request.as_str()));
+    let kind = ApprovalKind::ALL.into_iter().find(|it| it.word() == kind).unwrap_or(ApprovalKind::Unknown);
+    let id: Value = serde_json::from_str(id).unwrap_or_else(|_| Value::from(id));
+    let allowed = *decision == PermissionDecision::Allow;
+    let word = if allowed { "accept" } else { "decline" };
+    match kind {
+        ApprovalKind::Decision => json!({ "id": id, "result": { "decision": word } }),
+        ApprovalKind::Action if allowed => json!({ "id": id, "result": { "action": word, "content": {} } }),
+        ApprovalKind::Action => json!({ "id": id, "result": { "action": word } }),
+        ApprovalKind::Rights => json!({ "id": id, "result": { "permissions": {}, "scope": "turn" } }),
+        ApprovalKind::Unknown => {
+            json!({ "id": id, "error": { "code": -32601, "message": "Hatchery does not answer this kind of request" } })
+        }
+    }
+    .to_string()
+}
+
+pub(super) fn asked(method: &str, id: &str, params: &Fields, items: &Items, folder: Option<&str>) -> PermissionRequest {
+    let kind = ApprovalKind::of(method);
+    let tool_use = params.text("itemId");
+    let item = tool_use.as_deref().and_then(|item| items.of(item));
+    let command = params.text("command").map(|command| command_line::inner(&command));
+    let (tool, input, access) = match (method, command, item) {
+        ("item/commandExecution/requestApproval", Some(command), _) => {
+            let input = json!({ "command": command, "cwd": params.text("cwd"), "reason": params.text("reason") });
+            ("exec_command".to_owned(), input.to_string(), Access::Execute { command })
+        }
+        ("item/fileChange/requestApproval", _, Some((input, paths))) => {
+            let access = changed(paths).map(|path| Access::Edit { path }).unwrap_or_default();
+            ("apply_patch".to_owned(), input.to_owned(), access)
+        }
+        ("mcpServer/elicitation/request", ..) => {
+            let server = params.text("serverName").unwrap_or_default();
+            let message = params.text("message").unwrap_or_default();
+            // The name of the tool is only in the sentence.
+            let tool = message.split('"').nth(1).unwrap_or("elicitation").to_owned();
+            let arguments = params.object("_meta").and_then(|meta| meta.raw("tool_params"));
+            let input = arguments.map_or_else(|| json!({ "message": message }).to_string(), |it| it.get().to_owned());
+            (format!("mcp__{server}__{tool}"), input, Access::Other)
+        }
+        _ => (method.to_owned(), whole(params), Access::Other),
+    };
+    PermissionRequest {
+        request: format!("{}:{id}", kind.word()),
+        tool,
+        tool_use,
+        input,
+        access,
+        folder: folder.map(str::to_owned),
+    }
+}
+
+/// One path that stands for all: one that can give more rights, if there is one, otherwise the folder that holds them all. So a
+/// policy allows the change only if it allows each part of it.
+fn changed(paths: &[String]) -> Option<String> {
+    if let Some(protected) = paths.iter().find(|path| is_protected(path)) {
+        return Some(protected.clone());
+    }
+    let (first, rest) = paths.split_first()?;
+    if rest.is_empty() {
+        return Some(first.clone());
+    }
+    // Such a path leads out of a folder that it seems to be in.
+    if paths.iter().any(|path| path.split('/').any(|part| part == "..")) {
+        return None;
+    }
+    let mut common: Vec<&str> = first.split('/').collect();
+    for path in rest {
+        let parts = path.split('/');
+        let same = common.iter().zip(parts).take_while(|(a, b)| **a == *b).count();
+        common.truncate(same);
+    }
+    Some(common.join("/"))
+}
+
+fn whole(params: &Fields) -> String {
+    let reason = params.raw("reason").map_or("null", RawValue::get);
+    let questions = params.raw("questions").or_else(|| params.raw("permissions")).map_or("null", RawValue::get);
+    format!("{{\"reason\":{reason},\"about\":{questions}}}")
+}

@@ -1,0 +1,149 @@
+//! Lines of every form: known, unknown, and broken.
+
+use super::{names, outputs, said};
+use hatchery_core::codex::CodexReader;
+use hatchery_core::harness::Reader as _;
+use hatchery_core::output::{Output, TurnResult};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn read(lines: &[serde_json::Value]) -> Vec<Output> {
+    let mut reader = CodexReader::default();
+    lines.iter().flat_map(|line| reader.read(&line.to_string()).unwrap()).collect()
+}
+
+fn opened(id: &str) -> serde_json::Value {
+    json!({ "id": id, "result": { "thread": { "id": "t", "cliVersion": "1" }, "model": "m", "cwd": "/p" } })
+}
+
+fn tools_are(status: &str) -> serde_json::Value {
+    let params = json!({ "threadId": "t", "name": "hatchery", "status": status });
+    json!({ "method": "mcpServer/startupStatus/updated", "params": params })
+}
+
+#[test]
+fn it_is_ready_when_the_thread_is_open_and_the_tools_answer_in_either_order() {
+    let ready = Output::Ready { session: "t".into(), model: Some("m".into()), version: Some("1".into()) };
+    let (thread, tools) = (opened("thread/start"), tools_are("ready"));
+    assert_eq!(read(&[thread.clone(), tools.clone()]), [ready.clone()]);
+    assert_eq!(read(&[tools.clone(), thread.clone()]), [ready.clone()]);
+    assert_eq!(read(&[thread.clone(), tools_are("starting")]), []);
+    assert_eq!(read(&[tools.clone(), thread.clone(), tools, thread]), [ready], "it is said once");
+}
+
+#[test]
+fn a_resumed_thread_is_ready_when_it_has_said_which_messages_it_holds() {
+    let turns = json!({ "id": "thread/turns/list", "result": { "data": [
+        { "items": [{ "type": "userMessage", "clientId": "b" }, { "type": "agentMessage", "text": "x" }] },
+        { "items": [{ "type": "userMessage", "clientId": "a" }, { "type": "userMessage" }] },
+    ] } });
+    let refused = json!({ "id": "thread/turns/list", "error": { "code": -32600, "message": "no" } });
+    let (thread, tools) = (opened("thread/resume"), tools_are("ready"));
+    assert_eq!(read(&[thread.clone(), tools.clone()]), []);
+    let ready = |outputs: &[Output]| matches!(outputs.last(), Some(Output::Ready { .. }));
+    for order in [[&thread, &tools, &turns], [&turns, &tools, &thread], [&turns, &thread, &tools]] {
+        let said = read(&order.map(Clone::clone));
+        assert!(said.len() == 3 && said.iter().any(|it| matches!(it, Output::Ready { .. })), "{said:?}");
+    }
+    assert!(ready(&read(&[thread, tools, refused])), "it is told everything then");
+}
+
+#[test]
+fn a_thread_that_is_gone_is_no_failure_of_the_tools() {
+    let gone =
+        json!({ "id": "thread/resume", "error": { "code": -32600, "message": "no rollout found for thread id t" } });
+    let [Output::TurnEnded(end)] = &read(&[gone])[..] else { panic!("no end") };
+    assert_eq!(end.result, TurnResult::SessionUnknown);
+    let taken = json!({ "id": "thread/resume", "error": { "message": "thread t already has an active writer" } });
+    assert!(matches!(&read(&[taken])[..], [Output::NotReady { why }] if why.contains("active writer")));
+}
+
+#[test]
+fn a_reader_that_knows_its_thread_needs_no_beginning() {
+    let mut reader = CodexReader::new(Some("t"));
+    let item =
+        |thread: &str| json!({ "threadId": thread, "item": { "type": "agentMessage", "id": "i", "text": "hi" } });
+    let line = |thread: &str| json!({ "method": "item/completed", "params": item(thread) }).to_string();
+    assert_eq!(reader.read(&line("t")), Ok(vec![Output::Text { text: "hi".into() }]));
+    assert!(matches!(&reader.read(&line("other")).unwrap()[..], [Output::Subagent { .. }]));
+    assert_eq!(reader.read(&opened("thread/start").to_string()), Ok(vec![]), "it was ready before");
+}
+
+#[test]
+fn a_change_of_several_files_stands_for_the_folder_that_holds_them() {
+    let path = |changes: &[&str]| {
+        let changes: Vec<_> = changes.iter().map(|path| json!({ "path": path, "kind": { "type": "add" } })).collect();
+        let item = json!({ "type": "fileChange", "id": "i", "changes": changes });
+        let asked = json!({ "method": "item/fileChange/requestApproval", "id": 7, "params": { "threadId": "t", "itemId": "i" } });
+        let outputs = read(&[json!({ "method": "item/started", "params": { "threadId": "t", "item": item } }), asked]);
+        match outputs.last() {
+            Some(Output::Asked(request)) => serde_json::to_value(&request.access).unwrap()["edit"]["path"].clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(path(&["/p/a/x"]), "/p/a/x");
+    assert_eq!(path(&["/p/a/x", "/p/b/y"]), "/p");
+    assert_eq!(path(&["/p/a/x", "/p/.git/config"]), "/p/.git/config", "that one gives more rights");
+    assert_eq!(path(&["/p/a/x", "/p/a/../../etc/y"]), json!(null), "it leads elsewhere");
+}
+
+#[test]
+fn what_is_unknown_is_skipped() {
+    for line in [
+        json!({ "method": "future/thing", "params": { "threadId": "t" } }),
+        json!({ "method": "item/completed", "params": { "threadId": "t", "item": { "type": "future", "id": "i" } } }),
+        json!({ "method": "turn/completed" }),
+        json!({ "id": 7, "result": {} }),
+        json!({ "id": "stranger", "result": {} }),
+        json!([1]),
+        json!({}),
+    ] {
+        assert_eq!(read(std::slice::from_ref(&line)), [], "{line}");
+    }
+    assert!(CodexReader::default().read("half a li").is_err());
+}
+
+#[test]
+fn a_request_of_an_unknown_kind_is_asked_because_codex_waits_for_an_answer() {
+    let asked =
+        json!({ "method": "item/tool/requestUserInput", "id": "x", "params": { "threadId": "t", "questions": [] } });
+    assert!(matches!(&read(&[asked])[..], [Output::Asked(request)] if request.request == "unknown:\"x\""));
+}
+
+#[test]
+fn what_was_said_can_be_written_down() {
+    for output in names().iter().flat_map(|name| outputs(name)) {
+        let written = serde_json::to_string(&output).unwrap();
+        assert_eq!(serde_json::from_str::<Output>(&written).unwrap(), output, "{written}");
+    }
+}
+
+proptest! {
+    /// Cut anywhere, with a byte changed anywhere, after any other line: a line is read or refused, but never brings the reader down.
+    #[test]
+    fn no_line_brings_the_reader_down(
+        before in recorded_line(),
+        line in recorded_line(),
+        at in any::<prop::sample::Index>(),
+        byte: u8,
+        cut: bool,
+    ) {
+        let mut bytes = line.into_bytes();
+        let at = at.index(bytes.len());
+        if cut {
+            bytes.truncate(at);
+        } else {
+            bytes[at] = byte;
+        }
+        let mut reader = CodexReader::default();
+        prop_assert!(reader.read(&before).is_ok());
+        let read = reader.read(&String::from_utf8_lossy(&bytes));
+        prop_assert!(!cut || at == 0 || read.is_err(), "half a line was taken for a whole one");
+    }
+}
+
+fn recorded_line() -> impl Strategy<Value = String> {
+    prop::sample::select(
+        names().iter().flat_map(|name| said(name)).filter(|line| line.starts_with('{')).collect::<Vec<_>>(),
+    )
+}
