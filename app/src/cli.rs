@@ -4,11 +4,13 @@ mod adopt;
 mod agent_sim;
 mod ask;
 mod attach;
+mod branch;
 mod budget;
 mod build;
 mod clear;
 mod completions;
 mod demo;
+mod diff;
 mod doctor;
 mod down;
 mod events;
@@ -28,9 +30,11 @@ mod logs;
 mod mail;
 mod mark;
 mod mcp;
+mod merge;
 mod open;
 mod paint;
 mod permissions;
+mod pr;
 mod projects;
 mod ps;
 mod quest;
@@ -119,6 +123,9 @@ enum Command {
     Say(say::Args),
     Attach(attach::Args),
     Wait(wait::Args),
+    Diff(diff::Args),
+    Merge(merge::Args),
+    Pr(pr::Args),
     Logs(logs::Args),
     Interrupt(interrupt::Args),
     Stop(stop::Args),
@@ -233,6 +240,9 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Command::Say(args) => say::run(&context, &args),
         Command::Attach(args) => attach::run(&context, &args),
         Command::Wait(args) => wait::run(&context, &args),
+        Command::Diff(args) => diff::run(&context, &args),
+        Command::Merge(args) => merge::run(&context, &args),
+        Command::Pr(args) => pr::run(&context, &args),
         Command::Logs(args) => logs::run(&context, &args),
         Command::Interrupt(args) => interrupt::run(&context, &args),
         Command::Stop(args) => stop::run(&context, &args),

@@ -5,7 +5,7 @@ use crate::project::{Project, flock};
 use crate::run_folder;
 use crate::ward::Ward;
 use crate::worktree::Repository;
-use hatchery_core::quest::Quest;
+use hatchery_core::quest::{Quest, QuestSpec};
 use hatchery_core::run::{AttemptId, Run};
 use hatchery_core::{AgentId, QuestId, World};
 use rustix::fs::FlockOperation;
@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Leftover {
     pub kind: LeftoverKind,
-    /// The path from the project's root, or the id of the quest whose branch it is.
+    /// The path from the project's root, or the slug of the quest whose branch it is.
     pub what: String,
     /// How much space it takes.
     pub bytes: u64,
@@ -84,10 +84,11 @@ pub fn find(
     }
     for (quest, _) in world.quests().filter(|(_, quest)| quest.is_over()) {
         if let Some(repository) = repository
+            && let Some(slug) = world.quest_spec(quest).and_then(QuestSpec::slug)
             && quest_age(project, quest) >= keep
-            && repository.has_merged_trunk(&quest.to_string()).unwrap_or(false)
+            && repository.has_merged_trunk(slug).unwrap_or(false)
         {
-            found.push(Leftover { kind: LeftoverKind::Branch, what: quest.to_string(), bytes: 0 });
+            found.push(Leftover { kind: LeftoverKind::Branch, what: slug.to_owned(), bytes: 0 });
         }
     }
     Ok(found)

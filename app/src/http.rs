@@ -5,6 +5,7 @@
 mod adopt;
 mod agent_view;
 mod agents;
+mod branches;
 mod changes;
 mod dialect;
 mod error;
@@ -35,6 +36,7 @@ mod wire;
 pub use adopt::{Adoptable, AdoptableList, AdoptedView};
 pub use agent_view::{AgentState, AgentView, AssignmentView, Doing};
 pub use agents::{AgentList, KillPreview};
+pub use branches::{BranchKind, BranchLine, BranchList, BranchView};
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use gc::Leftovers;
 pub use guard::Guard;
@@ -251,6 +253,10 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(changes::of_agent))
         .routes(routes!(changes::of_quest))
         .routes(routes!(changes::of_step))
+        .routes(routes!(branches::list))
+        .routes(routes!(branches::show))
+        .routes(routes!(branches::commit))
+        .routes(routes!(branches::merged))
         .routes(routes!(seats::list))
         .routes(routes!(seats::start))
         .routes(routes!(seats::end))

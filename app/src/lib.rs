@@ -42,6 +42,7 @@ pub mod seat_dialect;
 pub mod seats;
 pub mod shared_file;
 pub mod sim;
+pub mod slug;
 pub mod spec_sections;
 pub mod spool;
 pub mod state_file;

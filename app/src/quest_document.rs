@@ -2,8 +2,8 @@
 //! from nothing else. `docs/quest-json.md` describes it.
 
 use hatchery_core::quest::{
-    Brief, Caller, GivenSignal, Isolation, NextAction, Note, Quest, QuestSpec, QuestState, Requirements, Status, Step,
-    StepId, StepPlan, StepState, WardRun, WardSpec, Work,
+    Brief, Caller, GivenSignal, NextAction, Note, Quest, QuestSpec, QuestState, Requirements, Status, Step, StepId,
+    StepPlan, StepState, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Phase, Table};
 use hatchery_core::run::{Run, RunState};
@@ -160,7 +160,7 @@ impl QuestDocument {
             slots: quest_spec.slots,
             harness: quest_spec.spec.harness.clone(),
             ward: quest.ward.clone(),
-            branch: branch(id, quest_spec),
+            branch: branch(quest_spec),
             approve_plan: quest_spec.approve_plan,
             budget: quest.budget,
             spent: quest.spent,
@@ -263,11 +263,8 @@ fn status(quest: &Quest, step: &Step) -> Status {
 }
 
 /// The branch that has the work of a quest.
-fn branch(id: QuestId, quest_spec: &QuestSpec) -> Option<String> {
-    match quest_spec.isolation {
-        Isolation::None => None,
-        Isolation::Worktree { .. } => Some(format!("hatchery/{id}")),
-    }
+fn branch(quest_spec: &QuestSpec) -> Option<String> {
+    quest_spec.slug().map(|slug| format!("hatchery/{slug}"))
 }
 
 fn phase_name(phase: Phase) -> &'static str {

@@ -7,11 +7,11 @@ use crate::quest_document::{QuestDocument, StepDocument};
 use crate::report::{Code, Context as _, Report};
 use crate::trust;
 use crate::ward::{self, Guess};
-use crate::worktree::{Repository, Why};
-use hatchery_core::QuestId;
+use crate::worktree::{Place, Repository, WORKTREES, Why};
 use hatchery_core::quest::{Isolation, QuestSpec, Start, Status, StepPlan, WardSpec};
 use hatchery_core::roles::{Phase, Preset};
 use hatchery_core::run::RunSpec;
+use hatchery_core::{AgentId, QuestId};
 use std::path::Path;
 
 /// How a quest differs from what is usual here.
@@ -44,6 +44,17 @@ pub fn playable(project: &Project, harness: &str, program: &Path) -> Result<(), 
     }
 }
 
+/// How many changed files a warning names.
+const NAMED_FILES: usize = 3;
+
+/// A quest as it is about to begin.
+#[derive(Debug)]
+pub struct Chartered {
+    pub quest_spec: QuestSpec,
+    /// What the user should know before it begins.
+    pub warning: Option<String>,
+}
+
 /// Looks at the project's files, so it may take a moment.
 pub fn quest_spec(
     project: &Project,
@@ -52,7 +63,7 @@ pub fn quest_spec(
     wish: QuestOptions,
     spec: RunSpec,
     program: &Path,
-) -> Result<QuestSpec, Report> {
+) -> Result<Chartered, Report> {
     playable(project, &spec.harness, program)?;
     let QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan, preset } = wish;
     let limit_ms = ward_limit_ms.unwrap_or(usual.ward_limit_ms);
@@ -63,18 +74,45 @@ pub fn quest_spec(
         None => ward::guess(project.root())
             .map(|Guess { command, because }| WardSpec { guessed_from: Some(because), ..named(command) }),
     };
-    Ok(QuestSpec {
+    let slug = |repository: &Repository| repository.free_slug(&request, id.as_bytes()).context("git is in trouble");
+    let isolation = isolate(project, slug, isolation.or(usual.isolation), OR_NONE)?;
+    let warning = match isolation {
+        Isolation::None => None,
+        Isolation::Worktree { .. } => unseen_changes(project)?,
+    };
+    let quest_spec = QuestSpec {
         request,
         slots: slots.unwrap_or(usual.slots),
         spec,
         ward,
-        isolation: isolate(project, id, isolation.or(usual.isolation), OR_NONE)?,
+        isolation,
         approve_plan: approve_plan.unwrap_or(usual.approve_plan),
         table: {
             trust::check_prompts(project)?;
             usual.briefed(project.root())?.with_preset(preset)
         },
-    })
+    };
+    Ok(Chartered { quest_spec, warning })
+}
+
+/// A warning, if the user's checkout has changes that nobody in a worktree sees.
+pub fn unseen_changes(project: &Project) -> Result<Option<String>, Report> {
+    let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
+    let Ok(repository) = found else { return Ok(None) };
+    let (files, count) = repository.uncommitted(NAMED_FILES).context("git is in trouble")?;
+    if count == 0 {
+        return Ok(None);
+    }
+    let more = if count > files.len() { ", …" } else { "" };
+    let files = files.join(", ");
+    let what = if count == 1 {
+        "1 file of your checkout is".to_owned()
+    } else {
+        format!("{count} files of your checkout are")
+    };
+    Ok(Some(format!(
+        "{what} changed and not committed ({files}{more}). Worktrees begin at your last commit, so agents in them do not see these changes."
+    )))
 }
 
 /// A quest that was exported, as it begins here.
@@ -93,6 +131,7 @@ pub fn imported(
     usual: &config::Quests,
     id: QuestId,
     document: QuestDocument,
+    keeps_branch: bool,
     spec: RunSpec,
 ) -> Result<Imported, Report> {
     if document.schema != crate::quest_document::SCHEMA {
@@ -103,7 +142,14 @@ pub fn imported(
         Some(_) => Isolated::Worktree,
         None => Isolated::None,
     };
-    let warning = missing_work(project, id, &document)?;
+    let own = document.branch.as_deref().and_then(|branch| branch.strip_prefix("hatchery/"));
+    let own = own.filter(|slug| keeps_branch && Place::trunk(slug).is_ok());
+    let slug = |repository: &Repository| match own {
+        Some(slug) => Ok(slug.to_owned()),
+        None => repository.free_slug(&document.request, id.as_bytes()).context("git is in trouble"),
+    };
+    let isolation = isolate(project, slug, Some(isolation), "")?;
+    let warning = missing_work(project, &isolation, &document)?;
     let briefed = usual.briefed(project.root())?;
     let mut table = document.table;
     for role in &mut table.roles {
@@ -119,7 +165,7 @@ pub fn imported(
         slots: document.slots,
         spec,
         ward: document.ward,
-        isolation: isolate(project, id, Some(isolation), "")?,
+        isolation,
         approve_plan: document.approve_plan,
         table,
     };
@@ -144,18 +190,19 @@ pub fn imported(
 }
 
 /// What steps have done is on the quest's branch. Where that is missing, those that are complete have left nothing.
-fn missing_work(project: &Project, id: QuestId, document: &QuestDocument) -> Result<Option<String>, Report> {
+fn missing_work(project: &Project, isolation: &Isolation, document: &QuestDocument) -> Result<Option<String>, Report> {
     let done = |step: &&StepDocument| step.phase == Phase::Work && step.status == Status::Complete;
     let count = document.steps.iter().filter(done).count() as u64;
     let Some(branch) = document.branch.as_ref().filter(|_| count > 0) else { return Ok(None) };
+    let Some(slug) = isolation.slug() else { return Ok(None) };
     let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
     let is_here = match found {
-        Ok(repository) => repository.has_trunk(&id.to_string()).context("git is in trouble")?,
+        Ok(repository) => repository.has_trunk(slug).context("git is in trouble")?,
         Err(_) => false,
     };
     let warning = format!(
-        "{} complete, and what was done is not here: there is no branch hatchery/{id}. Bring it in before the quest is run, with `git \
-         fetch WHERE-IT-WAS {branch}:hatchery/{id}`.",
+        "{} complete, and what was done is not here: there is no branch hatchery/{slug}. Bring it in before the quest is run, with `git \
+         fetch WHERE-IT-WAS {branch}:hatchery/{slug}`.",
         if count == 1 { "1 step is".to_owned() } else { format!("{count} steps are") },
     );
     Ok((!is_here).then_some(warning))
@@ -164,26 +211,43 @@ fn missing_work(project: &Project, id: QuestId, document: &QuestDocument) -> Res
 const OR_NONE: &str = ", or let them work in the project itself with `--isolation none`";
 
 /// Worktrees where they are possible, unless somebody wants none. `otherwise` is what else can be done where they are wanted and impossible.
-fn isolate(project: &Project, id: QuestId, wish: Option<Isolated>, otherwise: &str) -> Result<Isolation, Report> {
+fn isolate(
+    project: &Project,
+    slug: impl FnOnce(&Repository) -> Result<String, Report>,
+    wish: Option<Isolated>,
+    otherwise: &str,
+) -> Result<Isolation, Report> {
     if wish == Some(Isolated::None) {
         return Ok(Isolation::None);
     }
     let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
     match (found, wish) {
         (Ok(repository), _) => Ok(Isolation::Worktree {
-            base: format!(".hatchery/worktrees/{id}"),
+            base: format!("{WORKTREES}{}", slug(&repository)?),
             within: repository.within().map(|within| within.display().to_string()),
         }),
-        (Err(why), Some(_)) => {
-            let mend = match why {
-                Why::NoGit | Why::OldGit { .. } => "install a git that is new enough",
-                Why::NoRepository => "`git init` and commit something",
-                Why::NoCommit | Why::NotCommitted => "`git add` and `git commit` what the steps are to work on",
-                Why::Bare => "work in a clone that has files",
-            };
-            let report = Report::new(Code::Usage, format_args!("steps cannot have worktrees: {why}"));
-            Err(report.hint(format_args!("{mend}{otherwise}")))
-        }
+        (Err(why), Some(_)) => Err(no_worktrees("steps", &why, otherwise)),
         (Err(_), None) => Ok(Isolation::None),
     }
+}
+
+fn no_worktrees(who: &str, why: &Why, otherwise: &str) -> Report {
+    let mend = match why {
+        Why::NoGit | Why::OldGit { .. } => "install a git that is new enough",
+        Why::NoRepository => "`git init` and commit something",
+        Why::NoCommit | Why::NotCommitted => "`git add` and `git commit` what the steps are to work on",
+        Why::Bare => "work in a clone that has files",
+    };
+    let report = Report::new(Code::Usage, format_args!("{who} cannot have worktrees: {why}"));
+    report.hint(format_args!("{mend}{otherwise}"))
+}
+
+/// The folder of a new agent that gets a worktree of its own, from the project's root. The runner creates it. Asks git, so it may take a moment.
+pub fn agent_folder(project: &Project, id: AgentId, words: &str) -> Result<String, Report> {
+    let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
+    let otherwise = ", or let the agent work in the project itself with `--no-worktree`";
+    let repository = found.map_err(|why| no_worktrees("agents", &why, otherwise))?;
+    let slug = repository.free_slug(words, id.as_bytes()).context("git is in trouble")?;
+    let within = repository.within().map(|within| format!("/{}", within.display())).unwrap_or_default();
+    Ok(format!("{WORKTREES}{slug}/trunk{within}"))
 }

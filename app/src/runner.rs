@@ -1,6 +1,7 @@
 //! The runner brings about what the plan wants, and reports back by commands. It compares the plan with what is, so it
 //! needs no memory: after a restart the plan still says what is missing.
 
+pub mod agent_worktrees;
 mod briefing;
 mod chores;
 mod launch;
@@ -8,7 +9,7 @@ mod retention;
 mod supervisor;
 
 use crate::calls::Calls;
-use crate::config::Config;
+use crate::config::{Config, Worktrees};
 use crate::engine::{Handle, SubmitError};
 use crate::folder_watch::FolderWatcher;
 use crate::harness::{Claude, Codex, Harnesses, Scripted};
@@ -55,8 +56,7 @@ pub struct RunnerContext {
     pub pass_env: Vec<String>,
     /// What new worktrees need.
     pub preparation: Preparation,
-    /// More rules for by-products, as in `.gitignore`.
-    by_products: Vec<String>,
+    pub worktrees: Worktrees,
     /// The repository of the project, once it was needed and found.
     repository: OnceLock<Repository>,
 }
@@ -89,7 +89,7 @@ impl RunnerContext {
                 copy: worktrees.copy.clone(),
                 environment: ward::environment(std::env::vars(), &runs.pass_env),
             },
-            by_products: worktrees.by_products.clone(),
+            worktrees: worktrees.clone(),
             repository: OnceLock::new(),
         })
     }
@@ -100,7 +100,7 @@ impl RunnerContext {
             return Ok(known.clone());
         }
         let found = Repository::find(&self.project, std::env::vars()).map_err(|error| error.to_string())?;
-        let found = found.map_err(|why| why.to_string())?.with_by_products(&self.by_products);
+        let found = found.map_err(|why| why.to_string())?.with_by_products(&self.worktrees.by_products);
         Ok(self.repository.get_or_init(|| found).clone())
     }
 }

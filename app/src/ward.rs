@@ -107,7 +107,7 @@ impl Ward {
     pub fn of(program: PathBuf, project: &Project, quest: &str, step: &str, number: u32) -> Result<Self, NameError> {
         // Names are checked before they become a path.
         let place = Place::step(quest, step)?;
-        let wards = project.data().join("quests").join(place.quest()).join("wards");
+        let wards = project.data().join("quests").join(place.slug()).join("wards");
         let folder = RunFolder::at(wards.join(format!("{step}-{number}")));
         Ok(Self { process: HeldProcess::new(program, folder) })
     }

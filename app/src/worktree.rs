@@ -1,11 +1,14 @@
 //! The git worktrees in which the steps of a quest work, each on a branch of its own, so that steps do not disturb each other.
+//! Everything is called after the slug of the quest, such as `add-verbose-flag-3f2a`.
 //!
 //! ```text
 //! user's checkout ── HEAD when the quest began
-//!                      └── hatchery/QUEST            the trunk      .hatchery/worktrees/QUEST/trunk
-//!                            ├── hatchery/QUEST-a    a step         .hatchery/worktrees/QUEST/steps/a
-//!                            └── hatchery/QUEST-b    another one    .hatchery/worktrees/QUEST/steps/b
+//!                      └── hatchery/SLUG             the trunk      .hatchery/worktrees/SLUG/trunk
+//!                            ├── hatchery/SLUG--a    a step         .hatchery/worktrees/SLUG/steps/a
+//!                            └── hatchery/SLUG--b    another one    .hatchery/worktrees/SLUG/steps/b
 //! ```
+//!
+//! An agent that works for no quest can have a worktree, too: a trunk without steps.
 //!
 //! `isolate` creates the worktree of a step at the trunk's head, `settle` commits the work in it, `bring` merges the trunk into it,
 //! `merge` merges it into the trunk, and `remove` removes it; work that is nowhere else is first kept under `refs/hatchery/rescue/`.
@@ -14,6 +17,7 @@
 //! The user's checkout, index and branches are never touched. This module does not know the log: the caller decides which step works
 //! where and when. All functions block.
 
+mod branch;
 mod by_products;
 mod changes;
 mod git;
@@ -23,9 +27,10 @@ mod names;
 mod prepare;
 mod rescue;
 
+pub use branch::{BranchContent, Taken, Taking};
 pub use changes::{ChangeKind, ChangedFile, Changes, Comparison, FileDiff};
 pub use join::Join;
-pub use names::{NameError, Place, RescueName};
+pub use names::{NameError, Place, RescueName, WORKTREES};
 pub use prepare::Preparation;
 pub use rescue::{Rescued, Restored};
 
@@ -40,6 +45,9 @@ use std::path::{Path, PathBuf};
 
 /// The oldest git that can merge without a worktree (`merge-tree --write-tree`), which keeps conflicts out of the trunk.
 const OLDEST_GIT: (u32, u32) = (2, 38);
+
+/// Files of the project that are for Hatchery only, and are not missed in a worktree.
+const OUR_FILES: [&str; 2] = ["hatchery.toml", ".hatchery/"];
 
 /// A failed operation, with advice.
 #[derive(Debug, thiserror::Error)]
@@ -231,20 +239,38 @@ impl Repository {
     }
 
     /// The trunk of a quest. Creates it at the user's HEAD if it does not exist.
-    pub fn trunk(&self, quest: &str) -> Result<Worktree, WorktreeError> {
-        self.hold(&Place::trunk(quest)?)?.trunk()
+    pub fn trunk(&self, slug: &str) -> Result<Worktree, WorktreeError> {
+        self.hold(&Place::trunk(slug)?)?.trunk()
+    }
+
+    /// A slug for a new quest or agent, after which nothing is called yet.
+    pub fn free_slug(&self, request: &str, id: &[u8; 16]) -> Result<String, WorktreeError> {
+        crate::slug::choose(request, id, |slug| Ok(self.worktrees().join(slug).exists() || self.has_trunk(slug)?))
+    }
+
+    /// The files of the user's checkout that are changed and not committed, at most so many, and how many there are. Nobody in a worktree sees
+    /// these changes.
+    pub fn uncommitted(&self, at_most: usize) -> Result<(Vec<String>, usize), WorktreeError> {
+        let status = ["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules"];
+        let git = self.git(self.project.root()).env("GIT_OPTIONAL_LOCKS", Path::new("0"));
+        let entries = git.args(status).paths()?;
+        // `XY PATH`
+        let paths = entries.iter().filter_map(|entry| Some(entry.to_str()?.get(3..)?.to_owned()));
+        let paths: Vec<String> = paths.filter(|path| !OUR_FILES.iter().any(|ours| path.ends_with(ours))).collect();
+        let count = paths.len();
+        Ok((paths.into_iter().take(at_most).collect(), count))
     }
 
     /// Whether a quest has a trunk, the branch with its finished work.
-    pub fn has_trunk(&self, quest: &str) -> Result<bool, WorktreeError> {
-        let name = format!("refs/heads/{}^{{commit}}", Place::trunk(quest)?.branch());
+    pub fn has_trunk(&self, slug: &str) -> Result<bool, WorktreeError> {
+        let name = format!("refs/heads/{}^{{commit}}", Place::trunk(slug)?.branch());
         let found = self.git(self.project.root()).args(["rev-parse", "--verify", "--quiet", &name]).maybe()?;
         Ok(found.is_some())
     }
 
     /// The worktree of a step. Creates it at the trunk's head if it does not exist.
-    pub fn isolate(&self, quest: &str, step: &str) -> Result<Worktree, WorktreeError> {
-        let place = Place::step(quest, step)?;
+    pub fn isolate(&self, slug: &str, step: &str) -> Result<Worktree, WorktreeError> {
+        let place = Place::step(slug, step)?;
         self.hold(&place)?.step(place)
     }
 
@@ -260,8 +286,8 @@ impl Repository {
     }
 
     /// The by-products in the worktree of a step: what was left out when its work was committed.
-    pub fn left_out(&self, quest: &str, step: &str) -> Result<Vec<String>, WorktreeError> {
-        let worktree = self.at(Place::step(quest, step)?);
+    pub fn left_out(&self, slug: &str, step: &str) -> Result<Vec<String>, WorktreeError> {
+        let worktree = self.at(Place::step(slug, step)?);
         let paths = self.hold(&worktree.place)?.left_out(&worktree)?;
         Ok(paths.iter().map(|path| path.to_string_lossy().into_owned()).collect())
     }
@@ -271,8 +297,8 @@ impl Repository {
     ///
     /// The conflict of a file is resolved when the file has no conflict markers. A file that cannot have markers (deleted on one side, or
     /// binary) is resolved by `git add` or `git rm`, or when it no longer exists.
-    pub fn bring(&self, quest: &str, step: &str) -> Result<Join, WorktreeError> {
-        let place = Place::step(quest, step)?;
+    pub fn bring(&self, slug: &str, step: &str) -> Result<Join, WorktreeError> {
+        let place = Place::step(slug, step)?;
         let hold = self.hold(&place)?;
         let step = hold.step(place)?;
         hold.bring(&step)
@@ -280,8 +306,8 @@ impl Repository {
 
     /// Merges a step's commits into the trunk; uncommitted work is not merged. In case of a conflict the trunk stays as it was, and is
     /// merged into the step instead.
-    pub fn merge(&self, quest: &str, step: &str) -> Result<Join, WorktreeError> {
-        let place = Place::step(quest, step)?;
+    pub fn merge(&self, slug: &str, step: &str) -> Result<Join, WorktreeError> {
+        let place = Place::step(slug, step)?;
         self.hold(&place)?.merge(place)
     }
 
@@ -292,21 +318,21 @@ impl Repository {
     }
 
     /// Whether a quest has a branch, and nothing on it that the user's has not.
-    pub fn has_merged_trunk(&self, quest: &str) -> Result<bool, WorktreeError> {
-        let branch = format!("refs/heads/{}", Place::trunk(quest)?.branch());
+    pub fn has_merged_trunk(&self, slug: &str) -> Result<bool, WorktreeError> {
+        let branch = format!("refs/heads/{}", Place::trunk(slug)?.branch());
         let count = self.git(self.project.root()).args(["rev-list", "--count", &branch, "^HEAD"]).maybe()?;
         Ok(count.is_some_and(|count| count.trim() == "0"))
     }
 
     /// Deletes the branch of a quest if the user's HEAD contains all of it.
-    pub fn drop_empty_trunk(&self, quest: &str) -> Result<(), WorktreeError> {
-        let place = Place::trunk(quest)?;
+    pub fn drop_empty_trunk(&self, slug: &str) -> Result<(), WorktreeError> {
+        let place = Place::trunk(slug)?;
         self.hold(&place)?.drop_empty_trunk(&place)
     }
 
     /// Removes the lock file of a quest that has no worktrees any more.
-    pub fn dissolve(&self, quest: &str) -> Result<(), WorktreeError> {
-        self.hold(&Place::trunk(quest)?)?.dissolve()
+    pub fn dissolve(&self, slug: &str) -> Result<(), WorktreeError> {
+        self.hold(&Place::trunk(slug)?)?.dissolve()
     }
 
     /// All rescued work, sorted by name.
@@ -321,7 +347,7 @@ impl Repository {
     }
 
     fn hold(&self, place: &Place) -> Result<Hold<'_>, WorktreeError> {
-        Hold::take(self, place.quest())
+        Hold::take(self, place.slug())
     }
 
     /// The folder of all worktrees.

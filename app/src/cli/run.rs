@@ -2,9 +2,10 @@
 
 use super::attach::{self, Until};
 use super::run_options::RunOptions;
-use super::{Context, asking, print_json, print_line, reference, say, words_or_stdin};
+use super::{Context, asking, counted, print_json, print_line, reference, say, words_or_stdin};
 use crate::client::Client;
-use crate::client::paths::agent_path;
+use crate::client::paths::{agent_path, branch_path};
+use crate::http::BranchView;
 use crate::report::{Context as _, Report};
 use std::process::ExitCode;
 
@@ -31,6 +32,15 @@ pub struct Args {
     #[arg(long, short)]
     detach: bool,
 
+    /// Work in a git worktree with a branch of its own; `hatchery diff` shows the changes, `hatchery merge` takes them over [default: the
+    /// setting `worktrees.runs`]
+    #[arg(long, short, conflicts_with_all = ["agent", "folder"])]
+    worktree: bool,
+
+    /// Work in the project itself, whatever the settings say
+    #[arg(long, conflicts_with = "worktree")]
+    no_worktree: bool,
+
     #[command(flatten)]
     with: RunOptions,
 }
@@ -41,6 +51,7 @@ const INTERRUPTED: u8 = 130;
 const EXAMPLES: &str = "\
 Examples:
   hatchery run \"make the tests pass\"
+  hatchery run -w --name flag \"add a --verbose flag\"; hatchery diff flag; hatchery merge flag
   hatchery run --detach --name docs \"write the README\"; hatchery attach docs
   hatchery run --harness scripted \"needs no account: it repeats what you say\"";
 
@@ -55,7 +66,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 client.post(&agent_path(agent, "/say"), &body).await?
             }
             None => {
-                let body = serde_json::json!({ "prompt": prompt, "name": args.name, "with": with });
+                let worktree = args.worktree.then_some(true).or(args.no_worktree.then_some(false));
+                let body =
+                    serde_json::json!({ "prompt": prompt, "name": args.name, "worktree": worktree, "with": with });
                 client.post("/api/runs", &body).await?
             }
         };
@@ -73,7 +86,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let first = accepted["events"][0]["id"].as_u64().unwrap_or_default();
         attach::introduce(context, id);
         tokio::select! {
-            ended = attach::follow(context, client, id, first.saturating_sub(1), Until::RunIsOver) => ended,
+            ended = attach::follow(context, client, id, first.saturating_sub(1), Until::RunIsOver) => {
+                if !context.json {
+                    tell_branch(context, id).await;
+                }
+                ended
+            }
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted.context("signals cannot be heard")?;
                 say(format_args!("it works on: `hatchery attach {id}` follows it, `hatchery stop {id}` ends it"));
@@ -81,4 +99,18 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             }
         }
     })
+}
+
+/// Says what an agent with a branch of its own has changed, and what can be done with it.
+async fn tell_branch(context: &Context, id: &str) {
+    let Ok(client) = Client::visit(&context.project).await else { return };
+    let Ok(view) = client.get::<BranchView>(&branch_path(id, "")).await else { return };
+    let (branch, files) = (&view.line.branch, counted(view.files, "file"));
+    match view.files {
+        0 => say(format_args!("nothing is changed on {branch}")),
+        _ => say(format_args!(
+            "{files} changed on {branch}, +{} -{}: `hatchery diff {2}` shows them, `hatchery merge {2}` takes them over",
+            view.added, view.removed, view.line.slug
+        )),
+    }
 }

@@ -17,6 +17,11 @@ pub fn quest_path(quest: &str, rest: &str) -> String {
     format!("/api/quests/{}{rest}", escaped(quest))
 }
 
+/// The path of something about the branch of a quest or an agent.
+pub fn branch_path(branch: &str, rest: &str) -> String {
+    format!("/api/branches/{}{rest}", escaped(branch))
+}
+
 /// The path of something about a step of a quest.
 pub fn step_path(quest: &str, step: &str, rest: &str) -> String {
     format!("/api/quests/{}/steps/{}{rest}", escaped(quest), escaped(step))

@@ -18,6 +18,8 @@ pub struct Worktrees {
     pub copy: Vec<PathBuf>,
     /// More rules for by-products, as in `.gitignore`.
     pub by_products: Vec<String>,
+    /// Whether each new agent of `hatchery run` gets a worktree, unless the command says otherwise.
+    pub runs: bool,
 }
 
 /// The settings as people write them.
@@ -30,6 +32,8 @@ pub(super) struct Settings {
     copy: Vec<PathBuf>,
     #[serde(default)]
     by_products: Vec<String>,
+    #[serde(default)]
+    runs: bool,
 }
 
 impl Settings {
@@ -39,6 +43,7 @@ impl Settings {
             setup_limit: Duration::from_millis(self.setup_limit_ms.map_or(SETUP_LIMIT_MS, |it| it.0)),
             copy: self.copy,
             by_products: self.by_products,
+            runs: self.runs,
         }
     }
 }

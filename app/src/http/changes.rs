@@ -2,11 +2,12 @@
 
 use super::Api;
 use super::error::{ApiError, Path, Query};
+use crate::runner::agent_worktrees;
 use crate::worktree::{Changes, Comparison, FileDiff, Repository, WorktreeError};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::quest::{Isolation, StepId};
+use hatchery_core::quest::{QuestSpec, StepId};
 use hatchery_core::{AgentId, QuestId, World};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -25,12 +26,15 @@ pub struct ChangesQuery {
 
 /// Where to look for what was changed.
 enum Place {
-    Quest(QuestId),
-    Step(QuestId, StepId),
+    /// The branch of a quest, by its slug.
+    Quest(String),
+    Step(String, StepId),
+    /// The worktree of an agent that works for no quest.
+    Agent(String),
     Folder(PathBuf),
 }
 
-/// Show what an agent has changed. For an agent of a quest this is the worktree of its step; for any other agent its folder, compared with the last commit.
+/// Show what an agent has changed. For an agent of a quest this is the worktree of its step; for an agent with a worktree of its own this is everything since it left your branch; for any other agent its folder, compared with the last commit.
 #[utoipa::path(get, path = "/api/agents/{agent}/changes", operation_id = "agent_changes", tag = "changes", params(("agent" = String, Path, description = "An id, the beginning of one, or a name"), ChangesQuery),
     responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
 pub async fn of_agent(
@@ -52,9 +56,9 @@ pub async fn of_quest(
     query: Query<ChangesQuery>,
 ) -> Result<Json<ChangesAnswer>, ApiError> {
     let quest = super::quests::find(&api, &reference.0)?;
-    let place = match isolated(&api.handle.view(), quest) {
-        true => Place::Quest(quest),
-        false => Place::Folder(api.defaults.project.root().to_owned()),
+    let place = match slug(&api.handle.view(), quest) {
+        Some(slug) => Place::Quest(slug),
+        None => Place::Folder(api.defaults.project.root().to_owned()),
     };
     answer(&api, place, query.0).await
 }
@@ -75,9 +79,9 @@ pub async fn of_step(
     if !known {
         return Err(hatchery_core::Refusal::UnknownStep { quest, step }.into());
     }
-    let place = match isolated(&world, quest) {
-        true => Place::Step(quest, step),
-        false => Place::Folder(api.defaults.project.root().to_owned()),
+    let place = match slug(&world, quest) {
+        Some(slug) => Place::Step(slug, step),
+        None => Place::Folder(api.defaults.project.root().to_owned()),
     };
     answer(&api, place, query.0).await
 }
@@ -95,14 +99,14 @@ pub(super) async fn in_repository<T: Send + 'static>(
     api: &Api,
     work: impl FnOnce(&Repository) -> Result<T, WorktreeError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let project = api.defaults.project.clone();
+    let (project, by_products) = (api.defaults.project.clone(), api.defaults.worktrees.by_products.clone());
     let done = tokio::task::spawn_blocking(move || {
         let found = Repository::find(&project, std::env::vars()).map_err(|error| explain(&error))?;
         let repository = found.map_err(|why| {
             let hint = "changes are seen and kept where the project is in a git repository with a commit";
             ApiError::new(StatusCode::CONFLICT, "no_repository", why, hint)
         })?;
-        work(&repository).map_err(|error| explain(&error))
+        work(&repository.with_by_products(&by_products)).map_err(|error| explain(&error))
     });
     done.await.unwrap_or_else(|error| {
         Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "git_failed", error, "look into .hatchery/daemon.log"))
@@ -121,15 +125,18 @@ fn explain(error: &WorktreeError) -> ApiError {
     ApiError::new(status, code, error, hint)
 }
 
-fn isolated(world: &World, quest: QuestId) -> bool {
-    world.quest_spec(quest).is_some_and(|spec| spec.isolation != Isolation::None)
+fn slug(world: &World, quest: QuestId) -> Option<String> {
+    world.quest_spec(quest).and_then(QuestSpec::slug).map(str::to_owned)
 }
 
 fn place_of(api: &Api, world: &World, agent: AgentId) -> Place {
     let root = api.defaults.project.root();
-    match world.assignment(agent) {
-        Some(assignment) if isolated(world, assignment.quest) => Place::Step(assignment.quest, assignment.step.clone()),
-        _ => {
+    let assignment = world.assignment(agent);
+    let of_quest = assignment.and_then(|assignment| Some((slug(world, assignment.quest)?, assignment.step.clone())));
+    match (of_quest, agent_worktrees::slug_of(world, agent)) {
+        (Some((slug, step)), _) => Place::Step(slug, step),
+        (None, Some(slug)) => Place::Agent(slug.to_owned()),
+        (None, None) => {
             let folder = world.run(agent).and_then(|run| run.spec.folder.as_deref());
             Place::Folder(folder.map_or_else(|| root.to_owned(), |folder| root.join(folder)))
         }
@@ -138,8 +145,9 @@ fn place_of(api: &Api, world: &World, agent: AgentId) -> Place {
 
 async fn answer(api: &Api, place: Place, query: ChangesQuery) -> Result<Json<ChangesAnswer>, ApiError> {
     let compare = move |repository: &Repository| match &place {
-        Place::Quest(quest) => repository.compare_quest(&quest.to_string()),
-        Place::Step(quest, step) => repository.compare_step(&quest.to_string(), step.as_str()),
+        Place::Quest(slug) => repository.compare_quest(slug),
+        Place::Step(slug, step) => repository.compare_step(slug, step.as_str()),
+        Place::Agent(slug) => repository.compare_agent(slug),
         Place::Folder(folder) => repository.compare_folder(folder),
     };
     match query.file {

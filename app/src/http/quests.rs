@@ -1,4 +1,4 @@
-//! Quests over HTTP. A quest is named by its id or by the beginning of it.
+//! Quests over HTTP. A quest is named by its id, by its slug, or by the beginning of one of them.
 
 use super::error::{ApiError, Body, Path};
 use super::runs::RunOptions;
@@ -148,8 +148,9 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     let budget = budget.map(|text| amount(&text)).transpose()?;
     let chartered =
         tokio::task::spawn_blocking(move || quests::quest_spec(&project, &settings, id, wish, spec, &program)).await;
-    let quest_spec = chartered.map_err(Report::failed).flatten().map_err(unusable)?;
-    let warning = permissions(&quest_spec, &api.defaults.settings)?;
+    let quests::Chartered { quest_spec, warning } = chartered.map_err(Report::failed).flatten().map_err(unusable)?;
+    let warnings: Vec<String> = permissions(&quest_spec, &api.defaults.settings)?.into_iter().chain(warning).collect();
+    let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
     let start = hatchery_core::quest::Start { hold, steps, ..Default::default() };
     let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
     let records = api.handle.submit(command).await?;
@@ -162,12 +163,21 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     responses((status = 201, description = "Taken in, under a new id if its own is taken", body = super::AcceptedBody)))]
 pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result<(StatusCode, Accepted), ApiError> {
     let document = body.0;
-    let taken = api.handle.view().quest(document.id).is_some();
+    let world = api.handle.view();
+    let taken = world.quest(document.id).is_some();
+    // Another quest here may have come from the same export.
+    let is_used = |branch: &str| {
+        let slugs = world.quests().filter_map(|(id, _)| world.quest_spec(id)?.slug());
+        slugs.map(|slug| format!("hatchery/{slug}")).any(|used| used == branch)
+    };
+    let keeps_branch = document.branch.as_deref().is_some_and(|branch| !is_used(branch));
     let id = if taken { clock::new_quest_id() } else { document.id };
     let spec = api.defaults.spec(None, None, RunOptions::by(document.harness.clone()))?;
     let (project, settings) = (api.defaults.project.clone(), api.defaults.quests.clone());
     let budget = document.budget;
-    let imported = tokio::task::spawn_blocking(move || quests::imported(&project, &settings, id, document, spec)).await;
+    let imported =
+        tokio::task::spawn_blocking(move || quests::imported(&project, &settings, id, document, keeps_branch, spec))
+            .await;
     let quests::Imported { quest_spec, start, warning } =
         imported.map_err(Report::failed).flatten().map_err(unusable)?;
     let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
@@ -288,7 +298,14 @@ async fn tell(api: &Api, quest: QuestId, command: Command) -> Result<Accepted, A
 /// Which quest is meant: an id, or the beginning of one.
 pub(super) fn find(api: &Api, reference: &str) -> Result<QuestId, ApiError> {
     let world = api.handle.view();
-    let mut meant = world.quests().map(|(id, _)| id).filter(|id| id.to_string().starts_with(reference));
+    let slug = |id: QuestId| world.quest_spec(id).and_then(QuestSpec::slug);
+    if let Some((id, _)) = world.quests().find(|(id, _)| slug(*id) == Some(reference)) {
+        return Ok(id);
+    }
+    let is_meant = |id: &QuestId| {
+        id.to_string().starts_with(reference) || slug(*id).is_some_and(|slug| slug.starts_with(reference))
+    };
+    let mut meant = world.quests().map(|(id, _)| id).filter(is_meant);
     let shown: String = reference.chars().take(64).collect();
     match (meant.next(), meant.next()) {
         (Some(one), None) if !reference.is_empty() => Ok(one),
@@ -313,7 +330,7 @@ fn amount(text: &str) -> Result<Money, ApiError> {
 }
 
 /// What was asked for is wrong, or it cannot be done as things are here.
-fn unusable(report: Report) -> ApiError {
+pub(super) fn unusable(report: Report) -> ApiError {
     let status = if report.code == Code::Usage { StatusCode::BAD_REQUEST } else { StatusCode::CONFLICT };
     let hint = report.hint.unwrap_or_else(|| "mend it and ask again".into());
     ApiError::new(status, "unusable", report.message, hint)

@@ -7,9 +7,12 @@ use crate::calls::{Answer, CallError};
 use crate::clock;
 use crate::config;
 use crate::project::Project;
+use crate::quests;
+use crate::report::Report;
 use crate::run_folder::RunFolder;
 use crate::runner::RunnerContext;
 use crate::transcripts::Transcripts;
+use crate::worktree::{Preparation, WORKTREES};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -43,6 +46,9 @@ pub struct RunDefaults {
     /// The daemon runs as root, and nobody says that this is a sandbox.
     pub root_without_sandbox: bool,
     pub transcripts: Transcripts,
+    pub worktrees: config::Worktrees,
+    /// What new worktrees need.
+    pub preparation: Preparation,
 }
 
 /// Options of a run. Anything that is left out is as in the agent's last run, or as in the settings.
@@ -85,6 +91,8 @@ pub struct StartRun {
     parent: Option<String>,
     /// The new agent's name. At most 64 bytes of UTF-8.
     name: Option<String>,
+    /// Whether it works in a git worktree with a branch of its own; without `folder` only. As the setting `worktrees.runs` says if not given.
+    worktree: Option<bool>,
     /// Options of the run.
     #[serde(default)]
     with: RunOptions,
@@ -204,8 +212,6 @@ pub struct UsageQuery {
     days: Option<u16>,
 }
 
-/// Where worktrees are, from the project's root.
-const WORKTREES: &str = ".hatchery/worktrees/";
 /// The most days that are told in parts.
 const MAX_DAYS: u16 = 366;
 
@@ -242,6 +248,8 @@ impl RunDefaults {
             root_without_sandbox: rustix::process::geteuid().is_root()
                 && std::env::var_os("IS_SANDBOX").is_none_or(|value| value != "1"),
             transcripts: context.transcripts.clone(),
+            worktrees: context.worktrees.clone(),
+            preparation: context.preparation.clone(),
         }
     }
 
@@ -329,7 +337,7 @@ pub async fn list(State(api): State<Api>) -> Json<RunList> {
 #[utoipa::path(post, path = "/api/runs", operation_id = "start_run", tag = "runs", request_body = StartRun,
     responses((status = 201, description = "A process is on its way", body = super::AcceptedBody)))]
 pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(StatusCode, Accepted), ApiError> {
-    let StartRun { id, prompt, parent, name, with } = body.0;
+    let StartRun { id, prompt, parent, name, worktree, mut with } = body.0;
     let world = api.handle.view();
     let agent = drawn(&world, id)?;
     let root = world.root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into()));
@@ -337,13 +345,35 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
         Some(reference) => find(&api, &reference)?,
         None => root?,
     };
+    if worktree == Some(true) && with.folder.is_some() {
+        let hint = "leave out one of them";
+        return Err(ApiError::bad("folder_and_worktree", "an agent with a worktree cannot have another folder", hint));
+    }
+    let mut warnings = Vec::new();
+    if worktree.unwrap_or(api.defaults.worktrees.runs && with.folder.is_none()) {
+        let words = name.clone().unwrap_or_else(|| prompt.clone());
+        let (folder, unseen) = own_worktree(&api, agent, words).await?;
+        with.folder = Some(folder);
+        warnings.extend(unseen);
+    }
     let spec = api.defaults.spec_of_run(None, None, with)?;
-    let warning = (spec.permissions == Some(PermissionPolicy::All))
-        .then_some("with the permissions `all`, the agent may run any command on this machine, unasked");
+    if spec.permissions == Some(PermissionPolicy::All) {
+        warnings.push("with the permissions `all`, the agent may run any command on this machine, unasked".to_owned());
+    }
+    let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
     let (provider, model) = (Some(spec.harness.clone()), spec.model.clone());
     let birth = Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), ..Birth::of(agent) };
     let records = api.handle.submit(Command::Fork { parent, at: None, birth }).await?;
-    Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records).warning(warning)))
+    Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records).warning(warning.as_deref())))
+}
+
+/// The folder of an agent with a worktree of its own, and a warning about what it does not see there.
+async fn own_worktree(api: &Api, agent: AgentId, words: String) -> Result<(String, Option<String>), ApiError> {
+    let project = api.defaults.project.clone();
+    let found = tokio::task::spawn_blocking(move || {
+        Ok((quests::agent_folder(&project, agent, &words)?, quests::unseen_changes(&project)?))
+    });
+    found.await.map_err(Report::failed).flatten().map_err(super::quests::unusable)
 }
 
 /// Send a message to an agent, and start a run if none is open.

@@ -1,7 +1,7 @@
 //! What the steps of quests need beside agents: their wards are run, what they did is merged, and what is over is tidied up. Everything here
 //! may be done again: a ward goes on under its launcher and is found by its number, and merging twice is merging once.
 
-use super::{RETRY_PAUSE, RunnerContext};
+use super::{RETRY_PAUSE, RunnerContext, agent_worktrees};
 use crate::blocking::blocking;
 use crate::engine::SubmitError;
 use crate::folder_watch::FolderWatcher;
@@ -10,7 +10,7 @@ use crate::worktree::{Join, Place, Repository, WorktreeError};
 use hatchery_core::quest::{Chore, ChoreKind, Isolation, Merge, Quest, QuestSpec, StepId, Verdict};
 use hatchery_core::roles::Phase;
 use hatchery_core::run::Run;
-use hatchery_core::{Command, Plan, QuestId, World};
+use hatchery_core::{AgentId, Command, Plan, QuestId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
@@ -33,6 +33,8 @@ pub struct Chores {
     doing: BTreeMap<Key, Doing>,
     /// Quests that may have worktrees. Those that are over are tidied up.
     untidy: BTreeSet<QuestId>,
+    /// Agents with a worktree. It is removed when the agent is dead.
+    agents: BTreeSet<AgentId>,
     /// Those for which that has failed: when it is tried again, and how long the pause was.
     later: BTreeMap<QuestId, (Instant, Duration)>,
     /// Whether the wards that an earlier daemon left behind were looked for.
@@ -53,16 +55,23 @@ pub enum Finished {
     Tidied(QuestId, bool),
     /// Wards that are not wanted any more were stopped.
     WardsStopped,
+    /// The worktree of a dead agent was removed, if that was possible.
+    AgentTidied,
 }
 
 impl Chores {
     pub fn new(context: Arc<RunnerContext>, watcher: Option<FolderWatcher>) -> Self {
         let folders = std::fs::read_dir(context.project.data().join("worktrees")).into_iter().flatten().flatten();
         // A folder, or a lock that was left when there was none any more.
-        let quest = |name: &str| name.strip_suffix(".lock").unwrap_or(name).parse().ok();
-        let untidy = folders.filter_map(|entry| quest(entry.file_name().to_str()?)).collect();
+        let slug = |name: &str| name.strip_suffix(".lock").unwrap_or(name).to_owned();
+        let slugs: BTreeSet<String> = folders.filter_map(|entry| Some(slug(entry.file_name().to_str()?))).collect();
+        let world = context.handle.view();
+        let has_folder =
+            |id: &QuestId| world.quest_spec(*id).and_then(QuestSpec::slug).is_some_and(|slug| slugs.contains(slug));
+        let untidy = world.quests().map(|(id, _)| id).filter(has_folder).collect();
+        let agents = agent_worktrees::with_folders(&world, &slugs);
         let (doing, later) = (BTreeMap::new(), BTreeMap::new());
-        Self { context, watcher, doing, untidy, later, looked: false, tasks: JoinSet::new() }
+        Self { context, watcher, doing, untidy, agents, later, looked: false, tasks: JoinSet::new() }
     }
 
     /// Sees to it that every wanted chore is being done, and none that is not.
@@ -99,6 +108,7 @@ impl Chores {
             });
         }
         self.tidy(plan);
+        self.tidy_agents(plan);
     }
 
     /// When it has to be looked again, because there are worktrees that will have to go.
@@ -113,7 +123,7 @@ impl Chores {
             Ok(Finished::Chore(key)) => {
                 self.doing.remove(&key);
             }
-            Ok(Finished::WardsStopped) => {}
+            Ok(Finished::WardsStopped | Finished::AgentTidied) => {}
             Ok(Finished::Tidied(quest, true)) => {
                 self.later.remove(&quest);
             }
@@ -156,6 +166,27 @@ impl Chores {
                     tracing::warn!(%quest, %error, "the worktrees of a quest could not be removed; trying again later");
                 }
                 Finished::Tidied(quest, tidied.is_ok())
+            });
+        }
+    }
+}
+
+impl Chores {
+    /// The worktree of a dead agent goes when its process has ended. What is not committed is rescued first, and its branch stays.
+    fn tidy_agents(&mut self, plan: &Plan) {
+        let world = self.context.handle.view();
+        self.agents.extend(plan.runs.keys().filter(|agent| agent_worktrees::slug_of(&world, **agent).is_some()));
+        let over: Vec<AgentId> =
+            self.agents.iter().copied().filter(|agent| agent_worktrees::is_over(&world, *agent)).collect();
+        for agent in over {
+            self.agents.remove(&agent);
+            let context = Arc::clone(&self.context);
+            self.tasks.spawn(async move {
+                let tidied = aside(move || agent_worktrees::remove(&context, agent)).await;
+                if let Err(error) = tidied {
+                    tracing::warn!(%agent, %error, "the worktree of an agent could not be removed; the next daemon tries again");
+                }
+                Finished::AgentTidied
             });
         }
     }
@@ -325,7 +356,7 @@ fn ward_job(
         Isolation::None => place(context, quest_spec.spec.folder.as_deref()),
         Isolation::Worktree { .. } => {
             let repository = context.repository()?;
-            let name = quest.to_string();
+            let name = slug_of(&world, quest)?;
             if begins && let Join::Conflict { files, binary } = gather(&repository, &name, step, at.phase)? {
                 return if binary.is_empty() { Ok(Err(files)) } else { Err(choose(&binary)) };
             }
@@ -350,7 +381,7 @@ fn note_by_products(context: &RunnerContext, quest: QuestId, step: &StepId) -> R
     if !isolated {
         return Ok(());
     }
-    let name = quest.to_string();
+    let name = slug_of(&world, quest)?;
     let place = match phase {
         Phase::Work => Place::step(&name, step.as_str()),
         Phase::Requirements | Phase::Plan | Phase::Review => Place::trunk(&name),
@@ -381,7 +412,7 @@ fn gather(repository: &Repository, quest: &str, step: &StepId, phase: Phase) -> 
 
 fn settle_trunk(repository: &Repository, quest: &str, step: &StepId) -> Result<(), String> {
     let trunk = repository.trunk(quest).map_err(|error| error.to_string())?;
-    repository.settle(&trunk, &format!("The {step} of quest {quest}")).map(drop).map_err(|error| error.to_string())
+    repository.settle(&trunk, &format!("The {step} of {quest}")).map(drop).map_err(|error| error.to_string())
 }
 
 /// Takes what a step did into the trunk, and its worktree away.
@@ -389,7 +420,7 @@ async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> (M
     let (context, step) = (Arc::clone(context), step.clone());
     let joined = aside(move || {
         let repository = context.repository()?;
-        let (name, step) = (quest.to_string(), step.as_str());
+        let (name, step) = (slug_of(&context.handle.view(), quest)?, step.as_str());
         // Without a ward nobody has committed what the agents did.
         let brought = repository.bring(&name, step).map_err(|error| error.to_string())?;
         let of_conflict = |files, binary: Vec<String>| match binary.is_empty() {
@@ -415,7 +446,8 @@ async fn clear(context: &Arc<RunnerContext>, quest: QuestId, step: StepId) {
     let context = Arc::clone(context);
     let cleared = aside(move || {
         let repository = context.repository()?;
-        let place = Place::step(&quest.to_string(), step.as_str()).map_err(|error| error.to_string())?;
+        let slug = slug_of(&context.handle.view(), quest)?;
+        let place = Place::step(&slug, step.as_str()).map_err(|error| error.to_string())?;
         repository.remove(&repository.at(place)).map(drop).map_err(|error| error.to_string())
     });
     if let Err(error) = cleared.await {
@@ -425,7 +457,8 @@ async fn clear(context: &Arc<RunnerContext>, quest: QuestId, step: StepId) {
 
 /// Removes the worktrees of a quest, and the lock that kept them apart. Its own branch stays, if there is work on it.
 fn tidy(context: &RunnerContext, quest: QuestId) -> Result<(), String> {
-    let name = quest.to_string();
+    let world = context.handle.view();
+    let Some(name) = world.quest_spec(quest).and_then(QuestSpec::slug).map(str::to_owned) else { return Ok(()) };
     let worktrees = context.project.data().join("worktrees");
     let base = worktrees.join(&name);
     if !base.exists() && !worktrees.join(format!("{name}.lock")).exists() {
@@ -437,7 +470,7 @@ fn tidy(context: &RunnerContext, quest: QuestId) -> Result<(), String> {
         let place = Place::step(&name, &step).map_err(|error| error.to_string())?;
         repository.remove(&repository.at(place)).map_err(|error| error.to_string())?;
     }
-    let complete = context.handle.view().quest(quest).is_some_and(Quest::is_complete);
+    let complete = world.quest(quest).is_some_and(Quest::is_complete);
     let trunk = repository.at(Place::trunk(&name).map_err(|error| error.to_string())?);
     if complete && trunk.top().exists() {
         settle_trunk(&repository, &name, &StepId::review())?;
@@ -450,6 +483,12 @@ fn tidy(context: &RunnerContext, quest: QuestId) -> Result<(), String> {
     std::fs::remove_dir(base.join("steps")).ok();
     std::fs::remove_dir(base).ok();
     repository.dissolve(&name).map_err(|error| error.to_string())
+}
+
+/// What the branch and the worktrees of a quest are called after.
+fn slug_of(world: &World, quest: QuestId) -> Result<String, String> {
+    let slug = world.quest_spec(quest).and_then(QuestSpec::slug);
+    slug.map(str::to_owned).ok_or_else(|| "the quest has no worktrees".to_owned())
 }
 
 /// A folder of the project, as a quest names it.

@@ -1,31 +1,34 @@
 //! Says what to launch for an attempt: the program, its arguments, and how its conversation is entered.
 
-use super::RunnerContext;
+use super::{RunnerContext, agent_worktrees};
 use crate::clock;
 use crate::harness::{Invocation, Start, ToolServer, Work};
 use crate::project;
 use crate::run_folder::{ATTEMPT_MARK, Launch, LaunchKind, RunFolder};
 use hatchery_core::harness::Opening;
-use hatchery_core::quest::Isolation;
+use hatchery_core::quest::QuestSpec;
 use hatchery_core::roles::Phase;
 use hatchery_core::run::{self, AttemptId, RunSpec};
 use hatchery_core::{AgentId, World};
 use std::io;
 use std::sync::Arc;
 
-/// Creates the worktree of an agent whose quest gives each step one.
+/// Creates the worktree of an agent that has one of its own, or whose quest gives each step one.
 pub async fn create_worktree(context: &Arc<RunnerContext>, world: &World, agent: AgentId) -> Result<(), String> {
-    let Some(assignment) = world.assignment(agent) else { return Ok(()) };
-    let isolated = world.quest_spec(assignment.quest).is_some_and(|quest_spec| quest_spec.isolation != Isolation::None);
-    if !isolated {
-        return Ok(());
-    }
+    let Some(assignment) = world.assignment(agent) else {
+        return match agent_worktrees::slug_of(world, agent) {
+            Some(slug) => agent_worktrees::create(context, slug.to_owned()).await,
+            None => Ok(()),
+        };
+    };
+    let slug = world.quest_spec(assignment.quest).and_then(QuestSpec::slug);
+    let Some(slug) = slug.map(str::to_owned) else { return Ok(()) };
     let step = world.quest(assignment.quest).and_then(|quest| quest.step(&assignment.step));
     let own = step.is_some_and(|step| step.phase == Phase::Work);
-    let (context, quest, step) = (Arc::clone(context), assignment.quest.to_string(), assignment.step.clone());
+    let (context, step) = (Arc::clone(context), assignment.step.clone());
     let made = tokio::task::spawn_blocking(move || {
         let repository = context.repository()?;
-        let made = if own { repository.isolate(&quest, step.as_str()) } else { repository.trunk(&quest) };
+        let made = if own { repository.isolate(&slug, step.as_str()) } else { repository.trunk(&slug) };
         let made = made.map_err(|error| error.to_string())?;
         repository.prepare(&made, &context.preparation).map_err(|error| error.to_string())
     });

@@ -5,7 +5,7 @@
 //! such as `!dist/` in the project's `.gitignore` overrides our rules, and an agent that wants to keep a by-product adds it with `git add`.
 
 use super::hold::Hold;
-use super::{Worktree, WorktreeError};
+use super::{Repository, Worktree, WorktreeError};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,24 @@ const MAVEN: &str = "pom.xml";
 const RULES: &str = "hatchery-exclude";
 /// The files that wards and set-up commands have left in this worktree, as rules, in the same folder.
 const LEFT_BY_COMMANDS: &str = "hatchery-left-by-commands";
+/// How many rules are given to git as arguments.
+const MAX_RULES_TO_READ: usize = 1_000;
 /// How many such files are remembered by name. Beyond that, something is wrong with the command, and its files become visible.
 const MAX_LEFT: usize = 10_000;
+
+impl Repository {
+    /// The rules for a worktree, for those who only look: without marked folders, because that needs more than a look.
+    pub(super) fn rules_to_read(&self, top: &Path) -> Result<Vec<String>, WorktreeError> {
+        let own = self.git(top).below(&self.worktrees()).args(["rev-parse", "--absolute-git-dir"]).text()?;
+        let written = read(&Path::new(&own).join(RULES))?;
+        let left = read(&Path::new(&own).join(LEFT_BY_COMMANDS))?;
+        let known = KNOWN.into_iter().chain(self.by_products.iter().map(String::as_str));
+        let rules = known.chain(written.lines()).chain(left.lines()).map(str::trim);
+        let rules: BTreeSet<String> =
+            rules.filter(|rule| !rule.is_empty() && !rule.starts_with('#')).map(str::to_owned).collect();
+        Ok(rules.into_iter().take(MAX_RULES_TO_READ).collect())
+    }
+}
 
 impl Hold<'_> {
     /// Writes the rules for a worktree, and gives the setting with which git obeys them.

@@ -70,17 +70,17 @@ pub struct Comparison {
 
 impl Repository {
     /// What a quest has done: its branch against where it left the user's.
-    pub fn compare_quest(&self, quest: &str) -> Result<Option<Comparison>, WorktreeError> {
+    pub fn compare_quest(&self, slug: &str) -> Result<Option<Comparison>, WorktreeError> {
         let root = self.project.root();
-        let Some(head) = self.commit_of(&Place::trunk(quest)?)? else { return Ok(None) };
+        let Some(head) = self.commit_of(&Place::trunk(slug)?)? else { return Ok(None) };
         let base = self.git(root).args(["merge-base", "HEAD", &head]).maybe()?.unwrap_or_else(|| head.clone());
         Ok(Some(Comparison { folder: root.to_owned(), base, head: Some(head) }))
     }
 
     /// What a step has done: what is in its worktree against where it left the quest's branch; the commit by which it was merged, when it was.
-    pub fn compare_step(&self, quest: &str, step: &str) -> Result<Option<Comparison>, WorktreeError> {
-        let (root, place) = (self.project.root(), Place::step(quest, step)?);
-        let Some(trunk) = self.commit_of(&Place::trunk(quest)?)? else { return Ok(None) };
+    pub fn compare_step(&self, slug: &str, step: &str) -> Result<Option<Comparison>, WorktreeError> {
+        let (root, place) = (self.project.root(), Place::step(slug, step)?);
+        let Some(trunk) = self.commit_of(&Place::trunk(slug)?)? else { return Ok(None) };
         let worktree = self.at(place.clone());
         if worktree.top().join(".git").exists() {
             let inside = || self.git(worktree.top()).below(&self.worktrees());
@@ -100,6 +100,19 @@ impl Repository {
             }
             None => Ok(None),
         }
+    }
+
+    /// What an agent with a worktree of its own has done: what is in its worktree against where it left the user's branch; its branch, when the
+    /// worktree is gone.
+    pub fn compare_agent(&self, slug: &str) -> Result<Option<Comparison>, WorktreeError> {
+        let worktree = self.at(Place::trunk(slug)?);
+        if !worktree.top().join(".git").exists() {
+            return self.compare_quest(slug);
+        }
+        let user = self.git(self.project.root()).args(["rev-parse", "--verify", "HEAD^{commit}"]).text()?;
+        let inside = || self.git(worktree.top()).below(&self.worktrees());
+        let base = inside().args(["merge-base", &user, "HEAD"]).maybe()?.unwrap_or(user);
+        Ok(Some(Comparison { folder: worktree.top().to_owned(), base, head: None }))
     }
 
     /// What is in a folder against the last commit there.
@@ -162,8 +175,14 @@ impl Repository {
         match of.head {
             Some(_) => Ok(Vec::new()),
             None => {
-                let list = ["ls-files", "--others", "--exclude-standard", "--full-name", "-z", ":(top)"];
-                self.git(&of.folder).args(list).paths()
+                let git =
+                    self.git(&of.folder).args(["ls-files", "--others", "--exclude-standard", "--full-name", "-z"]);
+                // By-products are not the work of an agent. In the user's own folder, what is shown is up to the user.
+                let git = match of.folder.starts_with(self.worktrees()) {
+                    true => self.rules_to_read(&of.folder)?.iter().fold(git, |git, rule| git.args(["--exclude", rule])),
+                    false => git,
+                };
+                git.arg(":(top)").paths()
             }
         }
     }

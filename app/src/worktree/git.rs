@@ -74,13 +74,15 @@ pub struct Said {
 
 impl Git {
     pub fn new(folder: &Path, environment: &BTreeMap<String, String>) -> Self {
+        Self::plain(folder, environment).set(&OURS.map(str::to_owned))
+    }
+
+    /// With the settings of the user, all of them.
+    pub fn plain(folder: &Path, environment: &BTreeMap<String, String>) -> Self {
         let mut command = Command::new("git");
         command.current_dir(folder).env_clear().envs(environment);
         // The program reads the output, so it must be in one language and must not use a terminal.
         command.env_remove("LANGUAGE").env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true");
-        for setting in OURS {
-            command.arg("-c").arg(setting);
-        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         Self { command, asked: Vec::new(), turn: None }
     }
@@ -165,6 +167,19 @@ impl Git {
         }
         let answer = || String::from_utf8_lossy(&said.out).lines().next().unwrap_or_default().to_owned();
         Ok(said.status.success().then(answer))
+    }
+
+    /// The command must succeed. If it does not, what it has begun is undone.
+    pub fn undo_if_it_fails(self, undo: impl FnOnce() -> Result<Said, WorktreeError>) -> Result<(), WorktreeError> {
+        let asked = self.asked();
+        let said = self.run()?;
+        if said.status.success() {
+            return Ok(());
+        }
+        if let Err(error) = undo() {
+            tracing::warn!(%error, "a failed merge could not be undone");
+        }
+        Err(said.failed(asked))
     }
 
     pub fn succeed(self) -> Result<Said, WorktreeError> {

@@ -32,7 +32,7 @@ const HALF_REMOVED: &str = "hatchery removes it";
 #[derive(Debug)]
 pub struct Hold<'a> {
     pub repository: &'a Repository,
-    quest: String,
+    slug: String,
     lock: File,
 }
 
@@ -43,20 +43,20 @@ struct Entry {
 }
 
 impl<'a> Hold<'a> {
-    pub fn take(repository: &'a Repository, quest: &str) -> Result<Self, WorktreeError> {
+    pub fn take(repository: &'a Repository, slug: &str) -> Result<Self, WorktreeError> {
         repository.project.prepare().map_err(WorktreeError::Project)?;
         let folder = repository.worktrees();
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|error| WorktreeError::io(format_args!("{} cannot be made", folder.display()), error))?;
-        let lock = locked(&folder.join(format!("{quest}.lock")), || format!("the worktrees of quest {quest}"))?;
-        Ok(Self { repository, quest: quest.to_owned(), lock })
+        let lock = locked(&folder.join(format!("{slug}.lock")), || format!("the worktrees of {slug}"))?;
+        Ok(Self { repository, slug: slug.to_owned(), lock })
     }
 
     /// Removes the lock file, if the quest has no worktrees left. A process that waits for the lock creates a new file.
     pub fn dissolve(self) -> Result<(), WorktreeError> {
         let folder = self.repository.worktrees();
-        let lock = folder.join(format!("{}.lock", self.quest));
-        match folder.join(&self.quest).exists() {
+        let lock = folder.join(format!("{}.lock", self.slug));
+        match folder.join(&self.slug).exists() {
             true => Ok(()),
             false => std::fs::remove_file(&lock)
                 .map_err(|error| WorktreeError::io(format_args!("{} cannot be removed", lock.display()), error)),
@@ -64,7 +64,7 @@ impl<'a> Hold<'a> {
     }
 
     pub fn trunk(&self) -> Result<Worktree, WorktreeError> {
-        let place = Place::trunk(&self.quest)?;
+        let place = Place::trunk(&self.slug)?;
         let head = || self.outside()?.args(["rev-parse", "--verify", "HEAD^{commit}"]).text();
         self.ensure(place, head)
     }

@@ -26,7 +26,7 @@ impl Hold<'_> {
             Err(WorktreeError::Unmended { files }) => return Ok(conflict(step, files)),
             other => other?,
         };
-        let trunk = Place::trunk(step.place.quest())?;
+        let trunk = Place::trunk(step.place.slug())?;
         let news = self.head_of(&trunk)?;
         if self.contains(&self.head_of(&step.place)?, &news)? {
             // It is changed if a merge was completed just now.
@@ -203,7 +203,7 @@ fn is_text(path: &Path) -> bool {
 
 /// The ref of the merge commit that the trunk is about to move to.
 fn landing(place: &Place) -> String {
-    format!("refs/hatchery/landing/{}", place.quest())
+    format!("refs/hatchery/landing/{}", place.slug())
 }
 
 /// Whether one of these lines begins or ends a conflict. A row of equal signs alone does not count: many texts use it for headings.

@@ -1,10 +1,13 @@
-//! What the branches, folders and refs of a quest are called. Names come from elsewhere, and none becomes a path or a ref
-//! unchecked.
+//! What the branches, folders and refs of a quest or an agent are called: after its slug. Names come from elsewhere, and none becomes a path
+//! or a ref unchecked.
 
+use crate::slug;
 use std::fmt;
 
-/// A quest's id is 22 characters of base64url, so where it ends in a longer name is known.
-const QUEST_CHARS: usize = 22;
+/// Quests of earlier versions have no slug. Their id is in its place, which is 22 characters of base64url.
+const ID_CHARS: usize = 22;
+/// Where worktrees are, from the project's root.
+pub const WORKTREES: &str = ".hatchery/worktrees/";
 /// As long as the core lets a step's id be.
 const STEP_CHARS: usize = 64;
 /// Where a step's id would be, for the trunk. No step can be called so.
@@ -13,22 +16,22 @@ const TRUNK: &str = "_trunk";
 /// A name that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    #[error("`{0}` cannot name a quest: its id is 22 characters of A-Z, a-z, 0-9, - and _")]
-    Quest(String),
+    #[error("`{0}` cannot name a worktree: it is neither a slug, such as add-verbose-flag-3f2a, nor an id")]
+    Slug(String),
     #[error("`{0}` cannot name a step: its id is up to 64 characters of a-z, 0-9 and -, and does not begin with -")]
     Step(String),
     #[error("`{0}` names nothing that was rescued; `hatchery rescue list` shows what was")]
     Rescue(String),
 }
 
-/// A quest's trunk, or one of its steps.
+/// The trunk of a quest or of an agent, or a step of a quest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    quest: String,
+    slug: String,
     step: Option<String>,
 }
 
-/// Something that was rescued: written `QUEST/STEP/NUMBER`.
+/// Something that was rescued: written `SLUG/STEP/NUMBER`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RescueName {
     pub place: Place,
@@ -36,16 +39,23 @@ pub struct RescueName {
 }
 
 impl Place {
-    pub fn trunk(quest: &str) -> Result<Self, NameError> {
-        Ok(Self { quest: quest_named(quest)?, step: None })
+    pub fn trunk(slug: &str) -> Result<Self, NameError> {
+        Ok(Self { slug: checked(slug)?, step: None })
     }
 
-    pub fn step(quest: &str, step: &str) -> Result<Self, NameError> {
-        Ok(Self { quest: quest_named(quest)?, step: Some(step_named(step)?) })
+    pub fn step(slug: &str, step: &str) -> Result<Self, NameError> {
+        Ok(Self { slug: checked(slug)?, step: Some(step_named(step)?) })
     }
 
-    pub fn quest(&self) -> &str {
-        &self.quest
+    /// The slug in the path of a trunk's worktree or of a folder in it, as a run names it: from the project's root.
+    pub fn slug_of_trunk(folder: &str) -> Option<&str> {
+        let mut parts = folder.strip_prefix(WORKTREES)?.split('/');
+        let slug = parts.next().filter(|slug| slug::is_slug(slug))?;
+        (parts.next() == Some("trunk")).then_some(slug)
+    }
+
+    pub fn slug(&self) -> &str {
+        &self.slug
     }
 
     /// Nothing for the trunk.
@@ -53,19 +63,21 @@ impl Place {
         self.step.as_deref()
     }
 
-    /// A branch `a` and a branch `a/b` cannot both be, so the step's is beside the trunk's and not below.
+    /// A branch `a` and a branch `a/b` cannot both be, so the step's is beside the trunk's and not below. No slug has two dashes in a row, so it
+    /// is clear where the step begins; after an id, which has a fixed length, one dash is enough.
     pub fn branch(&self) -> String {
         match &self.step {
-            None => format!("hatchery/{}", self.quest),
-            Some(step) => format!("hatchery/{}-{step}", self.quest),
+            None => format!("hatchery/{}", self.slug),
+            Some(step) if slug::is_slug(&self.slug) => format!("hatchery/{}--{step}", self.slug),
+            Some(step) => format!("hatchery/{}-{step}", self.slug),
         }
     }
 
     /// Where its worktree is, below the folder of all.
     pub fn folder(&self) -> String {
         match &self.step {
-            None => format!("{}/trunk", self.quest),
-            Some(step) => format!("{}/steps/{step}", self.quest),
+            None => format!("{}/trunk", self.slug),
+            Some(step) => format!("{}/steps/{step}", self.slug),
         }
     }
 
@@ -84,7 +96,7 @@ impl Place {
 
 impl fmt::Display for RescueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.place.quest, self.place.written(), self.number)
+        write!(f, "{}/{}/{}", self.place.slug, self.place.written(), self.number)
     }
 }
 
@@ -94,13 +106,13 @@ impl std::str::FromStr for RescueName {
     fn from_str(text: &str) -> Result<Self, NameError> {
         let unknown = || NameError::Rescue(text.chars().take(200).collect());
         let mut parts = text.split('/');
-        let (Some(quest), Some(step), Some(number), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+        let (Some(slug), Some(step), Some(number), None) = (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return Err(unknown());
         };
         let place = match step {
-            TRUNK => Place::trunk(quest),
-            step => Place::step(quest, step),
+            TRUNK => Place::trunk(slug),
+            step => Place::step(slug, step),
         };
         let number = number.parse().map_err(|_| unknown())?;
         let name = Self { place: place.map_err(|_| unknown())?, number };
@@ -109,11 +121,11 @@ impl std::str::FromStr for RescueName {
     }
 }
 
-fn quest_named(text: &str) -> Result<String, NameError> {
+fn checked(text: &str) -> Result<String, NameError> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    match text.len() == QUEST_CHARS && text.bytes().all(fits) {
+    match slug::is_slug(text) || (text.len() == ID_CHARS && text.bytes().all(fits)) {
         true => Ok(text.to_owned()),
-        false => Err(NameError::Quest(text.chars().take(80).collect())),
+        false => Err(NameError::Slug(text.chars().take(80).collect())),
     }
 }
 
@@ -149,6 +161,10 @@ mod tests {
         assert_eq!(trunk.branch(), format!("hatchery/{QUEST}"));
         assert_eq!(step.branch(), format!("hatchery/{QUEST}-trunk"));
         assert_ne!(trunk.folder(), step.folder());
+        let (one, other) = ("do-it-3f2a", "do-it-3f2a-beef");
+        let step = Place::step(one, "beef").unwrap();
+        assert_eq!(step.branch(), "hatchery/do-it-3f2a--beef");
+        assert_ne!(step.branch(), Place::trunk(other).unwrap().branch());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rescued work: commits under `refs/hatchery/rescue/QUEST/STEP/NUMBER`, made from worktrees before they are removed. Hatchery never
+//! Rescued work: commits under `refs/hatchery/rescue/SLUG/STEP/NUMBER`, made from worktrees before they are removed. Hatchery never
 //! deletes them by itself. They do not include ignored files and by-products.
 
 use super::git::all_but;
@@ -16,6 +16,7 @@ const FILES: &str = "Hatchery-Files";
 pub struct Rescued {
     /// The name for `hatchery rescue restore`.
     pub name: String,
+    /// The slug of the quest or agent.
     pub quest: String,
     /// None for the trunk.
     pub step: Option<String>,
@@ -90,7 +91,7 @@ impl Hold<'_> {
 
     /// Whether a commit stays reachable without the worktree's branch: in the trunk, or in the user's HEAD.
     fn is_safe(&self, worktree: &Worktree, commit: &str) -> Result<bool, WorktreeError> {
-        let trunk = self.branch_head(&Place::trunk(worktree.place.quest())?)?;
+        let trunk = self.branch_head(&Place::trunk(worktree.place.slug())?)?;
         match trunk {
             Some(trunk) => self.contains(&trunk, commit),
             None => self.contains("HEAD", commit),
@@ -115,7 +116,7 @@ impl Hold<'_> {
 
     fn keep_as(&self, worktree: &Worktree, tree: &str, parents: &[String]) -> Result<RescueName, WorktreeError> {
         let place = &worktree.place;
-        let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.quest()))?;
+        let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.slug()))?;
         let of_place: Vec<&Rescue> = kept.iter().filter(|rescue| rescue.name.place == *place).collect();
         // The removal may be a repetition of one that was killed after the rescue.
         if let Some(last) = of_place.iter().max_by_key(|rescue| rescue.name.number)
@@ -126,16 +127,13 @@ impl Hold<'_> {
         }
         let number = of_place.iter().map(|rescue| rescue.name.number).max().unwrap_or_default() + 1;
         let name = RescueName { place: place.clone(), number };
-        let trunk = self.branch_head(&Place::trunk(place.quest())?)?.unwrap_or_else(|| "HEAD".to_owned());
+        let trunk = self.branch_head(&Place::trunk(place.slug())?)?.unwrap_or_else(|| "HEAD".to_owned());
         let first = parents.first().map(String::as_str).unwrap_or_default();
         let base = self.outside()?.args(["merge-base", &trunk, first]).maybe()?.unwrap_or_else(|| first.to_owned());
         let changed = self.outside()?.args(["diff", "--name-only", "--no-renames", "-z", &base, tree]).paths()?.len();
         let subject = self.outside()?.args(["log", "-1", "--format=%s", first]).text()?;
-        let message = format!(
-            "Rescue {} of quest {}\n\nIt was built on: {subject}\n\n{FILES}: {changed}",
-            place.words(),
-            place.quest()
-        );
+        let message =
+            format!("Rescue {} of {}\n\nIt was built on: {subject}\n\n{FILES}: {changed}", place.words(), place.slug());
         let parents = parents.iter().flat_map(|parent| ["-p", parent]);
         let commit = self.outside()?.args(["commit-tree", tree]).args(parents).args(["-m", &message]).text()?;
         // The empty old value makes git refuse if the name is taken.
@@ -146,7 +144,7 @@ impl Hold<'_> {
     /// Deletes a branch if the trunk or a rescue contains all of it.
     fn drop_branch(&self, place: &Place) -> Result<(), WorktreeError> {
         let Some(head) = self.branch_head(place)? else { return Ok(()) };
-        let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.quest()))?;
+        let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.slug()))?;
         let mut safe = self.is_safe(&self.repository.at(place.clone()), &head)?;
         for rescue in kept.iter().filter(|rescue| rescue.name.place == *place) {
             safe = safe || self.contains(&rescue.commit, &head)?;
@@ -163,8 +161,14 @@ impl Hold<'_> {
         }
     }
 
+    /// Rescues the commits of a branch that is about to go.
+    pub fn keep_head(&self, worktree: &Worktree, head: &str) -> Result<RescueName, WorktreeError> {
+        let tree = self.tree_of(head)?;
+        self.keep_as(worktree, &tree, &[head.to_owned()])
+    }
+
     /// A branch that is checked out somewhere stays.
-    fn delete_branch(&self, place: &Place) -> Result<(), WorktreeError> {
+    pub fn delete_branch(&self, place: &Place) -> Result<(), WorktreeError> {
         let said = self.among_all()?.args(["branch", "--quiet", "-D", &place.branch()]).run()?;
         if !said.status.success() {
             tracing::warn!(branch = place.branch(), complaint = said.complaint, "the branch stays");
@@ -215,7 +219,7 @@ pub fn list(repository: &Repository) -> Result<Vec<Rescued>, WorktreeError> {
         .into_iter()
         .map(|rescue| Rescued {
             name: rescue.name.to_string(),
-            quest: rescue.name.place.quest().to_owned(),
+            quest: rescue.name.place.slug().to_owned(),
             step: rescue.name.place.step_id().map(str::to_owned),
             commit: rescue.commit,
             at: rescue.at,

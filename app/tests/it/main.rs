@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test and its support stop where something is not as it must be")]
 
 mod agents;
+mod branches;
 mod claude_cli;
 mod doors;
 mod engine;

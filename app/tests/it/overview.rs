@@ -100,7 +100,7 @@ fn what_a_step_and_an_agent_have_changed_can_be_seen_while_they_work_and_afterwa
     }
     gate.open();
     shop.complete(&quest);
-    let worktrees = shop.grounds.data().join("worktrees").join(&quest);
+    let worktrees = shop.worktrees(&quest);
     crate::quests::wait_until("the worktrees are gone", || !worktrees.exists());
     let merged = see(&of_step);
     assert_eq!(merged["files"], now["files"], "the merge has the same: {merged:#}");

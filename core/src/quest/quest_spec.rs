@@ -76,7 +76,22 @@ pub enum Isolation {
     },
 }
 
+impl Isolation {
+    /// The last part of the folder with the worktrees.
+    pub fn slug(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::Worktree { base, .. } => base.rsplit('/').next(),
+        }
+    }
+}
+
 impl QuestSpec {
+    /// The name of its branch and of the folder with its worktrees, if it has them. A quest of an earlier version has its id as the name.
+    pub fn slug(&self) -> Option<&str> {
+        self.isolation.slug()
+    }
+
     /// The folder that a step is worked on in; the project's root without.
     pub fn folder(&self, step: &StepId, phase: Phase) -> Option<String> {
         match &self.isolation {

@@ -62,9 +62,10 @@ pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
     }
     // Before that there is nothing to take over.
     if let Some(branch) = quest.branch.as_ref().filter(|_| complete > 0) {
+        let slug = branch.trim_start_matches("hatchery/");
         print_line(&paint(
             DIM,
-            format_args!("  the work is on the branch {branch}: `git merge {branch}` takes it over"),
+            format_args!("  the work is on the branch {branch}: `hatchery merge {slug}` takes it over"),
         ))?;
     }
     if let Some(requirements) = &quest.requirements {

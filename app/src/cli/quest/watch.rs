@@ -152,7 +152,8 @@ impl View {
 /// Where the work of a quest is that is complete.
 fn say_where(quest: &QuestDocument) {
     if let Some(branch) = &quest.branch {
-        say(format_args!("the work is on the branch {branch}: `git merge {branch}` takes it over"));
+        let slug = branch.trim_start_matches("hatchery/");
+        say(format_args!("the work is on the branch {branch}: `hatchery merge {slug}` takes it over"));
     }
 }
 

@@ -493,6 +493,22 @@ fn every_operation_answers_as_described() {
         tried("quest_changes", format!("/api/quests/{failed}/changes"), None, 200),
         tried("step_changes", format!("/api/quests/{failed}/steps/arch/changes"), None, 200),
         tried("step_changes", format!("/api/quests/{failed}/steps/nowhere/changes"), None, 404),
+        new_quest(
+            json!({ "id": BRANCHED, "request": "a branch", "isolation": "worktree", "ward": "", "hold": true, "with": scripted }),
+            201,
+        ),
+        tried("list_branches", "/api/branches", None, 200),
+        tried("show_branch", format!("/api/branches/{BRANCHED}"), None, 200),
+        tried("show_branch", format!("/api/branches/{busy}"), None, 409),
+        tried("show_branch", "/api/branches/nobody", None, 404),
+        tried("commit_branch", format!("/api/branches/{BRANCHED}/commit"), Some(json!({})), 200),
+        tried(
+            "merged_branch",
+            format!("/api/branches/{BRANCHED}/merged"),
+            Some(json!({ "head": "0".repeat(40) })),
+            200,
+        ),
+        tried("merged_branch", format!("/api/branches/{BRANCHED}/merged"), Some(json!({})), 400),
         tried("list_rescued", "/api/rescue", None, 200),
         tried("restore_rescued", "/api/rescue/restore", Some(json!({ "name": rescued })), 201),
         tried("restore_rescued", "/api/rescue/restore", Some(json!({ "name": rescued })), 409),
@@ -507,6 +523,9 @@ fn every_operation_answers_as_described() {
     let all = operations(&document).into_iter().map(|it| it.2["operationId"].as_str().unwrap().to_owned()).collect();
     assert_eq!(went_well, all, "every operation was seen to go well");
 }
+
+/// The id of a quest that has a branch.
+const BRANCHED: &str = "BRANCHEDaaaaaaaaaaaaaA";
 
 /// Makes the project a repository with something rescued in it, and gives the name of that.
 fn repository(house: &House, quest: &str) -> String {

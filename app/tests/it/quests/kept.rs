@@ -151,7 +151,8 @@ fn whoever_takes_in_a_quest_without_its_branch_is_warned() {
         let there = Workshop::with(SHORT, Vec::new());
         there.repository();
         if fetched {
-            let branch = format!("hatchery/{quest}:hatchery/{quest}");
+            let branch = shop.branch(&quest);
+            let branch = format!("{branch}:{branch}");
             there.git(&["fetch", "--quiet", shop.grounds.path().to_str().unwrap(), &branch]);
         }
         let exported = there.grounds.path().join("exported.json");
@@ -161,13 +162,13 @@ fn whoever_takes_in_a_quest_without_its_branch_is_warned() {
         ran.stderr
     };
     let warned = take_in(false);
-    let words =
-        format!("warning: 1 step is complete, and what was done is not here: there is no branch hatchery/{quest}.");
+    let branch = shop.branch(&quest);
+    let words = format!("warning: 1 step is complete, and what was done is not here: there is no branch {branch}.");
     assert!(warned.contains(&words), "{warned}");
     assert!(!take_in(true).contains("warning"));
     let again = shop.door().post("/api/quests/import", &serde_json::from_str::<Value>(&export).unwrap());
     let warning = again.json()["warning"].as_str().unwrap().to_owned();
-    assert!(warning.contains(&format!("hatchery/{quest}:hatchery/{}", again.id())), "{warning}");
+    assert!(warning.contains(&format!("{branch}:{}", shop.branch(&again.id()))), "{warning}");
 }
 
 #[test]

@@ -79,8 +79,8 @@ fn survives(moment: Moment) {
     let kinds: Vec<Value> = shop.events().iter().map(|event| event["type"].clone()).collect();
     let count = |kind: &str| kinds.iter().filter(|it| **it == kind).count();
     assert_eq!((count("run_spawned"), count("run_crashed"), count("run_ended")), (6, 0, 6));
-    assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:arch.txt")]), "stone");
-    let merges = shop.git(&["log", "--merges", "--format=%H", &format!("hatchery/{quest}")]);
+    assert_eq!(shop.git(&["show", &format!("{}:arch.txt", shop.branch(&quest))]), "stone");
+    let merges = shop.git(&["log", "--merges", "--format=%H", &shop.branch(&quest)]);
     assert!(merges.lines().count() <= 1, "{merges}");
 }
 
@@ -144,10 +144,11 @@ fn again_and_again() {
     for at in 0..3 {
         let story = "codeweaver, complete, ward green, siegemaster, complete, ward green, merge merged, completed";
         assert_eq!(shop.story(&quest, &format!("s{at}")).join(", "), story);
-        assert!(shop.git(&["show", &format!("hatchery/{quest}:notes/s{at}.md")]).contains("was done"));
+        assert!(shop.git(&["show", &format!("{}:notes/s{at}.md", shop.branch(&quest))]).contains("was done"));
     }
     assert_eq!(fs::read_to_string(&wards).unwrap().lines().count(), 7, "each ward ran once");
     assert_eq!(shop.events().iter().filter(|event| event["type"] == "run_crashed").count(), 0);
-    super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
+    let worktrees = shop.worktrees(&quest);
+    super::wait_until("the worktrees are gone", || !worktrees.exists());
     assert_eq!(shop.git(&["for-each-ref", "refs/hatchery"]), "");
 }

@@ -121,7 +121,7 @@ fn a_ward_that_outlives_the_daemon_is_left_alone_in_its_worktree() {
     let ward = format!("{look}; echo by the ward > found.txt; {}; {look}", gate.command());
     let options = json!({ "steps": [step("a", &[])], "ward": ward, "isolation": "worktree" });
     let quest = shop.new_quest(&shop.playbook(), options);
-    let found = shop.grounds.data().join(format!("worktrees/{quest}/steps/a/found.txt"));
+    let found = shop.worktrees(&quest).join("steps/a/found.txt");
     super::wait_until("the ward runs", || found.exists());
     shop.kill_daemon();
     shop.restart();

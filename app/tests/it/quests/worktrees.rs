@@ -46,9 +46,9 @@ fn a_conflict_is_mended_and_only_the_branch_of_the_quest_is_left() {
 
     assert_eq!((shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"])), (head, status));
     assert_eq!(fs::read_to_string(shop.grounds.path().join("a.txt")).unwrap(), "one\ntwo\nthree\n");
-    let worktrees = shop.grounds.data().join("worktrees").join(&quest);
+    let worktrees = shop.worktrees(&quest);
     super::wait_until("the worktrees are gone", || !worktrees.exists());
-    let branch = format!("hatchery/{quest}");
+    let branch = shop.branch(&quest);
     assert_eq!(shop.quest(&quest)["branch"], branch.as_str());
     let branches = shop.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
     assert_eq!(branches, format!("{branch}\nmain"));
@@ -78,10 +78,11 @@ fn what_an_abandoned_quest_had_not_merged_comes_back() {
     shop.wait_said(&agent, "written");
     shop.tell(&quest, "abandon");
     assert_eq!(shop.end(&agent), "user_ended");
-    super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
+    let worktrees = shop.worktrees(&quest);
+    super::wait_until("the worktrees are gone", || !worktrees.exists());
     shop.expect_nothing_left();
     assert_eq!(shop.git(&["status", "--porcelain"]), "");
-    let branch = format!("hatchery/{quest}");
+    let branch = shop.branch(&quest);
     assert!(shop.git(&["show", &format!("{branch}:notes/whole.md")]).contains("was done"));
 
     let list: serde_json::Value =
@@ -110,7 +111,7 @@ fn a_conflict_that_is_there_before_the_ward_is_mended_before_it_runs() {
     assert!(brief.contains("<conflicts>\na.txt"), "{brief}");
     assert_eq!(shop.wait_step(&quest, "right", "ward_ended")["artifact"], "", "it was not run");
     assert!(!brief.contains("Its full output"), "nobody is sent to a file that is not there: {brief}");
-    assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:a.txt")]), "one\nleft and right\nthree");
+    assert_eq!(shop.git(&["show", &format!("{}:a.txt", shop.branch(&quest))]), "one\nleft and right\nthree");
 }
 
 #[test]
@@ -140,10 +141,11 @@ fn a_worktree_goes_when_its_ward_has_gone() {
     let quest = shop.new_quest(&shop.playbook(), options);
     super::wait_until("the ward runs", || flag.exists());
     shop.tell(&quest, "abandon");
-    super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
+    let worktrees = shop.worktrees(&quest);
+    super::wait_until("the worktrees are gone", || !worktrees.exists());
     assert_eq!(shop.processes(), Vec::<u32>::new(), "nobody was at work in it any more");
     let list = shop.grounds.run(&["rescue", "list"]).good();
-    assert!(list.contains("step a of quest"), "{list}");
+    assert!(list.contains("step a of"), "{list}");
 }
 
 #[test]
@@ -155,9 +157,10 @@ fn what_a_killed_daemon_left_of_a_quest_that_is_over_goes() {
     shop.wait_quest(&quest, "quest_completed");
     shop.kill_daemon();
     shop.restart();
-    super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
+    let worktrees = shop.worktrees(&quest);
+    super::wait_until("the worktrees are gone", || !worktrees.exists());
     for step in ["a", "b"] {
-        assert!(shop.git(&["show", &format!("hatchery/{quest}:notes/{step}.md")]).contains("was done"));
+        assert!(shop.git(&["show", &format!("{}:notes/{step}.md", shop.branch(&quest))]).contains("was done"));
     }
     assert_eq!(shop.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
     assert_eq!(shop.git(&["for-each-ref", "refs/hatchery"]), "");
@@ -175,7 +178,7 @@ fn two_quests_do_not_get_in_each_others_way() {
     let quests = books.each_ref().map(|book| shop.new_quest(book, options.clone()));
     for (quest, name) in quests.iter().zip(["first", "second"]) {
         shop.wait_quest(quest, "quest_completed");
-        assert_eq!(shop.git(&["show", &format!("hatchery/{quest}:a.txt")]), format!("of the {name}"));
+        assert_eq!(shop.git(&["show", &format!("{}:a.txt", shop.branch(&quest))]), format!("of the {name}"));
     }
     shop.expect_nothing_left();
 }
@@ -197,12 +200,12 @@ fn a_quest_that_is_abandoned_while_it_begins_leaves_nothing() {
         assert!([200, 409].contains(&abandoned.status), "{abandoned:?}");
         quest
     });
-    let worktrees = shop.grounds.data().join("worktrees");
+    let folders: Vec<_> = quests.iter().map(|quest| shop.worktrees(quest)).collect();
     super::wait_until("nobody and nothing is left", || {
-        shop.processes().is_empty() && !quests.iter().any(|quest| worktrees.join(quest).exists())
+        shop.processes().is_empty() && !folders.iter().any(|folder| folder.exists())
     });
     let branches = shop.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
-    let known = |name: &str| name == "main" || quests.iter().any(|quest| name == format!("hatchery/{quest}"));
+    let known = |name: &str| name == "main" || quests.iter().any(|quest| name == shop.branch(quest));
     assert!(branches.lines().all(known), "{branches}");
     assert_eq!(shop.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
     assert_eq!(shop.git(&["status", "--porcelain"]), "");
@@ -224,14 +227,14 @@ fn a_quest_that_came_to_nothing_leaves_what_was_rescued_and_nothing_else() {
     let shop = Workshop::with(SHORT, Vec::new());
     shop.repository();
     let (quest, _) = half_done(&shop);
-    let lock = shop.grounds.data().join(format!("worktrees/{quest}.lock"));
+    let lock = shop.worktrees(&quest).with_extension("lock");
     assert!(lock.exists());
     shop.tell(&quest, "abandon");
     super::wait_until("the lock is gone", || !lock.exists());
-    assert!(!shop.grounds.data().join("worktrees").join(&quest).exists());
+    assert!(!shop.worktrees(&quest).exists());
     assert_eq!(shop.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]), "main");
     let list = shop.grounds.run(&["rescue", "list"]).good();
-    assert!(list.contains("step half of quest"), "{list}");
+    assert!(list.contains("step half of"), "{list}");
 }
 
 #[test]
@@ -240,7 +243,7 @@ fn what_could_not_be_tidied_up_is_tried_again_without_a_restart() {
     shop.repository();
     let (quest, agent) = half_done(&shop);
     // A repository in a worktree cannot be rescued, so the worktree stays.
-    let inner = format!(".hatchery/worktrees/{quest}/steps/half/inner");
+    let inner = shop.worktrees(&quest).join("steps/half/inner").display().to_string();
     shop.git(&["init", "--quiet", &inner]);
     fs::write(shop.grounds.path().join(&inner).join("mine"), "mine").unwrap();
     shop.tell(&quest, "abandon");
@@ -248,6 +251,7 @@ fn what_could_not_be_tidied_up_is_tried_again_without_a_restart() {
     super::wait_until("it could not be done", || shop.grounds.said().contains("could not be removed; trying again"));
     assert!(shop.grounds.path().join(&inner).join("mine").exists());
     fs::remove_dir_all(shop.grounds.path().join(&inner)).unwrap();
-    super::wait_until("the worktrees are gone", || !shop.grounds.data().join("worktrees").join(&quest).exists());
-    assert!(shop.grounds.run(&["rescue", "list"]).good().contains("step half of quest"));
+    let worktrees = shop.worktrees(&quest);
+    super::wait_until("the worktrees are gone", || !worktrees.exists());
+    assert!(shop.grounds.run(&["rescue", "list"]).good().contains("step half of"));
 }

@@ -98,6 +98,17 @@ impl Workshop {
         Gate { path, open: RefCell::new(None) }
     }
 
+    /// The branch of a quest in worktrees.
+    pub fn branch(&self, quest: &str) -> String {
+        self.quest(quest)["branch"].as_str().unwrap_or_else(|| panic!("quest {quest} has no branch")).to_owned()
+    }
+
+    /// The folder with the worktrees of a quest.
+    pub fn worktrees(&self, quest: &str) -> PathBuf {
+        let branch = self.branch(quest);
+        self.grounds.data().join("worktrees").join(branch.strip_prefix("hatchery/").unwrap())
+    }
+
     /// Makes a quest, in the project itself and without a ward unless it says otherwise, and gives its id.
     pub fn new_quest(&self, book: &Playbook, options: Value) -> String {
         let mut body = json!({

@@ -1,0 +1,56 @@
+//! Which branch `diff`, `merge` and `pr` are about.
+
+use crate::client::Client;
+use crate::client::paths::branch_path;
+use crate::http::{BranchKind, BranchLine, BranchList, BranchView};
+use crate::report::{Code, Report};
+
+/// The quest or agent to name in a request: as given, or the only one that has a branch.
+pub async fn meant(client: &Client, given: Option<&str>) -> Result<String, Report> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    let list: BranchList = client.get("/api/branches").await?;
+    match list.branches.as_slice() {
+        [] => Err(Report::failed("no agent and no quest has a branch")
+            .hint("`hatchery run --worktree TASK` gives an agent a branch; `hatchery quest new` gives a quest one")),
+        [only] => Ok(only.slug.clone()),
+        several => {
+            let lines: Vec<String> = several.iter().map(line).collect();
+            let message = format!("{} branches could be meant:\n{}", several.len(), lines.join("\n"));
+            Err(Report::new(Code::Usage, message).hint("name one: the branch, the agent or the quest"))
+        }
+    }
+}
+
+/// One branch as a line of a list.
+fn line(branch: &BranchLine) -> String {
+    let who = match (&branch.kind, &branch.name) {
+        (BranchKind::Quest, _) => "quest".to_owned(),
+        (BranchKind::Agent, Some(name)) => format!("agent {name}"),
+        (BranchKind::Agent, None) => "agent".to_owned(),
+    };
+    let busy = if branch.busy { ", at work" } else { "" };
+    format!("  {}  {who}{busy}", branch.branch)
+}
+
+/// Commits what is in the worktree, and gives what is on the branch then.
+pub async fn committed(client: &Client, given: Option<&str>) -> Result<BranchView, Report> {
+    let meant = meant(client, given).await?;
+    let view: BranchView = client.post(&branch_path(&meant, "/commit"), &serde_json::json!({})).await?;
+    match view.head {
+        Some(_) => Ok(view),
+        None => {
+            let message = format!("there is no branch {}: nothing was begun on it, or it was merged", view.line.branch);
+            Err(Report::failed(message).hint("`git log` shows what your branch has"))
+        }
+    }
+}
+
+/// Words for by-products that were not committed.
+pub fn left_out(view: &BranchView) -> Option<String> {
+    match view.left_out.as_slice() {
+        [] => None,
+        paths => Some(format!("not committed, because they are by-products: {}", paths.join(", "))),
+    }
+}

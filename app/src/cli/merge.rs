@@ -1,0 +1,123 @@
+//! `hatchery merge`
+
+use super::{Context, asking, branch, counted, print_json, reference, say};
+use crate::client::Client;
+use crate::client::paths::branch_path;
+use crate::http::{BranchKind, BranchView};
+use crate::report::{Context as _, Report};
+use crate::worktree::{Repository, Taken, Taking};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Take the work of an agent or a quest into the branch that you have checked out
+///
+/// Commits what the agent has not committed, except by-products, and merges its branch into yours. If your checkout has uncommitted changes, or
+/// if both sides have changed the same lines, nothing is done. After the merge an agent's worktree and branch are removed; its next task starts
+/// at your branch again. A quest keeps its branch.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// An agent, a quest or a branch: an id, the beginning of one, or a name [default: the only one with a branch]
+    #[arg(value_name = "AGENT|QUEST", allow_hyphen_values = true, value_parser = reference)]
+    who: Option<String>,
+
+    /// Make one commit of all changes
+    #[arg(long)]
+    squash: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hatchery run -w --name flag \"add a --verbose flag\"
+  hatchery diff flag
+  hatchery merge flag --squash";
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let found = Repository::find(&context.project, std::env::vars()).context("git is in trouble")?;
+    let repository = found.map_err(|why| Report::failed(format_args!("nothing can be merged here: {why}")))?;
+    asking(async {
+        let client = Client::visit(&context.project).await?;
+        let view = branch::committed(&client, args.who.as_deref()).await?;
+        let head = view.head.clone().unwrap_or_default();
+        let how = match args.squash {
+            true => Taking::Squash { message: format!("{}\n\n{}", view.title, view.body).trim_end().to_owned() },
+            false => Taking::Merge,
+        };
+        let taken = repository.take_into_checkout(&head, &view.line.branch, &how).map_err(Report::failed)?;
+        let (into, commit) = match taken {
+            Taken::Merged { into, commit } => (into, Some(commit)),
+            Taken::Already { into } => (into, None),
+            refused => return Err(explain(&view, refused)),
+        };
+        let cleared: Value = client.post(&branch_path(&view.line.slug, "/merged"), &json!({ "head": head })).await?;
+        if context.json {
+            print_json(&json!({
+                "branch": view.line.branch, "into": into, "commit": commit, "files": view.files,
+                "left_out": view.left_out, "rescued": cleared["rescued"],
+            }))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        tell(&view, &into, commit.is_some(), cleared["rescued"].as_str());
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn tell(view: &BranchView, into: &str, changed: bool, rescued: Option<&str>) {
+    let branch = &view.line.branch;
+    match changed {
+        true => {
+            let files = counted(view.files, "file");
+            say(format_args!("{into} has the work of {branch} now: {files}, +{} -{}", view.added, view.removed));
+        }
+        false => say(format_args!("{into} has all of {branch} already")),
+    }
+    if let Some(words) = branch::left_out(view) {
+        say(words);
+    }
+    match (view.line.kind, rescued) {
+        (BranchKind::Agent, Some(name)) => {
+            say(format_args!("the branch is removed; its single commits are kept: `hatchery rescue restore {name}`"));
+        }
+        (BranchKind::Agent, None) => say("the branch and its worktree are removed"),
+        (BranchKind::Quest, _) => say(format_args!("the branch stays; `git branch -d {branch}` removes it")),
+    }
+    if view.line.kind == BranchKind::Quest && view.line.open {
+        say("the quest goes on; merge again when it is complete");
+    }
+}
+
+/// Why nothing was merged, and what to do.
+fn explain(view: &BranchView, taken: Taken) -> Report {
+    let branch = &view.line.branch;
+    match taken {
+        Taken::Dirty { files, count } => {
+            let what = if count == 1 { "1 file is".to_owned() } else { format!("{count} files are") };
+            let more = if count > files.len() { ", …" } else { "" };
+            let message = format!(
+                "your checkout has uncommitted changes, so nothing was merged: {what} changed ({}{more})",
+                files.join(", ")
+            );
+            Report::failed(message).hint("commit them, or `git stash` before the merge and `git stash pop` after it")
+        }
+        Taken::Conflict { into, files } => {
+            let message = format!(
+                "{branch} and {into} have changed the same lines, so nothing was merged. The conflicts are in: {}",
+                files.join(", ")
+            );
+            let ask = match view.line.kind {
+                BranchKind::Agent => {
+                    let who = view.line.name.as_deref().unwrap_or(&view.line.id);
+                    format!(
+                        "let the agent resolve them: `hatchery run --agent {who} \"merge {into} into your branch and resolve the conflicts\"`, \
+                             then merge again; or "
+                    )
+                }
+                BranchKind::Quest => String::new(),
+            };
+            Report::failed(message).hint(format_args!("{ask}resolve them yourself: `git merge {branch}`"))
+        }
+        Taken::Unready { why } => Report::failed(format_args!("nothing was merged: {why} in your checkout"))
+            .hint("`git status` says more; finish that, or check out the branch that is to have the work"),
+        Taken::Merged { .. } | Taken::Already { .. } => Report::failed("the branch was merged"),
+    }
+}

@@ -1,0 +1,62 @@
+//! The worktrees of agents that work for no quest: a branch and a worktree for one agent. Which one is part of the run's folder,
+//! `.hatchery/worktrees/SLUG/trunk`, so the log knows it.
+
+use super::RunnerContext;
+use crate::worktree::Place;
+use hatchery_core::agent::Agent;
+use hatchery_core::run::Run;
+use hatchery_core::{AgentId, World};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What the worktree of an agent is called after, if it has one of its own.
+pub fn slug_of(world: &World, agent: AgentId) -> Option<&str> {
+    if world.assignment(agent).is_some() {
+        return None;
+    }
+    Place::slug_of_trunk(world.run(agent)?.spec.folder.as_deref()?)
+}
+
+/// The agents whose worktrees are among these folders.
+pub(super) fn with_folders(world: &World, slugs: &BTreeSet<String>) -> BTreeSet<AgentId> {
+    let has_folder = |agent: &AgentId| slug_of(world, *agent).is_some_and(|slug| slugs.contains(slug));
+    world.runs().map(|(agent, _)| agent).filter(has_folder).collect()
+}
+
+/// Whether an agent will never use its worktree again. A fork that works in the same worktree keeps it.
+pub(super) fn is_over(world: &World, agent: AgentId) -> bool {
+    let Some(slug) = slug_of(world, agent) else { return true };
+    let is_gone = |agent: AgentId| {
+        !world.agent(agent).is_some_and(Agent::is_living) && !world.run(agent).is_some_and(Run::is_open)
+    };
+    is_gone(agent) && world.runs().all(|(other, _)| slug_of(world, other) != Some(slug) || is_gone(other))
+}
+
+/// Creates and prepares the worktree, unless it exists.
+pub(super) async fn create(context: &Arc<RunnerContext>, slug: String) -> Result<(), String> {
+    let context = Arc::clone(context);
+    let made = tokio::task::spawn_blocking(move || {
+        let repository = context.repository()?;
+        let made = repository.trunk(&slug).map_err(|error| error.to_string())?;
+        repository.prepare(&made, &context.preparation).map_err(|error| error.to_string())
+    });
+    made.await.map_err(|error| error.to_string())?
+}
+
+/// Removes the worktree of a dead agent. What is not committed is rescued. The branch stays, unless the user's HEAD has all of it.
+pub(super) fn remove(context: &RunnerContext, agent: AgentId) -> Result<(), String> {
+    let world = context.handle.view();
+    let Some(slug) = slug_of(&world, agent) else { return Ok(()) };
+    let base = context.project.data().join("worktrees").join(slug);
+    if !base.exists() {
+        return Ok(());
+    }
+    let repository = context.repository()?;
+    let text = |error: crate::worktree::WorktreeError| error.to_string();
+    let trunk = repository.at(Place::trunk(slug).map_err(|error| error.to_string())?);
+    repository.remove(&trunk).map_err(text)?;
+    repository.drop_empty_trunk(slug).map_err(text)?;
+    // What is not empty is the user's.
+    std::fs::remove_dir(base).ok();
+    repository.dissolve(slug).map_err(text)
+}

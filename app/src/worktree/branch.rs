@@ -1,0 +1,171 @@
+//! The branches of quests and agents as the user meets them: what is on one, and taking it into the user's own branch. The merge is the only
+//! operation of this module that changes the user's checkout. The user asks for it, and it begins only in a clean checkout.
+
+use super::git::Git;
+use super::{Place, Repository, RescueName, WorktreeError};
+use std::collections::BTreeSet;
+
+/// How many commits are told by their subject.
+const SUBJECTS: usize = 50;
+
+/// What is on a branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchContent {
+    pub head: String,
+    /// Where it left the user's branch.
+    pub base: String,
+    /// Commits that the user's branch does not have.
+    pub commits: u64,
+    /// Their subjects without merges, oldest first; at most 50.
+    pub subjects: Vec<String>,
+}
+
+/// How the work of a branch is taken into the user's branch.
+#[derive(Clone, Debug)]
+pub enum Taking {
+    /// Its commits, by a merge commit where the user's branch has moved on.
+    Merge,
+    /// One commit with this message.
+    Squash { message: String },
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The user's branch has the work.
+    Merged { into: String, commit: String },
+    /// It had all of it before.
+    Already { into: String },
+    /// The checkout has changes that are not committed. Nothing was done.
+    Dirty { files: Vec<String>, count: usize },
+    /// Both sides have changed these files in different ways. Nothing was done.
+    Conflict { into: String, files: Vec<String> },
+    /// No branch is checked out, or git is in the middle of something. Nothing was done.
+    Unready { why: String },
+}
+
+impl Repository {
+    /// What is on the branch of a quest or an agent, if it exists.
+    pub fn branch_content(&self, slug: &str) -> Result<Option<BranchContent>, WorktreeError> {
+        let git = || self.git(self.project.root());
+        let name = format!("refs/heads/{}^{{commit}}", Place::trunk(slug)?.branch());
+        let Some(head) = git().args(["rev-parse", "--verify", "--quiet", &name]).maybe()? else { return Ok(None) };
+        let base = git().args(["merge-base", "HEAD", &head]).maybe()?.unwrap_or_else(|| head.clone());
+        let count = git().args(["rev-list", "--count", &head, "^HEAD"]).text()?;
+        let newest = format!("--max-count={SUBJECTS}");
+        let log = git().args(["log", "--no-merges", "--reverse", "--format=%s", &newest, &head, "^HEAD"]).text()?;
+        let subjects = log.lines().map(str::to_owned).collect();
+        Ok(Some(BranchContent { head, base, commits: count.parse().unwrap_or_default(), subjects }))
+    }
+
+    /// The slugs of all branches of quests and agents. Branches of steps are not among them.
+    pub fn slugs(&self) -> Result<BTreeSet<String>, WorktreeError> {
+        let list = ["for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/hatchery/"];
+        let names = self.git(self.project.root()).args(list).text()?;
+        Ok(names.lines().filter(|name| !name.contains("--")).map(str::to_owned).collect())
+    }
+
+    /// Commits what an agent has done in its worktree. Gives what was left out. Without a worktree there is nothing to commit.
+    pub fn settle_agent(&self, slug: &str, message: &str) -> Result<Vec<String>, WorktreeError> {
+        let worktree = self.at(Place::trunk(slug)?);
+        if !worktree.top().join(".git").exists() {
+            return Ok(Vec::new());
+        }
+        let settled = self.settle(&worktree, message)?;
+        Ok(settled.left_out.iter().map(|path| path.to_string_lossy().into_owned()).collect())
+    }
+
+    /// Takes a commit into the branch that is checked out in the user's checkout. Runs the user's own hooks, because the commit is the
+    /// user's.
+    pub fn take_into_checkout(&self, head: &str, branch: &str, how: &Taking) -> Result<Taken, WorktreeError> {
+        let git = || self.git(self.project.root());
+        let current = git().args(["symbolic-ref", "--quiet", "--short", "HEAD"]).maybe()?;
+        let Some(into) = current else {
+            return Ok(Taken::Unready { why: "no branch is checked out".to_owned() });
+        };
+        let own = git().args(["rev-parse", "--absolute-git-dir"]).text()?;
+        let under_way = [("MERGE_HEAD", "merge"), ("CHERRY_PICK_HEAD", "cherry-pick"), ("rebase-merge", "rebase")];
+        if let Some((_, what)) = under_way.iter().find(|(file, _)| std::path::Path::new(&own).join(file).exists()) {
+            return Ok(Taken::Unready { why: format!("a {what} is not finished") });
+        }
+        let changed = git().args(["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no"]).paths()?;
+        if !changed.is_empty() {
+            let files = changed.iter().filter_map(|entry| Some(entry.to_str()?.get(3..)?.to_owned()));
+            return Ok(Taken::Dirty { count: changed.len(), files: files.take(SUBJECTS).collect() });
+        }
+        if git().args(["merge-base", "--is-ancestor", head, "HEAD"]).holds()? {
+            return Ok(Taken::Already { into });
+        }
+        let files = self.conflicts_with_checkout(head)?;
+        if !files.is_empty() {
+            return Ok(Taken::Conflict { into, files });
+        }
+        match how {
+            Taking::Merge => {
+                let message = format!("Merge branch '{branch}'");
+                let merge = ["merge", "--quiet", "--no-edit", "--no-squash", "--no-autostash", "-m", &message, head];
+                self.with_hooks(git()).args(merge).undo_if_it_fails(|| git().args(["merge", "--abort"]).run())?;
+            }
+            Taking::Squash { message } => {
+                let undo = || git().args(["reset", "--quiet", "--merge", "HEAD"]).run();
+                let merge = ["merge", "--quiet", "--squash", "--no-autostash", head];
+                self.with_hooks(git()).args(merge).undo_if_it_fails(undo)?;
+                let commit = self.with_hooks(git()).args(["commit", "--quiet"]).arg(format!("--message={message}"));
+                commit.undo_if_it_fails(undo)?;
+            }
+        }
+        let commit = git().args(["rev-parse", "--verify", "HEAD"]).text()?;
+        Ok(Taken::Merged { into, commit })
+    }
+
+    /// The files that a merge could not bring together. Changes nothing.
+    fn conflicts_with_checkout(&self, head: &str) -> Result<Vec<String>, WorktreeError> {
+        let tree = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", head];
+        let said = self.git(self.project.root()).args(tree).run()?;
+        match said.status.code() {
+            Some(0) => Ok(Vec::new()),
+            // The tree, then the names.
+            Some(1) => {
+                let names = said.out.split(|byte| *byte == 0).skip(1).filter(|name| !name.is_empty());
+                Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+            }
+            _ => Err(said.failed("merge-tree".to_owned())),
+        }
+    }
+
+    fn with_hooks(&self, git: Git) -> Git {
+        match self.git(self.project.root()).args(["rev-parse", "--git-path", "hooks"]).maybe() {
+            // The last setting wins; ours says that there are none.
+            Ok(Some(_)) => {
+                let own = self.plain_git().args(["config", "--type=path", "--get", "core.hooksPath"]).maybe();
+                let folder = own.ok().flatten().unwrap_or_else(|| self.common.join("hooks").display().to_string());
+                git.set(&[format!("core.hooksPath={folder}")])
+            }
+            _ => git,
+        }
+    }
+
+    /// Git with the user's settings only.
+    fn plain_git(&self) -> Git {
+        Git::plain(self.project.root(), &self.environment)
+    }
+
+    /// The user has the work of an agent now: its worktree goes, and its branch if it is still at this commit. Commits that no branch of the
+    /// user contains, as after a squash, and changes since are rescued first.
+    pub fn clear_taken(&self, slug: &str, head: &str) -> Result<Option<RescueName>, WorktreeError> {
+        let place = Place::trunk(slug)?;
+        let worktree = self.at(place.clone());
+        let hold = self.hold(&place)?;
+        let mut kept = hold.remove(&worktree)?;
+        if hold.branch_head(&place)?.as_deref() == Some(head) {
+            if !hold.contains("HEAD", head)? {
+                kept = Some(hold.keep_head(&worktree, head)?);
+            }
+            hold.delete_branch(&place)?;
+        }
+        // What is not empty is the user's.
+        std::fs::remove_dir(self.worktrees().join(slug)).ok();
+        hold.dissolve()?;
+        Ok(kept)
+    }
+}

@@ -1,0 +1,227 @@
+//! One agent in a worktree of its own, and taking its work over: `run --worktree`, `diff`, `merge`, `pr`.
+
+use crate::support::program::write_program;
+use crate::support::quest::{text, write};
+use crate::support::workshop::Workshop;
+use serde_json::{Value, json};
+use std::fs;
+
+/// Runs an agent in a worktree to its end, and gives its view of the branch.
+fn worked(shop: &Workshop, name: &str, steps: &[Value]) -> Value {
+    let agent = begun(shop, name, steps);
+    assert_eq!(shop.end(&agent), "completed");
+    shop.door().get(&format!("/api/branches/{name}")).json()
+}
+
+fn begun(shop: &Workshop, name: &str, steps: &[Value]) -> String {
+    let with = json!({ "script": shop.script(steps) });
+    let body =
+        json!({ "prompt": format!("Work on {name}\n\nDo it well."), "name": name, "worktree": true, "with": with });
+    let answer = shop.door().post("/api/runs", &body);
+    assert_eq!(answer.status, 201, "{answer:?}");
+    answer.id()
+}
+
+fn shop() -> Workshop {
+    let shop = Workshop::open();
+    shop.repository();
+    shop
+}
+
+fn branches(shop: &Workshop) -> String {
+    shop.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"])
+}
+
+#[test]
+fn an_agent_works_on_a_branch_with_a_readable_name_and_merge_takes_it_over() {
+    let shop = shop();
+    let script =
+        shop.script(&[write("src/flag.txt", "verbose\n"), write("__pycache__/x.pyc", "x"), text("The flag is there.")]);
+    let head = shop.git(&["rev-parse", "HEAD"]);
+    let run = ["run", "--worktree", "--script", script.to_str().unwrap(), "Add a --verbose flag"];
+    let ran = shop.grounds.run(&run);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("1 file changed on hatchery/add-verbose-flag-"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    assert!(!shop.grounds.path().join("src/flag.txt").exists(), "the checkout is the user's");
+
+    let diff = shop.grounds.run(&["diff"]).good();
+    assert!(diff.contains("+verbose") && !diff.contains("pycache"), "{diff}");
+    let stat = shop.grounds.run(&["diff", "--stat"]).good();
+    assert_eq!(stat, "A  src/flag.txt  +1 -0\n");
+
+    let merged = shop.grounds.run(&["merge"]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert!(merged.stderr.contains("main has the work of hatchery/add-verbose-flag-"), "{}", merged.stderr);
+    assert!(merged.stderr.contains("by-products: __pycache__/"), "{}", merged.stderr);
+    assert_eq!(fs::read_to_string(shop.grounds.path().join("src/flag.txt")).unwrap(), "verbose\n");
+    assert!(!shop.grounds.path().join("__pycache__").exists());
+    assert_eq!(shop.git(&["log", "-1", "--format=%s%n%n%b", "HEAD"]), "Add a --verbose flag\n\nThe flag is there.");
+    assert_eq!(shop.git(&["rev-parse", "HEAD^"]), head);
+    assert_eq!(branches(&shop), "main");
+    assert_eq!(shop.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    let nothing = shop.grounds.run(&["merge"]);
+    assert_eq!(nothing.code, Some(1), "{nothing:?}");
+    assert!(nothing.stderr.contains("no agent and no quest has a branch"), "{}", nothing.stderr);
+}
+
+#[test]
+fn a_squash_is_one_commit_and_the_single_ones_are_kept() {
+    let shop = shop();
+    worked(&shop, "flag", &[write("new.txt", "new\n"), text("Done.")]);
+    shop.git(&["commit", "--quiet", "--allow-empty", "--message=the user goes on"]);
+    let merged = shop.grounds.run(&["merge", "flag", "--squash"]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert_eq!(shop.git(&["log", "--format=%s", "-2"]), "Work on flag\nthe user goes on");
+    assert_eq!(shop.git(&["log", "-1", "--format=%b"]), "Do it well.\n\nDone.");
+    assert_eq!(branches(&shop), "main");
+    let kept = shop.grounds.run(&["rescue", "list", "--json"]).good();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    let name = kept["rescued"][0]["name"].as_str().unwrap();
+    assert!(merged.stderr.contains(name), "{}", merged.stderr);
+    // The next task of the agent begins where the user is now.
+    let again = shop.say("flag", "go on");
+    assert_eq!(again.status, 200);
+    let agent = again.id();
+    shop.wait("its second end", |event| {
+        event["type"] == "run_ended" && event["agent"] == agent.as_str() && event["run"] == 2
+    });
+    let view = shop.door().get("/api/branches/flag").json();
+    assert_eq!(view["base"], shop.git(&["rev-parse", "HEAD"]).as_str(), "{view:#}");
+}
+
+#[test]
+fn a_dirty_checkout_and_a_conflict_are_left_as_they_are() {
+    let shop = shop();
+    let view = worked(&shop, "one", &[write("a.txt", "of the agent\n"), text("Done.")]);
+    let path = shop.grounds.path().join("a.txt");
+    fs::write(&path, "of the user\n").unwrap();
+    let before = (shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"]));
+    let dirty = shop.grounds.run(&["merge", "one"]);
+    assert_eq!(dirty.code, Some(1), "{dirty:?}");
+    assert!(dirty.stderr.contains("uncommitted changes") && dirty.stderr.contains("a.txt"), "{}", dirty.stderr);
+    assert_eq!((shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"])), before);
+
+    shop.git(&["commit", "--quiet", "--all", "--message=of the user"]);
+    let before = (shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"]));
+    for how in [&["merge", "one"][..], &["merge", "one", "--squash"]] {
+        let conflict = shop.grounds.run(how);
+        assert_eq!(conflict.code, Some(1), "{conflict:?}");
+        assert!(conflict.stderr.contains("The conflicts are in: a.txt"), "{}", conflict.stderr);
+        assert!(conflict.stderr.contains("hatchery run --agent one"), "{}", conflict.stderr);
+    }
+    assert_eq!((shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"])), before);
+    assert!(branches(&shop).contains(view["branch"].as_str().unwrap()));
+    assert_eq!(fs::read_to_string(path).unwrap(), "of the user\n");
+}
+
+#[test]
+fn a_hook_that_refuses_leaves_the_checkout_clean() {
+    let shop = shop();
+    worked(&shop, "one", &[write("a.txt", "of the agent\n"), text("Done.")]);
+    write_program(&shop.grounds.path().join(".git/hooks/commit-msg"), "#!/bin/sh\necho no such message >&2\nexit 1\n");
+    let before = (shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"]));
+    let refused = shop.grounds.run(&["merge", "one", "--squash"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("no such message"), "{}", refused.stderr);
+    assert_eq!((shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"])), before);
+}
+
+#[test]
+fn nothing_is_merged_while_the_agent_works_and_the_worktree_of_a_killed_one_is_rescued() {
+    let shop = shop();
+    let agent = begun(&shop, "slow", &[write("a.txt", "half done\n"), text("written"), json!({ "sleep_ms": 600_000 })]);
+    shop.wait_said(&agent, "written");
+    let diff = shop.grounds.run(&["diff", "slow"]).good();
+    assert!(diff.contains("+half done"), "{diff}");
+    let busy = shop.grounds.run(&["merge", "slow"]);
+    assert_eq!(busy.code, Some(1), "{busy:?}");
+    assert!(busy.stderr.contains("slow is working on the branch"), "{}", busy.stderr);
+    shop.grounds.run(&["kill", "slow"]).good();
+    assert_eq!(shop.end(&agent), "killed");
+    let worktrees = shop.grounds.data().join("worktrees");
+    crate::quests::wait_until("the worktree is gone", || {
+        !fs::read_dir(&worktrees)
+            .unwrap()
+            .flatten()
+            .any(|entry| entry.file_name().to_str().unwrap().starts_with("slow-"))
+    });
+    assert_eq!(branches(&shop), "main");
+    let kept: Value = serde_json::from_str(&shop.grounds.run(&["rescue", "list", "--json"]).good()).unwrap();
+    let name = kept["rescued"][0]["name"].as_str().unwrap();
+    let folder = shop.grounds.run(&["rescue", "restore", name]).good();
+    assert_eq!(fs::read_to_string(format!("{}/a.txt", folder.trim())).unwrap(), "half done\n");
+    shop.expect_nothing_left();
+}
+
+#[test]
+fn a_setting_gives_every_agent_a_worktree_and_a_flag_takes_it_away() {
+    let shop = Workshop::with("harness = 'scripted'\nstop_grace_ms = 300\n[worktrees]\nruns = true\n", Vec::new());
+    shop.repository();
+    fs::write(shop.grounds.path().join("a.txt"), "not committed\n").unwrap();
+    let ran = shop.grounds.run(&["run", "hello there"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("nothing is changed on hatchery/hello-there-"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning:") && ran.stderr.contains("a.txt"), "{}", ran.stderr);
+    let plain = shop.grounds.run(&["run", "--no-worktree", "hello there"]);
+    assert_eq!(plain.code, Some(0), "{plain:?}");
+    assert!(!plain.stderr.contains("hatchery/hello"), "{}", plain.stderr);
+    let refused = shop.grounds.run(&["run", "--worktree", "--folder", ".", "hello"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[test]
+fn without_a_repository_a_worktree_is_refused_before_anything_is_made() {
+    let shop = Workshop::open();
+    let ran = shop.grounds.run(&["run", "--worktree", "hello"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("agents cannot have worktrees: the project is not in a git repository"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(shop.door().get("/api/agents").json()["agents"].as_array().unwrap().len(), 1, "only agent 0");
+}
+
+#[test]
+fn a_pull_request_has_a_branch_a_title_and_a_body_and_gh_is_called_if_it_is_there() {
+    let shop = shop();
+    let view = worked(&shop, "flag", &[write("new.txt", "new\n"), text("It is done.")]);
+    let branch = view["branch"].as_str().unwrap();
+    let bare = shop.grounds.path().join("home/elsewhere.git");
+    shop.git(&["init", "--quiet", "--bare", bare.to_str().unwrap()]);
+    shop.git(&["remote", "add", "origin", bare.to_str().unwrap()]);
+    let printed = shop.grounds.run(&["pr", "--print"]).good();
+    assert_eq!(printed, format!("branch  {branch}\ntitle   Work on flag\n\nDo it well.\n\nIt is done.\n"));
+    let bin = shop.grounds.path().join("home/bin");
+    write_program(&bin.join("gh"), "#!/bin/sh\nprintf '%s|' \"$@\" > \"$HOME/gh-called\"\n");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let ran = shop.grounds.command(&["pr", "flag", "--draft"]).env("PATH", path).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let called = fs::read_to_string(shop.grounds.path().join("home/gh-called")).unwrap();
+    let words = format!("pr|create|--head|{branch}|--title|Work on flag|--body|Do it well.\n\nIt is done.|--draft|");
+    assert_eq!(called, words);
+    let pushed = shop.git(&["ls-remote", "--heads", "origin"]);
+    assert!(pushed.contains(&format!("refs/heads/{branch}")), "{pushed}");
+}
+
+#[test]
+fn several_branches_are_listed_and_a_name_or_a_slug_chooses() {
+    let shop = shop();
+    let one = worked(&shop, "one", &[write("one.txt", "1\n"), text("Done.")]);
+    worked(&shop, "two", &[write("two.txt", "2\n"), text("Done.")]);
+    let several = shop.grounds.run(&["diff"]);
+    assert_eq!(several.code, Some(2), "{several:?}");
+    assert!(several.stderr.contains("2 branches could be meant"), "{}", several.stderr);
+    assert!(several.stderr.contains(one["branch"].as_str().unwrap()), "{}", several.stderr);
+    for reference in
+        ["one", one["slug"].as_str().unwrap(), one["branch"].as_str().unwrap(), one["id"].as_str().unwrap()]
+    {
+        let diff = shop.grounds.run(&["diff", reference]).good();
+        assert!(diff.contains("+1") && !diff.contains("+2"), "{diff}");
+    }
+    let nobody = shop.grounds.run(&["diff", "nobody"]);
+    assert_eq!(nobody.code, Some(1), "{nobody:?}");
+    let root = shop.grounds.run(&["merge", &shop.door().root()]);
+    assert!(root.stderr.contains("works in the project itself"), "{}", root.stderr);
+}
