@@ -208,6 +208,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(log::page))
         .routes(routes!(log::count))
         .routes(routes!(log::at))
+        .routes(routes!(log::map))
         .routes(routes!(events::export))
         .routes(routes!(sessions::list, sessions::start))
         .routes(routes!(sessions::end))

@@ -17,6 +17,8 @@ pub struct LogFilter {
     pub step: Option<StepId>,
     /// Events of one of these types.
     pub types: Vec<String>,
+    /// No events of these types.
+    pub without: Vec<String>,
     /// As [`LogFilter::words`] makes it.
     pub words: Option<String>,
 }
@@ -56,6 +58,7 @@ impl LogFilter {
         let Ok(probe) = serde_json::from_str::<Probe<'_>>(body) else { return false };
         let of_type = self.types.is_empty() || self.types.iter().any(|kind| *kind == probe.kind);
         of_type
+            && !self.without.iter().any(|kind| *kind == probe.kind)
             && (self.agents.is_empty() || self.agents.iter().any(|agent| probe.is_about(*agent)))
             && (self.quests.is_empty()
                 || self.quests.iter().any(|quest| probe.is_of(world, *quest, self.step.as_ref())))
@@ -115,6 +118,8 @@ mod tests {
         let types = vec!["mail_sent".to_owned(), "mail_read".to_owned()];
         assert!(matches(&LogFilter { types: types.clone(), ..LogFilter::default() }, &mail));
         assert!(!matches(&LogFilter { types, agents: vec![ann], ..LogFilter::default() }, &mail));
+        let without = LogFilter { without: vec!["mail_sent".to_owned()], ..LogFilter::default() };
+        assert!(matches(&without, &said) && !matches(&without, &mail));
         for (words, found) in [("say \"hi\"", true), ("SAY", true), ("\"hi\"\n", true), ("hello", false)] {
             assert_eq!(
                 matches(&LogFilter { words: LogFilter::words(words), ..LogFilter::default() }, &said),

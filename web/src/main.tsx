@@ -3,6 +3,7 @@ import "./style/page.css";
 import "./style/views.css";
 import "./style/build.css";
 import "./style/seats.css";
+import "./style/log.css";
 import { render } from "preact";
 import { App } from "./app/app";
 import { listenKeys } from "./app/keys";

@@ -25,6 +25,8 @@ const COUNT_SCAN: u64 = 200_000;
 const WINDOW: u64 = 512;
 /// A page is closed when it holds this much. One event may be larger, and is then alone.
 const PAGE_BYTES: usize = 256 << 10;
+const DEFAULT_PARTS: u32 = 100;
+const MAX_PARTS: u64 = 200;
 /// The most values of one filter.
 const MAX_VALUES: usize = 50;
 /// The longest words that are looked for.
@@ -53,6 +55,8 @@ pub struct PageQuery {
     #[serde(rename = "type")]
     #[param(rename = "type")]
     kind: Option<String>,
+    /// No events of these types, divided by commas.
+    without: Option<String>,
     /// Only events that have these words in them, in small or capital letters. At most 256 bytes.
     #[param(max_length = 256)]
     words: Option<String>,
@@ -75,6 +79,8 @@ pub struct CountQuery {
     #[serde(rename = "type")]
     #[param(rename = "type")]
     kind: Option<String>,
+    /// No events of these types, divided by commas.
+    without: Option<String>,
     /// Only events that have these words in them, in small or capital letters. At most 256 bytes.
     #[param(max_length = 256)]
     words: Option<String>,
@@ -121,6 +127,29 @@ pub struct EventAt {
     pub head: EventId,
 }
 
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MapQuery {
+    /// Into how many parts the log is divided, from 1 to 200; 100 if not given.
+    #[param(minimum = 1, maximum = 200)]
+    parts: Option<u32>,
+}
+
+/// The log in equal parts, to see when much happened and when little.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct EventMap {
+    /// The first event of each part and its time, in order.
+    parts: Vec<EventPart>,
+    head: EventId,
+}
+
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct EventPart {
+    first: EventId,
+    ts: Timestamp,
+}
+
 /// What was found between two places.
 pub(super) struct Found {
     pub events: Vec<(EventId, String)>,
@@ -132,7 +161,7 @@ pub(super) struct Found {
 #[utoipa::path(get, path = "/api/events.json", operation_id = "list_events", tag = "events", params(PageQuery),
     responses((status = 200, description = "Some events", body = EventPage)))]
 pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Response, ApiError> {
-    let PageQuery { after, before, limit, agent, quest, step, kind, words } = query.0;
+    let PageQuery { after, before, limit, agent, quest, step, kind, without, words } = query.0;
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(ApiError::bad(
@@ -144,7 +173,7 @@ pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Res
     if after.is_some() && before.is_some() {
         return Err(ApiError::bad("two_cursors", "a page is after a place or before one", "give one of the two"));
     }
-    let filter = filter(&api, &FilterText { agent, quest, step, kind, words })?;
+    let filter = filter(&api, &FilterText { agent, quest, step, kind, without, words })?;
     let after = cursor(&api, after.unwrap_or(0)).await?;
     let (world, head, limit) = (api.handle.view(), api.handle.head(), limit as usize);
     let found = aside(&api, move |store| match before {
@@ -171,8 +200,8 @@ pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Res
 #[utoipa::path(get, path = "/api/events/count", operation_id = "count_events", tag = "events", params(CountQuery),
     responses((status = 200, description = "As many as were found up to `upto`", body = EventCount)))]
 pub async fn count(State(api): State<Api>, query: Query<CountQuery>) -> Result<Json<EventCount>, ApiError> {
-    let CountQuery { after, agent, quest, step, kind, words } = query.0;
-    let filter = filter(&api, &FilterText { agent, quest, step, kind, words })?;
+    let CountQuery { after, agent, quest, step, kind, without, words } = query.0;
+    let filter = filter(&api, &FilterText { agent, quest, step, kind, without, words })?;
     let after = cursor(&api, after.unwrap_or(0)).await?;
     let world = api.handle.view();
     let head = world.head();
@@ -213,6 +242,30 @@ pub async fn at(State(api): State<Api>, query: Query<TimeQuery>) -> Result<Json<
     })
     .await?;
     Ok(Json(EventAt { after, head }))
+}
+
+/// When each part of the log began. Reads one event for each part.
+#[utoipa::path(get, path = "/api/events/map", operation_id = "map_events", tag = "events", params(MapQuery),
+    responses((status = 200, description = "The parts of the log", body = EventMap)))]
+pub async fn map(State(api): State<Api>, query: Query<MapQuery>) -> Result<Json<EventMap>, ApiError> {
+    let parts = u64::from(query.0.parts.unwrap_or(DEFAULT_PARTS));
+    if !(1..=MAX_PARTS).contains(&parts) {
+        let message = format!("{parts} parts are out of range");
+        return Err(ApiError::bad("bad_parts", message, format!("choose from 1 to {MAX_PARTS}")));
+    }
+    let head = api.handle.head();
+    let parts = aside(&api, move |store| {
+        let mut found: Vec<EventPart> = Vec::new();
+        for part in 0..parts.min(head.0) {
+            let after = EventId(head.0 * part / parts.min(head.0));
+            if let Some(ts) = time_of(store, after)? {
+                found.push(EventPart { first: after.next(), ts });
+            }
+        }
+        Ok(found)
+    })
+    .await?;
+    Ok(Json(EventMap { parts, head }))
 }
 
 /// When the event after a place happened.
@@ -305,12 +358,13 @@ pub(super) struct FilterText {
     pub quest: Option<String>,
     pub step: Option<String>,
     pub kind: Option<String>,
+    pub without: Option<String>,
     pub words: Option<String>,
 }
 
 /// What the filters of a request mean. A value that means nothing is refused: waiting for its events would be waiting for nothing.
 pub(super) fn filter(api: &Api, text: &FilterText) -> Result<LogFilter, ApiError> {
-    let FilterText { agent, quest, step, kind, words } = text;
+    let FilterText { agent, quest, step, kind, without, words } = text;
     if words.as_ref().is_some_and(|words| words.len() > MAX_WORDS_BYTES) {
         let hint = format!("use at most {MAX_WORDS_BYTES} bytes");
         return Err(ApiError::bad("words_too_long", "the words to look for are too long", hint));
@@ -335,6 +389,7 @@ pub(super) fn filter(api: &Api, text: &FilterText) -> Result<LogFilter, ApiError
         quests: values("quest", quest.as_deref())?.map(quest_of).collect::<Result<_, _>>()?,
         step: step.as_ref().map(|step| step.parse()).transpose()?,
         types: values("type", kind.as_deref())?.map(type_of).collect::<Result<_, _>>()?,
+        without: values("without", without.as_deref())?.map(type_of).collect::<Result<_, _>>()?,
         words: words.as_deref().and_then(LogFilter::words),
     })
 }

@@ -4,6 +4,7 @@ import type {
   BudgetView,
   ErrorDetail,
   EventCount,
+  EventMap,
   EventObject,
   EventPage,
   HistoryView,
@@ -102,6 +103,8 @@ export const api = {
     ),
   countEvents: (filters: Record<string, string>, after: number) =>
     get<EventCount>(`/api/events/count?${new URLSearchParams({ ...filters, after: String(after) })}`),
+  eventAt: (ts: number) => get<{ after: number; head: number }>(`/api/events/at?ts=${Math.round(ts)}`),
+  eventMap: (parts: number) => get<EventMap>(`/api/events/map?parts=${parts}`),
   wardOutput: (quest: string, step: string, ward: number) =>
     get<{ text: string; size: number }>(
       `/api/quests/${part(quest)}/steps/${part(step)}/wards/${ward}/output?from=-8192`,

@@ -24,6 +24,7 @@ export type BudgetView = Schemas["BudgetView"];
 export type MailThreads = Schemas["MailThreads"];
 export type IdentityList = Schemas["DocList"];
 export type ProjectLine = Schemas["ProjectLine"];
+export type EventMap = Schemas["EventMap"];
 export type SeatList = Schemas["SeatList"];
 export type SeatView = Schemas["SeatView"];
 export type ThreadLine = Schemas["ThreadLine"];

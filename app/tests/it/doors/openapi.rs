@@ -387,6 +387,8 @@ fn every_operation_answers_as_described() {
         tried("count_events", "/api/events/count?type=agent_created,agent_killed", None, 200),
         tried("count_events", "/api/events/count?agent=no%20one", None, 400),
         tried("find_moment", "/api/events/at?ts=0", None, 200),
+        tried("map_events", "/api/events/map?parts=3", None, 200),
+        tried("map_events", "/api/events/map?parts=0", None, 400),
         tried("find_moment", "/api/events/at?ts=soon", None, 400),
         tried("follow_events", "/api/events?after=x", None, 400),
         new_quest(full_quest, 201),

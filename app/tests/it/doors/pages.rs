@@ -72,3 +72,20 @@ fn an_export_is_the_same_events_one_a_line() {
     let lines: Vec<Value> = export.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(json!(lines), house.get("/api/events.json").json()["events"]);
 }
+
+#[test]
+fn a_map_tells_when_each_part_of_the_log_began() {
+    let house = House::open();
+    house.fill(21);
+    let map = house.get("/api/events/map?parts=5").json();
+    assert_eq!(map["head"], 21);
+    let parts = map["parts"].as_array().unwrap();
+    let firsts: Vec<u64> = parts.iter().map(|part| part["first"].as_u64().unwrap()).collect();
+    assert_eq!(firsts, [1, 5, 9, 13, 17]);
+    for (first, part) in firsts.iter().zip(parts) {
+        let page = house.get(&format!("/api/events.json?after={}&limit=1", first - 1)).json();
+        assert_eq!(page["events"][0]["ts"], part["ts"]);
+    }
+    // A log that is shorter than the map has a part for each event.
+    assert_eq!(house.get("/api/events/map?parts=200").json()["parts"].as_array().unwrap().len(), 21);
+}
