@@ -10,6 +10,9 @@ export function whoOf(event: EventObject): string {
   if ("to" in event && typeof event.to === "string" && event.type !== "message_added") return nameOf(event.to);
   if ("agent" in event && typeof event.agent === "string") return nameOf(event.agent);
   if ("quest" in event && typeof event.quest === "string") return questName(event.quest);
+  if ("position" in event && event.position != null) return `seat ${event.position}`;
+  if (event.type === "seat_imported") return `seat ${event.document.gridPosition}`;
+  if (event.type === "inbox_reply_taken") return plain(event.from);
   if ("session" in event && typeof event.session === "string") return event.session.slice(0, 8);
   return "";
 }
@@ -104,6 +107,28 @@ export function whatOf(event: EventObject): string {
       return plain(firstLine(event.summary));
     case "call_taken":
       return event.refused ? `refused: ${event.refused.message}` : `call ${event.number}`;
+    case "seats_summoned":
+    case "seats_waking":
+      return `seats ${event.seats.map((it) => it.position).join(", ")}`;
+    case "seats_reported":
+      return event.agents.map((it) => `${plain(it.name ?? `seat ${it.gridPosition}`)} ${it.status ?? ""}`).join(", ");
+    case "seat_registered":
+      return plain(event.identity.name ?? "");
+    case "seat_imported":
+      return plain(event.document.births[0]?.name ?? "");
+    case "seat_addressed":
+      return `by ${plain(event.speaker)}`;
+    case "inbox_reply_taken":
+      return plain(firstLine(event.text ?? ""));
+    case "marker_rejected":
+      return `${plain(event.marker)}: ${plain(event.reason)}`;
+    case "status_edited":
+      return event.edits.map((edit) => plain(edit.path)).join(", ");
+    case "build_event_recorded":
+    case "idea_kept":
+      return bodyWords(event.body);
+    case "idea_dismissed":
+      return plain(event.idea);
     case "budget_set":
     case "quest_budget_set":
       return event.limit ? money(event.limit) : "none";
@@ -126,4 +151,17 @@ function turnResult(result: Extract<EventObject, { type: "turn_ended" }>["end"][
   return typeof result === "string"
     ? result.replaceAll("_", " ")
     : `failed (${result.failed.kind.replaceAll("_", " ")})`;
+}
+
+/** An entry of the status files, in one line. */
+function bodyWords(body: string): string {
+  try {
+    const { kind, chunk, summary, content } = JSON.parse(body) as Record<string, unknown>;
+    return [kind, chunk, summary, content]
+      .filter((it) => typeof it === "string")
+      .map((it) => plain(firstLine(it as string)))
+      .join(", ");
+  } catch {
+    return plain(firstLine(body));
+  }
 }

@@ -90,3 +90,22 @@ test("the log is filtered by words, and new events that fit appear", async () =>
   await page.locator(".virtual").waitFor();
   assert.deepEqual(page.troubles, []);
 });
+
+test("types and times are filtered, and the strip leads into the past", async () => {
+  const page = await open(browser, daemon, { path: "/log" });
+  const { head } = await daemon.get("/api/status");
+  await page.locator(".log-map .here").waitFor();
+  const strip = await page.locator(".log-map").boundingBox();
+  await page.mouse.click(strip.x + strip.width / 2, strip.y + strip.height / 2);
+  await page.locator(`[data-event="${Math.round(head / 2)}"]`).waitFor();
+
+  await page.getByRole("button", { name: "Type" }).click();
+  await page.getByRole("button", { name: "messages", exact: true }).click();
+  await page.getByText(/^100,00\d of 100,00\d match$/).waitFor();
+  await page.getByRole("button", { name: "Time" }).click();
+  await page.getByRole("button", { name: "yesterday" }).click();
+  await page.getByRole("heading", { name: "No event matches these filters" }).waitFor();
+  await page.getByRole("button", { name: /^Remove until/ }).click();
+  await page.locator(`[data-event="${head}"]`).waitFor();
+  assert.deepEqual(page.troubles, []);
+});
