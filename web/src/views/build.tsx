@@ -343,7 +343,7 @@ function Context({ health }: { health: Fields }) {
       <div class="box-h">
         <h2>Context</h2>
       </div>
-      <dl class="context">
+      <dl class="health">
         {usage !== null && (
           <>
             <dt>Fullness</dt>
