@@ -1,6 +1,7 @@
 //! Many processes change one file at once, some of them are killed, and others do not know our lock.
 
-use crate::support::daemon::{Grounds, PATIENCE};
+use crate::support::daemon::{Grounds, PATIENCE, wait_until};
+use crate::support::http::Door;
 use crate::support::random::Random;
 use hatchery::report::Report;
 use hatchery::state_file::StatusFolder;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 const WRITERS: usize = 8;
@@ -34,8 +35,17 @@ fn writer_process() {
     let work: Value = serde_json::from_str(&work).unwrap();
     let folder = StatusFolder::of(Path::new(work["project"].as_str().unwrap()));
     let note = work["note"].as_str().unwrap();
+    let door = work["url"].as_str().map(|url| Door::new(url, work["token"].as_str().unwrap().to_owned()));
     for done in 1..=work["times"].as_u64().unwrap() {
-        increment(&folder);
+        match &door {
+            Some(door) => {
+                let answer = door.post("/api/state", &json!({ "increment": { "path": "counter.n" } }));
+                assert_eq!(answer.status, 200, "{answer:?}");
+            }
+            None => {
+                increment(&folder);
+            }
+        }
         fs::write(note, done.to_string()).unwrap();
     }
 }
@@ -67,7 +77,16 @@ impl Drop for Writer {
 }
 
 fn writer(grounds: &Grounds, number: usize, times: usize) -> Writer {
-    let work = json!({ "project": grounds.path(), "times": times, "note": note(grounds, number) });
+    writer_by(grounds, None, number, times)
+}
+
+/// With a door the writer asks the daemon instead of writing the file.
+fn writer_by(grounds: &Grounds, door: Option<&Door>, number: usize, times: usize) -> Writer {
+    let mut work = json!({ "project": grounds.path(), "times": times, "note": note(grounds, number) });
+    if let Some(Door { authority, token }) = door {
+        work["url"] = json!(format!("http://{authority}"));
+        work["token"] = json!(token);
+    }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "status::writers::writer_process"]).env(WORK, work.to_string());
     Writer(command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap())
@@ -135,6 +154,69 @@ fn eight_processes_count_up_and_nothing_is_lost() {
     let text = fs::read_to_string(folder.state_file()).unwrap();
     assert!(text.contains("1e400") && text.contains("\"runId\": \"r\""), "{text}");
     nothing_left_behind(&folder);
+}
+
+/// With a daemon every command asks it, so that the log is the only place that counts.
+#[test]
+fn eight_processes_count_up_with_a_daemon_and_nothing_is_lost() {
+    let grounds = Grounds::new();
+    let folder = seeded(&grounds);
+    let daemon = grounds.up();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| never_torn(&folder, &over));
+        let ends = Over(&over);
+        let writers: Vec<Writer> =
+            (0..WRITERS).map(|number| writer_by(&grounds, Some(&daemon.door), number, INCREMENTS)).collect();
+        for mut writer in writers {
+            assert!(writer.0.wait().unwrap().success());
+        }
+        drop(ends);
+        assert!(reader.join().unwrap() > 0);
+    });
+    let all = u64::try_from(WRITERS * INCREMENTS).unwrap();
+    assert_eq!(daemon.door.get("/api/state?path=counter.n").json()["value"], all);
+    assert_eq!(counted(&folder), all, "an answer comes after the file is written");
+}
+
+/// A command that said that it had counted has counted, whether the daemon was there, was killed in between, or was away.
+#[test]
+fn a_daemon_that_is_killed_again_and_again_loses_no_increment() {
+    let grounds = Grounds::new();
+    let folder = seeded(&grounds);
+    let over = AtomicBool::new(false);
+    let (good, tried) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| never_torn(&folder, &over));
+        let ends = Over(&over);
+        let lanes: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        tried.fetch_add(1, Ordering::Relaxed);
+                        let ran = grounds.run(&["state", "incr", "counter.n"]);
+                        if ran.code == Some(0) {
+                            good.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for round in 1..=6 {
+            let daemon = grounds.up();
+            let goal = good.load(Ordering::Relaxed) + 4;
+            wait_until("some commands have counted", || good.load(Ordering::Relaxed) >= goal);
+            drop(daemon);
+            let goal = good.load(Ordering::Relaxed) + round % 3;
+            wait_until("some commands have counted without a daemon", || good.load(Ordering::Relaxed) >= goal);
+        }
+        drop(ends);
+        lanes.into_iter().for_each(|lane| lane.join().unwrap());
+        reader.join().unwrap();
+    });
+    let _daemon = grounds.up();
+    let (count, good, tried) = (counted(&folder), good.into_inner(), tried.into_inner());
+    assert!((good..=tried).contains(&count), "{good} of {tried} said that they had counted, and {count} are there");
 }
 
 #[test]
