@@ -303,22 +303,39 @@ fn asking<T>(task: impl Future<Output = Result<T, Report>>) -> Result<T, Report>
     runtime.context("no runtime")?.block_on(task)
 }
 
-/// Asks the daemon for a change and shows the events that it led to.
-fn accepted(context: &Context, path: &str, body: &serde_json::Value) -> Result<ExitCode, Report> {
+/// Asks the daemon for a change and says what came of it, in a sentence. With --json it is the events.
+fn accepted(
+    context: &Context,
+    path: &str,
+    body: &serde_json::Value,
+    words: impl FnOnce(&Accepted) -> String,
+) -> Result<ExitCode, Report> {
     let accepted: serde_json::Value =
         asking(async { crate::client::Client::visit(&context.project).await?.post(path, body).await })?;
-    if context.json {
-        print_json(&accepted)?;
-        return Ok(ExitCode::SUCCESS);
+    match context.json {
+        true => print_json(&accepted)?,
+        false => {
+            say(words(&Accepted(&accepted)));
+            if let Some(warning) = accepted["warning"].as_str() {
+                say(format_args!("warning: {warning}"));
+            }
+        }
     }
-    show_events(&accepted)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The events that something led to, one a line.
-fn show_events(accepted: &serde_json::Value) -> Result<(), Report> {
-    let events = accepted["events"].as_array().map(Vec::as_slice).unwrap_or_default();
-    events.iter().try_for_each(|event| print_line(&events::EventLine::read(&event.to_string())?.to_string()))
+/// The answer to a command that was carried out.
+struct Accepted<'a>(&'a serde_json::Value);
+
+impl Accepted<'_> {
+    /// The first event of a type.
+    fn event(&self, kind: &str) -> Option<&serde_json::Value> {
+        self.0["events"].as_array()?.iter().find(|event| event["type"] == kind)
+    }
+
+    fn has(&self, kind: &str) -> bool {
+        self.event(kind).is_some()
+    }
 }
 
 /// Words for people and for logs go to standard error.

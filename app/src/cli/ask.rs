@@ -38,7 +38,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         What::List => list(context),
         What::Answer { question, answer } => {
             let body = serde_json::json!({ "answer": text_or_stdin(answer)? });
-            accepted(context, &format!("/api/questions/{question}/answer"), &body)
+            accepted(context, &format!("/api/questions/{question}/answer"), &body, |accepted| {
+                let more = match (accepted.event("question_answered"), accepted.has("permission_rule_added")) {
+                    (_, true) => "; the rule is in `hatchery permissions list`",
+                    (Some(_), false) => "",
+                    (None, false) => ", as it was before",
+                };
+                format!("question {question} is answered{more}")
+            })
         }
     }
 }

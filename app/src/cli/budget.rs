@@ -34,7 +34,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         None => list(context),
         Some(limit) => {
             let limit = Some(limit).filter(|limit| *limit != "none");
-            accepted(context, "/api/budgets", &serde_json::json!({ "agent": args.agent, "limit": limit }))
+            let body = serde_json::json!({ "agent": args.agent, "limit": limit });
+            accepted(context, "/api/budgets", &body, |_| match (&args.agent, limit) {
+                (Some(agent), Some(limit)) => format!("{agent} may spend ${limit} in all"),
+                (Some(agent), None) => format!("{agent} has no budget of its own any more"),
+                (None, Some(limit)) => format!("all agents together may spend ${limit} per day"),
+                (None, None) => "there is no daily budget any more".to_owned(),
+            })
         }
     }
 }

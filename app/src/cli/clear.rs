@@ -16,5 +16,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    accepted(context, &agent_path(&args.agent, "/clear"), &serde_json::json!({}))
+    accepted(context, &agent_path(&args.agent, "/clear"), &serde_json::json!({}), |_| {
+        format!("the history of {} starts again from nothing; earlier messages stay in the log", args.agent)
+    })
 }

@@ -54,7 +54,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         false => print_line(accepted["id"].as_str().unwrap_or_default())?,
     }
     if waits {
-        say("the fork waits for tools that run in the parent; its agent_created event says when it is done");
+        say("the fork is made when the tools have ended that run in the parent");
     }
     Ok(ExitCode::SUCCESS)
 }

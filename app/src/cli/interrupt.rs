@@ -17,5 +17,11 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    accepted(context, &agent_path(&args.agent, "/interrupt"), &serde_json::json!({}))
+    let agent = &args.agent;
+    accepted(context, &agent_path(agent, "/interrupt"), &serde_json::json!({}), |accepted| {
+        match accepted.has("run_interrupted") {
+            true => format!("{agent} is told to end its turn"),
+            false => format!("{agent} was told to end its turn before"),
+        }
+    })
 }

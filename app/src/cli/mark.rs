@@ -17,5 +17,9 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    accepted(context, &agent_path(&args.agent, "/mark"), &serde_json::json!({ "label": args.label }))
+    let Args { agent, label } = args;
+    accepted(context, &agent_path(agent, "/mark"), &serde_json::json!({ "label": label }), |_| match label.as_str() {
+        "" => format!("the place is marked; `hatchery rewind {agent}` goes back to it"),
+        label => format!("the place is marked as `{label}`; `hatchery rewind {agent} \"{label}\"` goes back to it"),
+    })
 }

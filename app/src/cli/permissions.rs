@@ -41,7 +41,11 @@ enum What {
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
         What::List => list(context),
-        What::Remove { rule } => accepted(context, &format!("/api/permissions/{rule}/remove"), &serde_json::json!({})),
+        What::Remove { rule } => {
+            accepted(context, &format!("/api/permissions/{rule}/remove"), &serde_json::json!({}), |_| {
+                format!("rule {rule} is removed; what it allowed is asked again")
+            })
+        }
     }
 }
 

@@ -16,5 +16,9 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    accepted(context, &agent_path(&args.agent, "/rename"), &serde_json::json!({ "name": args.name }))
+    let Args { agent, name } = args;
+    accepted(context, &agent_path(agent, "/rename"), &serde_json::json!({ "name": name }), |_| match name {
+        Some(name) => format!("{agent} is called {name} now"),
+        None => format!("{agent} has no name any more; commands know it by its id"),
+    })
 }

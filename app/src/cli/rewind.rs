@@ -22,5 +22,12 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "mark": args.mark, "message": args.to });
-    accepted(context, &agent_path(&args.agent, "/rewind"), &body)
+    let place = match (&args.mark, args.to) {
+        (_, Some(message)) => format!("message {message}"),
+        (Some(mark), None) => format!("the mark `{mark}`"),
+        (None, None) => "its last mark".to_owned(),
+    };
+    accepted(context, &agent_path(&args.agent, "/rewind"), &body, |_| {
+        format!("the history of {} is back at {place}; later messages stay in the log", args.agent)
+    })
 }

@@ -34,7 +34,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "text": words_or_stdin(&args.text)?, "with": args.with.as_json(context)? });
     let path = agent_path(&args.agent, "/say");
     if !args.follow {
-        return accepted(context, &path, &body);
+        let agent = &args.agent;
+        return accepted(context, &path, &body, |accepted| match accepted.has("run_requested") {
+            true => format!("{agent} has your message and starts to work; `hatchery attach {agent}` follows it"),
+            false => format!(
+                "{agent} has your message and will read it while it works; `hatchery attach {agent}` follows it"
+            ),
+        });
     }
     asking(async {
         let client = Client::visit(&context.project).await?;

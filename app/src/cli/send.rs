@@ -20,9 +20,12 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    accepted(
-        context,
-        "/api/mail",
-        &serde_json::json!({ "from": args.from, "to": args.to, "body": text_or_stdin(&args.body)? }),
-    )
+    let body = serde_json::json!({ "from": args.from, "to": args.to, "body": text_or_stdin(&args.body)? });
+    accepted(context, "/api/mail", &body, |accepted| {
+        let number = accepted.event("mail_sent").map(|event| format!(" {}", event["id"])).unwrap_or_default();
+        match args.to.as_str() {
+            "human" => format!("mail{number} waits for you: `hatchery mail read`"),
+            to => format!("mail{number} is in the mailbox of {to}; it starts no process, `hatchery say {to} …` does"),
+        }
+    })
 }

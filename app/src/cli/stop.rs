@@ -1,6 +1,6 @@
 //! `hatchery stop`
 
-use super::{Context, accepted, asking, counted, print_json, reference, say, show_events};
+use super::{Context, accepted, asking, counted, print_json, print_line, reference, say};
 use crate::client::paths::{agent_path, quest_path};
 use crate::client::{Client, Failure};
 use crate::http::{RunList, RunPhase, RunView};
@@ -8,6 +8,7 @@ use crate::report::{Code, Report};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hatchery_core::AgentId;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 ///
 /// Sends SIGINT, then SIGTERM, then SIGKILL, with `stop_grace_ms` in between. The agent and its history stay: `hatchery say`
 /// starts it again. With --all, running quests are paused first, so that nothing takes the place of what is stopped, and the command
-/// returns when no run is open any more. `hatchery quest resume` continues a quest.
+/// returns when no run is open any more, with the ids of the stopped agents. `hatchery quest resume` continues a quest.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agent: an id, the beginning of one, or a name
@@ -38,45 +39,66 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match &args.agent {
-        Some(agent) => accepted(context, &agent_path(agent, "/stop"), &json!({})),
+        Some(agent) => {
+            accepted(context, &agent_path(agent, "/stop"), &json!({}), |accepted| match accepted.has("run_ended") {
+                true => format!("the run of {agent} is ended"),
+                false => format!("{agent} is being stopped; `hatchery wait {agent}` returns when it has ended"),
+            })
+        }
         None => stop_all(context, Duration::from_secs(args.wait)),
     }
 }
 
 fn stop_all(context: &Context, patience: Duration) -> Result<ExitCode, Report> {
-    let stopped = asking(async {
-        let client = Client::visit(&context.project).await?;
-        let deadline = Instant::now() + patience;
-        let mut stopped = pause_quests(&client).await?;
-        loop {
-            // An agent that is being stopped has no more children, so each round finds fewer.
-            let RunList { runs, .. } = client.get("/api/runs").await?;
-            let open: Vec<&RunView> = runs.iter().filter(|run| run.phase != RunPhase::Ended).collect();
-            if open.is_empty() {
-                return Ok(stopped);
-            }
-            if Instant::now() > deadline {
-                let left = counted(open.len() as u64, "run");
-                let message = format!("{left} still open after {} s", patience.as_secs());
-                return Err(
-                    Report::new(Code::Failed, message).hint("`hatchery runs` shows what is left; repeat the command")
-                );
-            }
-            let asked = open.iter().filter(|run| run.phase != RunPhase::Stopping).map(|run| stop(&client, run.agent));
-            let round: Vec<Option<Value>> = stream::iter(asked).buffer_unordered(AT_ONCE).try_collect().await?;
-            stopped.extend(round.into_iter().flatten());
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
-    })?;
+    let stopped = asking(async { all(&Client::visit(&context.project).await?, patience).await })?;
     if context.json {
         print_json(&stopped)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if stopped.is_empty() {
+    let events = || stopped.iter().filter_map(|accepted| accepted["events"].as_array()).flatten();
+    let agents: BTreeSet<&str> = events()
+        .filter(|event| ["run_stopping", "run_ended"].iter().any(|kind| event["type"] == *kind))
+        .filter_map(|event| event["agent"].as_str())
+        .collect();
+    let quests = events().filter(|event| event["type"] == "quest_paused").count() as u64;
+    if agents.is_empty() && quests == 0 {
         say("nothing runs");
     }
-    stopped.iter().try_for_each(show_events)?;
+    for agent in &agents {
+        print_line(agent)?;
+    }
+    if !agents.is_empty() {
+        say(format_args!("{} stopped; `hatchery say AGENT …` lets one go on", counted(agents.len() as u64, "agent")));
+    }
+    if quests > 0 {
+        say(format_args!("{} paused; `hatchery quest resume QUEST` lets one go on", counted(quests, "quest")));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Pauses all quests and ends all runs. Gives the answers to the requests.
+pub(super) async fn all(client: &Client, patience: Duration) -> Result<Vec<Value>, Report> {
+    let deadline = Instant::now() + patience;
+    let mut stopped = pause_quests(client).await?;
+    loop {
+        // An agent that is being stopped has no more children, so each round finds fewer.
+        let RunList { runs, .. } = client.get("/api/runs").await?;
+        let open: Vec<&RunView> = runs.iter().filter(|run| run.phase != RunPhase::Ended).collect();
+        if open.is_empty() {
+            return Ok(stopped);
+        }
+        if Instant::now() > deadline {
+            let left = counted(open.len() as u64, "run");
+            let message = format!("{left} still open after {} s", patience.as_secs());
+            return Err(
+                Report::new(Code::Failed, message).hint("`hatchery runs` shows what is left; repeat the command")
+            );
+        }
+        let asked = open.iter().filter(|run| run.phase != RunPhase::Stopping).map(|run| stop(client, run.agent));
+        let round: Vec<Option<Value>> = stream::iter(asked).buffer_unordered(AT_ONCE).try_collect().await?;
+        stopped.extend(round.into_iter().flatten());
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
 }
 
 /// Pauses what would start other agents in the place of those that are stopped.
