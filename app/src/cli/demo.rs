@@ -21,6 +21,7 @@ use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Run a scripted quest in a temporary project, with a kill -9 in the middle
 ///
@@ -58,13 +59,27 @@ const ANSWER: &str = "Oak.";
 const KILL_AFTER_ROOMS: usize = 3;
 /// Longer than it ever takes; then something is wrong.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the agents of an interrupted demo may take to end.
+const CLEAR_PATIENCE: Duration = Duration::from_secs(20);
+/// What a shell makes of Ctrl-C.
+const INTERRUPTED: u8 = 130;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let folder = tempfile::Builder::new().prefix("hatchery-demo-").tempdir().context("no temporary folder")?;
     let project = lay_out(folder.path())?;
     let played = asking(async {
-        let played = tokio::time::timeout(PATIENCE, play(&project, context.json)).await;
-        played.unwrap_or_else(|_| Err(Report::failed("the demo did not finish in time")))
+        let mut daemon = None;
+        let played = tokio::select! {
+            played = tokio::time::timeout(PATIENCE, play(&project, context.json, &mut daemon)) => {
+                played.unwrap_or_else(|_| Err(Report::failed("the demo did not finish in time")))
+            }
+            interrupted = interrupted() => interrupted.map(|()| {
+                say("interrupted; the demo stops its agents");
+                ExitCode::from(INTERRUPTED)
+            }),
+        };
+        clear(&project, daemon).await;
+        played
     });
     if args.keep {
         say(format_args!("the project is in {}", folder.keep().display()));
@@ -112,10 +127,34 @@ struct Seen {
     crashes: usize,
 }
 
-async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
+/// Until Ctrl-C, or until the program is asked to end.
+async fn interrupted() -> Result<(), Report> {
+    let mut terminated = signal(SignalKind::terminate()).context("signals cannot be heard")?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("signals cannot be heard"),
+        _ = terminated.recv() => Ok(()),
+    }
+}
+
+/// Ends what a demo has left behind that did not come to its end: agents outlive their daemon.
+async fn clear(project: &Project, daemon: Option<Child>) {
+    let Some(mut daemon) = daemon else { return };
+    let stopped = async {
+        if let Some(client) = Client::running(project).await? {
+            super::stop::all(&client, CLEAR_PATIENCE).await?;
+        }
+        stop(&mut daemon).await
+    };
+    if let Err(report) = stopped.await {
+        say(format_args!("not everything of the demo could be stopped: {report}"));
+    }
+}
+
+async fn play(project: &Project, json: bool, slot: &mut Option<Child>) -> Result<ExitCode, Report> {
     let started = Instant::now();
     say("a daemon starts; agents in six roles build a house of five rooms, three rooms at a time");
-    let (mut daemon, mut client) = start(project).await?;
+    let (daemon, mut client) = start(project).await?;
+    let daemon = slot.insert(daemon);
     let wish = json!({
         "request": "Build a house with a hall, a kitchen, a library, a cellar and a garden.",
         "slots": 3, "ward": "sh check.sh", "with": { "harness": "scripted", "script": project.data().join("demo") },
@@ -152,7 +191,7 @@ async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
                         STRONG,
                         "the demo killed the daemon (kill -9) while three agents were working; a new daemon takes over",
                     ));
-                    (daemon, client) = start(project).await?;
+                    (*daemon, client) = start(project).await?;
                 }
             }
             Event::Quest { what: QuestEvent::Completed, .. } => complete = true,
@@ -161,7 +200,8 @@ async fn play(project: &Project, json: bool) -> Result<ExitCode, Report> {
     }
     let document: QuestDocument = client.get(&quest_path(&quest.to_string(), "")).await?;
     audit.read_spools(project)?;
-    stop(&mut daemon).await?;
+    stop(daemon).await?;
+    *slot = None;
     report(json, &audit, &seen, &document, started.elapsed())
 }
 
@@ -224,6 +264,8 @@ async fn start(project: &Project) -> Result<(Child, Client), Report> {
         .env("HATCHERY_LOG", "error")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        // Ctrl-C is for the demo, which then stops the daemon and the agents.
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .context("the daemon cannot be started")?;

@@ -1,8 +1,9 @@
 //! What the program prints: help that helps, JSON that parses, no colour where none is wanted, and exit codes as promised.
 
 use crate::support::daemon::{Grounds, Ran};
+use crate::support::quest::text;
 use crate::support::workshop::Workshop;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
@@ -367,4 +368,54 @@ fn an_interrupted_run_is_left_to_work() {
     shop.grounds.run(&["stop", "busy"]).good();
     let ended = shop.wait("the end", |event| event["type"] == "run_ended");
     assert_eq!(ended["cause"], "user_ended");
+}
+
+/// A person is told what came of a command. Events are for programs.
+#[test]
+fn what_a_command_did_is_told_in_a_sentence() {
+    let shop = Workshop::open();
+    let busy = shop.run_with(&[text("at work"), json!({ "sleep_ms": 600_000 })], json!({ "stays": true }));
+    shop.wait_said(&busy, "at work");
+    let told = |arguments: &[&str], words: &str| {
+        let ran = shop.grounds.run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{arguments:?}: {ran:?}");
+        assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(words), "{arguments:?}: {ran:?}");
+    };
+    told(&["rename", &busy, "ann"], "is called ann now");
+    told(&["mark", "ann", "here"], "marked as `here`");
+    told(&["say", "ann", "hello"], "ann has your message");
+    told(&["interrupt", "ann"], "ann is told to end its turn");
+    told(&["stop", "ann"], "ann is being stopped");
+    shop.end(&busy);
+    told(&["rewind", "ann", "here"], "back at the mark `here`");
+    told(&["clear", "ann"], "starts again from nothing");
+    told(&["send", "ann", "a letter"], "is in the mailbox of ann");
+    told(&["budget", "2.50", "--agent", "ann"], "ann may spend $2.50");
+    told(&["budget", "none"], "no daily budget");
+    let events = shop.grounds.run(&["rename", "ann", "--json"]).good();
+    let events: Value = serde_json::from_str(&events).unwrap();
+    assert_eq!(events["events"][0]["type"], "agent_renamed", "{events:#}");
+}
+
+#[test]
+fn a_demo_that_is_interrupted_leaves_nothing_behind() {
+    let grounds = Grounds::new();
+    let temporary = grounds.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = grounds.command(&["demo"]);
+    let mut child = command.env("TMPDIR", &temporary).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // Agents are at work then.
+    assert!(lines.by_ref().any(|line| line.unwrap().contains("pathseeker")));
+    let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "the project is gone");
+    let inside = temporary.display().to_string();
+    let left = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(&inside))
+    });
+    assert_eq!(left.count(), 0, "its processes are gone");
 }
