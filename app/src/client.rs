@@ -193,6 +193,7 @@ impl Client {
             .body(Full::new(body))
             .context("the request cannot be written")?;
         let slow = ["/api/fsck", "/api/history/import", "/api/adopt"].iter().any(|slow| path.starts_with(slow));
+        let slow = slow || path.ends_with("/try-ward");
         let limit = if slow { Duration::MAX } else { ANSWER_TIMEOUT };
         let answered = tokio::time::timeout(limit, sender.send_request(request)).await;
         answered.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))

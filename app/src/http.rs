@@ -30,6 +30,7 @@ mod sessions;
 mod state;
 mod state_live;
 mod status;
+mod ward_trial;
 mod wards;
 mod wire;
 
@@ -54,6 +55,7 @@ pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
 pub use state::{Changed, StatusValue};
 pub use status::Status;
+pub use ward_trial::{TrialVerdict, TriedWard};
 pub use wards::WardOutput;
 
 use crate::calls::Calls;
@@ -249,6 +251,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(quests::abandon))
         .routes(routes!(quests::set_budget))
         .routes(routes!(quests::set_ward))
+        .routes(routes!(ward_trial::try_ward))
         .routes(routes!(quests::retry))
         .routes(routes!(wards::output))
         .routes(routes!(changes::of_agent))
@@ -280,7 +283,8 @@ fn documented() -> OpenApiRouter<Api> {
 
 /// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.
 async fn in_time(State(api): State<Api>, request: Request, next: Next) -> Response {
-    if ["/api/fsck", "/api/history/import", "/api/adopt"].contains(&request.uri().path()) {
+    let path = request.uri().path();
+    if ["/api/fsck", "/api/history/import", "/api/adopt"].contains(&path) || path.ends_with("/try-ward") {
         return next.run(request).await;
     }
     match tokio::time::timeout(api.request_timeout, next.run(request)).await {

@@ -112,6 +112,19 @@ impl Ward {
         Ok(Self { process: HeldProcess::new(program, folder) })
     }
 
+    /// The ward of a quest that is tried before the quest begins. Its number is that of no ward of a step.
+    pub fn of_trial(program: PathBuf, project: &Project, quest: QuestId) -> Result<Self, NameError> {
+        Self::of(program, project, &quest.to_string(), "trial", 0)
+    }
+
+    /// Removes the folder of a ward that has ended, so that the ward can be run again.
+    pub fn forget(&self) -> io::Result<()> {
+        match std::fs::remove_dir_all(self.path()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// All wards that have a folder, each with its step and number.
     pub fn all(program: &Path, project: &Project) -> io::Result<Vec<(QuestId, StepId, u32, Self)>> {
         let mut all = Vec::new();

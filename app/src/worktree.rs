@@ -285,6 +285,15 @@ impl Repository {
         self.hold(&worktree.place)?.note_left_by_command(worktree)
     }
 
+    /// Says that the ward was tried in the trunk of a quest.
+    pub fn trial_ended(&self, slug: &str) -> Result<(), WorktreeError> {
+        let trunk = self.at(Place::trunk(slug)?);
+        match trunk.top.join(".git").exists() {
+            true => self.ward_ended(&trunk),
+            false => Ok(()),
+        }
+    }
+
     /// The by-products in the worktree of a step: what was left out when its work was committed.
     pub fn left_out(&self, slug: &str, step: &str) -> Result<Vec<String>, WorktreeError> {
         let worktree = self.at(Place::step(slug, step)?);

@@ -2,6 +2,7 @@
 
 mod show;
 mod tell;
+mod trial;
 pub mod watch;
 
 use super::run_options::Player;
@@ -63,6 +64,9 @@ enum What {
     Run {
         /// The quest: an id, or the beginning of one
         quest: String,
+        /// Do not try the ward before the first agent starts
+        #[arg(long)]
+        no_trial: bool,
     },
     /// Follow a quest, one line per event
     ///
@@ -185,6 +189,10 @@ struct New {
     #[arg(long, value_name = "PRESET")]
     roles: Option<Roles>,
 
+    /// With --run: do not try the ward before the first agent starts
+    #[arg(long, requires = "run")]
+    no_trial: bool,
+
     /// Ask me before the agents' plan is carried out
     #[arg(long)]
     approve_plan: bool,
@@ -229,7 +237,7 @@ impl Roles {
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
         What::New(new) => create(context, new),
-        What::Run { quest } => begin(context, quest),
+        What::Run { quest, no_trial } => begin(context, quest, *no_trial),
         What::Watch { quest } => asking(async {
             let client = Client::visit(&context.project).await?;
             let document: QuestDocument = client.get(&quest_path(quest, "")).await?;
@@ -269,7 +277,7 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
     let preset = if new.quick { Roles::Quick } else { new.roles.unwrap_or(Roles::Full) };
     let body = json!({
         "preset": preset.word(), "request": request, "slots": new.slots, "ward": new.ward, "isolation": isolation, "budget": new.budget,
-        "approve_plan": new.approve_plan.then_some(true), "hold": !new.run, "steps": steps,
+        "approve_plan": new.approve_plan.then_some(true), "hold": !new.run || !new.no_trial, "steps": steps,
         "with": new.with.as_json()?,
     });
     let made = asking(async { Ok(Client::reach(&context.project).await?.ask("/api/quests", &body).await) })?;
@@ -278,13 +286,16 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
     if let Some(warning) = made["warning"].as_str() {
         say(format_args!("warning: {warning}"));
     }
-    let document = tell::document(context, id)?;
+    let mut document = tell::document(context, id)?;
     if new.run {
         show::introduce(context, &document);
         // What has happened since it was made is worth seeing, too.
         let made = made["events"][0]["id"].as_u64().map_or(document.version, EventId);
         return asking(async {
             let client = Client::reach(&context.project).await?;
+            if !new.no_trial && !resume(context, &client, &mut document).await? {
+                return Ok(ExitCode::from(Code::Waits as u8));
+            }
             watch::watch(context, client, &document, made).await
         });
     }
@@ -320,15 +331,34 @@ fn of_plan(failure: Failure, plan: Option<&Path>) -> Report {
     }
 }
 
-fn begin(context: &Context, quest: &str) -> Result<ExitCode, Report> {
+/// Lets a paused quest go on, if its ward can work. Says whether it goes on.
+async fn resume(context: &Context, client: &Client, document: &mut QuestDocument) -> Result<bool, Report> {
+    if !trial::may_begin(context, client, document).await? {
+        return Ok(false);
+    }
+    let resumed: Value = client.post(&quest_path(&document.id.to_string(), "/resume"), &json!({})).await?;
+    document.state = QuestWord::Open;
+    document.version = resumed["events"][0]["id"].as_u64().map_or(document.version, EventId);
+    Ok(true)
+}
+
+fn begin(context: &Context, quest: &str, no_trial: bool) -> Result<ExitCode, Report> {
     asking(async {
         let client = Client::visit(&context.project).await?;
         let mut document: QuestDocument = client.get(&quest_path(quest, "")).await?;
-        if document.state == QuestWord::Paused {
-            let _: Value = client.post(&quest_path(quest, "/resume"), &json!({})).await?;
-            document.state = QuestWord::Open;
-        }
         show::introduce(context, &document);
+        if document.state == QuestWord::Paused {
+            match no_trial {
+                true => {
+                    let _: Value = client.post(&quest_path(quest, "/resume"), &json!({})).await?;
+                    document.state = QuestWord::Open;
+                }
+                false if !resume(context, &client, &mut document).await? => {
+                    return Ok(ExitCode::from(Code::Waits as u8));
+                }
+                false => {}
+            }
+        }
         watch::watch(context, client, &document, document.version).await
     })
 }

@@ -39,6 +39,8 @@ pub struct RunDefaults {
     pub settings: config::Runs,
     pub quests: config::Quests,
     pub seats: config::Seats,
+    /// This program, from which launchers are started.
+    pub program: PathBuf,
     /// This machine, as runs know it.
     pub host: Arc<str>,
     /// Which program plays for which harness.
@@ -243,6 +245,7 @@ impl RunDefaults {
             settings,
             quests,
             seats,
+            program: context.program.clone(),
             host: context.host.clone(),
             harnesses,
             root_without_sandbox: rustix::process::geteuid().is_root()

@@ -11,6 +11,7 @@ mod pausing;
 mod roles;
 mod signals;
 mod slots;
+mod trial;
 mod trouble;
 mod two_daemons;
 mod wards;

@@ -45,6 +45,12 @@ pub async fn watch(
     let until_it_waits = async {
         loop {
             let (line, record) = following.next().await?;
+            // That it was paused until its ward was tried is past.
+            let is_past = record.id <= quest.version
+                && matches!(record.event, Event::Quest { what: QuestEvent::Paused | QuestEvent::Resumed, .. });
+            if is_past {
+                continue;
+            }
             let is_told = view.concerns(&record.event) && !view.is_shown(&record);
             if is_told {
                 match context.json {

@@ -499,6 +499,8 @@ fn every_operation_answers_as_described() {
             json!({ "id": BRANCHED, "request": "a branch", "isolation": "worktree", "ward": "", "hold": true, "with": scripted }),
             201,
         ),
+        tried("try_ward", format!("/api/quests/{BRANCHED}/try-ward"), Some(json!({})), 200),
+        tried("try_ward", "/api/quests/nothing/try-ward", Some(json!({})), 404),
         tried("list_branches", "/api/branches", None, 200),
         tried("show_branch", format!("/api/branches/{BRANCHED}"), None, 200),
         tried("show_branch", format!("/api/branches/{busy}"), None, 409),

@@ -1,0 +1,93 @@
+//! The ward is tried before the first agent of a quest starts.
+
+use crate::support::quest::{WARDED, step};
+use crate::support::workshop::Workshop;
+use serde_json::json;
+use std::fs;
+
+fn shop(settings: &str) -> Workshop {
+    let shop = Workshop::with(&format!("{WARDED}{settings}"), Vec::new());
+    shop.repository();
+    shop
+}
+
+/// `quest new --run` with this ward, for one step.
+fn new<'a>(plan: &'a str, ward: &'a str) -> [&'a str; 8] {
+    ["quest", "new", "--run", "--ward", ward, "--plan", plan, "a bridge"]
+}
+
+fn plan(shop: &Workshop) -> String {
+    let path = shop.grounds.path().join("home/plan.json");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, json!([step("a", &[])]).to_string()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn only_quest(shop: &Workshop) -> serde_json::Value {
+    let quests = shop.door().get("/api/quests").json();
+    assert_eq!(quests["quests"].as_array().unwrap().len(), 1, "{quests:#}");
+    shop.quest(quests["quests"][0]["id"].as_str().unwrap())
+}
+
+fn agents(shop: &Workshop) -> usize {
+    shop.door().get("/api/agents").json()["agents"].as_array().unwrap().len()
+}
+
+#[test]
+fn a_broken_ward_is_told_before_any_agent_is_started() {
+    let shop = shop("");
+    let ran = shop.grounds.run(&new(&plan(&shop), "no-such-program --all"));
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stderr.contains("the ward is broken") && ran.stderr.contains("exit code 127"), "{}", ran.stderr);
+    let quest = only_quest(&shop);
+    assert_eq!((quest["state"].as_str(), agents(&shop)), (Some("paused"), 1));
+    let id = quest["id"].as_str().unwrap();
+    assert!(ran.stderr.contains(&format!("hatchery quest ward {id} COMMAND")), "{}", ran.stderr);
+    shop.grounds.run(&["quest", "ward", id, "true"]).good();
+    let shown = shop.grounds.run(&["quest", "run", id]).good();
+    assert!(shown.contains("the quest is complete"), "{shown}");
+}
+
+#[test]
+fn a_ward_that_is_red_on_head_is_told_and_the_user_decides() {
+    let shop = shop("");
+    let ran = shop.grounds.run(&new(&plan(&shop), "echo 'error: nothing is built' >&2; test -e notes/a.md"));
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stderr.contains("the ward is red before any work"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("error: nothing is built"), "{}", ran.stderr);
+    let quest = only_quest(&shop);
+    let id = quest["id"].as_str().unwrap();
+    assert_eq!((quest["state"].as_str(), agents(&shop)), (Some("paused"), 1));
+    assert!(ran.stderr.contains(&format!("hatchery quest run --no-trial {id}")), "{}", ran.stderr);
+    let shown = shop.grounds.run(&["quest", "run", "--no-trial", id]).good();
+    assert!(shown.contains("the quest is complete"), "{shown}");
+}
+
+#[test]
+fn the_ward_is_tried_as_the_steps_will_have_it() {
+    let shop = shop("[worktrees]\nsetup = 'echo ready > prepared'\ncopy = ['home/secret']\n");
+    let plan = plan(&shop);
+    fs::write(shop.grounds.path().join("home/secret"), "s").unwrap();
+    fs::write(shop.grounds.path().join("only-here.txt"), "not committed\n").unwrap();
+    let ward = "test -e prepared && test -e home/secret && test ! -e only-here.txt && echo x > left-by-ward";
+    let ran = shop.grounds.run(&new(&plan, ward));
+    assert!(ran.stderr.contains("trying the ward"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("only-here.txt"), "it is told what the agents do not see: {}", ran.stderr);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let quest = only_quest(&shop);
+    let files = shop.git(&["ls-tree", "-r", "--name-only", quest["branch"].as_str().unwrap()]);
+    assert!(files.contains("notes/a.md") && !files.contains("left-by-ward"), "{files}");
+    assert_eq!(shop.git(&["status", "--porcelain"]), "?? only-here.txt");
+    // It has begun, so there is nothing to try any more.
+    let again = shop.door().post(&format!("/api/quests/{}/try-ward", quest["id"].as_str().unwrap()), &json!({}));
+    again.refused(409, "quest_begun");
+}
+
+#[test]
+fn a_set_up_command_that_fails_is_a_broken_ward() {
+    let shop = shop("[worktrees]\nsetup = 'echo cannot be prepared; exit 3'\n");
+    let ran = shop.grounds.run(&new(&plan(&shop), "true"));
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stderr.contains("the ward is broken") && ran.stderr.contains("cannot be prepared"), "{}", ran.stderr);
+    assert_eq!(agents(&shop), 1);
+}
