@@ -86,7 +86,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         (2, words(&["quest", "new", "--slots", "0", "a bridge"]), &["--slots"]),
         (2, words(&["quest", "new", "--slots", "65", "a bridge"]), &["--slots"]),
         (2, words(&["quest", "new", "--budget", "much", "a bridge"]), &["`much`", "--budget"]),
-        (2, words(&["quest", "new", "--harness", "nope", "a bridge"]), &["`nope`", "claude, scripted"]),
+        (2, words(&["quest", "new", "--harness", "nope", "a bridge"]), &["`nope`", "claude", "scripted"]),
     ];
     for (code, arguments, expected) in refused {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
