@@ -35,6 +35,7 @@ mod projects;
 pub mod quest_document;
 pub mod quest_file;
 pub mod quests;
+mod real_path;
 pub mod report;
 pub mod run_folder;
 pub mod runner;

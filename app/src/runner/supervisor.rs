@@ -10,6 +10,7 @@ use crate::folder_watch::FolderWatcher;
 use crate::harness::Harness;
 use crate::held_process::{HeldProcess, LAUNCH_TIMEOUT, ProcessState, ProcessWatch, WakeReason, millis};
 use crate::processes;
+use crate::real_path::resolve_request;
 use crate::run_folder::{LaunchKind, LauncherRequest, RunFolder, Started};
 use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::harness::Reader;
@@ -417,7 +418,12 @@ impl Supervisor {
             let from = spool.tail.position();
             let folder = self.process.folder().clone();
             let (read, outputs) = blocking(move || {
-                let outputs = spool.read(&folder.stdout(), to_the_end)?;
+                let mut outputs = spool.read(&folder.stdout(), to_the_end)?;
+                for output in outputs.iter_mut().flatten() {
+                    if let Output::Asked(request) = output {
+                        resolve_request(request);
+                    }
+                }
                 Ok((spool, outputs))
             })
             .await?;
