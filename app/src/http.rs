@@ -61,6 +61,7 @@ pub use wards::WardOutput;
 use crate::calls::Calls;
 use crate::engine::Handle;
 use crate::log_head::LogHead;
+use crate::seat_dialect::DialectEvent;
 use crate::status_files::FilesShown;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -105,7 +106,7 @@ pub struct Api {
 
 #[derive(OpenApi)]
 #[openapi(
-    components(schemas(ErrorBody)),
+    components(schemas(ErrorBody, DialectEvent)),
     info(title = "Hatchery", description = "Runs coding agents the way an operating system runs processes: one durable log, and everything else is a view of it."),
     security(("token" = [])),
 )]

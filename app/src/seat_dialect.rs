@@ -1,8 +1,16 @@
 //! The events that clients of the original program know, as a view of our own log. Nothing here is stored: each event is computed
 //! from one record, and has the id of that record. Events of other nouns, which such clients do not know, are left out.
 
+mod event;
+
+pub use event::DialectEvent;
+
 use crate::clock;
 use crate::seats::{name, unrouted};
+use event::{
+    DialectContent, DialectEnd, DialectError, DialectResult, DialectUsage, DialectWhat, RegisteredSeat, ReportedSeat,
+    WokenSeat,
+};
 use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, SessionEvent};
 use hatchery_core::outcome::Cause;
 use hatchery_core::output::{Output, TurnEnd};
@@ -10,7 +18,7 @@ use hatchery_core::seat::{Listed, ListedStatus, Position, SeatState, scan, sessi
 use hatchery_core::session::EndReason;
 use hatchery_core::usage::Usage;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, SessionId, World};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// How many tool calls of the lead are remembered until their results come.
@@ -43,7 +51,7 @@ impl Translator {
     }
 
     /// What a record means. At most one event of each id.
-    pub fn take(&mut self, world: &World, record: &Record) -> Vec<Value> {
+    pub fn take(&mut self, world: &World, record: &Record) -> Vec<DialectEvent> {
         if let Event::Seat(SeatEvent::Addressed { agent, position, .. }) = &record.event
             && world.seats().lead() == Some(*agent)
         {
@@ -55,34 +63,35 @@ impl Translator {
             (Some(previous), Event::Seat(SeatEvent::Opened { demo, with_transcript, with_catalog, .. }))
                 if matches!(previous.event, Event::Session { what: SessionEvent::Started { .. }, .. }) =>
             {
-                let fields = json!({
-                    "demoMode": demo, "hasPreviousTranscript": with_transcript, "hasArtifactCatalog": with_catalog,
-                });
-                Some(enveloped(previous, "user_session_start", fields))
+                let what = DialectWhat::UserSessionStart {
+                    demo_mode: *demo,
+                    has_previous_transcript: *with_transcript,
+                    has_artifact_catalog: *with_catalog,
+                };
+                Some(enveloped(previous, what))
             }
             _ => None,
         };
-        let said = said.map(|(kind, fields)| enveloped(record, kind, fields));
+        let said = said.map(|what| enveloped(record, what));
         self.previous = Some(record.clone());
         started.into_iter().chain(said).collect()
     }
 
-    fn say(&mut self, world: &World, record: &Record) -> Option<(&'static str, Value)> {
+    fn say(&mut self, world: &World, record: &Record) -> Option<DialectWhat> {
         let seats = world.seats();
         match &record.event {
             Event::Seat(what) => self.of_seats(world, record, what),
             Event::Session { session, what: SessionEvent::Ending { reason } } if is_of_seats(world, *session) => {
                 let reason = match reason {
-                    EndReason::User | EndReason::Completed => "user_ended",
-                    EndReason::Inactive => "inactivity_timeout",
-                    EndReason::Failed => "process_crash",
+                    EndReason::User | EndReason::Completed => DialectEnd::UserEnded,
+                    EndReason::Inactive => DialectEnd::InactivityTimeout,
+                    EndReason::Failed => DialectEnd::ProcessCrash,
                 };
-                // The end is told when it is decided, before a next session can begin. The processes are still running then.
-                Some(("session_end", json!({ "exitCode": null, "reason": reason })))
+                Some(DialectWhat::SessionEnd { exit_code: None, reason })
             }
             Event::Agent { agent, what: AgentEvent::Killed { .. } } => {
                 seats.position_of(*agent)?;
-                Some(("agent_status", status(world, &alive(world))))
+                Some(status(world, &alive(world)))
             }
             Event::Message(MessageEvent::Added { agent, kind, content, .. }) => {
                 self.of_message(world, record.id, *agent, *kind, content)
@@ -92,43 +101,48 @@ impl Translator {
         }
     }
 
-    fn of_seats(&self, world: &World, record: &Record, what: &SeatEvent) -> Option<(&'static str, Value)> {
+    fn of_seats(&self, world: &World, record: &Record, what: &SeatEvent) -> Option<DialectWhat> {
         let seats = world.seats();
         Some(match what {
             SeatEvent::Opened { demo, model, .. } => {
-                ("session_start", json!({ "pid": std::process::id(), "model": model, "demoMode": demo }))
+                DialectWhat::SessionStart { pid: std::process::id(), model: model.clone(), demo_mode: *demo }
             }
-            SeatEvent::Closing { .. } => ("user_session_end", json!({})),
-            SeatEvent::Summoned { .. } => ("user_summon", json!({})),
+            SeatEvent::Closing { .. } => DialectWhat::UserSessionEnd {},
+            SeatEvent::Summoned { .. } => DialectWhat::UserSummon {},
             SeatEvent::Waking { seats: waking } => {
                 let payload = |waking: &hatchery_core::event::Waking| {
                     let identity = seats.seat(waking.position).map(|seat| seat.identity.clone()).unwrap_or_default();
-                    json!({
-                        "name": identity.name, "color": identity.color, "colorName": identity.color_name,
-                        "gridPosition": waking.position, "hasSoul": waking.has_soul,
-                        "hasTranscript": waking.has_transcript,
-                    })
+                    WokenSeat {
+                        name: identity.name,
+                        color: identity.color,
+                        color_name: identity.color_name,
+                        grid_position: waking.position,
+                        has_soul: waking.has_soul,
+                        has_transcript: waking.has_transcript,
+                    }
                 };
-                ("user_wake", json!({ "agentPayloads": waking.iter().map(payload).collect::<Vec<_>>() }))
+                DialectWhat::UserWake { agent_payloads: waking.iter().map(payload).collect() }
             }
             SeatEvent::Registered { position, identity } => {
-                let mut agent = serde_json::to_value(identity).unwrap_or_default();
                 let created = seats.seat(*position).map_or(record.ts, |seat| seat.created);
-                agent["gridPosition"] = json!(position);
-                agent["createdAt"] = json!(clock::written(created));
-                ("agent_registered", json!({ "agent": agent }))
+                let agent = RegisteredSeat {
+                    identity: identity.clone(),
+                    grid_position: *position,
+                    created_at: clock::written(created),
+                };
+                DialectWhat::AgentRegistered { agent }
             }
-            SeatEvent::Reported { agents, .. } => ("agent_status", status(world, agents)),
+            SeatEvent::Reported { agents, .. } => status(world, agents),
             SeatEvent::MarkerRejected { marker, reason, .. } => {
                 let message = format!("a marker was rejected: {reason} ({marker})");
-                ("server_error", json!({ "message": message, "code": "unknown" }))
+                DialectWhat::ServerError { message, code: DialectError::Unknown }
             }
             SeatEvent::WakeExpired { position } => {
                 let message = format!("seat {position} was woken and nobody answered in time");
-                ("server_error", json!({ "message": message, "code": "turn_timeout" }))
+                DialectWhat::ServerError { message, code: DialectError::TurnTimeout }
             }
             SeatEvent::ReplyTaken { from, text: Some(text), position, .. } => {
-                ("agent_message", agent_message(from, position.as_ref().map(|it| it.number()), text))
+                agent_message(from, position.as_ref().map(|it| it.number()), text)
             }
             SeatEvent::LeadNamed { .. }
             | SeatEvent::Expired { .. }
@@ -145,7 +159,7 @@ impl Translator {
         agent: AgentId,
         kind: MessageKind,
         content: &str,
-    ) -> Option<(&'static str, Value)> {
+    ) -> Option<DialectWhat> {
         let seats = world.seats();
         let leads = seats.lead() == Some(agent);
         let position = seats.position_of(agent);
@@ -158,49 +172,50 @@ impl Translator {
         let shown = || Some(scan(content).shown).filter(|text| !text.trim().is_empty());
         match (kind, leads) {
             (MessageKind::Assistant, false) => {
-                Some(("agent_message", agent_message(&name(world, agent), position.map(|it| it.number()), &shown()?)))
+                Some(agent_message(&name(world, agent), position.map(|it| it.number()), &shown()?))
             }
             (MessageKind::Assistant, true) => match self.route.unwrap_or_else(|| seats.route()) {
                 // The lead answers for somebody else.
                 Some(position) => {
                     let name = seats.seat(position).and_then(|seat| seat.called()).unwrap_or("nameless");
-                    Some(("agent_message", agent_message(name, Some(position.number()), &shown()?)))
+                    Some(agent_message(name, Some(position.number()), &shown()?))
                 }
-                None => {
-                    let content = json!([{ "type": "text", "text": shown()? }]);
-                    Some(("claude_text", json!({ "messageId": message_id(id), "content": content })))
-                }
+                None => Some(DialectWhat::ClaudeText {
+                    message_id: message_id(id),
+                    content: DialectContent::text(shown()?),
+                }),
             },
             (MessageKind::ToolCall, true) => {
                 let call: Value = serde_json::from_str(content).ok()?;
                 let tool = Tool { name: text(&call["name"]), input: call["input"].clone() };
-                let used = json!([{ "type": "tool_use", "id": call["id"], "name": tool.name, "input": tool.input }]);
+                let used = DialectContent::ToolUse {
+                    id: text(&call["id"]),
+                    name: tool.name.clone(),
+                    input: tool.input.clone(),
+                };
                 if self.tools.len() < MAX_TOOLS {
                     self.tools.insert(text(&call["id"]), tool);
                 }
-                Some(("claude_text", json!({ "messageId": message_id(id), "content": used })))
+                Some(DialectWhat::ClaudeText { message_id: message_id(id), content: vec![used] })
             }
             (MessageKind::ToolResult, true) => {
                 let result: Value = serde_json::from_str(content).ok()?;
                 let tool = self.tools.remove(&text(&result["id"]));
                 let failed = result["is_error"] == true;
-                Some(match tool.as_ref().filter(|_| !failed).and_then(artifact) {
-                    Some(artifact) => ("artifact_written", artifact),
-                    None => (
-                        "claude_tool_result",
-                        json!({
-                            "toolUseId": result["id"], "toolName": tool.map(|tool| tool.name).unwrap_or_default(),
-                            "content": result["content"], "isError": failed,
-                        }),
-                    ),
-                })
+                let artifact = tool.as_ref().filter(|_| !failed).and_then(artifact);
+                Some(artifact.unwrap_or_else(|| DialectWhat::ClaudeToolResult {
+                    tool_use_id: text(&result["id"]),
+                    tool_name: tool.map(|tool| tool.name).unwrap_or_default(),
+                    content: result["content"].clone(),
+                    is_error: failed,
+                }))
             }
             _ => None,
         }
     }
 
     /// A message of a person. A prompt has no speaker, and is none.
-    fn user_message(&self, world: &World, agent: AgentId, content: &str) -> Option<(&'static str, Value)> {
+    fn user_message(&self, world: &World, agent: AgentId, content: &str) -> Option<DialectWhat> {
         let Event::Seat(SeatEvent::Addressed { agent: to, position, speaker }) = &self.previous.as_ref()?.event else {
             return None;
         };
@@ -209,62 +224,77 @@ impl Translator {
         }
         let seat = position.and_then(|position| world.seats().seat(position));
         let target = seat.map(|seat| seat.called().unwrap_or("nameless"));
-        let fields = json!({
-            "text": unrouted(content), "speakerName": speaker, "targetAgent": target, "targetGridPosition": position,
-        });
-        Some(("user_message", fields))
+        Some(DialectWhat::UserMessage {
+            text: unrouted(content).to_owned(),
+            speaker_name: speaker.clone(),
+            target_agent: target.map(str::to_owned),
+            target_grid_position: *position,
+        })
     }
 }
 
 /// What the process of the lead does.
-fn of_lead(what: &RunEvent) -> Option<(&'static str, Value)> {
-    let error = |message: String, code: &str| Some(("server_error", json!({ "message": message, "code": code })));
+fn of_lead(what: &RunEvent) -> Option<DialectWhat> {
+    let error = |message: String, code| Some(DialectWhat::ServerError { message, code });
     match what {
         RunEvent::Started { session } => {
-            Some(("claude_system", json!({ "claudeSessionId": session, "availableTools": [] })))
+            Some(DialectWhat::ClaudeSystem { claude_session_id: session.to_string(), available_tools: Vec::new() })
         }
-        RunEvent::TurnEnded { end, spent } => Some(("claude_result", result(end, *spent))),
-        RunEvent::OutputNoted { output: Output::Compacted { .. } } => Some(("claude_compact", json!({}))),
-        RunEvent::OutputNoted { output: Output::Thinking { text } } => {
-            Some(("claude_text", json!({ "messageId": "", "content": [{ "type": "thinking", "thinking": text }] })))
-        }
+        RunEvent::TurnEnded { end, spent } => Some(result(end, *spent)),
+        RunEvent::OutputNoted { output: Output::Compacted { .. } } => Some(DialectWhat::ClaudeCompact {}),
+        RunEvent::OutputNoted { output: Output::Thinking { text } } => Some(DialectWhat::ClaudeText {
+            message_id: String::new(),
+            content: vec![DialectContent::Thinking { thinking: text.clone() }],
+        }),
         RunEvent::OutputNoted { output: Output::ApiError(failed) } => {
-            error(failed.text.clone(), if failed.status == Some(401) { "auth_failed" } else { "unknown" })
+            let code = if failed.status == Some(401) { DialectError::AuthFailed } else { DialectError::Unknown };
+            error(failed.text.clone(), code)
         }
-        RunEvent::Silent { .. } => error("the lead has been silent for too long".into(), "turn_timeout"),
-        RunEvent::Crashed { detail, .. } => error(detail.clone(), "process_exited"),
+        RunEvent::Silent { .. } => error("the lead has been silent for too long".into(), DialectError::TurnTimeout),
+        RunEvent::Crashed { detail, .. } => error(detail.clone(), DialectError::ProcessExited),
         RunEvent::Ended { cause, detail, .. }
             if !matches!(cause, Cause::Completed | Cause::UserEnded | Cause::Killed) =>
         {
-            error(detail.clone(), "process_exited")
+            error(detail.clone(), DialectError::ProcessExited)
         }
         _ => None,
     }
 }
 
-fn result(end: &TurnEnd, spent: Usage) -> Value {
-    json!({
-        "subtype": if end.result.is_ok() { "success" } else { "error" },
-        "numTurns": end.num_turns,
-        "costUsd": spent.cost.nanodollars as f64 / 1e9,
-        "usage": {
-            "inputTokens": spent.input_tokens, "outputTokens": spent.output_tokens,
-            "cacheReadTokens": spent.cache_read_tokens, "cacheCreationTokens": spent.cache_write_tokens,
+fn result(end: &TurnEnd, spent: Usage) -> DialectWhat {
+    DialectWhat::ClaudeResult {
+        subtype: if end.result.is_ok() { DialectResult::Success } else { DialectResult::Error },
+        num_turns: end.num_turns.into(),
+        cost_usd: spent.cost.nanodollars as f64 / 1e9,
+        usage: DialectUsage {
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cache_read_tokens: spent.cache_read_tokens,
+            cache_creation_tokens: spent.cache_write_tokens,
         },
-        "resultText": end.text.clone().unwrap_or_default(),
-    })
+        result_text: end.text.clone().unwrap_or_default(),
+    }
 }
 
 /// A file that the lead has written into its folder of artifacts.
-fn artifact(tool: &Tool) -> Option<Value> {
+fn artifact(tool: &Tool) -> Option<DialectWhat> {
     let path = tool.input["file_path"].as_str().filter(|_| tool.name == "Write")?;
     let inside = path.strip_prefix(ARTIFACTS).or_else(|| path.split_once("/memory/").map(|(_, inside)| inside))?;
-    let bytes = tool.input["content"].as_str().map_or(0, str::len);
-    Some(json!({ "filename": inside, "path": path, "isNew": true, "sizeBytes": bytes, "meta": null }))
+    Some(DialectWhat::ArtifactWritten {
+        filename: inside.to_owned(),
+        path: path.to_owned(),
+        is_new: true,
+        size_bytes: tool.input["content"].as_str().map_or(0, str::len),
+        meta: None,
+    })
 }
 
-fn agent_message(name: &str, position: Option<u8>, text: &str) -> Value {
-    json!({ "agentName": name, "gridPosition": position, "content": [{ "type": "text", "text": text }] })
+fn agent_message(name: &str, position: Option<u8>, text: &str) -> DialectWhat {
+    DialectWhat::AgentMessage {
+        agent_name: name.to_owned(),
+        grid_position: position,
+        content: DialectContent::text(text),
+    }
 }
 
 fn alive(world: &World) -> Vec<Listed> {
@@ -274,13 +304,12 @@ fn alive(world: &World) -> Vec<Listed> {
         .collect()
 }
 
-fn status(world: &World, agents: &[Listed]) -> Value {
+fn status(world: &World, agents: &[Listed]) -> DialectWhat {
     let listed = agents.iter().map(|listed| {
         let own = || world.seats().seat(listed.position).and_then(|seat| seat.identity.name.clone());
-        let name = listed.name.clone().or_else(own);
-        json!({ "name": name, "status": listed.status, "gridPosition": listed.position })
+        ReportedSeat { name: listed.name.clone().or_else(own), status: listed.status, grid_position: listed.position }
     });
-    json!({ "agents": listed.collect::<Vec<_>>() })
+    DialectWhat::AgentStatus { agents: listed.collect() }
 }
 
 fn is_of_seats(world: &World, session: SessionId) -> bool {
@@ -295,14 +324,6 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn enveloped(record: &Record, kind: &str, fields: Value) -> Value {
-    let mut event = Map::new();
-    event.insert("id".into(), json!(record.id));
-    event.insert("ts".into(), json!(record.ts));
-    event.insert("sessionId".into(), json!(record.session.map(session_uuid)));
-    event.insert("type".into(), json!(kind));
-    if let Value::Object(fields) = fields {
-        event.extend(fields);
-    }
-    Value::Object(event)
+fn enveloped(record: &Record, what: DialectWhat) -> DialectEvent {
+    DialectEvent { id: record.id, ts: record.ts, session_id: record.session.map(session_uuid), what }
 }

@@ -76,13 +76,15 @@ impl Live {
             };
             let world = self.api.handle.view();
             let said = records.iter().flat_map(|record| self.translator.take(&world, record));
-            let frames: Vec<(EventId, String)> =
-                said.map(|event| (EventId(event["id"].as_u64().unwrap_or_default()), event.to_string())).collect();
-            if let Some((last, _)) = frames.last() {
-                self.announced = *last;
+            let mut frames = String::new();
+            for event in said {
+                let Ok(data) = serde_json::to_string(&event) else { continue };
+                frames.push_str(&format!("id: {}\ndata: {data}\n\n", event.id));
+                self.announced = event.id;
+            }
+            if !frames.is_empty() {
                 self.heartbeat.reset();
-                let text: String = frames.iter().map(|(id, data)| format!("id: {id}\ndata: {data}\n\n")).collect();
-                return Some(Bytes::from(text));
+                return Some(Bytes::from(frames));
             }
         }
     }

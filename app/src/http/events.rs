@@ -69,7 +69,7 @@ const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 
 /// Follow the log as server-sent events: first everything after the cursor, then new events.
 #[utoipa::path(get, path = "/api/events", operation_id = "follow_events", tag = "events", params(Cursor, LastSeen),
-    responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON. Comment lines are heartbeats. A stream with filters also has frames with an `id:` and no data: nothing up to that event matched, and a client that comes back continues after it.", content_type = "text/event-stream", body = String)))]
+    responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON, an `EventObject` or, with `dialect=julian`, a `DialectEvent`. Comment lines are heartbeats. A stream with filters also has frames with an `id:` and no data: nothing up to that event matched, and a client that comes back continues after it.", content_type = "text/event-stream", body = String)))]
 pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: HeaderMap) -> Result<Response, ApiError> {
     let Cursor { after, agent, quest, kind, dialect } = query.0;
     let dialect = dialect.unwrap_or(api.defaults.seats.dialect);

@@ -72,8 +72,10 @@ fn the_document_is_well_formed() {
         Schemas(&document).resolve(reference).unwrap();
     }
     for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        // What a frame of a stream holds is said in words: a schema describes whole bodies only.
+        let is_frame = name == "DialectEvent";
         assert!(
-            found.contains(format!("#/components/schemas/{name}").as_str()),
+            is_frame || found.contains(format!("#/components/schemas/{name}").as_str()),
             "{name} is described, but nobody uses it"
         );
     }
