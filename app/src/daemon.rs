@@ -111,6 +111,7 @@ impl Daemon {
             guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
             defaults: Arc::new(defaults),
             calls: Arc::clone(&context.calls),
+            live: Arc::clone(&context.live),
             status_files: FilesShown::new(&project),
             project: project.root().display().to_string(),
             store: config.store.to_string(),

@@ -14,6 +14,7 @@ mod gc;
 mod guard;
 mod history;
 mod inbox;
+mod live;
 mod log;
 mod mail;
 mod overview;
@@ -38,6 +39,7 @@ pub use adopt::{Adoptable, AdoptableList, AdoptedView};
 pub use agent_view::{AgentState, AgentView, AssignmentView, Doing};
 pub use agents::{AgentList, KillPreview};
 pub use branches::{BranchKind, BranchLine, BranchList, BranchView};
+pub use changes::FileList;
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use gc::Leftovers;
 pub use guard::Guard;
@@ -60,6 +62,7 @@ pub use wards::WardOutput;
 
 use crate::calls::Calls;
 use crate::engine::Handle;
+use crate::live_text::LiveTexts;
 use crate::log_head::LogHead;
 use crate::seat_dialect::DialectEvent;
 use crate::status_files::FilesShown;
@@ -88,6 +91,8 @@ pub struct Api {
     pub defaults: Arc<RunDefaults>,
     /// Takes in what agents ask for by their tools.
     pub calls: Arc<Calls>,
+    /// What agents are writing at the moment.
+    pub live: Arc<LiveTexts>,
     /// Says when the status files show a change.
     pub status_files: FilesShown,
     pub project: String,
@@ -213,6 +218,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(log::at))
         .routes(routes!(log::map))
         .routes(routes!(events::export))
+        .routes(routes!(live::of_agent))
         .routes(routes!(sessions::list, sessions::start))
         .routes(routes!(sessions::end))
         .routes(routes!(agents::list, agents::fork))
@@ -256,6 +262,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(quests::retry))
         .routes(routes!(wards::output))
         .routes(routes!(changes::of_agent))
+        .routes(routes!(changes::files))
         .routes(routes!(changes::of_quest))
         .routes(routes!(changes::of_step))
         .routes(routes!(branches::list))

@@ -23,6 +23,7 @@ pub mod history_import;
 pub mod http;
 pub mod identity_document;
 pub mod launcher;
+pub mod live_text;
 pub mod log_filter;
 pub mod log_head;
 pub mod mail_reader;

@@ -13,6 +13,7 @@ use crate::config::{Config, Worktrees};
 use crate::engine::{Handle, SubmitError};
 use crate::folder_watch::FolderWatcher;
 use crate::harness::{Claude, Codex, Harnesses, Scripted};
+use crate::live_text::LiveTexts;
 use crate::project::Project;
 use crate::report::Report;
 use crate::run_folder::RunFolder;
@@ -44,6 +45,8 @@ pub struct RunnerContext {
     pub harnesses: Harnesses,
     /// Takes in what agents ask for by their tools. The HTTP side shares it.
     pub calls: Arc<Calls>,
+    /// What agents are writing at the moment. The HTTP side shares it.
+    pub live: Arc<LiveTexts>,
     /// Where the conversations are that the Claude CLI has without us.
     pub transcripts: Transcripts,
     /// How many attempts have processes at once. The others wait for their turn.
@@ -73,6 +76,7 @@ impl RunnerContext {
         let codex = Codex::new(runs.codex_path.clone(), runs.codex_args.clone(), &runs.pass_env, std::env::vars());
         Ok(Self {
             calls: Arc::new(Calls::new(handle.clone())),
+            live: Arc::default(),
             handle,
             project: project.clone(),
             program,

@@ -45,6 +45,8 @@ pub struct Options {
     pub model: String,
     /// Echo the messages that were taken in.
     pub replay: bool,
+    /// Write pieces of texts.
+    pub partials: bool,
     pub state: PathBuf,
 }
 
@@ -111,7 +113,7 @@ fn begin(options: Options) -> Result<Player, Refused> {
         Input::Messages => inbox::listen().map_err(unusable)?,
     };
     let signals = signals::attend(&inbox).map_err(unusable)?;
-    let voice = Voice::new(session, options.model);
+    let voice = Voice::new(session, options.model, options.partials);
     Ok(Player { voice, memory, inbox, servers, signals, replay: options.replay })
 }
 
@@ -139,7 +141,7 @@ impl Refused {
         match &self {
             Self::Memory(MemoryError::Unknown(id)) => {
                 eprintln!("{self}");
-                Voice::new(id.clone(), String::new()).never_began(&self.to_string());
+                Voice::new(id.clone(), String::new(), false).never_began(&self.to_string());
                 1
             }
             Self::Memory(_) | Self::Unusable(_) => {

@@ -14,6 +14,7 @@ mod tally;
 use crate::Timestamp;
 use crate::harness::Reader;
 use crate::output::{Output, TurnEnd, TurnResult};
+use crate::partial::{Partial, PartialKind};
 use crate::run::TOOL_SERVER;
 use crate::stream_json::fields::{Fields, text};
 use crate::stream_json::object;
@@ -43,6 +44,8 @@ pub struct CodexReader {
     /// Requests of codex that wait for an answer, by the id that codex gave them.
     asked: BTreeMap<String, String>,
     tally: Tally,
+    /// The item that codex is writing.
+    writing: Option<String>,
     /// The last state of the rate limit, because codex repeats it after each request.
     limit: Option<Output>,
 }
@@ -74,6 +77,11 @@ impl Reader for CodexReader {
             Err(error) => Err(error.to_string()),
         }
     }
+
+    fn partial(&mut self, line: &str) -> Option<Partial> {
+        // Few lines are of this kind, and the others need not be parsed twice.
+        line.contains("elta\"").then(|| self.piece(&object(line).ok()??))?
+    }
 }
 
 impl CodexReader {
@@ -81,6 +89,23 @@ impl CodexReader {
     pub fn new(thread: Option<&str>) -> Self {
         let opening = Opening { is_over: thread.is_some(), ..Opening::default() };
         Self { opening, thread: thread.map(str::to_owned), ..Self::default() }
+    }
+
+    /// A piece of what codex writes. Sub-agents are not shown while they write.
+    fn piece(&mut self, line: &Fields) -> Option<Partial> {
+        let kind = match line.text("method")?.as_str() {
+            "item/agentMessage/delta" => PartialKind::Text,
+            "item/reasoning/textDelta" | "item/reasoning/summaryTextDelta" => PartialKind::Thinking,
+            _ => return None,
+        };
+        let params = line.object("params")?;
+        if params.text("threadId").is_some_and(|thread| self.is_subagent(&thread)) {
+            return None;
+        }
+        let item = params.text("itemId");
+        let begins = self.writing != item;
+        self.writing = item;
+        Some(Partial { kind, begins, text: params.text("delta").unwrap_or_default() })
     }
 
     fn outputs(&mut self, line: &Fields) -> Vec<Output> {

@@ -2,6 +2,7 @@
 //! output is read. The core decides by [`Capabilities`] and never by a harness's name.
 
 use crate::output::Output;
+use crate::partial::Partial;
 use serde::{Deserialize, Serialize};
 
 /// What a harness can do. Recorded when a process is spawned, because another version of the harness may differ.
@@ -67,4 +68,11 @@ pub trait Reader: Send + Sync {
     /// What a line says: often one thing, sometimes several, and nothing when it is of no interest. An error says why the line
     /// cannot be read.
     fn read(&mut self, line: &str) -> Result<Vec<Output>, String>;
+
+    /// The words in a line that are a piece of a text or a thought which is still being written. They are shown and never
+    /// recorded: the whole follows in another line. A line with a partial has no outputs. A harness that only says whole texts
+    /// has no partials.
+    fn partial(&mut self, _line: &str) -> Option<Partial> {
+        None
+    }
 }

@@ -53,6 +53,7 @@ pub mod idea_inbox;
 pub mod mail;
 pub mod outcome;
 pub mod output;
+pub mod partial;
 pub mod permission;
 pub mod plan;
 pub mod price;

@@ -183,6 +183,22 @@ pub enum PermissionDecision {
     },
 }
 
+/// Begins the reason that an agent receives when the user has denied its request.
+const USER_DENIED: &str = "The user did not allow it";
+
+impl PermissionDecision {
+    /// What the user wrote to a denial, without the sentence around it. Empty if the user gave no reason.
+    pub fn words_of_user(&self) -> Option<&str> {
+        match self {
+            Self::Allow => None,
+            Self::Deny { reason } => {
+                let rest = reason.strip_prefix(USER_DENIED)?;
+                Some(rest.strip_prefix(": ").unwrap_or_default())
+            }
+        }
+    }
+}
+
 /// What a decision is based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -417,8 +433,8 @@ pub(crate) fn answered(
     };
     let denied = |reason: &str| {
         let reason = match reason.trim() {
-            "" => "The user did not allow it.".to_owned(),
-            reason => format!("The user did not allow it: {}", shown(reason)),
+            "" => format!("{USER_DENIED}."),
+            reason => format!("{USER_DENIED}: {}", shown(reason)),
         };
         by_human(PermissionDecision::Deny { reason })
     };

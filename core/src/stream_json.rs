@@ -9,6 +9,7 @@ pub(crate) mod fields;
 use crate::Timestamp;
 use crate::harness::Reader;
 use crate::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
+use crate::partial::{Partial, PartialKind};
 use crate::permission::{Access, PermissionRequest};
 use crate::run::TOOL_SERVER;
 use crate::usage::Usage;
@@ -41,6 +42,11 @@ impl Reader for StreamJsonReader {
             Ok(line) => Ok(line.as_ref().map(|line| self.outputs(line)).unwrap_or_default()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    fn partial(&mut self, line: &str) -> Option<Partial> {
+        // Few lines are of this type, and a line without the word need not be parsed twice.
+        line.contains("stream_event").then(|| partial(&object(line).ok()??))?
     }
 }
 
@@ -197,6 +203,25 @@ fn failure_kind(word: Option<&str>, status: Option<u16>) -> FailureKind {
         (_, Some(503 | 529)) => FailureKind::Overloaded,
         _ => FailureKind::Other,
     }
+}
+
+/// A piece of what the model writes (`--include-partial-messages`). Sub-agents are not shown while they write.
+fn partial(line: &Fields) -> Option<Partial> {
+    if line.text("type").as_deref() != Some("stream_event") || line.raw("parent_tool_use_id").is_some() {
+        return None;
+    }
+    let event = line.object("event")?;
+    let (block, begins) = match event.text("type")?.as_str() {
+        "content_block_start" => (event.object("content_block")?, true),
+        "content_block_delta" => (event.object("delta")?, false),
+        _ => return None,
+    };
+    let (kind, text) = match block.text("type")?.as_str() {
+        "text" | "text_delta" => (PartialKind::Text, block.text("text")),
+        "thinking" | "thinking_delta" => (PartialKind::Thinking, block.text("thinking")),
+        _ => return None,
+    };
+    Some(Partial { kind, begins, text: text.unwrap_or_default() })
 }
 
 fn user(line: &Fields) -> Vec<Output> {

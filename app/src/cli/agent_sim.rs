@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode};
 ///
 /// A script has one JSON value per line:
 ///
+///   {"partial": "…"}   {"partial_thought": "…"}
 ///   {"text": "…"}   {"think": "…"}   {"sleep_ms": 100}   "turn"   "again"   "compact"
 ///   {"tool": {"name": "Bash", "input": {}, "result": "…", "is_error": false}}
 ///   {"ask": {"name": "Write", "input": {"file_path": "a.txt", "content": "…"}, "result": "…"}}
@@ -83,6 +84,9 @@ struct Ignored {
     /// Ignored.
     #[arg(long, hide = true)]
     verbose: bool,
+    /// Write the pieces of texts that the script has.
+    #[arg(long, hide = true)]
+    include_partial_messages: bool,
     /// Ignored: it is always stream-json.
     #[arg(long, hide = true)]
     output_format: Option<String>,
@@ -164,6 +168,7 @@ impl From<Args> for Options {
             mcp_configs: args.mcp_config,
             model: args.model,
             replay: args.replay_user_messages,
+            partials: args.ignored.include_partial_messages,
             state: state_folder(),
         }
     }

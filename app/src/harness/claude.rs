@@ -121,7 +121,7 @@ pub(super) fn files(start: &Start<'_>) -> Vec<(&'static str, Vec<u8>)> {
 pub(super) fn conversation(start: &Start<'_>) -> Vec<String> {
     let mut args: Vec<String> = ["-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json"]
         .into_iter()
-        .chain(["--replay-user-messages", "--permission-prompt-tool", "stdio"])
+        .chain(["--include-partial-messages", "--replay-user-messages", "--permission-prompt-tool", "stdio"])
         .map(Into::into)
         .collect();
     args.extend(["--mcp-config".into(), start.folder.path().join(MCP_CONFIG).display().to_string()]);

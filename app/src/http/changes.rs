@@ -143,13 +143,43 @@ fn place_of(api: &Api, world: &World, agent: AgentId) -> Place {
     }
 }
 
-async fn answer(api: &Api, place: Place, query: ChangesQuery) -> Result<Json<ChangesAnswer>, ApiError> {
-    let compare = move |repository: &Repository| match &place {
+/// The most files that are listed at once.
+const MAX_FILES: usize = 20_000;
+
+/// The files of an agent's folder.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FileList {
+    /// Paths from the folder on, sorted.
+    pub files: Vec<String>,
+    /// There are more than are listed.
+    pub more: bool,
+}
+
+/// List the files of an agent's folder that git knows or does not ignore.
+#[utoipa::path(get, path = "/api/agents/{agent}/files", operation_id = "agent_files", tag = "changes", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
+    responses((status = 200, description = "At most 20,000 files", body = FileList)))]
+pub async fn files(State(api): State<Api>, reference: Path<String>) -> Result<Json<FileList>, ApiError> {
+    let agent = super::agents::find(&api, &reference.0)?;
+    let place = place_of(&api, &api.handle.view(), agent);
+    let list = move |repository: &Repository| match compare(repository, &place)? {
+        Some(of) => repository.files(&of, MAX_FILES),
+        None => Ok((Vec::new(), false)),
+    };
+    let (files, more) = in_repository(&api, list).await?;
+    Ok(Json(FileList { files, more }))
+}
+
+fn compare(repository: &Repository, place: &Place) -> Result<Option<Comparison>, WorktreeError> {
+    match place {
         Place::Quest(slug) => repository.compare_quest(slug),
         Place::Step(slug, step) => repository.compare_step(slug, step.as_str()),
         Place::Agent(slug) => repository.compare_agent(slug),
         Place::Folder(folder) => repository.compare_folder(folder),
-    };
+    }
+}
+
+async fn answer(api: &Api, place: Place, query: ChangesQuery) -> Result<Json<ChangesAnswer>, ApiError> {
+    let compare = move |repository: &Repository| compare(repository, &place);
     match query.file {
         None => {
             let changes = move |repository: &Repository| match compare(repository)? {

@@ -5,6 +5,7 @@ use super::briefing::{self, BriefingError};
 use super::{RETRY_PAUSE, RunnerContext, launch};
 use crate::blocking::blocking;
 use crate::calls::CallError;
+use crate::clock;
 use crate::engine::SubmitError;
 use crate::folder_watch::FolderWatcher;
 use crate::harness::Harness;
@@ -16,6 +17,7 @@ use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::harness::Reader;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
+use hatchery_core::partial::Partial;
 use hatchery_core::permission::{PendingState, PermissionDecision, PermissionRequest};
 use hatchery_core::run::{AttemptId, DeliveryKind, DesiredRun, DesiredState, RunState, wire_name};
 use hatchery_core::{Command, Refusal};
@@ -23,7 +25,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::watch as channel;
 
 /// How much of the end of stderr is recorded with the exit of a process.
@@ -33,6 +35,10 @@ const MAX_LAUNCHES: u32 = 3;
 /// How much output is read again to rebuild the state of a reader. Few harnesses need more than the last lines, and all of it is
 /// parsed whenever the output is opened.
 const REREAD_BYTES: u64 = 8 << 20;
+/// How long pieces of a text gather before they are read.
+const PIECES_PAUSE: Duration = Duration::from_millis(40);
+/// While a process only writes pieces of a text, this is recorded so often. Its run is not silent then.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
 /// Why an attempt cannot be supervised at the moment.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +99,7 @@ pub async fn supervise(
             }
         }
     }
+    supervisor.context.live.end(of.agent);
     supervisor.context.calls.forget(of);
 }
 
@@ -161,6 +168,10 @@ impl Supervisor {
 
     /// Returns when there may be something new in the folder. A poll that finds the folder unchanged does not count.
     async fn until_changed(&self, watch: &mut ProcessWatch) {
+        // A model writes dozens of pieces a second, and clients see twenty.
+        if self.spool.as_ref().is_some_and(|spool| spool.is_writing) {
+            tokio::time::sleep(PIECES_PAUSE).await;
+        }
         loop {
             match watch.wake().await {
                 WakeReason::FolderChanged | WakeReason::LauncherExited => return,
@@ -415,25 +426,35 @@ impl Supervisor {
             }
         };
         loop {
-            let from = spool.tail.position();
             let folder = self.process.folder().clone();
-            let (read, outputs) = blocking(move || {
-                let mut outputs = spool.read(&folder.stdout(), to_the_end)?;
-                for output in outputs.iter_mut().flatten() {
+            let (opened, read) = blocking(move || {
+                let mut read = spool.read(&folder.stdout(), to_the_end)?;
+                for output in read.iter_mut().flat_map(|read| &mut read.outputs) {
                     if let Output::Asked(request) = output {
                         resolve_request(request);
                     }
                 }
-                Ok((spool, outputs))
+                Ok((spool, read))
             })
             .await?;
-            spool = read;
-            let Some(outputs) = outputs else {
+            spool = opened;
+            let Some(Read { outputs, partials, ended }) = read else {
                 self.spool = Some(spool);
                 return Ok(());
             };
-            let taken = Command::TakeOutput { of: self.of, from, upto: spool.tail.position(), outputs };
-            handle.submit(taken).await?;
+            let live = &self.context.live;
+            // Pieces of a text are shown and not recorded, but from time to time they are a sign of life.
+            if to_the_end || !outputs.is_empty() || spool.recorded.elapsed() >= SIGN_OF_LIFE {
+                let (from, upto) = (spool.taken, spool.tail.position());
+                handle.submit(Command::TakeOutput { of: self.of, from, upto, outputs }).await?;
+                (spool.taken, spool.recorded) = (upto, Instant::now());
+            }
+            if ended {
+                live.end(self.of.agent);
+            }
+            spool.is_writing = !partials.is_empty();
+            let now = clock::now();
+            partials.iter().for_each(|partial| live.write(self.of.agent, partial, now));
         }
     }
 
@@ -454,8 +475,24 @@ impl Supervisor {
 struct Spool {
     tail: Tail,
     reader: Box<dyn Reader>,
+    /// Up to where it was taken in.
+    taken: u64,
+    /// When something was last taken in.
+    recorded: Instant,
+    /// The last that was read were pieces of a text.
+    is_writing: bool,
     /// How many bytes of it were given back to the disk.
     released: u64,
+}
+
+/// What some lines say.
+#[derive(Debug, PartialEq, Eq)]
+struct Read {
+    outputs: Vec<Output>,
+    /// The pieces after the last text that is whole. Those before it are over.
+    partials: Vec<Partial>,
+    /// What was being written before is over.
+    ended: bool,
 }
 
 impl Spool {
@@ -465,21 +502,53 @@ impl Spool {
             // A line that cannot be read was recorded when it was taken in.
             reader.read(&line).ok();
         }
-        Ok(Self { tail: Tail::open(path, position)?, reader, released: 0 })
+        Ok(Self {
+            tail: Tail::open(path, position)?,
+            reader,
+            taken: position,
+            recorded: Instant::now(),
+            is_writing: false,
+            released: 0,
+        })
     }
 
-    /// The outputs of the next lines. None when there are no lines at the moment.
-    fn read(&mut self, path: &Path, to_the_end: bool) -> io::Result<Option<Vec<Output>>> {
+    /// What the next lines say. None when there are no lines at the moment.
+    fn read(&mut self, path: &Path, to_the_end: bool) -> io::Result<Option<Read>> {
         let mut lines = self.tail.read()?;
         if lines.is_empty() && to_the_end {
             lines.extend(self.tail.rest());
         }
         if lines.is_empty() {
-            self.released = spool::release(path, self.tail.position(), self.released)?;
+            self.released = spool::release(path, self.taken, self.released)?;
             return Ok(None);
         }
-        Ok(Some(lines.iter().flat_map(|line| parse(self.reader.as_mut(), line)).collect()))
+        let mut read = Read { outputs: Vec::new(), partials: Vec::new(), ended: to_the_end };
+        for line in &lines {
+            match self.reader.partial(&String::from_utf8_lossy(&line.bytes)) {
+                Some(partial) => read.partials.push(partial),
+                None => {
+                    let outputs = parse(self.reader.as_mut(), line);
+                    if outputs.iter().any(ends_writing) {
+                        (read.ended, read.partials) = (true, Vec::new());
+                    }
+                    read.outputs.extend(outputs);
+                }
+            }
+        }
+        Ok(Some(read))
     }
+}
+
+/// Whether what was being written is whole with this, or will never be.
+fn ends_writing(output: &Output) -> bool {
+    matches!(
+        output,
+        Output::Text { .. }
+            | Output::Thinking { .. }
+            | Output::ToolUse { .. }
+            | Output::TurnEnded(_)
+            | Output::ApiError(_)
+    )
 }
 
 /// What a line means. A line that cannot be read is recorded, not dropped.
@@ -523,12 +592,33 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"an old text.\nhel\n").unwrap();
         let mut before = Spool::open(file.path(), 0, Box::new(Joining::default())).unwrap();
-        let outputs = before.read(file.path(), false).unwrap();
-        assert_eq!(outputs, Some(vec![Output::Text { text: "an old text".into() }]));
+        let outputs = before.read(file.path(), false).unwrap().unwrap().outputs;
+        assert_eq!(outputs, [Output::Text { text: "an old text".into() }]);
         file.write_all(b"lo.\n").unwrap();
         let mut after = Spool::open(file.path(), before.tail.position(), Box::new(Joining::default())).unwrap();
-        let outputs = after.read(file.path(), false).unwrap();
-        assert_eq!(outputs, Some(vec![Output::Text { text: "hello".into() }]));
+        let outputs = after.read(file.path(), false).unwrap().unwrap().outputs;
+        assert_eq!(outputs, [Output::Text { text: "hello".into() }]);
         assert_eq!(after.read(file.path(), false).unwrap(), None);
+    }
+
+    /// Pieces of a text are no outputs, and the pieces of a text that is whole are over.
+    #[test]
+    fn pieces_are_apart_from_what_is_said() {
+        use hatchery_core::stream_json::StreamJsonReader;
+        let piece = |text: &str| {
+            let delta = serde_json::json!({ "type": "text_delta", "text": text });
+            let event = serde_json::json!({ "type": "content_block_delta", "index": 0, "delta": delta });
+            serde_json::json!({ "type": "stream_event", "event": event, "parent_tool_use_id": null }).to_string()
+        };
+        let whole = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"one"}]}}"#;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "{}", piece("on")).unwrap();
+        let mut spool = Spool::open(file.path(), 0, Box::new(StreamJsonReader::default())).unwrap();
+        let read = spool.read(file.path(), false).unwrap().unwrap();
+        assert_eq!((read.outputs.len(), read.partials.len(), read.ended), (0, 1, false));
+        writeln!(file, "{}\n{whole}\n{}", piece("e"), piece("two")).unwrap();
+        let read = spool.read(file.path(), false).unwrap().unwrap();
+        assert_eq!(read.outputs, [Output::Text { text: "one".into() }]);
+        assert_eq!(read.partials.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(), ["two"]);
     }
 }

@@ -9,6 +9,7 @@ use super::signals::Ears;
 use super::voice::{Bill, Ending, Voice};
 use crate::clock::{Clock as _, SystemClock};
 use hatchery_core::Usage;
+use hatchery_core::partial::PartialKind;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -120,6 +121,14 @@ impl Player {
             Step::LongLine(bytes) => self.say(turn, "x".repeat(bytes)),
             Step::Think(text) => {
                 self.voice.think(&text);
+                Action::Step
+            }
+            Step::Partial(text) => {
+                self.voice.partial(PartialKind::Text, &text);
+                Action::Step
+            }
+            Step::PartialThought(text) => {
+                self.voice.partial(PartialKind::Thinking, &text);
                 Action::Step
             }
             Step::Tool { name, input, result, is_error } => self.tool(turn, &name, &input, json!(result), is_error),

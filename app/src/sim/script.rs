@@ -17,6 +17,10 @@ pub struct Script {
 pub enum Step {
     Text(String),
     Think(String),
+    /// A piece of a text that is not whole yet. The whole is said by the next `text`.
+    Partial(String),
+    /// The same for the next `think`.
+    PartialThought(String),
     /// A tool that only seems to be used.
     Tool {
         name: String,

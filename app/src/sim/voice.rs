@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::inbox::Message;
 use crate::clock;
 use hatchery_core::Usage;
+use hatchery_core::partial::PartialKind;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Write as _};
 
@@ -18,6 +19,10 @@ pub struct Voice {
     said: u64,
     /// How many turns have ended in this process.
     results: u64,
+    /// What is being written, when pieces of it were said.
+    writing: Option<PartialKind>,
+    /// Pieces were asked for.
+    partials: bool,
 }
 
 /// How a turn ends.
@@ -37,8 +42,9 @@ pub struct Bill {
 }
 
 impl Voice {
-    pub fn new(session: String, model: String) -> Self {
-        Self { session, model, salt: u64::from_le_bytes(clock::random()), said: 0, results: 0 }
+    pub fn new(session: String, model: String, partials: bool) -> Self {
+        let salt = u64::from_le_bytes(clock::random());
+        Self { session, model, salt, said: 0, results: 0, writing: None, partials }
     }
 
     pub fn begin_turn(&mut self, servers: &[(String, &str)]) {
@@ -63,11 +69,33 @@ impl Voice {
         self.say(line);
     }
 
+    /// A piece of the next text or thought, if pieces were asked for.
+    pub fn partial(&mut self, kind: PartialKind, text: &str) {
+        if !self.partials {
+            return;
+        }
+        let (block, field) = match kind {
+            PartialKind::Text => ("text", "text"),
+            PartialKind::Thinking => ("thinking", "thinking"),
+        };
+        if self.writing.replace(kind) != Some(kind) {
+            self.stream_event(&json!({ "type": "content_block_start", "content_block": { "type": block, field: "" } }));
+        }
+        let delta = json!({ "type": format!("{block}_delta"), field: text });
+        self.stream_event(&json!({ "type": "content_block_delta", "delta": delta }));
+    }
+
+    fn stream_event(&mut self, event: &Value) {
+        self.say(json!({ "type": "stream_event", "event": event, "parent_tool_use_id": null }));
+    }
+
     pub fn text(&mut self, text: &str) {
+        self.writing = None;
         self.assistant(&format!(r#"{{"type":"text","text":{}}}"#, json!(text)), None);
     }
 
     pub fn think(&mut self, text: &str) {
+        self.writing = None;
         self.assistant(&json!({ "type": "thinking", "thinking": text, "signature": "" }).to_string(), None);
     }
 

@@ -187,6 +187,19 @@ impl Repository {
         }
     }
 
+    /// The files that git knows or does not ignore, from the folder on, and whether there are more than so many.
+    pub fn files(&self, of: &Comparison, most: usize) -> Result<(Vec<String>, bool), WorktreeError> {
+        let git = self.git(&of.folder).args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"]);
+        let mut paths = git.paths()?;
+        // A file with a conflict is listed several times.
+        paths.sort();
+        paths.dedup();
+        let more = paths.len() > most;
+        // A name that is not text cannot be typed either.
+        let names = paths.into_iter().filter_map(|path| path.into_os_string().into_string().ok());
+        Ok((names.take(most).collect(), more))
+    }
+
     fn top(&self, folder: &Path) -> Result<PathBuf, WorktreeError> {
         self.git(folder).args(["rev-parse", "--show-toplevel"]).text().map(PathBuf::from)
     }

@@ -20,6 +20,7 @@ export type GivenSignal = Schemas["GivenSignal"];
 export type QuestionView = Schemas["QuestionView"];
 export type About = Schemas["About"];
 export type PermissionView = Schemas["PermissionView"];
+export type LivePiece = Schemas["LivePiece"];
 export type BudgetView = Schemas["BudgetView"];
 export type MailThreads = Schemas["MailThreads"];
 export type IdentityList = Schemas["DocList"];

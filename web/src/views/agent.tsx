@@ -1,6 +1,7 @@
 // One agent: what does it do, how do we know, and what was said?
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { api, get, type Problem } from "../api/client";
+import { useWriting } from "../api/live_text";
 import type { ChangeSet, MessageView, WhyView } from "../api/types";
 import { confirm, forkDialog, notify, prompt } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
@@ -16,6 +17,7 @@ import { nameOf, questName } from "../ui/names";
 import { messagesWord, Talk } from "../ui/talk";
 import { Age, Ago } from "../ui/time";
 import { ceiling, clock, firstLine, group, list, money, plain, tokens } from "../ui/words";
+import { WritingNow } from "../ui/writing";
 import { Loading, parkedUntil } from "./home";
 
 /** How many items are shown before somebody asks for more. */
@@ -264,6 +266,7 @@ function Conversation({ entry, messages, notes, loading, problem, hash }: Conver
   const inherited = messages.filter((message) => message.agent !== id);
   const own = messages.filter((message) => message.agent === id);
   const lastId = own.at(-1)?.id ?? 0;
+  const writing = useWriting(entry.activity === "working" ? id : null, lastId);
 
   useEffect(() => {
     const look = () => {
@@ -288,6 +291,10 @@ function Conversation({ entry, messages, notes, loading, problem, hash }: Conver
       seen.current = lastId;
     } else setFresh(own.filter((message) => message.id > seen.current).length);
   }, [lastId, loading, hash]);
+
+  useLayoutEffect(() => {
+    if (writing && following.current) scrollTo(0, document.documentElement.scrollHeight);
+  }, [writing]);
 
   if (problem)
     return (
@@ -345,6 +352,7 @@ function Conversation({ entry, messages, notes, loading, problem, hash }: Conver
         </div>
       )}
       <Talk messages={visible} notes={notes.filter((note) => note.id >= (visible[0]?.id ?? 0))} agent={id} />
+      {writing && <WritingNow agent={id} writing={writing} />}
       <div ref={end} />
       {fresh > 0 && (
         <button

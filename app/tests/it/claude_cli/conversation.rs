@@ -3,6 +3,8 @@
 use super::{echoes, is_echo, is_init, sessions};
 use crate::support::claude_cli::{Home, Input, cli_or_skip, uuid};
 use crate::support::model::{Fault, Gate, Model, Place, Step};
+use hatchery_core::harness::Reader as _;
+use hatchery_core::stream_json::StreamJsonReader;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -54,6 +56,21 @@ fn a_fifo_that_never_ends_carries_turn_after_turn() {
     assert_eq!(ended.lines.iter().filter(|line| is_init(line)).count(), 2, "an init a turn: {ended:#?}");
     assert_eq!(echoes(&ended), [&json!(first), &json!(second), &json!(first)]);
     assert_eq!(model.count(), 2);
+}
+
+#[test]
+fn what_is_written_is_told_in_pieces() {
+    let cli = cli_or_skip!();
+    let model = Model::playing([Step::text("one and two")]);
+    let home = Home::new(cli, &model);
+    let arguments = ["--session-id", &uuid(), "--include-partial-messages"];
+    let mut run = home.start(Input::fifo(&home.path().join("input")), &arguments);
+    run.say("go");
+    assert_eq!(run.result(1)["result"], "one and two");
+    let ended = run.signal(Signal::TERM);
+    let mut reader = StreamJsonReader::default();
+    let pieces = ended.lines.iter().filter_map(|line| reader.partial(&line.to_string()));
+    assert_eq!(pieces.map(|piece| piece.text).collect::<String>(), "one and two", "{ended:#?}");
 }
 
 #[test]

@@ -95,6 +95,7 @@ impl House {
             handle: handle.clone(),
             defaults: Arc::clone(&defaults),
             calls: Arc::clone(&workshop.calls),
+            live: std::sync::Arc::default(),
             status_files: FilesShown::new(&project),
             guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
             project: "/project".into(),

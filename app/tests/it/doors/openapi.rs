@@ -150,6 +150,7 @@ fn routed(house: &House) -> BTreeSet<String> {
         handle: house.handle.clone(),
         defaults: Arc::clone(&house.defaults),
         calls: Arc::new(Calls::new(house.handle.clone())),
+        live: std::sync::Arc::default(),
         status_files: FilesShown::new(&house.defaults.project),
         guard: Arc::new(Guard::new(hatchery::config::Auth::None, String::new(), house.address, Vec::new())),
         project: String::new(),
@@ -494,6 +495,9 @@ fn every_operation_answers_as_described() {
         tried("agent_changes", format!("/api/agents/{busy}/changes"), None, 200),
         tried("agent_changes", format!("/api/agents/{busy}/changes?file=new.txt"), None, 200),
         tried("agent_changes", format!("/api/agents/{busy}/changes?file=old.txt"), None, 404),
+        tried("agent_files", format!("/api/agents/{busy}/files"), None, 200),
+        tried("agent_files", "/api/agents/nobody/files", None, 404),
+        tried("follow_live_text", "/api/agents/nobody/live", None, 404),
         tried("quest_changes", format!("/api/quests/{failed}/changes"), None, 200),
         tried("step_changes", format!("/api/quests/{failed}/steps/arch/changes"), None, 200),
         tried("step_changes", format!("/api/quests/{failed}/steps/nowhere/changes"), None, 404),
@@ -524,6 +528,7 @@ fn every_operation_answers_as_described() {
     // The stream's own tests see its good answers; here it has none that ends.
     went_well.insert("follow_events".into());
     went_well.insert("follow_status".into());
+    went_well.insert("follow_live_text".into());
     // It asks the user's other daemons, so its test has a home of its own.
     went_well.insert("list_projects".into());
     let all = operations(&document).into_iter().map(|it| it.2["operationId"].as_str().unwrap().to_owned()).collect();

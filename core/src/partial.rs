@@ -1,0 +1,24 @@
+//! What a process is writing at the moment: a piece of a text or of a thought, before the whole of it is said.
+//!
+//! A partial is never in the log. It is shown while it is written, and lost without harm: the whole text follows as an
+//! [`Output`](crate::output::Output).
+
+use serde::{Deserialize, Serialize};
+
+/// Some more words of a text or a thought.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Partial {
+    pub kind: PartialKind,
+    /// These are the first words; what was written before belongs to something else.
+    pub begins: bool,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PartialKind {
+    Text,
+    Thinking,
+}

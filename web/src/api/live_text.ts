@@ -1,0 +1,48 @@
+// What an agent is writing at the moment. It is not in the log: the log brings the text when it is whole.
+import { useEffect, useState } from "preact/hooks";
+import type { LivePiece } from "./types";
+
+export interface Writing {
+  kind: "text" | "thinking";
+  text: string;
+  since: number;
+}
+
+/** Applies one piece. */
+export function written(known: Writing | null, piece: LivePiece): Writing | null {
+  if (piece.type === "ended") return null;
+  const { kind, begins, text, since } = piece;
+  return begins || !known ? { kind, text, since } : { ...known, text: known.text + text };
+}
+
+/** What the agent writes. `said` is the last event that is shown: what came before it is whole. */
+export function useWriting(agent: string | null, said: number): Writing | null {
+  const [writing, setWriting] = useState<Writing | null>(null);
+  const [visible, setVisible] = useState(document.visibilityState !== "hidden");
+  useEffect(() => {
+    const look = () => setVisible(document.visibilityState !== "hidden");
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
+  useEffect(() => {
+    setWriting(null);
+    // A browser has few connections to one address: a page that nobody sees uses none for this.
+    if (!agent || !visible) return;
+    const source = new EventSource(`/api/agents/${agent}/live`);
+    source.onmessage = (message: MessageEvent<string>) => {
+      const piece = JSON.parse(message.data) as LivePiece;
+      setWriting((known) => written(known, piece));
+    };
+    // It comes back by itself, and the first piece has everything that was written so far.
+    source.onerror = () => setWriting(null);
+    return () => source.close();
+  }, [agent, visible]);
+  useEffect(() => setWriting(null), [said]);
+  return writing;
+}
+
+/** The last sentence of a thought that was begun. */
+export function latestSentence(text: string): string {
+  const line = text.trim().split("\n").at(-1)?.trim() ?? "";
+  return line.split(/(?<=[.!?]) /).at(-1) ?? line;
+}
