@@ -11,6 +11,7 @@ pub enum Unit {
     Kib,
     Mib,
     Percent,
+    Count,
 }
 
 /// What the ratio of ours to the raw limit should be.
@@ -125,6 +126,7 @@ impl Unit {
             Self::Kib => format!("{value:.1} KiB"),
             Self::Mib => format!("{value:.1} MiB"),
             Self::Percent => format!("{value:.2} %"),
+            Self::Count => format!("{value:.0}"),
         }
     }
 }
