@@ -5,6 +5,7 @@ mod notifications;
 mod prices;
 mod quests;
 mod seats;
+mod terminal;
 mod worktrees;
 
 use crate::project::Project;
@@ -25,6 +26,7 @@ use std::time::Duration;
 pub use notifications::Notify;
 pub use quests::{Isolated, Quests};
 pub use seats::{Dialect, Seats, is_file_name};
+pub use terminal::{Keys, Tui};
 pub use worktrees::Worktrees;
 
 /// What environment variables that are settings begin with.
@@ -63,6 +65,7 @@ pub struct Config {
     pub worktrees: Worktrees,
     pub seats: Seats,
     pub notify: Notify,
+    pub tui: Tui,
     /// What tokens cost.
     pub prices: Arc<PriceTable>,
 }
@@ -152,6 +155,8 @@ struct Settings {
     seats: seats::Settings,
     #[serde(default)]
     notify: notifications::Settings,
+    #[serde(default)]
+    tui: terminal::Settings,
     #[serde(default)]
     prices: prices::Settings,
 }
@@ -263,6 +268,7 @@ impl Settings {
             worktrees: self.worktrees.over_defaults(),
             seats: self.seats.over_defaults()?,
             notify: self.notify.over_defaults()?,
+            tui: self.tui.over_defaults()?,
             prices: Arc::new(self.prices.over_defaults()?),
             listen,
             store,
@@ -451,7 +457,8 @@ mod tests {
                     worktrees={setup='true',setup_limit_ms=1000,copy=['.env'],by_products=['dist/']}\n\
                     seats={mode='lead',hatch_ms=1,transcript_chars=1000,human='h',dialect='julian',team='t',teams='x'}\n\
                     notify={desktop=true,command='true',webhook='http://localhost/x',on=['question','failure'],pace_ms=0}\n\
-                    prices={house={input=1,output=2.5}}";
+                    prices={house={input=1,output=2.5}}\n\
+                    tui={bell=true,motion=false,mouse=true,follow_fork=false,keys={fork='g'}}";
         resolve(toml, &[], &Flags::default()).unwrap();
         let error = resolve("nonsense = 1", &[], &Flags::default()).unwrap_err();
         let known = error.hint.unwrap().split_once("Known are: ").unwrap().1.split(", ").count();

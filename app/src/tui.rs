@@ -11,6 +11,7 @@
 //! every other client.
 
 mod act;
+mod attach;
 mod background;
 mod command;
 mod complete;
@@ -24,6 +25,7 @@ mod flow;
 #[cfg(test)]
 mod hands;
 mod keys;
+mod live;
 mod look;
 mod markdown;
 mod model;

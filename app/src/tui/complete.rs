@@ -5,15 +5,22 @@ use super::field::Field;
 use super::model::Model;
 use super::overlay::{Overlay, Suggest, Suggestion};
 use super::roster::short;
+use super::update::{Effect, Tag};
 use super::words;
+use crate::client::paths::agent_path;
+use hatchery_core::AgentId;
 
 /// How many entries are offered at most.
 const MAX_ENTRIES: usize = 50;
+/// How many of them are files.
+const MAX_FILES: usize = 40;
 
 /// Tab: takes the only entry, or goes through them.
-pub fn tab(model: &mut Model, back: bool) -> Vec<super::update::Effect> {
+pub fn tab(model: &mut Model, back: bool) -> Vec<Effect> {
+    let mut effects = Vec::new();
     if !matches!(model.overlay, Some(Overlay::Suggest(_))) {
         offer(model, true);
+        effects = files_wanted(model);
     }
     if let Some(Overlay::Suggest(suggest)) = &mut model.overlay {
         let count = suggest.entries.len();
@@ -27,12 +34,24 @@ pub fn tab(model: &mut Model, back: bool) -> Vec<super::update::Effect> {
             take(model);
         }
     }
-    Vec::new()
+    effects
 }
 
 /// Offers what fits after each key, by itself only after `/` and `@`.
-pub fn refresh(model: &mut Model) {
+pub fn refresh(model: &mut Model) -> Vec<Effect> {
     offer(model, false);
+    files_wanted(model)
+}
+
+/// The files of an agent's folder are there.
+pub fn files_came(model: &mut Model, agent: AgentId, files: Vec<String>) {
+    model.files = Some((agent, files));
+    let offered = matches!(&model.overlay, Some(Overlay::Suggest(Suggest { at: Some(_), .. })));
+    let waits = model.overlay.is_none() || matches!(model.overlay, Some(Overlay::Suggest(_)));
+    // An entry that is chosen already does not move.
+    if waits && !offered && typed_word(&model.desk().field).starts_with('@') {
+        offer(model, false);
+    }
 }
 
 /// Puts the chosen entry into the text.
@@ -57,6 +76,22 @@ fn offer(model: &mut Model, asked: bool) {
     }
 }
 
+/// The word before the cursor.
+fn typed_word(field: &Field) -> &str {
+    field.before_cursor().rsplit(char::is_whitespace).next().unwrap_or_default()
+}
+
+/// The files are asked for when an `@` is typed, and kept until the next one.
+fn files_wanted(model: &Model) -> Vec<Effect> {
+    let word = typed_word(&model.desk().field);
+    let Some(agent) = model.current.filter(|_| word.starts_with('@')) else { return Vec::new() };
+    let known = model.files.as_ref().is_some_and(|(of, _)| *of == agent);
+    match word == "@" || !known {
+        true => vec![Effect::Get { tag: Tag::Files(agent), path: agent_path(&agent.to_string(), "/files") }],
+        false => Vec::new(),
+    }
+}
+
 fn fits(model: &Model, field: &Field, asked: bool) -> Option<Suggest> {
     let before = field.before_cursor();
     if field.cursor() != field.raw().len() && !asked {
@@ -69,7 +104,10 @@ fn fits(model: &Model, field: &Field, asked: bool) -> Option<Suggest> {
         return Some(Suggest { from, entries: commands(&word[1..]), at: None });
     }
     if let Some(name) = word.strip_prefix('@') {
-        return Some(Suggest { from, entries: agents(model, name, "@"), at: None });
+        let mut entries = files(model, name);
+        entries.extend(agents(model, name, "@"));
+        entries.truncate(MAX_ENTRIES);
+        return Some(Suggest { from, entries, at: None });
     }
     if is_command {
         let name = before[1..].split_whitespace().next().unwrap_or_default();
@@ -108,6 +146,38 @@ fn commands(typed: &str) -> Vec<Suggestion> {
     entries
 }
 
+/// Files by fuzzy match: the letters in this order, the nearer together and the nearer to the name the better.
+fn files(model: &Model, typed: &str) -> Vec<Suggestion> {
+    let Some((_, files)) = model.files.as_ref().filter(|(agent, _)| Some(*agent) == model.current) else {
+        return Vec::new();
+    };
+    let typed = typed.to_lowercase();
+    let mut found: Vec<((usize, usize), &String)> =
+        files.iter().filter_map(|file| Some((likeness(file, &typed)?, file))).collect();
+    found.sort();
+    let shown = found.into_iter().take(MAX_FILES);
+    shown.map(|(_, file)| entry(&format!("@{file} "), &super::text::clean(file), "file")).collect()
+}
+
+/// How far apart the letters stand in a path, and how long the path is. None: they are not in it.
+fn likeness(path: &str, typed: &str) -> Option<(usize, usize)> {
+    let path = path.to_lowercase();
+    let name = path.rfind('/').map_or(0, |at| at + 1);
+    if let Some(at) = path[name..].find(typed) {
+        return Some((usize::from(at > 0), path.len()));
+    }
+    if let Some(at) = path.find(typed) {
+        return Some((2 + at.min(1), path.len()));
+    }
+    let (mut from, mut gaps) = (0, 4);
+    for letter in typed.chars() {
+        let at = path[from..].find(letter)?;
+        gaps += at;
+        from += at + letter.len_utf8();
+    }
+    Some((gaps, path.len()))
+}
+
 fn agents(model: &Model, typed: &str, begin: &str) -> Vec<Suggestion> {
     let typed = typed.to_lowercase();
     let mut found: Vec<(bool, Suggestion)> = Vec::new();
@@ -134,4 +204,19 @@ fn agents(model: &Model, typed: &str, begin: &str) -> Vec<Suggestion> {
 
 fn entry(insert: &str, left: &str, right: &str) -> Suggestion {
     Suggestion { insert: insert.to_owned(), left: left.to_owned(), right: right.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::likeness;
+
+    #[test]
+    fn files_are_found_by_their_name_first_and_by_letters_in_order_last() {
+        let files = ["src/tui/field.rs", "docs/field.md", "core/src/stream_json/fields.rs", "src/fine/lid.rs", "a.txt"];
+        let mut found: Vec<_> = files.iter().filter_map(|file| Some((likeness(file, "field")?, *file))).collect();
+        found.sort();
+        let names: Vec<&str> = found.into_iter().map(|(_, file)| file).collect();
+        assert_eq!(names, ["docs/field.md", "src/tui/field.rs", "core/src/stream_json/fields.rs", "src/fine/lid.rs"]);
+        assert_eq!(likeness("a.txt", "b"), None);
+    }
 }

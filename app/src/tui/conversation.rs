@@ -1,9 +1,11 @@
 //! The conversation with one agent: the events of a window of the log, as the blocks that are shown. Pure.
 
-use super::tool::{Outcome, Tool};
+use super::tool::{Denied, Outcome, SubagentLine, Tool};
+use hatchery_core::ask::About;
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
+use hatchery_core::permission::DecidedBy;
 use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, Timestamp};
 
 /// The most events of one conversation in memory. Older ones are read again when one scrolls there.
@@ -76,6 +78,14 @@ pub enum Kind {
         text: String,
         bad: bool,
     },
+    /// Its process ended in the middle of its work. How long it took until the next one was there, once it is.
+    Crashed {
+        what: String,
+        how: String,
+        attempt: u32,
+        forgotten: bool,
+        resumed_ms: Option<i64>,
+    },
     /// A line across the conversation.
     Across {
         text: String,
@@ -84,6 +94,7 @@ pub enum Kind {
     Interrupted,
     /// It asked you something.
     Ask {
+        about: Asked,
         text: String,
         answer: Option<String>,
         open: bool,
@@ -92,6 +103,14 @@ pub enum Kind {
     Here {
         text: String,
     },
+}
+
+/// What a question is about, as far as a conversation shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A tool: its own line says that it waits, and what was answered.
+    Permission,
+    Other,
 }
 
 impl Conversation {
@@ -205,14 +224,39 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, record: &Record) {
                 }
             }
             RunEvent::OutputNoted { output } => noted(blocks, record, output),
-            RunEvent::Crashed { detail, exit, .. } => {
+            RunEvent::Crashed { detail, exit, forgotten, .. } => {
                 let how = match exit {
                     Exit::Signal(9) => " (SIGKILL)".to_owned(),
                     Exit::Signal(signal) => format!(" (signal {signal})"),
                     Exit::Code(code) => format!(" (exit code {code})"),
                     Exit::NotStarted | Exit::LostWithMachine | Exit::Unknown => String::new(),
                 };
-                push(bad(format!("Its run crashed: {detail}{how}. It is resumed, attempt {}.", of.attempt + 1)));
+                push(Kind::Crashed {
+                    what: detail.clone(),
+                    how,
+                    attempt: of.attempt + 1,
+                    forgotten: *forgotten,
+                    resumed_ms: None,
+                });
+            }
+            RunEvent::Spawned { .. } => {
+                if let Some(block) = blocks.iter_mut().rev().find(|block| matches!(block.kind, Kind::Crashed { .. }))
+                    && let Kind::Crashed { resumed_ms, .. } = &mut block.kind
+                {
+                    resumed_ms.get_or_insert(record.ts.0 - block.at.0);
+                }
+            }
+            RunEvent::PermissionDecided { request, decision, by } => {
+                let mut tools = blocks.iter_mut().rev().filter_map(|block| match &mut block.kind {
+                    Kind::Tool(tool) => Some(tool),
+                    _ => None,
+                });
+                if let Some(tool) = tools.find(|tool| tool.asked.as_ref() == Some(request)) {
+                    tool.asked = None;
+                    if let Some(reason) = decision.words_of_user().filter(|_| *by == DecidedBy::Human) {
+                        tool.denied = Some(Denied { by_you: true, reason: reason.to_owned() });
+                    }
+                }
             }
             RunEvent::Parked { cause, detail, .. } => push(note(format!("It is parked, {cause}: {detail}"))),
             RunEvent::Silent { .. } => push(bad("Nothing was heard of it for longer than its run allows.".to_owned())),
@@ -223,7 +267,13 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, record: &Record) {
             _ => {}
         },
         Event::Question { what, .. } => match what {
-            QuestionEvent::Asked { text, .. } => push(Kind::Ask { text: text.clone(), answer: None, open: true }),
+            QuestionEvent::Asked { about, text } => {
+                let about = match about {
+                    About::Permission(_) => Asked::Permission,
+                    _ => Asked::Other,
+                };
+                push(Kind::Ask { about, text: text.clone(), answer: None, open: true });
+            }
             QuestionEvent::Answered { question, answer } => close(blocks, *question, Some(answer.clone())),
             QuestionEvent::Withdrawn { question } => close(blocks, *question, None),
         },
@@ -317,19 +367,34 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
             Kind::Thought { text: text.clone(), lasted_ms: record.ts.0 - before.0 }
         }
         Output::Subagent { tool_use, output } => {
+            let line = |call: Option<&String>, text: String| {
+                Some(SubagentLine { call: call.cloned(), text, outcome: String::new() })
+            };
             let line = match output.as_ref() {
-                Output::Text { text } => text.clone(),
-                Output::ToolUse { name, input, .. } => {
-                    format!("{name} {}", super::tool::target(&serde_json::from_str(input).unwrap_or_default()))
-                }
+                Output::Text { text } => line(None, text.clone()),
+                Output::ToolUse { id, name, input } => line(
+                    Some(id),
+                    format!("{name} {}", super::tool::target(&serde_json::from_str(input).unwrap_or_default())),
+                ),
+                Output::ToolResult { .. } => None,
                 _ => return,
             };
             for block in blocks.iter_mut().rev() {
                 if let Kind::Tool(tool) = &mut block.kind
                     && tool.call == *tool_use
                 {
-                    if tool.subagent.len() < MAX_SUBAGENT_LINES {
-                        tool.subagent.push(line);
+                    match (line, output.as_ref()) {
+                        (Some(line), _) if tool.subagent.len() < MAX_SUBAGENT_LINES => tool.subagent.push(line),
+                        (None, Output::ToolResult { id, content, is_error }) => {
+                            let found = tool.subagent.iter_mut().rev().find(|said| said.call.as_ref() == Some(id));
+                            if let Some(said) = found {
+                                said.outcome = match (is_error, content.lines().count()) {
+                                    (true, _) => "failed".to_owned(),
+                                    (false, lines) => super::words::counted(lines, "line"),
+                                };
+                            }
+                        }
+                        _ => {}
                     }
                     return;
                 }
@@ -341,8 +406,30 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
                 if let Kind::Tool(tool) = &mut block.kind
                     && tool_use.as_deref().is_none_or(|call| call == tool.call)
                 {
-                    tool.denied = Some(reason.clone());
+                    // The user's own words say more than what the program made of them.
+                    tool.denied.get_or_insert_with(|| Denied { by_you: false, reason: reason.clone() });
                     return;
+                }
+            }
+            return;
+        }
+        Output::Asked(request) => {
+            for block in blocks.iter_mut().rev() {
+                if let Kind::Tool(tool) = &mut block.kind
+                    && Some(&tool.call) == request.tool_use.as_ref()
+                {
+                    tool.asked = Some(request.request.clone());
+                    return;
+                }
+            }
+            return;
+        }
+        Output::AskCancelled { request } => {
+            for block in blocks.iter_mut().rev() {
+                if let Kind::Tool(tool) = &mut block.kind
+                    && tool.asked.as_ref() == Some(request)
+                {
+                    tool.asked = None;
                 }
             }
             return;

@@ -17,13 +17,15 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
+pub use home::TODAY_MS;
 pub use overlays::PREFIX_PAUSE_MS;
+pub use quest::listed as listed_steps;
 #[cfg(test)]
 pub use separator::line as separator_line;
 pub use tree::{TreeKey, rows as tree_rows};
 
 /// From here on a tree fits beside the conversation, and is shown unless somebody closed it.
-const TREE_FROM: u16 = 100;
+pub const TREE_FROM: u16 = 100;
 const TREE_SHOWN_FROM: u16 = 110;
 /// From here on everything fits side by side.
 const WIDE_FROM: u16 = 160;

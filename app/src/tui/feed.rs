@@ -25,7 +25,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How many events are asked for at once.
 const WINDOW: u32 = 200;
 /// The events that a conversation shows something of.
-const SHOWN: &str = "message_added,message_heard,output_noted,run_crashed,run_parked,run_silent,budget_reached,run_ended,\
+const SHOWN: &str = "message_added,message_heard,output_noted,permission_decided,run_spawned,run_crashed,run_parked,run_silent,budget_reached,run_ended,\
     question_asked,question_answered,question_withdrawn,agent_killed,agent_renamed,agent_slept,agent_woken,mail_sent";
 /// How many messages that wait to be taken in.
 pub const QUEUE: usize = 256;
@@ -48,7 +48,7 @@ impl Feed {
         self.try_again.notify_one();
     }
 
-    fn client(&self) -> Option<Client> {
+    pub(super) fn client(&self) -> Option<Client> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -130,7 +130,7 @@ impl Feed {
         }
     }
 
-    async fn tell(&self, msg: Msg) {
+    pub(super) async fn tell(&self, msg: Msg) {
         // A terminal that is gone needs no news.
         self.out.send(msg).await.unwrap_or_default();
     }

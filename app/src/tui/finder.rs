@@ -7,11 +7,14 @@ use super::overlay::{Act, Entry, Finder, Help, Overlay};
 use super::roster::Agent;
 use super::text;
 use super::words;
+use crate::http::QuestLine;
+use crate::quest_document::QuestWord;
 use hatchery_core::AgentId;
 use ratatui::text::{Line, Span};
 
 /// How many agents are listed.
 const MAX_AGENTS: usize = 8;
+const MAX_QUESTS: usize = 2;
 const MAX_COMMANDS: usize = 4;
 
 /// What was found.
@@ -42,27 +45,37 @@ pub fn entries(model: &Model, finder: &Finder) -> Found {
             let id = agent.view.id;
             let name = model.name(id);
             let step = agent.view.assignment.as_ref().map(|it| it.step.to_string()).unwrap_or_default();
-            let doing = agent.view.doing.as_ref().map_or("", |doing| doing.line.as_str());
+            let doing = || doing(model, agent);
             let rank = rank(&name, &typed)
                 .or_else(|| rank(&step, &typed).map(|rank| rank + 10))
-                .or_else(|| (!typed.is_empty() && doing.to_lowercase().contains(&typed)).then_some(30))?;
+                .or_else(|| (!typed.is_empty() && matches_text(&doing(), &typed)).then_some(15))?;
             let asks = model.roster.question_of(id).is_some();
             Some((rank, asks, visited(&id), agent))
         })
         .collect();
     let count = agents.len();
     agents.sort_by_key(|(rank, asks, visit, agent)| {
-        (*rank, !asks, std::cmp::Reverse(*visit), std::cmp::Reverse(agent.view.last_active))
+        let asked = model.roster.question_of(agent.view.id).map(|question| question.asked);
+        let idle = !model.roster.state(agent).is_at_work();
+        (*rank, !asks, asked, std::cmp::Reverse(*visit), idle, std::cmp::Reverse(agent.view.last_active))
     });
     let about = agents.first().map(|(.., agent)| agent.view.id);
-    for (.., agent) in agents.iter().take(MAX_AGENTS) {
+    // A small screen keeps room for what can be done.
+    let (rows, small) = (model.size.1, model.size.1 < 30);
+    let most = usize::from(rows.saturating_sub(18) / 2).clamp(3, MAX_AGENTS);
+    for (.., agent) in agents.iter().take(most) {
         out.push(of_agent(model, agent));
     }
-    for quest in model.roster.quests.iter().rev().filter(|quest| matches_text(&quest.request, &typed)).take(3) {
+    let of_quest =
+        |quest: &&QuestLine| matches_text(&quest.request, &typed) || typed.len() > 1 && "quest".starts_with(&typed);
+    // Open ones first, the last changed first.
+    let mut quests: Vec<&QuestLine> = model.roster.quests.iter().filter(of_quest).collect();
+    quests.sort_by_key(|quest| (quest.state != QuestWord::Open, std::cmp::Reverse(quest.changed)));
+    for quest in quests.into_iter().take(if small { 1 } else { MAX_QUESTS }) {
         out.push(Entry {
             section: "Go to",
             act: Act::Quest(quest.id),
-            left: text::clean(quest.request.lines().next().unwrap_or_default()).into_owned(),
+            left: text::title(&quest.request),
             middle: "quest".to_owned(),
             right: format!("{} of {} steps · {}", quest.complete, quest.steps, super::roster::dollars(quest.spent)),
             end: text::age(model.now.0 - quest.changed.0),
@@ -81,10 +94,21 @@ pub fn entries(model: &Model, finder: &Finder) -> Found {
     if let Some(agent) = about.filter(|_| !typed.is_empty()) {
         out.extend(with_agent(model, agent).into_iter().take(3));
     }
+    if typed.len() > 1 && matches_text("new quest", &typed) {
+        out.push(Entry {
+            section: "Do anywhere",
+            act: Act::Propose("/quest new ".to_owned()),
+            left: "new quest".to_owned(),
+            middle: String::new(),
+            right: "/quest new …".to_owned(),
+            end: String::new(),
+        });
+    }
+    let most = if small && out.last().is_some_and(|entry| entry.section == "Do anywhere") { 0 } else { MAX_COMMANDS };
     let commands = NAMES
         .iter()
         .filter(|(name, _, what)| !typed.is_empty() && (name.starts_with(&typed) || matches_text(what, &typed)));
-    for (name, usage, what) in commands.take(MAX_COMMANDS) {
+    for (name, usage, what) in commands.take(most) {
         out.push(Entry {
             section: "Do anywhere",
             act: Act::Propose(format!("/{name} ")),
@@ -97,22 +121,27 @@ pub fn entries(model: &Model, finder: &Finder) -> Found {
     Found { entries: out, agents: count, about }
 }
 
-fn of_agent(model: &Model, agent: &Agent) -> Entry {
-    let id = agent.view.id;
-    let doing = match (model.roster.question_of(id), &agent.view.doing) {
+/// What an agent does, in one line.
+fn doing(model: &Model, agent: &Agent) -> String {
+    match (model.roster.question_of(agent.view.id), &agent.view.doing) {
+        (Some(question), _) if question.permission.is_some() => "asks for permission".to_owned(),
         (Some(_), _) => "asks a question".to_owned(),
         (None, Some(doing)) => {
             let tool = doing.tool.as_deref().map(|tool| format!("{tool} ")).unwrap_or_default();
             text::clean(&format!("{tool}{}", doing.line)).into_owned()
         }
         (None, None) => words::state_of(model, agent, false).state,
-    };
+    }
+}
+
+fn of_agent(model: &Model, agent: &Agent) -> Entry {
+    let id = agent.view.id;
     Entry {
         section: "Go to",
         act: Act::Go(id),
         left: model.name(id),
         middle: agent.view.assignment.as_ref().map_or_else(String::new, |it| it.step.to_string()),
-        right: doing,
+        right: doing(model, agent),
         end: words::age_of(model, agent),
     }
 }
@@ -261,10 +290,12 @@ fn key_columns(model: &Model) -> Vec<(Line<'static>, bool)> {
         let (title, rows) = &KEYS[at];
         let mut lines: Vec<Vec<Span<'static>>> =
             vec![vec![Span::styled(text::padded(title, 39), look.style(Ink::Bold))]];
-        for (key, what, _) in *rows {
+        for (key, what, letter) in *rows {
             let width = if at == 1 { 6 } else { 9 };
+            let moved = letter.map(|letter| model.keys.shown(letter)).filter(|shown| Some(*shown) != *letter);
+            let key = moved.map_or_else(|| (*key).to_owned(), |shown| format!("^X {shown}"));
             lines.push(vec![
-                Span::styled(text::padded(key, width), look.style(Ink::Accent)),
+                Span::styled(text::padded(&key, width), look.style(Ink::Accent)),
                 Span::raw(text::padded(what, 39 - width)),
             ]);
         }

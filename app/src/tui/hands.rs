@@ -1,5 +1,8 @@
 //! Your hands are safe: what each key leads to, and that nothing that arrives changes what is typed or where one reads.
 
+mod answers;
+mod settings;
+
 use super::field::Field;
 use super::look::Look;
 use super::model::{Focus, Link, Model, Place, Purpose};
@@ -264,7 +267,7 @@ fn what_comes_while_a_conversation_is_read_is_not_lost() {
 
 /// Anything that may arrive while somebody types.
 fn arrival() -> impl Strategy<Value = (u8, u8, String)> {
-    (0..8u8, 0..3u8, "[a-z \\n`*#\u{1b}日]{0,60}")
+    (0..9u8, 0..3u8, "[a-z \\n`*#\u{1b}日]{0,60}")
 }
 
 proptest! {
@@ -298,6 +301,12 @@ proptest! {
                 6 => {
                     update(&mut model, overview(number, vec![question(number, of)]));
                     said(number, of, MessageKind::Mark, &text)
+                }
+                7 => {
+                    let (kind, begins) = (hatchery_core::partial::PartialKind::Text, number % 3 == 0);
+                    let piece = crate::live_text::LivePiece::Writing { kind, begins, text: text.clone(), since: NOW };
+                    update(&mut model, Msg::Live { agent: id(of), piece });
+                    said(number, "root", MessageKind::Assistant, &text)
                 }
                 _ => {
                     update(&mut model, Msg::Tick(Timestamp(NOW.0 + i64::try_from(number).unwrap() * 1_000)));

@@ -24,6 +24,8 @@ use super::text;
 use super::update::Effect;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
+/// The longest paste that is kept for `/attach`.
+const MAX_ATTACHED_BYTES: usize = 64 << 20;
 /// Rows that the wheel moves.
 const WHEEL: isize = 3;
 
@@ -97,6 +99,9 @@ pub fn paste(model: &mut Model, pasted: &str) -> Vec<Effect> {
     let was_empty = model.desk().field.is_empty();
     if let Err(TooLong(bytes)) = model.desk_mut().field.paste(pasted) {
         model.say(format!("{} is too long for a message. /attach makes a file of it.", text::size(bytes)));
+        if pasted.len() <= MAX_ATTACHED_BYTES {
+            model.too_long = Some(pasted.to_owned());
+        }
     }
     fix_purpose(model, was_empty);
     model.overlay = None;

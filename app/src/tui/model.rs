@@ -8,6 +8,8 @@ use super::overlay::Overlay;
 use super::panel::Side;
 use super::recall::Recall;
 use super::roster::Roster;
+use crate::config::Keys;
+use hatchery_core::partial::PartialKind;
 use hatchery_core::{AgentId, EventId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,12 +34,14 @@ pub struct Model {
     pub offset_s: i32,
     pub look: Look,
     pub project: String,
+    /// The folder of the project. Folders below it are shown without it.
+    pub root: String,
     pub roster: Roster,
     pub link: Link,
     pub current: Option<AgentId>,
     pub talks: BTreeMap<AgentId, Conversation>,
-    /// Words of the current turn that are not in the log yet.
-    pub partial: BTreeMap<AgentId, String>,
+    /// What agents are writing at the moment. It is not in the log yet, and is lost without harm.
+    pub partial: BTreeMap<AgentId, Partial>,
     pub desks: BTreeMap<AgentId, Desk>,
     /// The desk while there is no agent.
     pub front: Desk,
@@ -60,6 +64,15 @@ pub struct Model {
     pub recall: Recall,
     pub search: Option<Search>,
     pub mouse: bool,
+    pub bell: bool,
+    /// Go to a fork that you asked for.
+    pub follow_fork: bool,
+    /// The letters after `^X` that were changed.
+    pub keys: Keys,
+    /// The files of the current agent's folder, once they were asked for.
+    pub files: Option<(AgentId, Vec<String>)>,
+    /// A paste that was too long for a message. `/attach` makes a file of it.
+    pub too_long: Option<String>,
     /// A fork that you asked for: where you go when it is there, unless a key was pressed since.
     pub awaited_fork: Option<AwaitedFork>,
     /// Ctrl-C was pressed in an empty field.
@@ -147,6 +160,15 @@ pub struct Outgoing {
     pub event: Option<EventId>,
 }
 
+/// A text or a thought that an agent is writing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    pub kind: PartialKind,
+    pub text: String,
+    /// When it was begun.
+    pub since: Timestamp,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// Not reached yet.
@@ -205,6 +227,7 @@ impl Model {
             offset_s: 0,
             look,
             project: String::new(),
+            root: String::new(),
             roster: Roster::default(),
             link: Link::Opening,
             current: None,
@@ -227,6 +250,11 @@ impl Model {
             recall: Recall::default(),
             search: None,
             mouse: false,
+            bell: false,
+            follow_fork: true,
+            keys: Keys::default(),
+            files: None,
+            too_long: None,
             awaited_fork: None,
             leaving: false,
             used: BTreeMap::new(),
@@ -265,6 +293,16 @@ impl Model {
 
     pub fn name(&self, agent: AgentId) -> String {
         self.roster.name(agent)
+    }
+
+    /// A folder as it is shown: below the project without the project's own folder.
+    pub fn place_of_folder(&self, folder: &str) -> String {
+        match folder.strip_prefix(self.root.as_str()).map(|rest| rest.trim_start_matches('/')) {
+            _ if self.root.is_empty() => folder.to_owned(),
+            Some("") => self.project.clone(),
+            Some(rest) => rest.strip_prefix(".hatchery/").unwrap_or(rest).to_owned(),
+            None => folder.to_owned(),
+        }
     }
 
     /// Who was visited before the current one.

@@ -2,8 +2,11 @@
 
 use super::field::Field;
 use super::look::Ink;
-use crate::http::QuestionView;
+use super::model::Model;
+use super::text;
+use crate::http::{PermissionView, QuestionView};
 use hatchery_core::ask::{About, StepTrouble};
+use hatchery_core::permission::Access;
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp};
 use std::collections::BTreeMap;
 
@@ -18,7 +21,7 @@ pub enum Side {
 /// Who needs you, with the answers in place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Home {
-    /// The chosen need; none is the first one.
+    /// The key of the chosen need, or of an agent below the needs; none is the first one.
     pub chosen: Option<String>,
     /// The chosen answer of it, from 0.
     pub choice: Option<usize>,
@@ -104,6 +107,17 @@ pub enum Answer {
     Word(String),
     /// Something of your own, after this beginning.
     Own(String),
+    /// `deny`, with a reason if you type one.
+    Deny,
+    /// Opens the plan that the question is about. It answers nothing.
+    ReadPlan(QuestId),
+}
+
+impl Answer {
+    /// Whether words of yours belong to it.
+    pub fn is_typed(&self) -> bool {
+        matches!(self, Self::Own(_) | Self::Deny)
+    }
 }
 
 impl SheetRow {
@@ -128,7 +142,7 @@ impl Sheet {
 }
 
 /// The ways to answer a question: what it takes, in words.
-pub fn choices(question: &QuestionView) -> Vec<Choice> {
+pub fn choices(model: &Model, question: &QuestionView) -> Vec<Choice> {
     let takes = &question.takes;
     let word = |label: &str, word: &str| Choice { label: label.to_owned(), answer: Answer::Word(word.to_owned()) };
     let own = |label: &str, begin: &str| Choice { label: label.to_owned(), answer: Answer::Own(begin.to_owned()) };
@@ -136,17 +150,31 @@ pub fn choices(question: &QuestionView) -> Vec<Choice> {
         About::Step { trouble, .. } => Some(trouble),
         _ => None,
     };
+    let stall_ms = model.roster.agents.get(&question.agent).and_then(|agent| agent.stall_ms);
     let mut choices = Vec::new();
     for known in &takes.words {
         let label = match (known.as_str(), trouble) {
-            ("wait", _) => "Wait as long again".to_owned(),
+            ("wait", _) => match stall_ms.and_then(|stall| i64::try_from(stall).ok()) {
+                Some(stall) => format!("Wait {} more", text::age(stall)),
+                None => "Wait as long again".to_owned(),
+            },
             ("stop", None) => "Stop it".to_owned(),
             ("stop", Some(_)) => "Stop".to_owned(),
             ("retry", _) => "Retry step".to_owned(),
             ("yes", Some(StepTrouble::Approval)) => "Approve plan".to_owned(),
+            ("allow", _) => "Allow once".to_owned(),
+            ("deny", _) => {
+                choices.push(Choice { label: "Deny, with a reason …".to_owned(), answer: Answer::Deny });
+                continue;
+            }
+            ("always-agent", _) => format!("Always for {}", model.name(question.agent)),
+            ("always-project", _) => format!("Always in {}", model.project),
             (other, _) => capitalised(&other.replace('_', " ")),
         };
         choices.push(word(&label, known));
+    }
+    if let (Some(StepTrouble::Approval), About::Step { quest, .. }) = (trouble, question.about) {
+        choices.push(Choice { label: "Read plan".to_owned(), answer: Answer::ReadPlan(quest) });
     }
     if takes.amount {
         choices.insert(0, own("Raise it to …", ""));
@@ -165,6 +193,50 @@ pub fn choices(question: &QuestionView) -> Vec<Choice> {
         choices.push(own(label, ""));
     }
     choices
+}
+
+/// The choices in a few rows, each choice in one piece.
+pub fn numbered(choices: &[Choice], cells: usize) -> Vec<String> {
+    let labels: Vec<String> = choices.iter().map(|choice| choice.label.clone()).collect();
+    numbered_labels(&labels, cells)
+}
+
+/// The same for labels alone.
+pub fn numbered_labels(labels: &[String], cells: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for (at, label) in labels.iter().enumerate() {
+        let label = format!("{} {label}", at + 1);
+        match rows.last_mut() {
+            Some(row) if text::width(row) + 2 + text::width(&label) <= cells => {
+                row.push_str("  ");
+                row.push_str(&label);
+            }
+            _ => rows.push(text::cut(&label, cells)),
+        }
+    }
+    rows
+}
+
+/// A request for permission: the question, and what it is about, in full.
+pub fn permission_words(model: &Model, permission: &PermissionView) -> (String, String) {
+    let place = permission.folder.as_deref().map(|folder| format!(", in {}", model.place_of_folder(folder)));
+    let place = place.unwrap_or_default();
+    match &permission.access {
+        Access::Execute { command } => (format!("May it run this{place}?"), command.clone()),
+        Access::Edit { path } => (format!("May it change this{place}?"), path.clone()),
+        Access::Read { path } => (format!("May it read this{place}?"), path.clone()),
+        Access::Other => (format!("May it use {}{place}?", permission.tool), permission.input.clone()),
+    }
+}
+
+/// The same in one line.
+pub fn permission_line(permission: &PermissionView) -> String {
+    match &permission.access {
+        Access::Execute { command } => format!("May it run  {command}?"),
+        Access::Edit { path } => format!("May it change  {path}?"),
+        Access::Read { path } => format!("May it read  {path}?"),
+        Access::Other => format!("May it use  {} {}?", permission.tool, permission.input),
+    }
 }
 
 fn capitalised(text: &str) -> String {

@@ -170,7 +170,7 @@ fn tell(model: &mut Model, spoken: &mut Spoken) -> Result<(), Report> {
             say(&format!("You are with {}, {state}.{kept}", model.name(agent.view.id)))?;
         }
         if let Some(question) = model.current.and_then(|agent| model.roster.question_of(agent)) {
-            question_lines(question)?;
+            question_lines(model, question)?;
         }
     }
     needs(model, spoken)?;
@@ -212,12 +212,12 @@ fn needs(model: &Model, spoken: &mut Spoken) -> Result<(), Report> {
     Ok(())
 }
 
-fn question_lines(question: &crate::http::QuestionView) -> Result<(), Report> {
+fn question_lines(model: &Model, question: &crate::http::QuestionView) -> Result<(), Report> {
     say(&format!("Question {}: {}", question.id, one_line(&question.text)))?;
     if let Some(context) = &question.context {
         say(&format!("It says: {}", one_line(context)))?;
     }
-    let choices = choices(question);
+    let choices = choices(model, question);
     let numbered: Vec<String> = choices
         .iter()
         .enumerate()

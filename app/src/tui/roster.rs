@@ -13,6 +13,11 @@ use hatchery_core::why::{Activity, Evidence};
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp};
 use std::collections::BTreeMap;
 
+/// An agent at work that was not heard for so long is quiet.
+const QUIET_MS: i64 = 30_000;
+/// How many agents are listed as done.
+const MAX_DONE: usize = 8;
+
 #[derive(Debug, Default)]
 pub struct Roster {
     /// The last event that it includes.
@@ -26,6 +31,8 @@ pub struct Roster {
     pub today: Usage,
     pub mail: Vec<Header>,
     pub trouble: Option<String>,
+    /// Rings stand still (`motion = false`).
+    pub still: bool,
     /// Living agents in the order of the tree.
     order: Vec<AgentId>,
 }
@@ -219,9 +226,13 @@ impl Roster {
                 below.entry(parent).or_default().push(agent);
             }
         }
-        // The ones of a quest stand together, after the others.
+        // As in the tree: the ones of a quest stand together, after the others. Those that are asleep come last.
+        let quests: BTreeMap<QuestId, usize> = self.quests.iter().enumerate().map(|(at, it)| (it.id, at)).collect();
         for children in below.values_mut() {
-            children.sort_by_key(|it| (it.view.assignment.as_ref().map(|it| it.quest), it.view.created, it.view.id));
+            children.sort_by_key(|it| {
+                let quest = it.view.assignment.as_ref().map(|it| quests.get(&it.quest).copied().unwrap_or(usize::MAX));
+                (it.view.state == AgentState::Sleeping, quest, it.view.created, it.view.id)
+            });
         }
         let is_living = |id: &AgentId| self.agents.get(id).is_some_and(|agent| agent.view.state.is_living());
         let mut order: Vec<AgentId> = root.into_iter().filter(is_living).collect();
@@ -261,6 +272,34 @@ impl Roster {
 
     pub fn working(&self) -> impl Iterator<Item = &Agent> {
         self.agents.values().filter(|agent| self.state(agent).is_at_work())
+    }
+
+    /// Who works, in the order of the tree. Those that have been quiet for a while come last.
+    pub fn workers(&self, now: Timestamp) -> Vec<&Agent> {
+        let places: BTreeMap<AgentId, usize> = self.order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+        let mut workers: Vec<&Agent> = self.working().collect();
+        workers.sort_by_key(|agent| (now.0 - agent.heard.0 > QUIET_MS, places.get(&agent.view.id).copied()));
+        workers
+    }
+
+    /// Agents that have finished something today, the last one first.
+    pub fn done_today(&self, now: Timestamp) -> Vec<&Agent> {
+        let recent = |agent: &&Agent| now.0 - agent.view.last_active.0 < super::draw::TODAY_MS;
+        let mut done: Vec<&Agent> = self
+            .agents
+            .values()
+            .filter(|agent| agent.run.is_some())
+            .filter(recent)
+            .filter(|agent| matches!(self.state(agent), State::Done | State::Resting))
+            .collect();
+        done.sort_by_key(|agent| std::cmp::Reverse(agent.view.last_active));
+        done.truncate(MAX_DONE);
+        done
+    }
+
+    /// The keys of what stands below the needs in Home, from the top: who works, and what is done.
+    pub fn below_needs(&self, now: Timestamp) -> Vec<String> {
+        self.workers(now).into_iter().chain(self.done_today(now)).map(|agent| agent_key(agent.view.id)).collect()
     }
 
     pub fn state(&self, agent: &Agent) -> State {
@@ -310,7 +349,7 @@ impl Roster {
     /// Something was heard of an agent.
     pub fn hear(&mut self, agent: AgentId, at: Timestamp, is_current: bool, counts: bool) {
         if let Some(known) = self.agents.get_mut(&agent) {
-            known.ring = (known.ring + 1) % 4;
+            known.ring = (known.ring + usize::from(!self.still)) % 4;
             known.heard = known.heard.max(at);
             if counts && !is_current {
                 known.fresh += 1;
@@ -350,6 +389,11 @@ impl Roster {
             false => Vec::new(),
         }
     }
+}
+
+/// What tells an agent in Home from the needs.
+pub fn agent_key(agent: AgentId) -> String {
+    format!("a{agent}")
 }
 
 /// The beginning of an id, as it is shown beside a name.

@@ -1,13 +1,16 @@
 //! The loop: keys first, then news, then the clock. Owns the terminal, and gives it back however it ends.
 
+use super::attach::Attachments;
 use super::background;
 use super::drafts::Drafts;
 use super::draw;
 use super::feed::{self, Feed, QUEUE};
+use super::live::Following;
 use super::model::{Link, Model};
 use super::roster::State;
 use super::update::{Effect, Msg, update};
 use crate::clock;
+use crate::config::{Config, Flags, Tui};
 use crate::project::Project;
 use crate::report::{Context as _, Report};
 use base64::Engine as _;
@@ -64,7 +67,10 @@ pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
     restore_on_panic();
     let mut model = Model::new((80, 24), clock::now(), super::look::Look::PLAIN);
     model.offset_s = clock::offset_s();
-    model.mouse = options.mouse;
+    model.root = project.root().to_string_lossy().into_owned();
+    let Tui { bell, motion, mouse, follow_fork, keys } = Config::resolve(project, &Flags::default())?.tui;
+    model.mouse = options.mouse || mouse;
+    (model.bell, model.roster.still, model.follow_fork, model.keys) = (bell, !motion, follow_fork, keys);
     let mut drafts = Drafts::of(project);
     enter(false).context("the terminal cannot be used")?;
     model.look = background::look();
@@ -109,7 +115,10 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
     let mut input = EventStream::new();
     let mut terminated = signal(SignalKind::terminate()).context("no signals")?;
     let mut hung_up = signal(SignalKind::hangup()).context("no signals")?;
-    let mut loop_state = Loop { feed, tasks, title: String::new(), refresh_at: None, refreshing: false, bell: false };
+    let attachments =
+        Attachments { root: project.root().to_owned(), folder: project.data().join("tui").join("attached") };
+    let mut loop_state = Loop { feed, tasks, attachments, title: String::new(), refresh_at: None, refreshing: false };
+    let mut following = Following::default();
     if model.mouse {
         std::io::stdout().execute(EnableMouseCapture).context("the terminal cannot be used")?;
     }
@@ -120,6 +129,7 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
         if model.quit {
             return Ok(());
         }
+        following.follow(model.current, &loop_state.feed);
         let tick_at = Instant::now() + next_tick(model);
         tokio::select! {
             biased;
@@ -301,11 +311,11 @@ fn paint(model: &Model, screen: &mut Screen, title: &mut String) -> std::io::Res
 
 struct Loop {
     feed: Feed,
+    attachments: Attachments,
     tasks: JoinSet<()>,
     title: String,
     refresh_at: Option<Instant>,
     refreshing: bool,
-    bell: bool,
 }
 
 impl Loop {
@@ -333,7 +343,7 @@ impl Loop {
                 let words = copy(&text);
                 model.say(words);
             }
-            Effect::Bell if self.bell => {
+            Effect::Bell if model.bell => {
                 std::io::stdout().write_all(b"\x07").unwrap_or_default();
             }
             Effect::Mouse(on) => {
@@ -346,6 +356,10 @@ impl Loop {
                 done.context("the terminal cannot be written")?;
             }
             Effect::Redraw => screen.clear().context("the terminal cannot be written")?,
+            Effect::Attach(what) => {
+                let attached = self.attachments.take(what);
+                drop(update(model, Msg::Attached(attached)));
+            }
             Effect::Editor(text) => return self.outside(model, screen, input, |model| edit(model, &text)),
             Effect::Pager(text) => return self.outside(model, screen, input, |model| page(model, &text)),
             Effect::Suspend => {

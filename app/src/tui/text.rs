@@ -75,6 +75,22 @@ pub fn cut(text: &str, cells: usize) -> String {
     }
 }
 
+/// The same, without a blank before the `…`.
+pub fn cut_at_word(text: &str, cells: usize) -> String {
+    match width(text) <= cells || cells == 0 {
+        true => cut(text, cells),
+        false => format!("{}…", head(text, cells - 1).trim_end()),
+    }
+}
+
+/// A long request by its first clause: "Send failed webhooks again, with backoff" is "Send failed webhooks again".
+pub fn title(request: &str) -> String {
+    const LEAST: usize = 12;
+    let line = clean(request.lines().next().unwrap_or_default()).into_owned();
+    let clause = [", ", ": ", "; ", ". "].iter().filter_map(|mark| line.find(mark)).filter(|at| *at >= LEAST).min();
+    clause.map_or_else(|| line.clone(), |at| line[..at].to_owned())
+}
+
 /// The same, with what is missing in the middle: names of agents differ at both ends.
 pub fn cut_middle(text: &str, cells: usize) -> String {
     if width(text) <= cells {
@@ -174,11 +190,11 @@ pub fn age(millis: i64) -> String {
     }
 }
 
-/// How long something took: `6.2 s`, `38 s`, `1 min`.
+/// How long something took: `6.2 s`, `9 s`, `38 s`, `1 min`.
 pub fn lasted(millis: i64) -> String {
     match millis.max(0) {
         0..100 => String::new(),
-        short @ 100..10_000 => format!("{}.{} s", short / 1_000, short % 1_000 / 100),
+        short @ 100..10_000 if short % 1_000 / 100 > 0 => format!("{}.{} s", short / 1_000, short % 1_000 / 100),
         long => age(long),
     }
 }

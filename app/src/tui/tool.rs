@@ -12,10 +12,29 @@ pub struct Tool {
     pub name: String,
     pub input: Value,
     pub outcome: Option<Outcome>,
+    /// The request for permission that waits for the user's answer.
+    pub asked: Option<String>,
     /// Why it was not allowed.
-    pub denied: Option<String>,
+    pub denied: Option<Denied>,
     /// What its sub-agent said.
-    pub subagent: Vec<String>,
+    pub subagent: Vec<SubagentLine>,
+}
+
+/// Who did not allow a call, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    pub by_you: bool,
+    pub reason: String,
+}
+
+/// One thing that a sub-agent said or did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubagentLine {
+    /// The id of its own tool call.
+    pub call: Option<String>,
+    pub text: String,
+    /// What came of its tool call.
+    pub outcome: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +52,8 @@ pub enum ToolLine {
     Removed(Option<usize>, String),
     Same(Option<usize>, String),
     Output(String),
-    Subagent(String),
+    /// What a sub-agent said, and what came of it.
+    Subagent(String, String),
 }
 
 impl Tool {
@@ -49,6 +69,7 @@ impl Tool {
             name,
             input: value["input"].clone(),
             outcome: None,
+            asked: None,
             denied: None,
             subagent: Vec::new(),
         }
@@ -67,8 +88,12 @@ impl Tool {
 
     /// What came of it, for the right end of its line, without the time.
     pub fn summary(&self) -> String {
-        if let Some(reason) = &self.denied {
-            return format!("denied: {}", reason.lines().next().unwrap_or_default());
+        if let Some(Denied { by_you, reason }) = &self.denied {
+            let by = if *by_you { "denied by you" } else { "denied" };
+            return match text::clean(reason).lines().next().unwrap_or_default() {
+                "" => by.to_owned(),
+                reason => format!("{by}: {reason}"),
+            };
         }
         let Some(outcome) = &self.outcome else { return String::new() };
         if outcome.failed {
@@ -123,8 +148,10 @@ impl Tool {
         let mut lines: Vec<ToolLine> = self
             .subagent
             .iter()
-            .flat_map(|said| said.lines())
-            .map(|line| ToolLine::Subagent(line.to_owned()))
+            .flat_map(|said| {
+                let mut outcome = said.outcome.clone();
+                said.text.lines().map(move |line| ToolLine::Subagent(line.to_owned(), std::mem::take(&mut outcome)))
+            })
             .collect();
         if lines.is_empty()
             && let Some(outcome) = &self.outcome
@@ -133,6 +160,21 @@ impl Tool {
             lines.extend(plain.lines().map(|line| ToolLine::Output(text::clean(line).into_owned())));
         }
         lines
+    }
+
+    /// The line of a failed output that says most: the first one that names an error, else the first one.
+    pub fn telling_line(&self) -> Option<usize> {
+        const TELLING: [&str; 5] = ["panicked", "error", "FAILED", "FAIL ", "Traceback"];
+        let lines = self.lines();
+        let words = |line: &ToolLine| match line {
+            ToolLine::Output(words) => Some(words.clone()),
+            _ => None,
+        };
+        let telling = |line: &ToolLine| words(line).is_some_and(|words| TELLING.iter().any(|it| words.contains(it)));
+        lines
+            .iter()
+            .position(telling)
+            .or_else(|| lines.iter().position(|line| words(line).is_some_and(|words| !words.trim().is_empty())))
     }
 
     /// The lines that an edit changed.

@@ -9,10 +9,12 @@ use super::model::{Link, Model, Place};
 use super::overlay::{Overlay, Preview, Reader};
 use super::panel::Side;
 use super::sheets;
-use crate::http::{AgentView, KillPreview, Overview};
+use crate::http::{AgentView, FileList, KillPreview, Overview};
+use crate::live_text::LivePiece;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crossterm::event::{KeyEvent, MouseEvent};
-use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent};
+use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
+use hatchery_core::output::Output;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, QuestId, Record, Stream, Timestamp};
 use serde_json::Value;
 
@@ -29,6 +31,11 @@ pub enum Msg {
     Agent(Box<AgentView>),
     Agents(Vec<AgentView>),
     Events(Vec<Record>),
+    /// Some more of what an agent is writing.
+    Live {
+        agent: AgentId,
+        piece: LivePiece,
+    },
     Window {
         agent: AgentId,
         records: Vec<Record>,
@@ -53,6 +60,7 @@ pub enum Msg {
     },
     /// What the editor left.
     Edited(String),
+    Attached(Attached),
 }
 
 /// Why a request was not carried out.
@@ -106,6 +114,8 @@ pub enum Tag {
         step: String,
     },
     Count(String),
+    /// The files of an agent's folder.
+    Files(AgentId),
     Search {
         agent: AgentId,
         words: String,
@@ -148,6 +158,34 @@ pub enum Effect {
     TryAgain,
     Bell,
     Mouse(bool),
+    Attach(Attach),
+}
+
+/// What is added to your text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attach {
+    /// A file of this machine, from the project on.
+    File(String),
+    /// A paste that is too long for a message: it becomes a file.
+    Paste(String),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attached {
+    /// A text that fits into a message.
+    Text {
+        path: String,
+        text: String,
+    },
+    /// Something that the agent reads itself.
+    Path {
+        path: String,
+        bytes: u64,
+    },
+    Failed {
+        why: String,
+    },
 }
 
 pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
@@ -202,6 +240,14 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Answer { tag, result } => answer(model, tag, result),
+        Msg::Live { agent, piece } => {
+            super::live::take(model, agent, piece);
+            Vec::new()
+        }
+        Msg::Attached(attached) => {
+            act::attached(model, attached);
+            Vec::new()
+        }
         Msg::Edited(text) => {
             model.desk_mut().field.set(&Field::of(text.trim_end_matches('\n')));
             keys::settle_purpose(model);
@@ -267,6 +313,16 @@ fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
     effects
 }
 
+/// Whether what an agent was writing is whole with this, or will never be.
+fn ends_writing(event: &Event) -> bool {
+    let Event::Run { what, .. } = event else { return false };
+    match what {
+        RunEvent::OutputNoted { output } => matches!(output, Output::Thinking { .. }),
+        RunEvent::TurnEnded { .. } | RunEvent::Ended { .. } | RunEvent::Crashed { .. } => true,
+        _ => false,
+    }
+}
+
 /// One event of the log. Each is applied once: the feed gives them in order, and a conversation refuses what it has.
 fn event(model: &mut Model, record: &Record) -> Vec<Effect> {
     let mut effects = Vec::new();
@@ -285,7 +341,7 @@ fn event(model: &mut Model, record: &Record) -> Vec<Effect> {
         if speaks {
             model.roster.hear(agent, record.ts, is_current, counts);
         }
-        if counts {
+        if counts || ends_writing(&record.event) {
             model.partial.remove(&agent);
         }
         if let Some(talk) = model.talks.get_mut(&agent) {
@@ -398,15 +454,22 @@ fn answer(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -> Vec<Eff
                 }
                 Err(why) => format!("{} Your words are still here.", words(why)),
             };
+            let now = model.now;
             if let Some(Side::Home(home)) = &mut model.side {
                 if result.is_ok() {
                     home.own.remove(&need);
-                    home.choice = None;
+                    // The next need is in its place now, and has to be read before it can be answered.
+                    (home.chosen, home.choice, home.entered) = (None, None, now);
                 }
                 home.outcomes.insert(need, outcome.clone());
             }
             model.say(outcome);
             vec![Effect::Refresh]
+        }
+        (Tag::Files(agent), result) => {
+            let files = result.ok().and_then(|it| serde_json::from_value::<FileList>(it).ok());
+            super::complete::files_came(model, agent, files.map(|it| it.files).unwrap_or_default());
+            Vec::new()
         }
         (Tag::Done { words, .. }, Ok(_)) => {
             model.say(words);

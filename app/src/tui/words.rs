@@ -5,11 +5,15 @@ use super::model::{Link, Model, Purpose};
 use super::roster::{Agent, State, dollars};
 use super::text;
 use crate::http::RunPhase;
+use hatchery_core::outcome::Cause;
+use hatchery_core::permission::Access;
 
 /// Speech that is younger than this is said now.
 const NOW_MS: i64 = 2_000;
 /// Evidence is old after this part of the silence that counts as stuck.
 const OLD_PART: i64 = 10;
+/// How much of what is asked for stands on the separator.
+const ASKED_CELLS: usize = 24;
 
 /// `1 message`, `2 messages`.
 pub fn counted(count: usize, noun: &str) -> String {
@@ -26,7 +30,7 @@ pub struct Said {
     pub short: String,
     /// The evidence is old.
     pub old: bool,
-    /// The state says the cost itself.
+    /// The cost does not belong to what is said.
     pub with_cost: bool,
 }
 
@@ -57,7 +61,7 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
             said.old = tool.is_none() && stall.is_some_and(|stall| heard > stall / OLD_PART);
         }
         State::Asks => put(
-            "asks you",
+            &asks(model, agent),
             match (asked, wide) {
                 (Some(asked), true) => format!("for {}", since(asked.0)),
                 (Some(asked), false) => since(asked.0),
@@ -71,7 +75,6 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
             let limit = model.roster.budget(agent.view.id).map(|limit| format!(" of {}", dollars(limit)));
             let spent = format!("{}{}", dollars(agent.view.spent.cost), limit.unwrap_or_default());
             put("its budget is used up", spent);
-            said.with_cost = true;
         }
         State::Starting if agent.run.as_ref().is_some_and(|run| run.phase == RunPhase::Waiting) => {
             put("waiting for its turn", "as many agents run as may".to_owned());
@@ -88,7 +91,7 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
         State::Parked => {
             let run = agent.run.as_ref();
             let until = run.and_then(|run| run.until);
-            let cause = run.and_then(|run| run.cause).map(|cause| cause.to_string().replace('_', " "));
+            let cause = run.and_then(|run| run.cause).map(cause_noun);
             let word = until.map_or_else(|| "parked".to_owned(), |until| format!("parked until {}", clock(until)));
             put(&word, cause.unwrap_or_default());
         }
@@ -114,6 +117,14 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
             put("dead", format!("killed {}", clock(killed)));
         }
     }
+    let is_permission =
+        || model.roster.question_of(agent.view.id).is_some_and(|question| question.permission.is_some());
+    said.with_cost = match state {
+        State::BudgetUsed => true,
+        State::Parked | State::Crashed | State::Failed | State::Asleep | State::Hatching | State::Dead => !wide,
+        State::Asks => !wide && is_permission(),
+        _ => false,
+    };
     match state {
         State::Listening | State::Resting => said.state = format!("{} since {}", said.state, clock(last_said(agent))),
         State::Done => said.state = format!("done {} ago", since(last_said(agent).0)),
@@ -122,7 +133,30 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
     said
 }
 
-fn last_said(agent: &Agent) -> hatchery_core::Timestamp {
+/// What an agent asks for, as far as it fits into a few words.
+fn asks(model: &Model, agent: &Agent) -> String {
+    let permission = model.roster.question_of(agent.view.id).and_then(|question| question.permission.as_ref());
+    let Some(permission) = permission else { return "asks you".to_owned() };
+    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let what = match &permission.access {
+        Access::Execute { command } => format!("run {}", command.split_whitespace().next().unwrap_or_default()),
+        Access::Edit { path } => format!("change {}", last(path)),
+        Access::Read { path } => format!("read {}", last(path)),
+        Access::Other => format!("use {}", permission.tool),
+    };
+    format!("asks you: {}?", text::cut(&text::clean(&what), ASKED_CELLS))
+}
+
+/// Why a run waits, as a noun.
+fn cause_noun(cause: Cause) -> String {
+    match cause {
+        Cause::RateLimited => "rate limit".to_owned(),
+        Cause::Overloaded => "overload".to_owned(),
+        other => other.to_string().replace('_', " "),
+    }
+}
+
+pub fn last_said(agent: &Agent) -> hatchery_core::Timestamp {
     agent.run.as_ref().map_or(agent.view.last_active, |run| run.last_output)
 }
 
@@ -146,7 +180,7 @@ pub fn age_of(model: &Model, agent: &Agent) -> String {
             Some(until) => text::clock(until, model.offset_s),
             None => text::age(now - agent.heard.0),
         },
-        State::Asks | State::BudgetUsed => {
+        State::Asks | State::BudgetUsed | State::Silent => {
             let asked = model.roster.question_of(agent.view.id).map_or(agent.heard, |question| question.asked);
             text::age(now - asked.0)
         }
@@ -176,6 +210,9 @@ pub fn enter_does(model: &Model) -> String {
     if desk.field.is_empty()
         && let Some(question) = model.roster.question_of(agent.view.id)
     {
+        if question.permission.is_some() {
+            return "A permission is answered by choosing: ^X a.".to_owned();
+        }
         return format!("What you type answers #{}.", text::thousands(question.id.0));
     }
     let waits = if wide {

@@ -255,7 +255,7 @@ fn a_silent_agent_is_answered_in_place() {
     terminal.keys(&["C-x", "a"]);
     terminal.see("One waits for you");
     let screen = terminal.see("2 Stop it");
-    assert!(screen.contains("1 Wait as long again"), "{screen}");
+    assert!(screen.contains("1 Wait 1 s more"), "{screen}");
     terminal.keys(&["2"]);
     terminal.see("❯ 2 Stop it");
     // An answer needs that the panel could be read: Enter is pressed until it counts.
@@ -302,4 +302,99 @@ fn the_plain_mode_says_each_thing_once() {
     assert!(child.wait().unwrap().success());
     assert_eq!(heard.iter().filter(|line| line.contains("You said: hello")).count(), 1, "{heard:?}");
     assert!(heard.iter().all(|line| !line.contains('\u{1b}')), "{heard:?}");
+}
+
+/// An answer needs that the panel could be read: Enter is pressed until it counts.
+fn enter_until(terminal: &Terminal, text: &str) {
+    terminal.see_that(text, |screen| {
+        let sent = screen.contains(text);
+        if !sent && !screen.contains("Sending") {
+            terminal.keys(&["Enter"]);
+        }
+        sent
+    });
+}
+
+/// A request for permission is answered where it is shown: denied with a reason, then allowed.
+#[test]
+fn a_permission_is_answered_in_place() {
+    let workshop = Workshop::open();
+    let ask = |path: &str| json!({ "ask": { "name": "Write", "input": { "file_path": path, "content": "x" } } });
+    let steps = [json!({ "text": "Begin." }), ask("one.txt"), ask("two.txt"), json!({ "text": "All done." })];
+    let with = json!({ "script": workshop.script(&steps), "stays": true, "permissions": "ask" });
+    let answer = workshop.door().post("/api/runs", &json!({ "prompt": "play", "name": "weaver", "with": with }));
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let weaver = answer.id();
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 24), "a_permission_is_answered_in_place") else {
+        return;
+    };
+    // In the conversation: the tool waits, and the request is the last block, with everything that it is about.
+    let screen = terminal.see("? Write one.txt");
+    assert!(screen.contains("waits for you"), "{screen}");
+    terminal.see("▎ May it change this");
+    terminal.see("asks you: change one.txt?");
+    // A text is a message, and never the answer to a request.
+    terminal.text("kept");
+    terminal.see("It hears this when its turn ends.");
+    terminal.keys(&["C-x", "a"]);
+    let screen = terminal.see("write the rule");
+    for words in ["One waits for you", "1 Allow once", "3 Always for weaver", "one.txt", "Your text is kept."] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    terminal.keys(&["2"]);
+    terminal.text("not this one");
+    terminal.see("▎❯ 2 Deny: not this one");
+    enter_until(&terminal, "two.txt");
+    // The next request of the same agent takes its place. Nothing is chosen in it.
+    let screen = terminal.see("change this");
+    assert!(!screen.contains("❯ 2"), "{screen}");
+    terminal.keys(&["1"]);
+    enter_until(&terminal, "You answered: allow");
+    terminal.keys(&["Escape"]);
+    terminal.see("All done.");
+    let screen = terminal.see("denied by you: not this one");
+    assert!(screen.contains("❯ kept"), "{screen}");
+    workshop.wait("the denial", |event| {
+        event["type"] == "permission_decided"
+            && event["agent"] == weaver.as_str()
+            && event.to_string().contains("not this one")
+    });
+}
+
+/// Words are on the screen before they are in the log, and once when they are whole.
+#[test]
+fn text_is_shown_while_it_is_written() {
+    let workshop = Workshop::open();
+    let steps = [
+        json!({ "think": "First the tests." }),
+        json!({ "partial": "Nothing but the st" }),
+        json!({ "partial": "ore has to cha" }),
+        json!({ "sleep_ms": 600_000 }),
+        json!("turn"),
+        json!({ "partial_thought": "The worker sle" }),
+        json!({ "think": "The worker sleeps." }),
+        json!({ "partial": "It sleeps un" }),
+        json!({ "text": "It sleeps until the next one." }),
+    ];
+    let weaver = named(&workshop, "weaver", &steps);
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 24), "text_is_shown_while_it_is_written") else {
+        return;
+    };
+    let screen = terminal.see("Nothing but the store has to cha…");
+    assert!(screen.contains("working"), "{screen}");
+    let log = workshop.door().get("/api/export").body;
+    assert!(!log.contains("store has to cha"), "pieces are not in the log: {log}");
+    // What was being written is lost without harm when the turn is broken off.
+    terminal.keys(&["C-x", "I"]);
+    let screen = terminal.see("You interrupted it.");
+    assert!(!screen.contains("Nothing but the store"), "{screen}");
+    terminal.text("go on");
+    terminal.keys(&["Enter"]);
+    let screen = terminal.see("It sleeps until the next one.");
+    assert_eq!(count(&screen, "It sleeps un"), 1, "{screen}");
+    workshop.wait("the whole text", |event| {
+        event["agent"] == weaver
+            && event["type"] == "message_added"
+            && event["content"] == "It sleeps until the next one."
+    });
 }

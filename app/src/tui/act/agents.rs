@@ -56,7 +56,7 @@ pub fn arrive(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     }
     model.awaited_fork = None;
-    if stay {
+    if stay || !model.follow_fork {
         let name = model.name(child);
         model.visits.retain(|agent| *agent != child);
         let before = model.visits.len().saturating_sub(1);

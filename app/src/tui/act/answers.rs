@@ -7,8 +7,8 @@ use crate::tui::model::{Focus, Model};
 use crate::tui::panel::{Answer, Home, Side, choices};
 use crate::tui::roster::Need;
 use crate::tui::update::{Effect, Tag};
-use hatchery_core::EventId;
 use hatchery_core::quest::Status;
+use hatchery_core::{AgentId, EventId};
 use serde_json::json;
 
 /// How long a panel must have been on the screen before a number in it answers something.
@@ -39,13 +39,23 @@ pub fn chosen_need(model: &Model) -> Option<(usize, Need<'_>)> {
     needs.get(at).map(|need| (at, *need))
 }
 
+/// The agent of what is chosen in Home: of a need, or one that stands below the needs.
+pub fn chosen_in_home(model: &Model) -> Option<AgentId> {
+    let Some(Side::Home(home)) = &model.side else { return None };
+    let below = home.chosen.as_ref().filter(|key| model.roster.below_needs(model.now).contains(key));
+    match below.and_then(|key| key.strip_prefix('a')) {
+        Some(agent) => agent.parse().ok(),
+        None => chosen_need(model).and_then(|(_, need)| need.agent()),
+    }
+}
+
 /// A number chooses an answer.
 pub fn choose(model: &mut Model, number: usize) {
     let Some((_, need)) = chosen_need(model) else { return };
     let (key, count, own) = match need {
         Need::Question(question) => {
-            let choices = choices(question);
-            let own = choices.get(number - 1).is_some_and(|choice| matches!(choice.answer, Answer::Own(_)));
+            let choices = choices(model, question);
+            let own = choices.get(number - 1).is_some_and(|choice| choice.answer.is_typed());
             (need.key(), choices.len(), own)
         }
         Need::FailedStep { .. } => (need.key(), 2, false),
@@ -76,11 +86,24 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     };
     let key = need.key();
+    // What was chosen was answered elsewhere meanwhile: another need is in its place, and nothing is chosen in it.
+    if home.chosen.as_ref().is_some_and(|chosen| *chosen != key) {
+        if let Some(Side::Home(home)) = &mut model.side {
+            (home.chosen, home.choice, home.typing) = (None, None, false);
+        }
+        model.say("This was answered meanwhile. Nothing was sent.");
+        return Vec::new();
+    }
     match need {
         Need::Question(question) => {
-            let (id, choices) = (question.id, choices(question));
+            let (id, choices) = (question.id, choices(model, question));
             let Some(choice) = choices.get(choice) else { return Vec::new() };
             let answer = match &choice.answer {
+                Answer::ReadPlan(quest) => return open_quest(model, Some(*quest)),
+                Answer::Deny => match home.own.get(&key).map(Field::whole).unwrap_or_default().trim() {
+                    "" => "deny".to_owned(),
+                    reason => format!("deny: {reason}"),
+                },
                 Answer::Word(word) => word.clone(),
                 Answer::Own(begin) => {
                     let own = home.own.get(&key).map(Field::whole).unwrap_or_default();

@@ -3,10 +3,11 @@
 use super::{answer_effect, fork};
 use crate::client::paths::agent_path;
 use crate::tui::command;
-use crate::tui::field::Field;
+use crate::tui::field::{Field, TooLong};
 use crate::tui::model::{Link, Model, Outgoing, Place, Purpose};
 use crate::tui::roster::State;
-use crate::tui::update::{Effect, Failed, Tag, words};
+use crate::tui::text;
+use crate::tui::update::{Attached, Effect, Failed, Tag, words};
 use hatchery_core::{AgentId, EventId};
 use serde_json::{Value, json};
 
@@ -188,4 +189,26 @@ pub fn failed(model: &mut Model, text: &str, why: &str) -> Vec<Effect> {
         give_back(model, &Field::of(text));
     }
     Vec::new()
+}
+
+/// Puts a file that was read into your text: its words, or its path where it is too long or no text.
+pub fn attached(model: &mut Model, attached: Attached) {
+    let was_empty = model.desk().field.is_empty();
+    let (insert, said) = match attached {
+        Attached::Failed { why } => return model.say(why),
+        Attached::Path { path, bytes } => {
+            let size = text::size(usize::try_from(bytes).unwrap_or(usize::MAX));
+            (format!("@{path} "), format!("{path}, {size}, is named in your text. The agent reads it."))
+        }
+        Attached::Text { path, text: words } => {
+            let said = format!("{path} is in your text, {}.", text::size(words.len()));
+            (format!("{path}:\n{words}"), said)
+        }
+    };
+    let said = match model.desk_mut().field.paste(&insert) {
+        Ok(()) => said,
+        Err(TooLong(bytes)) => format!("{} is too long for one message.", text::size(bytes)),
+    };
+    model.say(said);
+    crate::tui::keys::fix_purpose(model, was_empty);
 }

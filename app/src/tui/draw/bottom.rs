@@ -121,7 +121,9 @@ fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
         Focus::Side => {
             let back = if wide { "Esc back to your text" } else { "Esc back" };
             let (name, right) = match &model.side {
-                Some(Side::Home(home)) if home.typing => ("Home", vec!["Enter answers", "Esc keeps your words"]),
+                Some(Side::Home(home)) if home.typing => {
+                    ("Home", vec!["Enter answers", "↓ next", "Esc keeps your words"])
+                }
                 Some(Side::Home(_)) if wide => {
                     ("Home", vec!["1–9 choose", "Enter answers", "j k next", "s its conversation", back])
                 }
@@ -148,11 +150,11 @@ fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
             let needs = model.roster.need_count();
             let away = matches!(model.link, Link::Away { .. });
             if away {
-                right.push(format!("{x} r try now"));
+                right.push(format!("{x} {} try now", model.keys.shown('r')));
             } else if needs > 0 && width < 70 {
-                right.push(format!("{x} e {needs}"));
+                right.push(format!("{x} {} {needs}", model.keys.shown('e')));
             } else if needs > 0 {
-                right.push(format!("{x} e next of {needs}"));
+                right.push(format!("{x} {} next of {needs}", model.keys.shown('e')));
             }
             if model.current.is_none() {
                 return (words::enter_does(model), keys(&["^X keys", "/help", "/exit"]), None);

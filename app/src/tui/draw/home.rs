@@ -1,11 +1,11 @@
 //! Home: who needs you, with the answers in place; who works; what is done.
 
 use super::put;
-use crate::http::QuestionView;
+use crate::http::{QuestLine, QuestionView};
 use crate::quest_document::QuestWord;
 use crate::tui::look::Ink;
 use crate::tui::model::{Focus, Model};
-use crate::tui::panel::{Answer, Home, choices};
+use crate::tui::panel::{Answer, Home, choices, numbered_labels, permission_line, permission_words};
 use crate::tui::roster::{Agent, Need, State, dollars};
 use crate::tui::text;
 use crate::tui::words;
@@ -15,24 +15,40 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 /// What happened today counts as done today.
-const TODAY_MS: i64 = 24 * 3_600_000;
+pub const TODAY_MS: i64 = 24 * 3_600_000;
+/// How many rows of a request are shown while another need is chosen.
+const UNCHOSEN_ROWS: usize = 3;
 
 /// The lines of the panel, and where the caret of an answer is.
 struct Page {
     lines: Vec<Line<'static>>,
     /// The line and column of the caret.
     caret: Option<(usize, usize)>,
-    /// The lines of the chosen need.
+    /// The lines of the chosen need, or of the chosen agent below the needs.
     chosen: Option<(usize, usize)>,
+}
+
+/// How much of the panel there is room for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// All needs with their answers, who works, what is done.
+    All,
+    /// All needs with their answers.
+    Needs,
+    /// The chosen need; of the others one row.
+    Chosen,
 }
 
 pub fn draw(model: &Model, home: &Home, buffer: &mut Buffer, area: Rect) -> Option<Position> {
     let cells = usize::from(area.width);
     let height = usize::from(area.height);
-    let mut page = page(model, home, cells, false);
-    if page.lines.len() > height {
-        page = self::page(model, home, cells, true);
-    }
+    let below = model.roster.below_needs(model.now).iter().any(|key| Some(key) == home.chosen.as_ref());
+    let fits = |room: &Room| page(model, home, cells, *room).lines.len() <= height;
+    let room = match below {
+        true => Room::All,
+        false => [Room::All, Room::Needs].into_iter().find(fits).unwrap_or(Room::Chosen),
+    };
+    let page = page(model, home, cells, room);
     // The chosen one stays in sight.
     let top = page
         .chosen
@@ -47,12 +63,11 @@ pub fn draw(model: &Model, home: &Home, buffer: &mut Buffer, area: Rect) -> Opti
     })
 }
 
-fn page(model: &Model, home: &Home, cells: usize, compact: bool) -> Page {
+fn page(model: &Model, home: &Home, cells: usize, room: Room) -> Page {
     let look = model.look;
     let mut page = Page { lines: Vec::new(), caret: None, chosen: None };
     let needs = model.roster.needs();
-    let mut workers: Vec<&Agent> = model.roster.working().collect();
-    workers.sort_by_key(|agent| model.roster.place(agent.view.id));
+    let workers = model.roster.workers(model.now);
     let bold = look.style(Ink::Bold);
     match needs.first() {
         Some(oldest) => {
@@ -76,15 +91,16 @@ fn page(model: &Model, home: &Home, cells: usize, compact: bool) -> Page {
         }
     }
     page.lines.push(Line::default());
-    let chosen = home.chosen.clone().or_else(|| needs.first().map(Need::key));
+    let known = |key: &String| needs.iter().any(|need| need.key() == *key) || key.starts_with('a');
+    let chosen = home.chosen.clone().filter(known).or_else(|| needs.first().map(Need::key));
     for (at, need) in needs.iter().enumerate() {
         let is_chosen = Some(need.key()) == chosen;
         let from = page.lines.len();
-        add_need(model, home, need, is_chosen, compact, cells, &mut page);
+        add_need(model, home, need, is_chosen, room, cells, &mut page);
         if is_chosen {
             page.chosen = Some((from, page.lines.len()));
         }
-        if !compact || is_chosen || at + 1 == needs.len() {
+        if room != Room::Chosen || is_chosen || at + 1 == needs.len() {
             page.lines.push(Line::default());
         }
     }
@@ -95,21 +111,18 @@ fn page(model: &Model, home: &Home, cells: usize, compact: bool) -> Page {
             page.lines.push(Line::default());
         }
     }
-    sections(model, &workers, compact && !needs.is_empty(), cells, &mut page.lines);
+    match room {
+        Room::All => sections(model, &workers, chosen.as_deref(), cells, &mut page),
+        Room::Needs => {}
+        Room::Chosen => counts(model, workers.len(), cells, &mut page.lines),
+    }
     page
 }
 
-fn add_need(
-    model: &Model,
-    home: &Home,
-    need: &Need<'_>,
-    is_chosen: bool,
-    compact: bool,
-    cells: usize,
-    page: &mut Page,
-) {
+fn add_need(model: &Model, home: &Home, need: &Need<'_>, is_chosen: bool, room: Room, cells: usize, page: &mut Page) {
     let look = model.look;
     let key = need.key();
+    let compact = room == Room::Chosen;
     let inner = cells.saturating_sub(4);
     let bar = if is_chosen { Span::styled("▎", look.style(Ink::Accent)) } else { Span::raw(" ") };
     let line = |spans: Vec<Span<'static>>| {
@@ -119,15 +132,13 @@ fn add_need(
     };
     let (glyph, ink, name, context) = match need {
         Need::Question(question) => ("?", Ink::AccentFilled, model.name(question.agent), about(model, question)),
-        Need::FailedStep { quest, step } => (
-            "⊗",
-            Ink::Bad,
-            quest.steps[*step].id.to_string(),
-            format!("step · {}", quest.request.lines().next().unwrap_or_default()),
-        ),
+        Need::FailedStep { quest, step } => {
+            ("⊗", Ink::Bad, quest.steps[*step].id.to_string(), format!("step · {}", text::title(&quest.request)))
+        }
     };
-    let age = text::age(model.now.0 - need.since().0);
-    let context = text::cut(&text::clean(&context), cells.saturating_sub(text::width(&name) + text::width(&age) + 8));
+    let age = format!("{:>6}", text::age(model.now.0 - need.since().0));
+    let taken = 3 + text::width(&name) + 2 + 3 + text::width(&age) + 1;
+    let context = text::cut_at_word(&text::clean(&context), cells.saturating_sub(taken));
     let left = vec![
         bar.clone(),
         Span::styled(glyph, look.style(ink)),
@@ -135,25 +146,40 @@ fn add_need(
         Span::styled(format!("  {context}"), look.style(Ink::Dim)),
     ];
     page.lines.push(super::apart(left, vec![Span::styled(age, look.style(Ink::Dim))], cells.saturating_sub(1)));
-    let (words, extra) = match need {
-        Need::Question(question) => (question.text.clone(), question.context.clone()),
-        Need::FailedStep { quest, step } => {
-            let step = &quest.steps[*step];
-            let blocked = quest.steps.iter().filter(|it| it.depends_on.contains(&step.id)).count();
-            let why =
-                step.doing.clone().or_else(|| step.history.last().map(|note| note.what.clone())).unwrap_or_default();
-            let blocks = match blocked {
-                0 => String::new(),
-                1 => " One step is blocked by it.".to_owned(),
-                count => format!(" {count} steps are blocked by it."),
-            };
-            (format!("{}.{blocks}", why.trim_end_matches('.')), None)
-        }
+    let permission = match need {
+        Need::Question(question) => question.permission.as_ref(),
+        Need::FailedStep { .. } => None,
     };
-    let rows = text::wrap(&text::clean(&words), inner);
-    let shown = if compact && !is_chosen { 1 } else { rows.len() };
-    for row in rows.into_iter().take(shown) {
+    if compact && !is_chosen {
+        let words = match (need, permission) {
+            (_, Some(permission)) => permission_line(permission),
+            (Need::Question(question), None) => question.text.split_whitespace().collect::<Vec<_>>().join(" "),
+            (Need::FailedStep { .. }, _) => trouble(need, inner),
+        };
+        page.lines.push(line(vec![Span::raw("  "), Span::raw(text::cut(&text::clean(&words), inner))]));
+        return;
+    }
+    let (words, what, extra) = match (need, permission) {
+        (_, Some(permission)) => {
+            let (words, what) = permission_words(model, permission);
+            (words, Some(what), None)
+        }
+        (Need::Question(question), None) => (question.text.clone(), None, question.context.clone()),
+        (Need::FailedStep { .. }, None) => (trouble(need, inner), None, None),
+    };
+    for row in text::wrap(&text::clean(&words), inner) {
         page.lines.push(line(vec![Span::raw("  "), Span::raw(row)]));
+    }
+    // In full when it is chosen: what is allowed must be seen first.
+    let what = what.map(|what| text::wrap(&text::clean(&what), inner)).unwrap_or_default();
+    let shown = if is_chosen { what.len() } else { UNCHOSEN_ROWS };
+    let left_out = what.len().saturating_sub(shown);
+    for row in what.into_iter().take(shown) {
+        page.lines.push(line(vec![Span::raw("  "), Span::styled(row, look.style(Ink::Code))]));
+    }
+    if left_out > 0 {
+        let more = format!("… {left_out} more rows: ^X a, then j");
+        page.lines.push(line(vec![Span::raw("  "), Span::styled(more, look.style(Ink::Dim))]));
     }
     if let Some(extra) = extra.filter(|_| is_chosen) {
         for row in text::wrap(&text::clean(&extra), inner) {
@@ -165,40 +191,88 @@ fn add_need(
         page.lines.push(line(vec![Span::raw("  "), Span::styled(text::cut(outcome, inner), look.style(Ink::Accent))]));
     }
     let labels: Vec<(String, bool)> = match need {
-        Need::Question(question) => choices(question)
-            .into_iter()
-            .map(|choice| (choice.label, matches!(choice.answer, Answer::Own(_))))
-            .collect(),
+        Need::Question(question) => {
+            choices(model, question).into_iter().map(|choice| (choice.label, choice.answer.is_typed())).collect()
+        }
         Need::FailedStep { .. } => vec![("Retry step".to_owned(), false), ("See what the ward said".to_owned(), false)],
     };
-    if is_chosen {
-        for (at, (label, is_own)) in labels.into_iter().enumerate() {
-            let here = home.choice == Some(at);
-            let mark = if here { Span::styled("❯ ", look.style(Ink::Accent)) } else { Span::raw("  ") };
-            let own = home
-                .own
-                .get(&key)
-                .filter(|field| is_own && (here || !field.is_empty()) && (home.typing || !field.is_empty()));
-            let label = own.map_or(label, |field| field.shown().replace('\n', " "));
-            let number = format!("{} ", at + 1);
-            if here && home.typing && is_own && model.focus == Focus::Side {
-                let before = home.own.get(&key).map(|field| text::width(field.before_cursor())).unwrap_or(0);
-                page.caret = Some((page.lines.len(), (3 + text::width(&number) + before).min(cells.saturating_sub(1))));
+    match is_chosen {
+        true => add_choices(model, home, &key, labels, cells, &bar, page),
+        false => {
+            let labels: Vec<String> = labels.into_iter().map(|(label, _)| label).collect();
+            for row in numbered_labels(&labels, inner) {
+                page.lines.push(line(vec![Span::raw("  "), Span::styled(row, look.style(Ink::Dim))]));
             }
-            let style = look.style(if here { Ink::Bold } else { Ink::Plain });
-            page.lines.push(line(vec![
-                mark,
-                Span::styled(number, look.style(Ink::Dim)),
-                Span::styled(text::cut(&label, inner.saturating_sub(2)), style),
-            ]));
-        }
-    } else if !compact {
-        let words: Vec<String> =
-            labels.iter().enumerate().map(|(at, (label, _))| format!("{} {label}", at + 1)).collect();
-        for row in text::wrap(&words.join("  "), inner) {
-            page.lines.push(line(vec![Span::raw("  "), Span::styled(row, look.style(Ink::Dim))]));
         }
     }
+    if let (Some(permission), Need::Question(question)) = (permission, need) {
+        let always: Vec<String> = choices(model, question)
+            .iter()
+            .enumerate()
+            .filter(|(_, choice)| matches!(&choice.answer, Answer::Word(word) if word.starts_with("always")))
+            .map(|(at, _)| (at + 1).to_string())
+            .collect();
+        let words = format!("{} write the rule  {}", always.join(" and "), permission.rule);
+        for row in text::wrap(&text::clean(&words), inner.saturating_sub(2)) {
+            page.lines.push(line(vec![Span::raw("    "), Span::styled(row, look.style(Ink::Dim))]));
+        }
+    }
+}
+
+/// The answers of the chosen need, each in a row of its own. What you type stands in its row.
+fn add_choices(
+    model: &Model,
+    home: &Home,
+    key: &str,
+    labels: Vec<(String, bool)>,
+    cells: usize,
+    bar: &Span<'static>,
+    page: &mut Page,
+) {
+    let look = model.look;
+    let inner = cells.saturating_sub(4);
+    for (at, (label, is_own)) in labels.into_iter().enumerate() {
+        // What was chosen in another need says nothing about this one.
+        let here = home.choice == Some(at) && home.chosen.as_deref().is_none_or(|chosen| chosen == key);
+        let mark = if here { Span::styled("❯ ", look.style(Ink::Accent)) } else { Span::raw("  ") };
+        let own = home
+            .own
+            .get(key)
+            .filter(|field| is_own && (here || !field.is_empty()) && (home.typing || !field.is_empty()));
+        let begin = if label.starts_with("Deny") { "Deny: " } else { "" };
+        let label = own.map_or(label, |field| format!("{begin}{}", field.shown().replace('\n', " ")));
+        let number = format!("{} ", at + 1);
+        if here && home.typing && is_own && model.focus == Focus::Side {
+            let before = home.own.get(key).map(|field| text::width(field.before_cursor())).unwrap_or(0);
+            page.caret = Some((
+                page.lines.len(),
+                (3 + text::width(&number) + begin.len() + before).min(cells.saturating_sub(1)),
+            ));
+        }
+        let style = look.style(if here { Ink::Bold } else { Ink::Plain });
+        page.lines.push(Line::from(vec![
+            bar.clone(),
+            mark,
+            Span::styled(number, look.style(Ink::Dim)),
+            Span::styled(text::cut(&label, inner.saturating_sub(2)), style),
+        ]));
+    }
+}
+
+/// Why a step waits for you.
+fn trouble(need: &Need<'_>, cells: usize) -> String {
+    let Need::FailedStep { quest, step } = need else { return String::new() };
+    let step = &quest.steps[*step];
+    let blocked = quest.steps.iter().filter(|it| it.depends_on.contains(&step.id)).count();
+    let why = step.doing.clone().or_else(|| step.history.last().map(|note| note.what.clone())).unwrap_or_default();
+    let why = format!("{}.", why.trim_end_matches('.'));
+    let blocks = match blocked {
+        0 => return why,
+        1 => "One step is blocked".to_owned(),
+        count => format!("{count} steps are blocked"),
+    };
+    let whole = format!("{why} {blocks} by it.");
+    if text::width(&whole) <= cells { whole } else { format!("{why} {blocks}.") }
 }
 
 /// Where the agent that asks belongs to.
@@ -208,8 +282,8 @@ fn about(model: &Model, question: &QuestionView) -> String {
     let step = question.step.as_ref().or(assignment.map(|it| &it.step));
     let request = quest.and_then(|quest| model.roster.quests.iter().find(|line| line.id == quest));
     match (step, request) {
-        (Some(step), Some(quest)) => format!("{step} · {}", quest.request.lines().next().unwrap_or_default()),
-        (None, Some(quest)) => quest.request.lines().next().unwrap_or_default().to_owned(),
+        (Some(step), Some(quest)) => format!("{step} · {}", text::title(&quest.request)),
+        (None, Some(quest)) => text::title(&quest.request),
         _ => match question.about {
             About::Budget { of: None } => "the budget of the day".to_owned(),
             _ => "on its own".to_owned(),
@@ -217,52 +291,52 @@ fn about(model: &Model, question: &QuestionView) -> String {
     }
 }
 
-fn sections(model: &Model, workers: &[&Agent], short: bool, cells: usize, lines: &mut Vec<Line<'static>>) {
-    let look = model.look;
-    let parked = model.roster.agents.values().filter(|agent| model.roster.state(agent) == State::Parked).count();
+/// What is done today: quests, and agents outside of quests.
+fn done(model: &Model) -> (Vec<&QuestLine>, Vec<&Agent>) {
     let recent = |at: i64| model.now.0 - at < TODAY_MS;
-    let mut done: Vec<&Agent> = model
-        .roster
-        .agents
-        .values()
-        .filter(|agent| agent.run.is_some() && agent.view.assignment.is_none() && recent(agent.view.last_active.0))
-        .filter(|agent| matches!(model.roster.state(agent), State::Done | State::Resting))
-        .collect();
-    done.sort_by_key(|agent| std::cmp::Reverse(agent.view.last_active));
-    let quests: Vec<_> = model
-        .roster
-        .quests
-        .iter()
-        .filter(|quest| quest.state == QuestWord::Complete && recent(quest.changed.0))
-        .collect();
-    let done_count = done.len() + quests.len();
-    if short {
-        let and = if parked > 0 { format!(", and {parked} parked") } else { String::new() };
-        let words = format!(" Working {}{and} · Done {done_count} today", workers.len());
-        lines.push(Line::styled(text::cut(&words, cells), look.style(Ink::Dim)));
-        return;
-    }
+    let quests = model.roster.quests.iter();
+    let quests = quests.filter(|quest| quest.state == QuestWord::Complete && recent(quest.changed.0)).collect();
+    (quests, model.roster.done_today(model.now))
+}
+
+/// One line for who works and what is done, where there is no room for more.
+fn counts(model: &Model, at_work: usize, cells: usize, lines: &mut Vec<Line<'static>>) {
+    let parked = model.roster.agents.values().filter(|agent| model.roster.state(agent) == State::Parked).count();
+    let (quests, agents) = done(model);
+    let and = if parked > 0 { format!(", and {parked} parked") } else { String::new() };
+    let words = format!(" Working {at_work}{and} · Done {} today: j goes there", quests.len() + agents.len());
+    lines.push(Line::styled(text::cut(&words, cells), model.look.style(Ink::Dim)));
+}
+
+fn sections(model: &Model, workers: &[&Agent], chosen: Option<&str>, cells: usize, page: &mut Page) {
+    let look = model.look;
+    let (quests, agents) = done(model);
+    let done_count = agents.len() + quests.len();
+    let mark = |agent: &Agent, page: &mut Page, rows: usize| {
+        let is_chosen = chosen == Some(crate::tui::roster::agent_key(agent.view.id).as_str());
+        if is_chosen {
+            page.chosen = Some((page.lines.len(), page.lines.len() + rows));
+        }
+        if is_chosen { Span::styled("❯", look.style(Ink::Accent)) } else { Span::raw(" ") }
+    };
     if !workers.is_empty() {
-        lines.push(Line::styled(format!(" Working  {}", workers.len()), look.style(Ink::Bold)));
+        page.lines.push(Line::styled(format!(" Working  {}", workers.len()), look.style(Ink::Bold)));
         for agent in workers {
             let view = &agent.view;
             let state = model.roster.state(agent);
             let role = view.assignment.as_ref().map_or_else(|| "on its own".to_owned(), |it| it.step.to_string());
             let left = vec![
-                Span::raw(" "),
+                mark(agent, page, 3),
                 Span::styled(state.glyph(agent.ring), look.style(state.ink())),
                 Span::styled(format!(" {}", model.name(view.id)), look.style(Ink::Bold)),
                 Span::styled(format!("  {role}"), look.style(Ink::Dim)),
             ];
-            lines.push(super::apart(
-                left,
-                vec![Span::styled(dollars(view.spent.cost), look.style(Ink::Dim))],
-                cells.saturating_sub(1),
-            ));
+            let cost = vec![Span::styled(dollars(view.spent.cost), look.style(Ink::Dim))];
+            page.lines.push(super::apart(left, cost, cells.saturating_sub(1)));
             if let Some(doing) = &view.doing {
                 let tool = doing.tool.as_deref().map(|tool| format!("{tool} ")).unwrap_or_default();
                 let words = text::clean(&format!("{tool}{}", doing.line)).into_owned();
-                lines.push(Line::from(format!("   {}", text::cut(&words, cells.saturating_sub(5)))));
+                page.lines.push(Line::from(format!("   {}", text::cut(&words, cells.saturating_sub(5)))));
             }
             let said = words::state_of(model, agent, false);
             let words = match (state, words::tool_since(model, agent)) {
@@ -271,34 +345,39 @@ fn sections(model: &Model, workers: &[&Agent], short: bool, cells: usize, lines:
                 (State::Working, None) => said.evidence.replacen("said", "said this", 1),
                 _ => format!("{}, {}", said.state, said.evidence),
             };
-            lines.push(Line::styled(format!("   {words}"), look.style(if said.old { Ink::Warn } else { Ink::Dim })));
+            let ink = look.style(if said.old { Ink::Warn } else { Ink::Dim });
+            page.lines.push(Line::styled(format!("   {words}"), ink));
         }
-        lines.push(Line::default());
+        page.lines.push(Line::default());
     }
     if done_count > 0 {
-        lines.push(Line::styled(format!(" Done  {done_count} today"), look.style(Ink::Bold)));
+        page.lines.push(Line::styled(format!(" Done  {done_count} today"), look.style(Ink::Bold)));
         for quest in quests {
             let title = text::clean(quest.request.lines().next().unwrap_or_default()).into_owned();
             let left = vec![Span::styled(" ✓ ", look.style(Ink::Dim)), Span::raw(title)];
-            lines.push(super::apart(
-                left,
-                vec![Span::styled(dollars(quest.spent), look.style(Ink::Dim))],
-                cells.saturating_sub(1),
-            ));
+            let cost = vec![Span::styled(dollars(quest.spent), look.style(Ink::Dim))];
+            page.lines.push(super::apart(left, cost, cells.saturating_sub(1)));
             let words = format!("   Quest complete · {} ago", text::age(model.now.0 - quest.changed.0));
-            lines.push(Line::styled(words, look.style(Ink::Dim)));
+            page.lines.push(Line::styled(words, look.style(Ink::Dim)));
         }
-        for agent in done.iter().take(8) {
+        for agent in agents {
             let view = &agent.view;
-            let age = text::age(model.now.0 - view.last_active.0);
+            let age = text::age(model.now.0 - words::last_said(agent).0);
+            let said = view.doing.as_ref().map(|doing| format!("{} · ", text::clean(&doing.line))).unwrap_or_default();
+            let cost = dollars(view.spent.cost);
+            let name = model.name(view.id);
+            let room = cells.saturating_sub(text::width(&name) + text::width(&age) + text::width(&cost) + 10);
+            let said =
+                if said.is_empty() { said } else { format!("{} · ", text::cut(said.trim_end_matches(" · "), room)) };
             let left = vec![
-                Span::styled(" ✓ ", look.style(Ink::Dim)),
-                Span::raw(model.name(view.id)),
-                Span::styled(format!("  {age}"), look.style(Ink::Dim)),
+                mark(agent, page, 1),
+                Span::styled("✓ ", look.style(Ink::Dim)),
+                Span::raw(name),
+                Span::styled(format!("  {said}{age}"), look.style(Ink::Dim)),
             ];
-            lines.push(super::apart(
+            page.lines.push(super::apart(
                 left,
-                vec![Span::styled(dollars(view.spent.cost), look.style(Ink::Dim))],
+                vec![Span::styled(cost, look.style(Ink::Dim))],
                 cells.saturating_sub(1),
             ));
         }

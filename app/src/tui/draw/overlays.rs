@@ -1,6 +1,7 @@
 //! What lies over the conversation: the letters after `^X`, the finder, the keys, a kill, a completion, a text to read.
 
 use super::{Areas, apart, put};
+use crate::quest_document::QuestWord;
 use crate::tui::finder;
 use crate::tui::look::Ink;
 use crate::tui::model::Model;
@@ -11,6 +12,7 @@ use hatchery_core::AgentId;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
+use std::collections::BTreeSet;
 
 /// The letters are shown when no second key has come for so long.
 pub const PREFIX_PAUSE_MS: i64 = 500;
@@ -106,11 +108,16 @@ fn letters(model: &Model) -> Vec<Line<'static>> {
         [("1–9", "by number".to_owned()), ("d w", "changes, how".to_owned()), ("/", "search".to_owned())],
     ];
     let look = model.look;
+    // Two letters stand together, the others alone.
+    let shown = |key: &str| match key {
+        "^X" | "← →" | "1–9" => key.to_owned(),
+        key => key.chars().map(|letter| model.keys.shown(letter)).collect(),
+    };
     let column = |(key, words): &(&'static str, String)| {
         let cells = if model.size.0 >= 66 { 22 } else { 16 };
         [
             Span::raw("  "),
-            Span::styled(text::padded(key, 4), look.style(Ink::Accent)),
+            Span::styled(text::padded(&shown(key), 4), look.style(Ink::Accent)),
             Span::raw(text::padded(words, cells - 6 + 4)),
         ]
     };
@@ -125,7 +132,7 @@ fn finder_lines(model: &Model, finder: &Finder, cells: usize) -> Vec<Line<'stati
         "{} of {} agents, {} quests, {} commands",
         found.agents,
         model.roster.agents.len().saturating_sub(1),
-        model.roster.quests.len(),
+        model.roster.quests.iter().filter(|quest| quest.state == QuestWord::Open).count(),
         crate::tui::command::NAMES.len()
     );
     let mut lines =
@@ -149,7 +156,7 @@ fn finder_lines(model: &Model, finder: &Finder, cells: usize) -> Vec<Line<'stati
             Span::styled(glyph, look.style(ink)),
             Span::raw(" "),
             Span::styled(
-                text::padded(&entry.left, names.saturating_sub(2)),
+                text::padded(&text::cut(&entry.left, names.saturating_sub(4)), names.saturating_sub(2)),
                 look.style(if chosen { Ink::Bold } else { Ink::Plain }),
             ),
             Span::styled(text::padded(&entry.middle, 12.min(cells / 6)), look.style(Ink::Dim)),
@@ -191,6 +198,7 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
     };
     let empty = || bar(Vec::new());
     let mut lines = vec![
+        Line::default(),
         bar(vec![
             Span::styled(format!(" Kill {name}?"), look.style(Ink::Bold)),
             Span::raw("  Its run ends. Its history stays and can be forked."),
@@ -236,13 +244,12 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
     }
     lines.push(empty());
     let mut kept: Vec<String> = Vec::new();
-    let in_quest = cascade
-        .killed
-        .iter()
-        .filter(|id| model.roster.agents.get(id).is_some_and(|it| it.view.assignment.is_some()))
-        .count();
-    if in_quest > 0 {
-        kept.push("The work in their worktrees is kept under rescue.".to_owned());
+    let steps = cascade.killed.iter().filter_map(|id| model.roster.agents.get(id)?.view.assignment.as_ref());
+    let steps: BTreeSet<_> = steps.map(|assignment| (assignment.quest, &assignment.step)).collect();
+    match steps.len() {
+        0 => {}
+        1 => kept.push("Its worktree is kept under rescue.".to_owned()),
+        count => kept.push(format!("{count} worktrees are kept under rescue.")),
     }
     let drafts: Vec<String> = cascade
         .killed

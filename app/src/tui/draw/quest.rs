@@ -99,9 +99,10 @@ fn head(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) 
         lines.push(Line::styled(begin, dim));
     }
     lines.push(Line::default());
-    let names = quest.steps.iter().map(|step| text::width(&step.id.to_string())).max().unwrap_or(0).min(20);
+    let listed = listed(quest);
+    let names = listed.iter().map(|at| text::width(&quest.steps[*at].id.to_string())).max().unwrap_or(0).min(20);
     let mut chosen = 0;
-    for (at, step) in quest.steps.iter().enumerate() {
+    for (at, step) in listed.iter().map(|at| (*at, &quest.steps[*at])) {
         let is_chosen = at == panel.step;
         if is_chosen {
             chosen = lines.len();
@@ -113,17 +114,32 @@ fn head(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) 
             busy.iter().position(|other| other.id == step.id).map_or_else(String::new, |at| (at + 1).to_string());
         let cost = if step.spent.cost.nanodollars > 0 { dollars(step.spent.cost) } else { String::new() };
         let right = format!("{cost:>6} {slot:1}");
+        let (words, age) = says(model, quest, step);
+        let room = cells.saturating_sub(names + 6 + text::width(&right) + text::width(&age) + 2);
         let left = vec![
             mark,
             Span::raw(" "),
             Span::styled(glyph, look.style(ink)),
             Span::styled(format!(" {name}  "), look.style(if is_chosen { Ink::Bold } else { Ink::Plain })),
-            Span::styled(says(model, quest, step), dim),
+            Span::styled(format!("{}{age}", text::cut_at_word(&words, room)), dim),
         ];
         lines.push(super::apart(left, vec![Span::styled(right, dim)], cells.saturating_sub(1)));
     }
     lines.push(Line::default());
     (lines, chosen)
+}
+
+/// The slot of a step, from 1.
+pub fn slot(quest: &QuestDocument, step: &str) -> Option<usize> {
+    let busy = quest.steps.iter().filter(|it| takes_slot(it));
+    busy.into_iter().position(|it| it.id.to_string() == step).map(|at| at + 1)
+}
+
+/// The steps that are listed, by their places in the quest: the work, and of the other phases what is under way or in trouble.
+pub fn listed(quest: &QuestDocument) -> Vec<usize> {
+    let quiet = |status: Status| matches!(status, Status::Complete | Status::Pending | Status::Queued);
+    let is_listed = |step: &StepDocument| step.phase == Phase::Work || !quiet(step.status);
+    quest.steps.iter().enumerate().filter(|(_, step)| is_listed(step)).map(|(at, _)| at).collect()
 }
 
 fn takes_slot(step: &StepDocument) -> bool {
@@ -150,11 +166,12 @@ fn glyph(model: &Model, step: &StepDocument) -> (String, Ink) {
     (glyph.to_owned(), ink)
 }
 
-fn says(model: &Model, quest: &QuestDocument, step: &StepDocument) -> String {
+/// What is said of a step, and since when.
+fn says(model: &Model, quest: &QuestDocument, step: &StepDocument) -> (String, String) {
     let age = text::age(model.now.0 - step.since.0);
     let names = |ids: Vec<String>| ids.join(", ");
-    let words = match step.status {
-        Status::Complete => format!("{} · {age} ago", step.name),
+    let (words, age) = match step.status {
+        Status::Complete => (step.name.clone(), format!(" · {age} ago")),
         Status::Pending => {
             let open: Vec<String> = step
                 .depends_on
@@ -162,7 +179,7 @@ fn says(model: &Model, quest: &QuestDocument, step: &StepDocument) -> String {
                 .filter(|id| quest.steps.iter().any(|it| it.id == **id && it.status != Status::Complete))
                 .map(ToString::to_string)
                 .collect();
-            if open.is_empty() { step.name.clone() } else { format!("after {}", names(open)) }
+            (if open.is_empty() { step.name.clone() } else { format!("after {}", names(open)) }, String::new())
         }
         Status::Blocked => {
             let by: Vec<String> = step
@@ -173,25 +190,31 @@ fn says(model: &Model, quest: &QuestDocument, step: &StepDocument) -> String {
                 })
                 .map(ToString::to_string)
                 .collect();
-            format!("blocked by {}", names(by))
+            (format!("blocked by {}", names(by)), String::new())
         }
         Status::Running | Status::WaitingForRole => {
             let who = role(step).unwrap_or_else(|| step.doing.clone().unwrap_or_default());
-            let caller = step.callers.last().map(|caller| format!(" ‹ {}", caller.role)).unwrap_or_default();
-            format!("{who}{caller} · {age}")
+            let red = matches!(step.wards.last().and_then(|ward| ward.verdict.as_ref()), Some(Verdict::Red { .. }));
+            let heard = step.agent.and_then(|agent| model.roster.agents.get(&agent)).map(|agent| agent.heard);
+            match (step.callers.last(), heard) {
+                (Some(caller), _) => (format!("{who} ‹ {}", caller.role), format!(" · {age}")),
+                (None, _) if red => (format!("{who}, ward is red"), format!(" · {age}")),
+                (None, Some(heard)) => (who, format!(", said this {} ago", text::age(model.now.0 - heard.0))),
+                (None, None) => (who, format!(" · {age}")),
+            }
         }
         Status::WaitingForHuman => {
             let asked = model.roster.questions.iter().find(|question| Some(question.id) == step.question);
             let words = asked.and_then(|question| question.text.lines().next().map(str::to_owned)).unwrap_or_default();
-            format!("asks: {words} · {age}")
+            (format!("asks: {words}"), format!(" · {age}"))
         }
         Status::Failed | Status::Parked | Status::Queued => {
             let why =
                 step.doing.clone().or_else(|| step.history.last().map(|note| note.what.clone())).unwrap_or_default();
-            format!("{why} · {age}")
+            (why, format!(" · {age}"))
         }
     };
-    text::clean(&words).into_owned()
+    (text::clean(&words).into_owned(), age)
 }
 
 fn stations(
@@ -223,15 +246,29 @@ fn stations(
             Signal::Complete { summary } => ("✓", summary.clone()),
             Signal::PartiallyComplete { progress, .. } => ("◌", format!("left off: {progress}")),
             Signal::NeedsUserInput { question, .. } => ("?", question.clone()),
-            Signal::NeedsRoleFollowup { target_role, reason, .. } => {
-                ("◌", format!("asked {target_role} first: {reason}"))
-            }
+            Signal::NeedsRoleFollowup { .. } => ("◌", "asked another role first".to_owned()),
         };
         let role = text::padded(&given.role, 13);
         let words = text::clean(words.lines().next().unwrap_or_default()).into_owned();
         let left = vec![Span::styled(format!(" {glyph} "), dim), Span::raw(role), Span::raw(format!(" {words}"))];
         let right = vec![Span::styled(text::clock(given.at, model.offset_s), dim)];
         events.push((given.at.0, super::apart(left, right, cells.saturating_sub(1))));
+        if let Signal::NeedsRoleFollowup { target_role, reason, .. } = &given.signal {
+            let below = |words: String, ink: Ink| {
+                let words = text::cut(&format!("     {}", text::clean(&words)), cells.saturating_sub(1));
+                (given.at.0, Line::styled(words, look.style(ink)))
+            };
+            events.push(below(format!("○ \"{reason}\""), Ink::Dim));
+            let open = step.callers.iter().find(|caller| caller.role == given.role);
+            if let Some(caller) = open {
+                let (ring, _) = self::glyph(model, step);
+                let age = text::age(model.now.0 - given.at.0);
+                events.push(below(format!("{ring} {target_role} acts on it, for {age}"), Ink::Plain));
+                if caller.resume {
+                    events.push(below(format!("◌ then the {} goes on", given.role), Ink::Dim));
+                }
+            }
+        }
     }
     for ward in &step.wards {
         let lasted = ward.ended.map(|ended| text::lasted(ended.0 - ward.began.0)).unwrap_or_default();
@@ -254,7 +291,10 @@ fn stations(
     }
     events.sort_by_key(|(at, _)| *at);
     lines.extend(events.into_iter().map(|(_, line)| line));
-    if let Some(doing) = step.doing.as_ref().filter(|_| step.status != Status::Complete) {
+    if takes_slot(step) && step.phase == Phase::Work && !step.callers.is_empty() {
+        let merges = if quest.branch.is_some() { ", then merge" } else { "" };
+        lines.push(Line::styled(format!(" ◌ ward{merges}"), dim));
+    } else if let Some(doing) = step.doing.as_ref().filter(|_| step.status != Status::Complete) {
         lines.push(Line::styled(
             text::cut(&format!(" {} {}", RING[2], text::clean(doing)), cells.saturating_sub(1)),
             look.style(Ink::Plain),

@@ -1,8 +1,9 @@
 //! The separator: who is in front, what it does and how that is known, what it cost; where you are, and who needs you.
 
+use super::quest as quest_panel;
 use crate::tui::look::Ink;
 use crate::tui::model::{Link, Model, Place};
-use crate::tui::roster::{State, dollars, short};
+use crate::tui::roster::{Agent, State, dollars, short};
 use crate::tui::text;
 use crate::tui::words;
 use ratatui::text::{Line, Span};
@@ -29,8 +30,9 @@ pub fn line(model: &Model, cells: usize) -> Line<'static> {
     }
 }
 
-/// In this order: process, "of" amounts, parent, id, step or slot, cost, place, evidence.
-const MAX_DROPS: usize = 8;
+/// In this order: process, "of" amounts, parent, id, words of the evidence, step or slot, cost, place, evidence.
+const MAX_DROPS: usize = 9;
+const SHORT_EVIDENCE: usize = 5;
 
 fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     let wide = cells >= WORDS_FROM;
@@ -56,7 +58,9 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
         return (left, right);
     }
     if let Some(trouble) = &model.roster.trouble {
-        let left = vec![vec![(format!("⊗ {}", text::cut(trouble, cells / 2)), Ink::Bad)]];
+        let name = current.map_or(0, |agent| text::width(&model.name(agent.view.id)));
+        let room = cells.saturating_sub(name + 24).max(cells / 2);
+        let left = vec![vec![(format!("⊗ {}", text::cut(trouble, room)), Ink::Bad)]];
         if let Some(agent) = current {
             right.push(vec![(
                 format!("{} {}", model.roster.state(agent).glyph(agent.ring), model.name(agent.view.id)),
@@ -95,8 +99,8 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
         State::Failed | State::Crashed => Ink::Bad,
         _ => Ink::Plain,
     };
-    let evidence = if cells < NARROW { &said.short } else { &said.evidence };
-    let does = match evidence.is_empty() || drops >= 8 || cells < 50 {
+    let evidence = if cells < NARROW || drops >= SHORT_EVIDENCE { &said.short } else { &said.evidence };
+    let does = match evidence.is_empty() || drops >= 9 || cells < 50 {
         true => said.state.clone(),
         false => format!("{}, {evidence}", said.state),
     };
@@ -108,13 +112,12 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
         let process = format!("process {}, run {}, attempt {}", run.pid.unwrap_or(0), run.run, run.attempts);
         left.push(vec![(process, Ink::Dim)]);
     }
-    if drops < 5
-        && let Some(assignment) = &view.assignment
-        && !wide
+    if drops < 6
+        && let Some(words) = place_in_quest(model, agent)
     {
-        left.push(vec![(assignment.step.to_string(), Ink::Dim)]);
+        left.push(vec![(words, Ink::Dim)]);
     }
-    if drops < 6 && !said.with_cost && state != State::Dead {
+    if drops < 7 && !said.with_cost {
         let limit = model.roster.budget(view.id).filter(|_| wide && drops < 2);
         let of = limit.map(|limit| format!(" of {}", dollars(limit))).unwrap_or_default();
         let cost = vec![(format!("{}{of}", dollars(view.spent.cost)), Ink::Dim)];
@@ -135,7 +138,7 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     if cells >= 120 && !model.roster.mail.is_empty() {
         right.push(vec![(format!("mail {}", model.roster.mail.len()), Ink::Accent)]);
     }
-    if drops < 7
+    if drops < 8
         && let Some(place) = model.roster.place(view.id)
     {
         let all = model.roster.order().len();
@@ -147,6 +150,17 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     }
     right.extend(needs);
     (left, right)
+}
+
+/// The slot that an agent of a quest is in; its step, where its name does not say it.
+fn place_in_quest(model: &Model, agent: &Agent) -> Option<String> {
+    let assignment = agent.view.assignment.as_ref()?;
+    let step = assignment.step.to_string();
+    let slot = model.roster.documents.get(&assignment.quest).and_then(|quest| quest_panel::slot(quest, &step));
+    match slot {
+        Some(slot) => Some(format!("slot {slot}")),
+        None => (!model.name(agent.view.id).ends_with(&step)).then_some(step),
+    }
 }
 
 fn wide(parts: &[Part], bar: &str) -> usize {

@@ -120,7 +120,7 @@ pub fn rows(model: &Model) -> (Vec<TreeRow>, usize) {
             QuestWord::Abandoned => Some(("✕".to_owned(), Ink::Dim)),
             QuestWord::Open | QuestWord::Paused => None,
         };
-        let name = text::clean(quest.request.lines().next().unwrap_or_default()).into_owned();
+        let name = text::title(&quest.request);
         let row = TreeRow {
             key: TreeKey::Quest(quest.id),
             art: String::new(),

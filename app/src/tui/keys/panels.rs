@@ -98,13 +98,14 @@ pub(super) fn in_side(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     match &mut model.side {
         Some(Side::Home(_)) => in_home(model, key),
         Some(Side::Quest(panel)) => match key.code {
-            KeyCode::Char('j') | KeyCode::Down => {
-                let steps = model.roster.documents.get(&panel.quest).map_or(0, |document| document.steps.len());
-                (panel.step, panel.ward) = ((panel.step + 1).min(steps.saturating_sub(1)), None);
-                Vec::new()
-            }
-            KeyCode::Char('k') | KeyCode::Up => {
-                (panel.step, panel.ward) = (panel.step.saturating_sub(1), None);
+            KeyCode::Char('j') | KeyCode::Down | KeyCode::Char('k') | KeyCode::Up => {
+                let listed = model.roster.documents.get(&panel.quest).map(draw::listed_steps).unwrap_or_default();
+                let down = matches!(key.code, KeyCode::Char('j') | KeyCode::Down);
+                let to = match down {
+                    true => listed.iter().find(|at| **at > panel.step).or(listed.last()),
+                    false => listed.iter().rev().find(|at| **at < panel.step).or(listed.first()),
+                };
+                (panel.step, panel.ward) = (to.copied().unwrap_or(panel.step), None);
                 Vec::new()
             }
             KeyCode::Enter => act::open_step(model),
@@ -118,10 +119,11 @@ pub(super) fn in_side(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
 }
 
 fn in_home(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
-    let count = model.roster.need_count();
-    let at = act::chosen_need(model).map_or(0, |(at, _)| at);
     let chosen = act::chosen_need(model).map(|(_, need)| need.key());
-    let agent = act::chosen_need(model).and_then(|(_, need)| need.agent());
+    let agent = act::chosen_in_home(model);
+    let mut all: Vec<String> = model.roster.needs().iter().map(crate::tui::roster::Need::key).collect();
+    let needs = all.len();
+    all.extend(model.roster.below_needs(model.now));
     let Some(Side::Home(home)) = &mut model.side else { return Vec::new() };
     if home.typing {
         match key.code {
@@ -135,22 +137,26 @@ fn in_home(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         }
         return Vec::new();
     }
+    let at = home.chosen.as_ref().and_then(|chosen| all.iter().position(|key| key == chosen)).unwrap_or(0);
+    // Who stands below the needs is gone to, and what is chosen among them is answered.
+    let is_need = needs > 0 && !home.chosen.as_ref().is_some_and(|chosen| all[needs..].contains(chosen));
     match key.code {
-        KeyCode::Char(number @ '1'..='9') => {
+        KeyCode::Char(number @ '1'..='9') if is_need => {
             act::choose(model, number as usize - '0' as usize);
             Vec::new()
         }
-        KeyCode::Enter => act::answer_chosen(model),
+        KeyCode::Enter if is_need => act::answer_chosen(model),
         KeyCode::Char('j') | KeyCode::Down | KeyCode::Char('k') | KeyCode::Up => {
             let down = matches!(key.code, KeyCode::Char('j') | KeyCode::Down);
-            let to = if down { (at + 1).min(count.saturating_sub(1)) } else { at.saturating_sub(1) };
-            let need = model.roster.needs().get(to).map(crate::tui::roster::Need::key);
-            if let Some(Side::Home(home)) = &mut model.side {
-                (home.chosen, home.choice) = (need, None);
-            }
+            let to = match (down, &home.chosen) {
+                (true, None) if needs == 0 => 0,
+                (true, _) => (at + 1).min(all.len().saturating_sub(1)),
+                (false, _) => at.saturating_sub(1),
+            };
+            (home.chosen, home.choice) = (all.get(to).cloned(), None);
             Vec::new()
         }
-        KeyCode::Char('s') => match agent {
+        KeyCode::Char('s') | KeyCode::Enter => match agent {
             Some(agent) => act::go(model, agent),
             None => Vec::new(),
         },

@@ -14,7 +14,14 @@ pub(super) fn after_prefix(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Char('x') if control => act::last_visited(model),
         KeyCode::Left => act::relative(model, true),
         KeyCode::Right => act::relative(model, false),
-        KeyCode::Char(letter) => letter_of_prefix(model, letter),
+        KeyCode::Char(letter @ '1'..='9') => letter_of_prefix(model, letter),
+        KeyCode::Char(letter) => match model.keys.meant(letter) {
+            Some(meant) => letter_of_prefix(model, meant),
+            None => {
+                model.say(format!("^X {letter} does nothing. ^X {} shows all keys.", model.keys.shown('?')));
+                Vec::new()
+            }
+        },
         _ => Vec::new(),
     }
 }

@@ -77,8 +77,7 @@ pub(super) fn in_text(model: &mut Model, key: KeyEvent, leaving: bool) -> Vec<Ef
         }
     }
     fix_purpose(model, was_empty);
-    complete::refresh(model);
-    Vec::new()
+    complete::refresh(model)
 }
 
 fn edit(model: &mut Model, change: impl FnOnce(&mut Field)) {

@@ -1,0 +1,141 @@
+//! `/quest`: the words of the command line.
+
+use super::arguments::Arguments;
+use super::names::nearest;
+use crate::client::paths::{quest_path, step_path};
+use crate::tui::act;
+use crate::tui::model::Model;
+use crate::tui::update::{Effect, Tag};
+use serde_json::{Value, json};
+
+pub(super) fn quest(model: &mut Model, rest: &str, text: &str) -> Result<Vec<Effect>, String> {
+    let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let rest = rest.trim();
+    let done = |words: String| Tag::Done { words, text: text.to_owned() };
+    // The quest of the current agent, or the one in the panel, or the last one.
+    let usual = || {
+        let of_current = model
+            .current
+            .and_then(|agent| model.roster.agents.get(&agent))
+            .and_then(|it| it.view.assignment.as_ref())
+            .map(|it| it.quest);
+        let in_panel = match &model.side {
+            Some(crate::tui::panel::Side::Quest(panel)) => Some(panel.quest),
+            _ => None,
+        };
+        in_panel.or(of_current).or_else(|| model.roster.quests.last().map(|quest| quest.id))
+    };
+    let named = |word: &str| {
+        let found: Vec<_> = model
+            .roster
+            .quests
+            .iter()
+            .filter(|quest| word.len() >= 4 && quest.id.to_string().starts_with(word))
+            .collect();
+        match found.as_slice() {
+            [one] => Some(one.id),
+            _ => None,
+        }
+    };
+    let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let (quest, after) = match named(first) {
+        Some(quest) => (Some(quest), after.trim()),
+        None => (usual(), rest),
+    };
+    let needed = || quest.ok_or("There is no quest. /quest new WHAT YOU WANT begins one.".to_owned());
+    let post = |path: String, body: Value, words: String| vec![Effect::Post { tag: done(words), path, body }];
+    Ok(match word {
+        "new" => {
+            let arguments = Arguments::read(
+                rest,
+                &["--harness", "--slots", "--ward", "--budget", "--model", "--isolation", "--script"],
+                &["--approve-plan", "--hold"],
+            )?;
+            if arguments.rest.is_empty() {
+                return Err("/quest new needs what you want to have.".to_owned());
+            }
+            let slots = arguments
+                .flag("--slots")
+                .map(|slots| slots.parse::<u32>().map_err(|_| format!("--slots {slots} is no number.")))
+                .transpose()?;
+            let mut body = json!({
+                "request": arguments.rest,
+                "slots": slots,
+                "ward": arguments.flag("--ward"),
+                "budget": arguments.flag("--budget"),
+                "isolation": arguments.flag("--isolation"),
+                "hold": arguments.flag("--hold").is_some(),
+                "with": { "harness": arguments.flag("--harness"), "model": arguments.flag("--model"), "script": arguments.flag("--script") },
+            });
+            if arguments.flag("--approve-plan").is_some() {
+                body["approve_plan"] = Value::Bool(true);
+            }
+            post("/api/quests".into(), body, "The quest begins. ^X q shows it.".to_owned())
+        }
+        "list" => {
+            let lines: Vec<String> = model
+                .roster
+                .quests
+                .iter()
+                .map(|quest| {
+                    format!(
+                        "- {} {}/{} {}",
+                        &quest.id.to_string()[..6],
+                        quest.complete,
+                        quest.steps,
+                        quest.request.lines().next().unwrap_or_default()
+                    )
+                })
+                .collect();
+            let now = model.now;
+            let words = if lines.is_empty() { "There is no quest.".to_owned() } else { lines.join("\n") };
+            match model.current.and_then(|agent| model.talks.get_mut(&agent)) {
+                Some(talk) => talk.add_here(words, now),
+                None => model.say(words),
+            }
+            Vec::new()
+        }
+        "show" | "" => {
+            let quest = needed()?;
+            act::open_quest(model, Some(quest))
+        }
+        "pause" => post(quest_path(&needed()?.to_string(), "/pause"), json!({}), "The quest is paused.".to_owned()),
+        "resume" => post(quest_path(&needed()?.to_string(), "/resume"), json!({}), "The quest goes on.".to_owned()),
+        "abandon" => match after == "--yes" || after.ends_with(" --yes") {
+            true => post(
+                quest_path(&needed()?.to_string(), "/abandon"),
+                json!({}),
+                "The quest is abandoned. Its work is kept under rescue.".to_owned(),
+            ),
+            false => return Err(
+                "This ends the quest for good and stops its agents; their work is kept. /quest abandon --yes does it."
+                    .to_owned(),
+            ),
+        },
+        "retry" if after.is_empty() => return Err("/quest retry needs the name of a step.".to_owned()),
+        "retry" => {
+            post(step_path(&needed()?.to_string(), after, "/retry"), json!({}), format!("{after} is tried again."))
+        }
+        "ward" => {
+            let command = (!after.is_empty() && after != "none").then_some(after);
+            post(
+                quest_path(&needed()?.to_string(), "/ward"),
+                json!({ "command": command }),
+                "The ward is changed.".to_owned(),
+            )
+        }
+        "budget" => {
+            let limit = (!after.is_empty() && after != "none").then(|| after.trim_start_matches('$').to_owned());
+            post(
+                quest_path(&needed()?.to_string(), "/budget"),
+                json!({ "limit": limit }),
+                "The budget is set.".to_owned(),
+            )
+        }
+        other => {
+            let known = ["new", "list", "show", "pause", "resume", "retry", "ward", "budget", "abandon"];
+            let hint = nearest(other, known.into_iter()).map_or_else(|| known.join(", "), |near| format!("{near}?"));
+            return Err(format!("There is no /quest {other}. {hint}"));
+        }
+    })
+}

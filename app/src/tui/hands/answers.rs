@@ -1,0 +1,107 @@
+//! Answers: only to what was chosen, and only when it could be read.
+
+use super::{NOW, at_ann, control, id, overview, posted, press, question, write};
+use crate::tui::model::{Focus, Purpose};
+use crate::tui::update::{Msg, Tag, update};
+use crossterm::event::KeyCode;
+use hatchery_core::Timestamp;
+use serde_json::{Value, json};
+
+fn permission(number: u64, of: &str) -> Value {
+    let mut asked = question(number, of);
+    asked["about"] = json!({ "permission": { "agent": id(of), "run": 1, "attempt": 1 } });
+    asked["takes"] = json!({
+        "words": ["allow", "deny", "always-agent", "always-project"], "amount": false, "ward": false, "reason": true, "text": false,
+    });
+    asked["permission"] = json!({
+        "tool": "Bash", "input": "{}", "access": { "execute": { "command": "make" } }, "folder": null, "rule": "run `make`",
+    });
+    asked
+}
+
+/// Long enough for a panel to have been read.
+fn a_moment_later(model: &mut crate::tui::model::Model) {
+    let later = Timestamp(model.now.0 + 1_000);
+    update(model, Msg::Tick(later));
+}
+
+#[test]
+fn a_permission_is_denied_with_a_reason_that_is_typed_in_place() {
+    let mut model = at_ann();
+    write(&mut model, "my text");
+    update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('a'));
+    press(&mut model, KeyCode::Char('2'));
+    write(&mut model, "not 3 times");
+    a_moment_later(&mut model);
+    let effects = press(&mut model, KeyCode::Enter);
+    let answer = json!({ "answer": "deny: not 3 times" });
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &answer)]);
+    assert_eq!(model.desk().field.whole(), "my text");
+}
+
+#[test]
+fn a_permission_can_be_denied_without_a_reason() {
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('a'));
+    press(&mut model, KeyCode::Char('2'));
+    a_moment_later(&mut model);
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "deny" }))]);
+}
+
+/// Somebody else answers while an answer is chosen: Enter must not give it to the next one.
+#[test]
+fn an_answer_is_never_given_to_another_question() {
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![permission(101, "aaaa"), permission(102, "bbbb")]));
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('a'));
+    press(&mut model, KeyCode::Char('1'));
+    a_moment_later(&mut model);
+    update(&mut model, overview(102, vec![permission(102, "bbbb")]));
+    let effects = press(&mut model, KeyCode::Enter);
+    assert!(posted(&effects).is_empty(), "{effects:?}");
+    assert_eq!(model.notice(), Some("This was answered meanwhile. Nothing was sent."));
+    // Nor when it was answered here: the next one has to be read first.
+    press(&mut model, KeyCode::Char('1'));
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects).len(), 1);
+    let tag = Tag::Answer { need: "q102".into(), words: "allow".into() };
+    update(&mut model, overview(103, vec![permission(103, "aaaa")]));
+    update(&mut model, Msg::Answer { tag, result: Ok(json!({ "events": [] })) });
+    press(&mut model, KeyCode::Char('1'));
+    assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
+}
+
+/// What is typed to an agent that waits for a permission is a message.
+#[test]
+fn a_text_is_no_answer_to_a_permission() {
+    let mut model = at_ann();
+    update(&mut model, overview(100, vec![permission(100, "aaaa")]));
+    write(&mut model, "yes");
+    assert_eq!((model.focus, model.desk().purpose), (Focus::Text, Some(Purpose::Message)));
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects)[0].0, format!("/api/agents/{}/say", id("aaaa")));
+    assert!(model.now >= NOW);
+}
+
+/// Below the needs, `j` goes on to who works; Enter goes there and answers nothing.
+#[test]
+fn below_the_needs_stands_who_works() {
+    let mut model = at_ann();
+    drop(crate::tui::act::go(&mut model, id("bbbb")));
+    update(&mut model, overview(101, vec![question(101, "bbbb")]));
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('h'));
+    model.focus = Focus::Side;
+    press(&mut model, KeyCode::Char('j'));
+    press(&mut model, KeyCode::Char('1'));
+    a_moment_later(&mut model);
+    let effects = press(&mut model, KeyCode::Enter);
+    assert!(posted(&effects).is_empty());
+    assert_eq!(model.current, Some(id("aaaa")));
+}

@@ -1,0 +1,128 @@
+//! The separator in all its states.
+
+use super::project::{NOW, at, dollars, id, question, run, words};
+use super::talk::at_weaver_table;
+use crate::http::{RunPhase, RunView};
+use crate::tui::draw;
+use crate::tui::model::{Link, Model, Place};
+use crate::tui::roster::Agent;
+use hatchery_core::Timestamp;
+use hatchery_core::ask::About;
+use hatchery_core::outcome::Cause;
+use hatchery_core::usage::Usage;
+use hatchery_core::why::Activity;
+
+#[test]
+fn separators() {
+    let mut out = String::new();
+    let mut show = |title: &str, begin: &str, cells: u16, change: &dyn Fn(&mut Model)| {
+        let mut model = at_weaver_table((cells, 24));
+        model.visit(id(begin));
+        model.desk_mut().place = Place::End;
+        change(&mut model);
+        let line = draw::separator_line(&model, usize::from(cells)).to_string();
+        assert_eq!(crate::tui::text::width(&line), usize::from(cells), "{title}: {line}");
+        out.push_str(&format!("{title}\n{line}\n"));
+    };
+    let of = |model: &mut Model, begin: &str, change: &dyn Fn(&mut Agent)| {
+        change(model.roster.agents.get_mut(&id(begin)).unwrap())
+    };
+    show("working, it speaks", "k3Qd", 80, &|model| {
+        model.talks.clear();
+        of(model, "k3Qd", &|agent| agent.heard = NOW);
+    });
+    show("working, a tool runs", "k3Qd", 80, &|_| {});
+    show("evidence grows old (amber)", "k3Qd", 80, &|model| {
+        model.talks.clear();
+        of(model, "k3Qd", &|agent| agent.heard = Timestamp(NOW.0 - 120_000));
+    });
+    show("starting", "Zr81", 80, &|model| {
+        of(model, "Zr81", &|agent| {
+            (agent.view.activity, agent.ring, agent.view.spent) = (Activity::Starting, 0, Usage::default());
+            agent.run = Some(RunView {
+                attempts: 1,
+                pid: None,
+                last_output: Timestamp(NOW.0 - 2_000),
+                ..run(id("Zr81"), RunPhase::Starting)
+            });
+        })
+    });
+    show("asks you", "pT0a", 80, &|_| {});
+    show("wants to run something", "k3Qd", 80, &|model| {
+        model.roster.questions.pop();
+        model.roster.questions.push(super::wants_psql());
+    });
+    show("silent", "Hy2x", 80, &|_| {});
+    show("budget used up", "k3Qd", 80, &|model| {
+        model.roster.questions.pop();
+        model.roster.questions.push(question(
+            1,
+            "k3Qd",
+            About::Budget { of: Some(id("k3Qd")) },
+            "?",
+            NOW,
+            words(&["stop"], false),
+        ));
+        of(model, "k3Qd", &|agent| agent.view.spent = dollars(5.02));
+    });
+    show("parked", "8wLm", 80, &|_| {});
+    show("listening", "9fA2", 80, &|model| {
+        of(model, "9fA2", &|agent| {
+            agent.view.activity = Activity::Listening;
+            agent.run = Some(run(agent.view.id, RunPhase::Running));
+        })
+    });
+    show("resting", "9fA2", 80, &|model| {
+        of(model, "9fA2", &|agent| {
+            agent.run = Some(RunView { cause: Some(Cause::Completed), ..run(agent.view.id, RunPhase::Ended) });
+        })
+    });
+    show("done, and you have not looked", "Zr81", 80, &|model| {
+        of(model, "Zr81", &|agent| agent.fresh = 2);
+    });
+    show("crashed, resumes by itself", "k3Qd", 80, &|model| {
+        of(model, "k3Qd", &|agent| {
+            agent.view.activity = Activity::Starting;
+            agent.run = Some(RunView { attempts: 3, pid: None, ..run(id("k3Qd"), RunPhase::Starting) });
+        })
+    });
+    show("failed for good", "k3Qd", 80, &|model| {
+        of(model, "k3Qd", &|agent| {
+            agent.view.activity = Activity::Resting;
+            agent.run = Some(RunView {
+                attempts: 4,
+                cause: Some(Cause::Crashed),
+                last_output: Timestamp(NOW.0 - 120_000),
+                ..run(id("k3Qd"), RunPhase::Ended)
+            });
+        })
+    });
+    show("stopping", "k3Qd", 80, &|model| {
+        of(model, "k3Qd", &|agent| {
+            (agent.view.activity, agent.ring) = (Activity::Stopping, 0);
+            let last_output = Timestamp(NOW.0 - 3_000);
+            agent.run = Some(RunView { last_output, ..run(agent.view.id, RunPhase::Stopping) });
+        })
+    });
+    show("asleep", "zz01", 80, &|_| {});
+    show("dead", "u7Vd", 80, &|_| {});
+    show("scrolled away, new below", "k3Qd", 80, &|model| {
+        let desk = model.desk_mut();
+        desk.place = Place::At { item: crate::tui::model::Key(hatchery_core::EventId(46_351), 0), line: 0 };
+        desk.seen = hatchery_core::EventId(46_410);
+    });
+    show("quest step", "0kGl", 80, &|_| {});
+    show("daemon away", "k3Qd", 80, &|model| {
+        model.link = Link::Away { since: at("14:02:11"), again: Timestamp(NOW.0 + 4_000) }
+    });
+    show("store in trouble", "k3Qd", 80, &|model| {
+        model.roster.trouble = Some("the disk is full: nothing new is taken on".into())
+    });
+    show("60 columns", "k3Qd", 60, &|_| {});
+    show("40 columns", "k3Qd", 40, &|_| {});
+    show("120 columns", "k3Qd", 120, &|_| {});
+    show("200 columns", "k3Qd", 200, &|_| {});
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => super::SCREENS }, {
+        insta::assert_snapshot!("19-separators", out);
+    });
+}
