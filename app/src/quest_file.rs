@@ -93,6 +93,7 @@ fn shows_in_step(what: &RunEvent) -> bool {
         | RunEvent::Parked { .. }
         | RunEvent::Crashed { .. }
         | RunEvent::BudgetReached
+        | RunEvent::Metered { .. }
         | RunEvent::Resumed
         | RunEvent::Ended { .. } => true,
     }

@@ -70,9 +70,11 @@ impl RunnerContext {
         let (runs, worktrees) = (&config.runs, &config.worktrees);
         let program = program.to_owned();
         let (path, args) = (runs.claude_path.clone(), runs.claude_args.clone());
-        let claude = Claude::new(path, args, runs.claude_strict, &runs.pass_env, std::env::vars(), project.root());
+        let prices = || Arc::clone(&config.prices);
+        let (strict, pass, root) = (runs.claude_strict, &runs.pass_env, project.root());
+        let claude = Claude::new(path, args, strict, pass, std::env::vars(), root, prices());
         let state = project.data().join("sim");
-        let scripted = Scripted::new(program.clone(), state, &runs.pass_env, std::env::vars());
+        let scripted = Scripted::new(program.clone(), state, pass, std::env::vars(), prices());
         let codex = Codex::new(runs.codex_path.clone(), runs.codex_args.clone(), &runs.pass_env, std::env::vars());
         Ok(Self {
             calls: Arc::new(Calls::new(handle.clone())),

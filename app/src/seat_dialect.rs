@@ -240,7 +240,7 @@ fn of_lead(what: &RunEvent) -> Option<DialectWhat> {
         RunEvent::Started { session } => {
             Some(DialectWhat::ClaudeSystem { claude_session_id: session.to_string(), available_tools: Vec::new() })
         }
-        RunEvent::TurnEnded { end, spent } => Some(result(end, *spent)),
+        RunEvent::TurnEnded { end, spent, .. } => Some(result(end, *spent)),
         RunEvent::OutputNoted { output: Output::Compacted { .. } } => Some(DialectWhat::ClaudeCompact {}),
         RunEvent::OutputNoted { output: Output::Thinking { text } } => Some(DialectWhat::ClaudeText {
             message_id: String::new(),

@@ -1,9 +1,10 @@
 //! An agent: an identity that outlives its processes. It is made by forking another one, it has a parent, and it ends by
 //! being killed. What it said is in the log; the world keeps where to look.
 
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, BudgetEvent};
 use crate::history::Cut;
 use crate::run::RunSpec;
+use crate::usage::Money;
 use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, Timestamp, World};
 use imbl::{OrdSet, Vector};
 use serde::{Deserialize, Serialize};
@@ -77,12 +78,25 @@ pub struct Birth {
     /// When given, a process plays it from the start.
     #[serde(default)]
     pub run: Option<Box<RunSpec>>,
+    /// What it may spend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Money>,
 }
 
 impl Birth {
     /// Nothing but an identity.
     pub fn of(agent: AgentId) -> Self {
-        Self { agent, name: None, provider: None, model: None, prompt: None, session: None, hatch_ms: None, run: None }
+        Self {
+            agent,
+            name: None,
+            provider: None,
+            model: None,
+            prompt: None,
+            session: None,
+            hatch_ms: None,
+            run: None,
+            budget: None,
+        }
     }
 }
 
@@ -215,7 +229,9 @@ pub(crate) fn born(parent: AgentId, origin: Origin, birth: &Birth, now: Timestam
         agent: birth.agent,
         what: AgentEvent::RunRequested { run: 1, spec: (**spec).clone() },
     });
-    [created(parent, origin, birth, now)].into_iter().chain(prompt).chain(run).collect()
+    let limit = birth.budget;
+    let budget = limit.map(|_| Event::Budget(BudgetEvent::Set { agent: Some(birth.agent), limit }));
+    [created(parent, origin, birth, now)].into_iter().chain(budget).chain(prompt).chain(run).collect()
 }
 
 pub(crate) fn created(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Event {

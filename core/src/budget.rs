@@ -1,12 +1,13 @@
-//! Budgets: a limit for one agent, for one quest, and for all agents together on each day. An agent that reaches a budget finishes its turn;
-//! nothing more is started until a person raises the budget or the day is over. Work is never killed for money.
+//! Budgets: a limit for one agent, for one quest, and for all agents together on each day. The turn of an agent that
+//! reaches a budget is interrupted, and its run waits until a person raises the budget or the day is over. The conversation is kept, so
+//! that the run goes on where it was.
 
 use crate::ask::{About, Question};
 use crate::event::{BudgetEvent, QuestionEvent, RunEvent, StepEvent};
 use crate::outcome::Cause;
 use crate::quest::{NextAction, Quest, QuestState};
 use crate::run::{self, Run, RunState, StopWhy};
-use crate::usage::{Money, Usage};
+use crate::usage::Money;
 use crate::{AgentId, Event, QuestId, Refusal, Stream, Timestamp, World, quest};
 
 /// A day, as the log's clock counts them, in UTC.
@@ -35,12 +36,17 @@ pub enum BudgetScope {
     Day,
 }
 
-/// Whether an agent may not begin anything, now that it has used `more` than the world knows.
-pub fn over(world: &World, agent: AgentId, more: Usage, now: Timestamp) -> Option<Over> {
-    let more = more.cost.nanodollars;
+/// Whether an agent may not begin anything.
+pub fn over(world: &World, agent: AgentId, now: Timestamp) -> Option<Over> {
+    over_by(world, agent, 0, now)
+}
+
+/// Whether an agent may not go on, now that it has used `more` billionths of a dollar than the world knows.
+pub(crate) fn over_by(world: &World, agent: AgentId, more: i128, now: Timestamp) -> Option<Over> {
     let used_up = |of: BudgetScope, limit: Option<Money>, spent: Money, until| {
         let limit = limit?;
-        let spent = Money { nanodollars: spent.nanodollars.saturating_add(more) };
+        let nanodollars = i128::from(spent.nanodollars).saturating_add(more).max(0);
+        let spent = Money { nanodollars: u64::try_from(nanodollars).unwrap_or(u64::MAX) };
         (spent >= limit).then_some(Over { of, spent, limit, until })
     };
     let own = world.conversation(agent).map_or(Money::default(), |conversation| conversation.spent.cost);
@@ -70,7 +76,7 @@ pub(crate) fn set(
     let mut then = world.clone();
     then.record(set.clone(), now);
     let waits = |(_, run): &(AgentId, &Run)| matches!(run.state, RunState::Parked { cause: Cause::OverBudget, .. });
-    let affordable = |(agent, _): &(AgentId, &Run)| over(&then, *agent, Usage::default(), now).is_none();
+    let affordable = |(agent, _): &(AgentId, &Run)| over(&then, *agent, now).is_none();
     let resumed = world.runs().filter(waits).filter(affordable);
     Ok([set].into_iter().chain(resumed.filter_map(|(agent, run)| goes_on(world, agent, run))).collect())
 }
@@ -134,7 +140,7 @@ pub(crate) fn ask_instead(world: &World, asked: &Question, now: Timestamp) -> Op
     let quest = world.quest(world.assignment(asked.agent)?.quest).filter(|quest| quest.state == QuestState::Open)?;
     let silent = |agent: &AgentId| world.run(*agent).is_some_and(|run| run.is_broke() && run.question.is_none());
     let agent = quest.steps.values().filter_map(|step| step.agent()).find(silent)?;
-    let over = over(world, agent, Usage::default(), now)?;
+    let over = over(world, agent, now)?;
     (!is_asked(world, agent, over.about())).then(|| over.question(agent))
 }
 

@@ -192,6 +192,8 @@ pub enum Command {
     RetryStep {
         quest: QuestId,
         step: StepId,
+        /// By a new agent, which does not know the conversation of the one before.
+        fresh: bool,
     },
     /// An agent says what its quest is to achieve.
     SetRequirements {

@@ -35,6 +35,16 @@ pub enum Cause {
     OverBudget,
     /// The user was asked for a permission and has not answered, so the process was stopped.
     AwaitsPermission,
+    /// The service or the network failed.
+    Unavailable,
+    /// The model refused to answer.
+    Refused,
+    /// The answer was longer than the model may write.
+    OutputTooLong,
+    /// There is no such model, or the account may not use it.
+    WrongModel,
+    /// The program does not understand its arguments or settings.
+    BadArguments,
 }
 
 /// How the process ended, as far as it is known.
@@ -93,6 +103,7 @@ impl Outcome {
             | Output::AskCancelled { .. }
             | Output::Answered { .. }
             | Output::Compacted { .. }
+            | Output::Used { .. }
             | Output::Unread { .. } => {}
         }
     }
@@ -105,14 +116,32 @@ impl Outcome {
         }
     }
 
+    /// What the service or the harness said when it last failed, in its own words.
+    pub fn complaint(&self) -> Option<&str> {
+        match &self.stage {
+            Stage::Working { api_error } => api_error.as_deref(),
+            Stage::Ended { result: TurnResult::Failed { detail, .. } } => Some(detail),
+            Stage::Silent
+            | Stage::Ended { result: TurnResult::Ok | TurnResult::Interrupted | TurnResult::SessionUnknown } => None,
+        }
+    }
+
     /// When the limit that was hit will be lifted, if the process said so.
     pub fn resets_at(&self) -> Option<Timestamp> {
         self.resets_at
     }
 
-    /// Why the run is over, and in words for people what happened and what to do.
-    pub fn cause(&self, exit: Exit) -> (Cause, String) {
+    /// Why the run is over, and in words for people what happened and what to do. `evidence` is the end of what the process wrote to
+    /// stderr.
+    pub fn cause(&self, exit: Exit, evidence: Option<&str>) -> (Cause, String) {
         match &self.stage {
+            Stage::Silent if matches!(exit, Exit::Code(1..)) && evidence.is_some_and(complains_of_arguments) => {
+                let said = bare(evidence.unwrap_or_default());
+                (
+                    Cause::BadArguments,
+                    format!("It does not understand how it was started: {said}. {}", advice(Cause::BadArguments)),
+                )
+            }
             _ if exit == Exit::NotStarted => (Cause::Crashed, "It could not be started.".to_owned()),
             Stage::Silent | Stage::Working { .. } if exit == Exit::LostWithMachine => {
                 (Cause::LostWithMachine, format!("The machine went down under it. {RESUME}"))
@@ -152,6 +181,21 @@ impl Outcome {
     }
 }
 
+/// What command lines say about arguments that they do not know.
+const ARGUMENT_COMPLAINTS: [&str; 6] = [
+    "unknown option",
+    "unknown argument",
+    "unexpected argument",
+    "unrecognized option",
+    "invalid mcp configuration",
+    "cannot be used with root",
+];
+
+fn complains_of_arguments(evidence: &str) -> bool {
+    let evidence = evidence.to_lowercase();
+    ARGUMENT_COMPLAINTS.iter().any(|complaint| evidence.contains(complaint))
+}
+
 fn shortened(words: &str) -> String {
     words.chars().take(MAX_ERROR_CHARS).collect()
 }
@@ -166,6 +210,10 @@ fn failure(kind: FailureKind) -> Cause {
         FailureKind::OutOfCredit => Cause::OutOfCredit,
         FailureKind::Unauthorised => Cause::Unauthorised,
         FailureKind::PromptTooLong => Cause::PromptTooLong,
+        FailureKind::Unavailable => Cause::Unavailable,
+        FailureKind::Refused => Cause::Refused,
+        FailureKind::OutputTooLong => Cause::OutputTooLong,
+        FailureKind::WrongModel => Cause::WrongModel,
         FailureKind::Other => Cause::Crashed,
     }
 }
@@ -182,6 +230,11 @@ fn advice(cause: Cause) -> &'static str {
         Cause::OutOfCredit => "Add credit to the account, then resume it.",
         Cause::Unauthorised => "Log in again or mend the key, then resume it.",
         Cause::PromptTooLong => "Its history is too long for the model: compact it, or begin anew with less.",
+        Cause::Unavailable => "The service or the network is down; resume it in a while.",
+        Cause::Refused => "Say it in other words, or begin anew.",
+        Cause::OutputTooLong => "Ask for less at once, or let the program write more (CLAUDE_CODE_MAX_OUTPUT_TOKENS).",
+        Cause::WrongModel => "Choose another model with --model.",
+        Cause::BadArguments => "Mend `claude_args` and the other settings of its program.",
         Cause::Completed
         | Cause::Crashed
         | Cause::Stuck
@@ -209,6 +262,11 @@ impl fmt::Display for Cause {
             Self::LostWithMachine => "lost with its machine",
             Self::OverBudget => "over budget",
             Self::AwaitsPermission => "waits for a permission",
+            Self::Unavailable => "service unavailable",
+            Self::Refused => "refused by the model",
+            Self::OutputTooLong => "output too long",
+            Self::WrongModel => "wrong model",
+            Self::BadArguments => "bad arguments",
         })
     }
 }

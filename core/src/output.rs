@@ -91,6 +91,11 @@ pub enum Output {
         request: String,
         problem: Option<String>,
     },
+    /// The model was asked, and this was used, as far as it is known before the end of the turn. Said once for each request, or in
+    /// parts that add up.
+    Used {
+        usage: Usage,
+    },
     /// It has compacted its own history.
     Compacted {
         trigger: Option<String>,
@@ -116,6 +121,14 @@ pub enum FailureKind {
     OutOfCredit,
     Unauthorised,
     PromptTooLong,
+    /// The service or the network fails: a server error, or no connection.
+    Unavailable,
+    /// The model refused to answer.
+    Refused,
+    /// The answer was longer than the model may write.
+    OutputTooLong,
+    /// There is no such model, or the account may not use it.
+    WrongModel,
     /// Anything else: the words say what.
     #[default]
     Other,
@@ -171,6 +184,13 @@ pub struct TurnEnd {
 pub struct Denial {
     pub tool: String,
     pub tool_use: Option<String>,
+}
+
+impl TurnEnd {
+    /// Whether the harness says what was used. A process that failed before it could ask the model says nothing.
+    pub(crate) fn has_total(&self) -> bool {
+        self.total != Usage::default() || self.since_last.is_some()
+    }
 }
 
 impl TurnResult {

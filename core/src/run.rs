@@ -134,6 +134,10 @@ pub struct Run {
     pub early_answers: Vector<EarlyAnswer>,
     /// A budget is used up: after this turn nothing more is begun.
     pub held: bool,
+    /// Its turn was interrupted for the budget, so that there is more to do.
+    pub cut_short: bool,
+    /// How often it has asked the model since then.
+    pub overspent: u32,
     /// It has signalled what there is to say about its step.
     pub signalled: bool,
     /// The signal that its process last spoke of in its own stream, as it was written.
@@ -205,6 +209,8 @@ pub enum StopWhy {
     Signalled,
     /// It waits for the user's answer for so long that its slot is given to another step.
     AwaitsPermission,
+    /// A budget is used up in the middle of a turn, and the turn cannot be interrupted. It goes on when there is money again.
+    OverBudget,
 }
 
 impl StopWhy {
@@ -213,6 +219,7 @@ impl StopWhy {
             Self::User | Self::Session | Self::Paused | Self::Abandoned => Cause::UserEnded,
             Self::Signalled => Cause::Completed,
             Self::AwaitsPermission => Cause::AwaitsPermission,
+            Self::OverBudget => Cause::OverBudget,
             Self::Killed => Cause::Killed,
             Self::Stuck => Cause::Stuck,
             Self::NotReady { .. } => Cause::Crashed,
@@ -229,6 +236,7 @@ impl StopWhy {
             Self::Abandoned => "its quest was abandoned".into(),
             Self::Signalled => "it had signalled and did not leave".into(),
             Self::AwaitsPermission => "It waits for a permission, and goes on with your answer.".into(),
+            Self::OverBudget => "its budget was used up in the middle of a turn".into(),
             Self::NotReady { why } => format!("it did not start: {why}; see its stderr"),
         }
     }
@@ -577,12 +585,16 @@ pub(crate) fn exited(
             false => resumed,
         }]);
     }
+    // It waits before the next attempt, if there is still no money.
+    if matches!(run.state, RunState::Stopping { why: StopWhy::OverBudget, .. }) && living(world, of.agent).is_ok() {
+        return Ok(vec![resumed]);
+    }
     let lives = living(world, of.agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
     if !lives {
         return Ok(ended(cause, detail));
     }
     Ok(match cause {
-        Cause::RateLimited | Cause::Overloaded if run.spec.parks => {
+        Cause::RateLimited | Cause::Overloaded | Cause::Unavailable if run.spec.parks => {
             let until = run
                 .outcome
                 .resets_at()
@@ -607,15 +619,15 @@ pub(crate) fn exited(
         }
         // It was let go because its money is used up, and has more to do: it waits for some.
         Cause::Completed if owes => vec![resumed],
+        // Its turn was interrupted for its budget.
+        Cause::UserEnded if run.cut_short => vec![resumed],
         // Something was said to it while it was leaving.
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
         // It was to stay, and was sent away because nothing more may be begun.
-        Cause::Completed | Cause::UserEnded if run.held && run.spec.stays => {
-            match budget::over(world, of.agent, Usage::default(), now) {
-                Some(over) => budget::park(world, of.agent, run, over),
-                None => ended(cause, detail),
-            }
-        }
+        Cause::Completed | Cause::UserEnded if run.held && run.spec.stays => match budget::over(world, of.agent, now) {
+            Some(over) => budget::park(world, of.agent, run, over),
+            None => ended(cause, detail),
+        },
         Cause::Completed
         | Cause::Crashed
         | Cause::Stuck
@@ -628,13 +640,18 @@ pub(crate) fn exited(
         | Cause::PromptTooLong
         | Cause::OverBudget
         | Cause::AwaitsPermission
+        | Cause::Unavailable
+        | Cause::Refused
+        | Cause::OutputTooLong
+        | Cause::WrongModel
+        | Cause::BadArguments
         | Cause::LostWithMachine => ended(cause, detail),
     })
 }
 
 /// Why a process ended that nobody had asked to end, when something `waits` to be said to it, or when it `owes` a signal.
 fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
-    let (cause, detail) = match run.outcome.cause(exit) {
+    let (cause, detail) = match run.outcome.cause(exit, evidence) {
         // One that was to stay has no reason to leave.
         (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) => {
             let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };

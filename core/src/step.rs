@@ -87,7 +87,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::AbandonQuest { quest } => quest::abandon(world, *quest),
         Command::SetQuestBudget { quest, limit } => quest::set_budget(world, *quest, *limit),
         Command::SetWard { quest, command, limit_ms } => quest::set_ward(world, *quest, command.as_deref(), *limit_ms),
-        Command::RetryStep { quest, step } => quest::retry(world, *quest, step),
+        Command::RetryStep { quest, step, fresh } => quest::retry(world, *quest, step, *fresh),
         Command::SetRequirements { agent, requirements } => quest::require(world, *agent, requirements),
         Command::PlanSteps { agent, steps } => quest::hand_in(world, *agent, steps),
         Command::GiveSignal { agent, step, signal } => quest::give(world, *agent, step, signal),

@@ -5,16 +5,20 @@
 //! of the line, or does not speak this format.
 
 pub(crate) mod fields;
+mod request_meter;
 
 use crate::Timestamp;
 use crate::harness::Reader;
 use crate::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::permission::{Access, PermissionRequest};
+use crate::price::PriceTable;
 use crate::run::TOOL_SERVER;
 use crate::usage::Usage;
 use fields::Fields;
+use request_meter::RequestMeter;
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// A line that is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +38,7 @@ pub struct StreamJsonReader {
     begun: Option<String>,
     /// The last refusal of the service in this turn. The result line says less about it.
     api_error: Option<ApiError>,
+    meter: RequestMeter,
 }
 
 impl Reader for StreamJsonReader {
@@ -51,15 +56,24 @@ impl Reader for StreamJsonReader {
 }
 
 impl StreamJsonReader {
+    /// A reader that prices requests by this table.
+    pub fn new(prices: Arc<PriceTable>) -> Self {
+        Self { meter: RequestMeter::new(prices), ..Self::default() }
+    }
+
     fn outputs(&mut self, line: &Fields) -> Vec<Output> {
-        // The lines of a sub-agent change nothing about its parent.
-        if let Some(tool_use) = line.text("parent_tool_use_id") {
-            let outputs = Self::default().own_outputs(line).into_iter();
-            return outputs
-                .map(|output| Output::Subagent { tool_use: tool_use.clone(), output: output.into() })
-                .collect();
-        }
-        self.own_outputs(line)
+        // What a sub-agent uses is used by its parent.
+        let used = self.meter.take(line).map(|usage| Output::Used { usage });
+        let mut outputs = match line.text("parent_tool_use_id") {
+            // Otherwise its lines change nothing about its parent.
+            Some(tool_use) => {
+                let outputs = Self::default().own_outputs(line).into_iter();
+                outputs.map(|output| Output::Subagent { tool_use: tool_use.clone(), output: output.into() }).collect()
+            }
+            None => self.own_outputs(line),
+        };
+        outputs.extend(used);
+        outputs
     }
 
     fn own_outputs(&mut self, line: &Fields) -> Vec<Output> {
@@ -198,9 +212,11 @@ fn failure_kind(word: Option<&str>, status: Option<u16>) -> FailureKind {
     match (word, status) {
         (Some("billing_error"), _) | (_, Some(402)) => FailureKind::OutOfCredit,
         (_, Some(401 | 403)) | (Some("authentication_failed"), None) => FailureKind::Unauthorised,
+        (_, Some(404)) => FailureKind::WrongModel,
         (_, Some(413)) => FailureKind::PromptTooLong,
         (_, Some(429)) | (Some("rate_limit"), None) => FailureKind::RateLimited,
         (_, Some(503 | 529)) => FailureKind::Overloaded,
+        (_, Some(500..=599)) | (Some("server_error"), None) => FailureKind::Unavailable,
         _ => FailureKind::Other,
     }
 }
@@ -222,6 +238,28 @@ fn partial(line: &Fields) -> Option<Partial> {
         _ => return None,
     };
     Some(Partial { kind, begins, text: text.unwrap_or_default() })
+}
+
+/// What kind of failure the CLI's own sentences mean that come without a status of their own.
+fn told_by_words(words: &str) -> FailureKind {
+    const KNOWN: [(&str, FailureKind); 9] = [
+        ("issue with the selected model", FailureKind::WrongModel),
+        ("usage policy", FailureKind::Refused),
+        ("output token maximum", FailureKind::OutputTooLong),
+        ("prompt is too long", FailureKind::PromptTooLong),
+        ("connection refused", FailureKind::Unavailable),
+        ("connection error", FailureKind::Unavailable),
+        ("unable to connect", FailureKind::Unavailable),
+        ("request timed out", FailureKind::Unavailable),
+        ("fetch failed", FailureKind::Unavailable),
+    ];
+    // The codes of failed connections: ECONNREFUSED, ECONNRESET, ENOTFOUND, ETIMEDOUT, EAI_AGAIN …
+    const NETWORK: [&str; 6] = ["ECONN", "ENOTFOUND", "ETIMEDOUT", "EAI_AGAIN", "EPIPE", "ENETUNREACH"];
+    if NETWORK.iter().any(|code| words.contains(code)) {
+        return FailureKind::Unavailable;
+    }
+    let words = words.to_lowercase();
+    KNOWN.iter().find(|(known, _)| words.contains(known)).map_or(FailureKind::Other, |(_, kind)| *kind)
 }
 
 fn user(line: &Fields) -> Vec<Output> {
@@ -289,6 +327,11 @@ fn turn_result(line: &Fields, api_error: Option<ApiError>) -> TurnResult {
         return TurnResult::SessionUnknown;
     }
     let status: Option<u16> = line.count("api_error_status");
+    // The most telling words first.
+    let words = [errors.join("; "), line.text("result").unwrap_or_default()].into_iter();
+    let said = api_error.as_ref().map(|error| error.text.clone());
+    let mut words = words.chain(said).chain(line.text("subtype"));
+    let detail = words.find(|words| !words.trim().is_empty()).unwrap_or_default();
     let kind = match (&api_error, status) {
         _ if reason == "prompt_too_long" => FailureKind::PromptTooLong,
         (Some(ApiError { kind: FailureKind::OutOfCredit, .. }), _) => FailureKind::OutOfCredit,
@@ -296,10 +339,12 @@ fn turn_result(line: &Fields, api_error: Option<ApiError>) -> TurnResult {
         (Some(error), None) => error.kind,
         (None, None) => FailureKind::Other,
     };
-    // The most telling words first.
-    let words = [errors.join("; "), line.text("result").unwrap_or_default()].into_iter();
-    let mut words = words.chain(api_error.map(|error| error.text)).chain(line.text("subtype"));
-    let detail = words.find(|words| !words.trim().is_empty()).unwrap_or_default();
+    let refused = line.text("stop_reason").as_deref() == Some("refusal");
+    let kind = match kind {
+        FailureKind::Other if refused => FailureKind::Refused,
+        FailureKind::Other => told_by_words(&detail),
+        known => known,
+    };
     TurnResult::Failed { kind, detail }
 }
 

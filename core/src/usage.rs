@@ -30,8 +30,8 @@ pub struct Usage {
 /// begin at the parent's total in a fork, and say beside it what was used since the last turn. So the meter must know whether the
 /// session has a past, and must be told of each new process.
 ///
-/// A turn that was killed reports nothing. The next total of the session includes what it used; with totals of the process it is
-/// lost.
+/// A turn that was killed reports nothing. The next total of the session may include what it used; with totals of the process it does
+/// not. [`Metered`] has it in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Meter {
     /// Nothing was reported yet, and the session is new: all that will be reported is ours.
@@ -61,8 +61,7 @@ impl Meter {
     /// What was used since the result before this one.
     pub fn take(&mut self, end: &TurnEnd) -> Usage {
         let total = end.total;
-        // A child that failed before it could ask anything reports nothing, in either manner.
-        if total == Usage::default() && end.since_last.is_none() {
+        if !end.has_total() {
             return Usage::default();
         }
         let (used, next) = match (*self, end.since_last) {
@@ -80,6 +79,42 @@ impl Meter {
     }
 }
 
+/// What was counted request by request, and is in no total of the harness yet.
+///
+/// A turn that was killed has no total. Some harnesses report what it used with the next total of the session, others never do. So it
+/// stays apart until a total shows by its tokens whether it is included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metered {
+    /// By the process that is at work, since its last turn ended.
+    pub turn: Usage,
+    /// By processes that ended in the middle of a turn.
+    pub lost: Usage,
+}
+
+impl Metered {
+    pub(crate) fn add(&mut self, used: Usage) {
+        self.turn += used;
+    }
+
+    /// The process is gone, and its turn will have no total of its own. Only the totals of the same session can include it.
+    pub(crate) fn new_process(&mut self, resumes: bool) {
+        let lost = self.lost + std::mem::take(&mut self.turn);
+        self.lost = if resumes { lost } else { Usage::default() };
+    }
+
+    /// A turn has ended, and the harness says that this was `used` since the last end. Gives the part of it that was counted before.
+    /// Without a total, what was counted stays as it is.
+    pub(crate) fn settle(&mut self, end: &TurnEnd, used: Usage) -> Usage {
+        let Self { turn, lost } = std::mem::take(self);
+        let all = turn + lost;
+        match used {
+            _ if !end.has_total() => Usage::default(),
+            used if used.has_prompts_of(&all) => all,
+            _ => turn,
+        }
+    }
+}
+
 impl Money {
     /// From a figure as the child writes it. What is not an amount is nothing.
     pub fn from_dollars(dollars: f64) -> Self {
@@ -89,6 +124,10 @@ impl Money {
 }
 
 impl Usage {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// All tokens, those of the cache included.
     pub fn tokens(&self) -> u64 {
         [self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens]
@@ -96,7 +135,21 @@ impl Usage {
             .fold(0, u64::saturating_add)
     }
 
-    fn max(self, other: Self) -> Self {
+    /// This sum, with one part of it replaced by another.
+    #[must_use]
+    pub fn replacing(self, before: Self, after: Self) -> Self {
+        (self + after).saturating_sub(before)
+    }
+
+    /// Whether the prompts of `other` can be part of these. What the model answered is not compared, because it is an estimate until
+    /// the turn is over.
+    fn has_prompts_of(&self, other: &Self) -> bool {
+        self.input_tokens >= other.input_tokens
+            && self.cache_read_tokens >= other.cache_read_tokens
+            && self.cache_write_tokens >= other.cache_write_tokens
+    }
+
+    pub(crate) fn max(self, other: Self) -> Self {
         self.with(other, u64::max)
     }
 

@@ -143,6 +143,9 @@ fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
         }
         RunState::Ended { .. } => {}
     }
+    if let Some(complaint) = run.outcome.complaint() {
+        add(format!("it was told: {complaint}"), run.last_output);
+    }
     for pending in run.permissions.iter().filter(|pending| pending.question().is_some()) {
         add(
             format!("it waits for your permission to use {}: `hatchery ask list`", pending.request.tool),

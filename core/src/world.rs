@@ -265,7 +265,7 @@ impl World {
             return None;
         }
         self.starting.iter().find_map(|agent| {
-            let over = budget::over(self, *agent, Usage::default(), now)?;
+            let over = budget::over(self, *agent, now)?;
             Some((*agent, self.run(*agent)?, over))
         })
     }

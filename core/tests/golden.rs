@@ -80,7 +80,8 @@ variants! {
         CallTaken { refused }
         PermissionDecided {}
         TurnStarted {}
-        TurnEnded {}
+        TurnEnded { metered }
+        Metered {}
         Silent {}
         Interrupted {}
         Stopping {}
@@ -238,11 +239,17 @@ fn every_word_about_a_run_has_its_line() {
         "lost_with_machine",
         "over_budget",
         "awaits_permission",
+        "unavailable",
+        "refused",
+        "output_too_long",
+        "wrong_model",
+        "bad_arguments",
     ];
     let causes = causes.map(|word| format!(r#""cause":"{word}""#));
     let exits = [r#"{"code":"#, r#"{"signal":"#, r#""not_started""#, r#""lost_with_machine""#, r#""unknown""#];
     let exits = exits.map(|word| format!(r#""exit":{word}"#));
-    let intents = ["user", "killed", "stuck", "session", "paused", "abandoned", "signalled", "awaits_permission"];
+    let intents =
+        ["user", "killed", "stuck", "session", "paused", "abandoned", "signalled", "awaits_permission", "over_budget"];
     let intents = intents.map(|word| format!(r#""{word}""#));
     let intents = intents.into_iter().chain([r#"{"not_ready":{"why":"#.to_owned()]);
     let intents: Vec<String> = intents.map(|word| format!(r#""why":{word}"#)).collect();

@@ -11,6 +11,7 @@ use crate::run_folder::RunFolder;
 use hatchery_core::event::{MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
+use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
 use std::process::ExitCode;
 
@@ -45,6 +46,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             Some(after) => after,
             None => client.get::<serde_json::Value>("/api/status").await?["head"].as_u64().unwrap_or_default(),
         };
+        if !context.json && agent.spent.cost.nanodollars > 0 {
+            say(paint(DIM, format_args!("{} so far", agent.spent.cost)));
+        }
         introduce(context, &agent.name.map_or_else(|| agent.id.to_string(), |name| format!("{} ({name})", agent.id)));
         follow(context, client, &agent.id.to_string(), after, Until::Interrupted).await
     })
@@ -68,6 +72,7 @@ pub async fn follow(
     let agent: AgentId = agent.parse().context("the daemon gave no id")?;
     let mut following = Following::new(&context.project, client, cursor);
     let mut heard = false;
+    let mut costs = Costs::default();
     loop {
         let (line, record) = following.next().await?;
         if whose(&record.event) != Some(agent) {
@@ -75,7 +80,10 @@ pub async fn follow(
         }
         match context.json {
             true => print_json_text(&line)?,
-            false => show(context, &record)?,
+            false => {
+                show(context, &record)?;
+                costs.show(&record.event);
+            }
         }
         match (&record.event, until) {
             (_, Until::Interrupted) => {}
@@ -89,6 +97,39 @@ pub async fn follow(
                 return Ok(ExitCode::SUCCESS);
             }
             _ => {}
+        }
+    }
+}
+
+/// What the agent has cost since this view began, told whenever it has grown by a cent, and at the end of each turn.
+#[derive(Debug, Default)]
+struct Costs {
+    sum: Usage,
+    shown: Money,
+}
+
+/// How much more it must have cost before that is told in the middle of a turn.
+const TOLD_NANODOLLARS: u64 = 10_000_000;
+
+impl Costs {
+    fn show(&mut self, event: &Event) {
+        let Event::Run { what, .. } = event else { return };
+        let ends = match what {
+            RunEvent::Metered { used } => {
+                self.sum = self.sum + *used;
+                false
+            }
+            RunEvent::TurnEnded { spent, metered, .. } => {
+                self.sum = self.sum.replacing(*metered, *spent);
+                true
+            }
+            _ => return,
+        };
+        let Money { nanodollars } = self.sum.cost;
+        let more = nanodollars.abs_diff(self.shown.nanodollars);
+        if more >= TOLD_NANODOLLARS || (ends && more > 0) {
+            self.shown = self.sum.cost;
+            say(paint(DIM, format_args!("  {} · {}k tokens", self.sum.cost, self.sum.tokens() / 1_000)));
         }
     }
 }

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 /// Show or set how much agents may spend
 ///
-/// A budget never stops a turn. An agent that reaches its own budget or the daily budget finishes its turn; then its run is parked and
-/// you are asked (`hatchery ask list`). A higher budget lets the run continue. A day is a UTC day.
+/// When an agent reaches its own budget, its quest's or the daily one, its turn is interrupted, its run is parked, and you are asked
+/// (`hatchery ask list`). A higher budget lets the run continue in the same conversation. A day is a UTC day.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

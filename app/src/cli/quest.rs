@@ -97,6 +97,10 @@ enum What {
         quest: String,
         /// The step's id, as `hatchery quest show` lists it
         step: String,
+        /// Let a new agent try, which does not know the conversation of the one before. After a refusal or a full context window it
+        /// is so in any case
+        #[arg(long)]
+        fresh: bool,
     },
     /// List the quests: id, state, complete steps, cost, last change, request
     List {
@@ -246,7 +250,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         What::Pause { quest } => tell::pause(context, quest),
         What::Resume { quest } => tell::resume(context, quest),
         What::Abandon { quest } => tell::abandon(context, quest),
-        What::Retry { quest, step } => tell::retry(context, quest, step),
+        What::Retry { quest, step, fresh } => tell::retry(context, quest, step, *fresh),
         What::List { all } => list(context, *all),
         What::Show { quest, history } => {
             let document = tell::document(context, quest)?;

@@ -28,6 +28,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "agent")]
     name: Option<String>,
 
+    /// What the agent may spend in all, in dollars. When it is used up, the turn is interrupted and you are asked
+    #[arg(long, value_name = "USD")]
+    budget: Option<String>,
+
     /// Print the agent's id and return at once
     #[arg(long, short)]
     detach: bool,
@@ -62,13 +66,18 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let client = Client::reach(&context.project).await?;
         let accepted: serde_json::Value = match &args.agent {
             Some(agent) => {
+                if let Some(limit) = &args.budget {
+                    let body = serde_json::json!({ "agent": agent, "limit": limit });
+                    client.post::<serde_json::Value>("/api/budgets", &body).await?;
+                }
                 let body = serde_json::json!({ "text": prompt, "with": with });
                 client.post(&agent_path(agent, "/say"), &body).await?
             }
             None => {
                 let worktree = args.worktree.then_some(true).or(args.no_worktree.then_some(false));
-                let body =
-                    serde_json::json!({ "prompt": prompt, "name": args.name, "worktree": worktree, "with": with });
+                let body = serde_json::json!({
+                    "prompt": prompt, "name": args.name, "worktree": worktree, "budget": args.budget, "with": with,
+                });
                 client.post("/api/runs", &body).await?
             }
         };

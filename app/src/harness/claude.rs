@@ -4,10 +4,12 @@ use super::{Harness, Invocation, Start, ToolServer, clean};
 use crate::transcripts::Transcripts;
 use hatchery_core::harness::{Capabilities, Opening, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
+use hatchery_core::price::PriceTable;
 use hatchery_core::stream_json::StreamJsonReader;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The file in the run folder that tells the CLI where our tools are.
 const MCP_CONFIG: &str = "mcp.json";
@@ -47,6 +49,7 @@ pub struct Claude {
     pub environment: BTreeMap<String, String>,
     /// Where the CLI keeps its sessions.
     pub transcripts: Transcripts,
+    pub prices: Arc<PriceTable>,
 }
 
 impl Claude {
@@ -58,10 +61,11 @@ impl Claude {
         pass: &[String],
         env: impl Iterator<Item = (String, String)>,
         root: &Path,
+        prices: Arc<PriceTable>,
     ) -> Self {
         let environment = clean(env, &PREFIXES, pass);
         let transcripts = Transcripts::new(root, &environment);
-        Self { program, args, strict, environment, transcripts }
+        Self { program, args, strict, environment, transcripts, prices }
     }
 }
 
@@ -90,7 +94,7 @@ impl Harness for Claude {
     }
 
     fn reader(&self, _session: Option<&str>) -> Box<dyn Reader> {
-        Box::new(StreamJsonReader::default())
+        Box::new(StreamJsonReader::new(Arc::clone(&self.prices)))
     }
 
     fn message(&self, _session: Option<&str>, id: &str, text: &str) -> String {

@@ -5,9 +5,11 @@ use super::claude::{self, CAPABILITIES, conversation};
 use super::{Harness, Invocation, Start, clean};
 use hatchery_core::harness::{Capabilities, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
+use hatchery_core::price::PriceTable;
 use hatchery_core::stream_json::StreamJsonReader;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Scripted {
@@ -16,11 +18,18 @@ pub struct Scripted {
     /// Where it records how far it got in its script, for when it is resumed.
     pub state: PathBuf,
     pub environment: BTreeMap<String, String>,
+    pub prices: Arc<PriceTable>,
 }
 
 impl Scripted {
-    pub fn new(program: PathBuf, state: PathBuf, pass: &[String], env: impl Iterator<Item = (String, String)>) -> Self {
-        Self { program, state, environment: clean(env, &[], pass) }
+    pub fn new(
+        program: PathBuf,
+        state: PathBuf,
+        pass: &[String],
+        env: impl Iterator<Item = (String, String)>,
+        prices: Arc<PriceTable>,
+    ) -> Self {
+        Self { program, state, environment: clean(env, &[], pass), prices }
     }
 }
 
@@ -52,7 +61,7 @@ impl Harness for Scripted {
     }
 
     fn reader(&self, _session: Option<&str>) -> Box<dyn Reader> {
-        Box::new(StreamJsonReader::default())
+        Box::new(StreamJsonReader::new(Arc::clone(&self.prices)))
     }
 
     fn message(&self, _session: Option<&str>, id: &str, text: &str) -> String {

@@ -230,7 +230,7 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
     if let Some(message) = at {
         super::history::check_message(&api, parent, message).await?;
     }
-    let birth = Birth { agent, name, provider, model, prompt, session, hatch_ms, run: None };
+    let birth = Birth { name, provider, model, prompt, session, hatch_ms, ..Birth::of(agent) };
     let records = api.handle.submit(Command::Fork { parent, at, birth }).await?;
     let waits = records
         .iter()

@@ -1,6 +1,6 @@
 //! Quests over HTTP. A quest is named by its id, by its slug, or by the beginning of one of them.
 
-use super::error::{ApiError, Body, Path};
+use super::error::{ApiError, Body, Path, Query};
 use super::runs::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
@@ -19,6 +19,15 @@ use hatchery_core::usage::Money;
 use hatchery_core::{Command, EventId, QuestId, Refusal, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RetryQuery {
+    /// Let a new agent try, which does not know the conversation of the one before.
+    #[serde(default)]
+    fresh: bool,
+}
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -248,14 +257,18 @@ pub async fn set_ward(
 }
 
 /// Try a failed step again. Steps that depend on it become unblocked.
-#[utoipa::path(post, path = "/api/quests/{quest}/steps/{step}/retry", operation_id = "retry_step", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one"), ("step" = String, Path, description = "The id of a step")),
+#[utoipa::path(post, path = "/api/quests/{quest}/steps/{step}/retry", operation_id = "retry_step", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one"), ("step" = String, Path, description = "The id of a step"), RetryQuery),
     responses((status = 200, description = "It waits for a slot", body = super::AcceptedBody)))]
-pub async fn retry(State(api): State<Api>, of: Path<(String, String)>) -> Result<Accepted, ApiError> {
+pub async fn retry(
+    State(api): State<Api>,
+    of: Path<(String, String)>,
+    query: Query<RetryQuery>,
+) -> Result<Accepted, ApiError> {
     let (reference, step) = of.0;
     let quest = find(&api, &reference)?;
     let step: StepId = step.parse()?;
     playable(&api, quest)?;
-    tell(&api, quest, Command::RetryStep { quest, step }).await
+    tell(&api, quest, Command::RetryStep { quest, step, fresh: query.0.fresh }).await
 }
 
 /// Whether the agents of a quest can work with their permissions, and what the user should know about these.
@@ -324,7 +337,7 @@ pub(super) fn find(api: &Api, reference: &str) -> Result<QuestId, ApiError> {
     }
 }
 
-fn amount(text: &str) -> Result<Money, ApiError> {
+pub(super) fn amount(text: &str) -> Result<Money, ApiError> {
     let bad = || ApiError::bad("bad_amount", format!("`{text}` is no amount of dollars"), "for example 5 or 0.25");
     budget::amount(text).ok_or_else(bad)
 }

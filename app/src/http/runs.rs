@@ -2,6 +2,7 @@
 
 use super::agents::{drawn, find, tell};
 use super::error::{ApiError, Body, ErrorBody, ErrorDetail, Path, Query};
+use super::quests::amount;
 use super::{Accepted, Api};
 use crate::calls::{Answer, CallError};
 use crate::clock;
@@ -95,6 +96,8 @@ pub struct StartRun {
     name: Option<String>,
     /// Whether it works in a git worktree with a branch of its own; without `folder` only. As the setting `worktrees.runs` says if not given.
     worktree: Option<bool>,
+    /// What the new agent may spend, in dollars, such as `5` or `0.25`.
+    budget: Option<String>,
     /// Options of the run.
     #[serde(default)]
     with: RunOptions,
@@ -340,7 +343,8 @@ pub async fn list(State(api): State<Api>) -> Json<RunList> {
 #[utoipa::path(post, path = "/api/runs", operation_id = "start_run", tag = "runs", request_body = StartRun,
     responses((status = 201, description = "A process is on its way", body = super::AcceptedBody)))]
 pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(StatusCode, Accepted), ApiError> {
-    let StartRun { id, prompt, parent, name, worktree, mut with } = body.0;
+    let StartRun { id, prompt, parent, name, worktree, budget, mut with } = body.0;
+    let budget = budget.map(|text| amount(&text)).transpose()?;
     let world = api.handle.view();
     let agent = drawn(&world, id)?;
     let root = world.root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into()));
@@ -365,7 +369,8 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
     }
     let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
     let (provider, model) = (Some(spec.harness.clone()), spec.model.clone());
-    let birth = Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), ..Birth::of(agent) };
+    let birth =
+        Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), budget, ..Birth::of(agent) };
     let records = api.handle.submit(Command::Fork { parent, at: None, birth }).await?;
     Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records).warning(warning.as_deref())))
 }

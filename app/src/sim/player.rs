@@ -147,6 +147,7 @@ impl Player {
             Step::Child { sleep_s } => self.child(turn, sleep_s),
             Step::Cost(price) => {
                 turn.used += price.usage();
+                self.voice.used(&price.usage());
                 Action::Step
             }
             Step::Compact => {

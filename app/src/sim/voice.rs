@@ -117,6 +117,19 @@ impl Voice {
         self.assistant(&json!({ "type": "text", "text": text }).to_string(), Some(tool_use));
     }
 
+    /// A request to the model, whose answer says nothing.
+    pub fn used(&mut self, usage: &Usage) {
+        let message = json!({
+            "id": self.uuid(), "type": "message", "role": "assistant", "model": self.model, "content": [],
+            "stop_reason": null, "usage": {
+                "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,
+                "cache_read_input_tokens": usage.cache_read_tokens,
+                "cache_creation_input_tokens": usage.cache_write_tokens,
+            },
+        });
+        self.say(json!({ "type": "assistant", "message": message, "parent_tool_use_id": null }));
+    }
+
     pub fn compacted(&mut self) {
         let about = json!({ "trigger": "auto", "pre_tokens": 150_000 });
         self.say(json!({ "type": "system", "subtype": "compact_boundary", "compact_metadata": about }));

@@ -260,7 +260,7 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, record: &Record) {
             }
             RunEvent::Parked { cause, detail, .. } => push(note(format!("It is parked, {cause}: {detail}"))),
             RunEvent::Silent { .. } => push(bad("Nothing was heard of it for longer than its run allows.".to_owned())),
-            RunEvent::BudgetReached => push(bad("Its budget is used up. It finishes its turn.".to_owned())),
+            RunEvent::BudgetReached => push(bad("Its budget is used up.".to_owned())),
             RunEvent::Ended { cause: Cause::Completed | Cause::UserEnded | Cause::Killed, .. } => {}
             RunEvent::Ended { cause, detail, .. } => push(bad(format!("Its run ended, {cause}: {detail}"))),
             // The rest is about processes: the separator and the log show it.

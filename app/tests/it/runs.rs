@@ -7,6 +7,7 @@ mod ceiling;
 mod claude;
 mod codex;
 mod life;
+mod money;
 mod permissions;
 mod stopping;
 mod talking;

@@ -121,8 +121,8 @@ impl Noun {
             "message_added" => Self::Message,
             "run_spawned" | "run_waiting" | "run_started" | "message_heard" | "output_noted" | "output_taken"
             | "call_taken" | "permission_decided" | "turn_started" | "turn_ended" | "run_silent"
-            | "run_interrupted" | "run_stopping" | "run_parked" | "run_crashed" | "budget_reached" | "run_resumed"
-            | "run_ended" => Self::Run,
+            | "run_interrupted" | "run_stopping" | "run_parked" | "run_crashed" | "budget_reached"
+            | "usage_metered" | "run_resumed" | "run_ended" => Self::Run,
             "session_started" | "session_ending" | "session_ended" => Self::Session,
             "agent_created"
             | "fork_requested"

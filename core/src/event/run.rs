@@ -64,7 +64,16 @@ pub enum RunEvent {
     #[serde(rename = "turn_started")]
     TurnStarted,
     #[serde(rename = "turn_ended")]
-    TurnEnded { end: TurnEnd, spent: Usage },
+    TurnEnded {
+        end: TurnEnd,
+        spent: Usage,
+        /// The part of `spent` that was counted before, request by request ([`RunEvent::Metered`]), as far as it was then known.
+        #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+        metered: Usage,
+    },
+    /// The process has asked the model, in a turn that is not over. The cost is an estimate by list prices.
+    #[serde(rename = "usage_metered")]
+    Metered { used: Usage },
     /// The process has been silent for longer than its run allows.
     #[serde(rename = "run_silent")]
     Silent { since: Timestamp },

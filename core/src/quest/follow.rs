@@ -59,7 +59,12 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
             let progress = StepProgress { continuations: progress.continuations + 1, ..progress };
             vec![at.queued(progress, NextAction::Begin { role: role.to_owned(), brief: words::lost_hand(None) })]
         }
-        Cause::Crashed | Cause::LostWithMachine | Cause::Completed | Cause::PromptTooLong => {
+        // The same conversation would end in the same way: another try begins with a fresh agent.
+        Cause::PromptTooLong | Cause::Refused | Cause::OutputTooLong => {
+            let fresh = NextAction::Begin { role: role.to_owned(), brief: words::lost_hand(None) };
+            at.failed(format!("the {role} ({agent}) ended without a signal ({cause}): {ending}"), fresh)
+        }
+        Cause::Crashed | Cause::LostWithMachine | Cause::Completed => {
             at.failed(format!("the {role} ({agent}) ended without a signal: {ending}"), goes_on)
         }
         Cause::UserEnded
@@ -70,6 +75,9 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
         | Cause::RateLimited
         | Cause::Overloaded
         | Cause::AwaitsPermission
+        | Cause::Unavailable
+        | Cause::WrongModel
+        | Cause::BadArguments
         | Cause::OverBudget => {
             let text = format!(
                 "The {role} ({agent}) of step `{}` ended before it was done: {} Answer `retry`, or something to say to it.",

@@ -51,8 +51,8 @@ pub(super) fn told(at: &StepContext<'_>, progress: StepProgress, next: &NextActi
     }
 }
 
-/// A failed step is tried again.
-pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId) -> Result<Vec<Event>, Refusal> {
+/// A failed step is tried again; `fresh` by a new agent that does not know the conversation of the one before.
+pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId, fresh: bool) -> Result<Vec<Event>, Refusal> {
     let at = StepContext::going(world, id, step_id)?;
     let StepState::Failed { then, .. } = &at.step.state else {
         return Err(Refusal::StepNotFailed { step: step_id.clone(), status: at.step.status().word() });
@@ -68,7 +68,13 @@ pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId) -> Result<Vec<
         NextAction::Ward => return Ok(at.arrive(StepProgress { mendings: 0, ..progress })),
         NextAction::Begin { .. } | NextAction::Resume { .. } | NextAction::Merge => progress,
     };
-    Ok(vec![at.queued(progress, then.clone())])
+    let next = match then {
+        NextAction::Resume { role, .. } if fresh => {
+            NextAction::Begin { role: role.clone(), brief: words::lost_hand(None) }
+        }
+        NextAction::Resume { .. } | NextAction::Begin { .. } | NextAction::Ward | NextAction::Merge => then.clone(),
+    };
+    Ok(vec![at.queued(progress, next)])
 }
 
 /// Its time has come: a parked agent can go on, or one that has signalled has not left.

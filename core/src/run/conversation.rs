@@ -3,7 +3,7 @@
 use super::RunSpec;
 use crate::EventId;
 use crate::output::TurnEnd;
-use crate::usage::{Meter, Usage};
+use crate::usage::{Meter, Metered, Usage};
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Conversation {
     /// What waits to be said to a process, in order.
     pub unheard: OrdSet<Delivery>,
     pub spent: Usage,
+    /// The part of it that no total of the harness has confirmed.
+    pub metered: Metered,
 }
 
 /// A conversation inside a harness.
@@ -108,9 +110,11 @@ impl Conversation {
         self.unheard.remove(&heard)
     }
 
-    /// What a turn used, by the counts of the conversation, or by those of a process that has not shown one.
-    pub(crate) fn take(&mut self, end: &TurnEnd, fresh: &mut Meter) -> Usage {
-        self.harness_session.as_mut().map_or(fresh, |harness_session| &mut harness_session.meter).take(end)
+    /// What a turn used, by the counts of the conversation, or by those of a process that has not shown one; and the part of it that
+    /// was counted before.
+    pub(crate) fn take(&mut self, end: &TurnEnd, fresh: &mut Meter) -> (Usage, Usage) {
+        let used = self.harness_session.as_mut().map_or(fresh, |harness_session| &mut harness_session.meter).take(end);
+        (used, self.metered.settle(end, used))
     }
 
     /// The harness does not have the conversation that it was to go on with.

@@ -6,11 +6,14 @@ use crate::agent::{Lifecycle, living};
 use crate::event::{AgentEvent, MessageEvent, RunEvent};
 use crate::history::said;
 use crate::output::{Denial, Output, TurnEnd, TurnResult};
-use crate::usage::{Meter, Usage};
+use crate::usage::Meter;
 use crate::{Event, EventId, MessageKind, Refusal, Timestamp, World, budget, permission};
 
 /// How many denials of a turn are kept.
 const MAX_DENIALS: usize = 20;
+/// How often a process may ask the model after its turn was interrupted for its budget: for what was under way, also by its
+/// sub-agents.
+const MAX_OVERSPENT: u32 = 5;
 
 /// Takes in what a process said, from one place in its output to another: exactly once, because the place is part of it.
 pub(crate) fn take_output(
@@ -51,9 +54,8 @@ pub(crate) fn take_output(
     if living(world, agent).is_ok() {
         events.extend(crate::seat::heed(world, agent, outputs.iter().filter_map(words), now));
     }
-    let spent = listener.spent;
-    if !run.held && spent != Usage::default() && budget::over(world, agent, spent, now).is_some() {
-        events.push(Event::Run { of, what: RunEvent::BudgetReached });
+    if listener.more != 0 && !stopping && budget::over_by(world, agent, listener.more, now).is_some() {
+        events.extend(listener.over_budget());
     }
     events.push(Event::Run { of, what: RunEvent::OutputTaken { upto } });
     Ok(events)
@@ -70,8 +72,8 @@ struct Listener<'a> {
     started: bool,
     stopping: bool,
     in_turn: bool,
-    /// What it has used that the world does not know of.
-    spent: Usage,
+    /// What it has cost that the world does not know of, in billionths of a dollar. Negative when a turn was cheaper than it seemed.
+    more: i128,
 }
 
 impl<'a> Listener<'a> {
@@ -84,7 +86,7 @@ impl<'a> Listener<'a> {
             started: run.started,
             stopping: matches!(run.state, RunState::Stopping { .. }),
             in_turn: run.in_turn,
-            spent: Usage::default(),
+            more: 0,
         }
     }
 
@@ -107,6 +109,11 @@ impl<'a> Listener<'a> {
                 delivery_of(id).and_then(|id| self.heard(id)).into_iter().collect()
             }
             Output::TurnEnded(end) => self.turn_ends(end),
+            Output::Used { usage } => {
+                self.more += i128::from(usage.cost.nanodollars);
+                self.conversation.metered.add(*usage);
+                vec![Event::Run { of, what: RunEvent::Metered { used: *usage } }]
+            }
             Output::Thinking { .. }
             | Output::Note { .. }
             | Output::Subagent { .. }
@@ -162,10 +169,28 @@ impl<'a> Listener<'a> {
         Some(Event::Run { of: self.of, what: RunEvent::MessageHeard { message: delivery.id } })
     }
 
+    /// A budget is used up. A turn that is not over is interrupted; the process of one that cannot be interrupted, or goes on asking
+    /// the model after that, is stopped.
+    fn over_budget(&self) -> Vec<Event> {
+        let event = |what| Event::Run { of: self.of, what };
+        let cuts_short = self.in_turn && !self.run.cut_short;
+        let reached = (!self.run.held || cuts_short).then(|| event(RunEvent::BudgetReached));
+        let goes_on = self.run.held && self.run.overspent >= MAX_OVERSPENT;
+        let act = match self.in_turn {
+            false => None,
+            true if goes_on || !self.run.capabilities.interrupts => {
+                Some(event(RunEvent::Stopping { why: StopWhy::OverBudget }))
+            }
+            true if self.conversation.is_interrupted() => None,
+            true => cuts_short.then(|| event(RunEvent::Interrupted)),
+        };
+        reached.into_iter().chain(act).collect()
+    }
+
     fn turn_ends(&mut self, end: &TurnEnd) -> Vec<Event> {
         let of = self.of;
-        let spent = self.conversation.take(end, &mut self.meter);
-        self.spent += spent;
+        let (spent, metered) = self.conversation.take(end, &mut self.meter);
+        self.more += i128::from(spent.cost.nanodollars) - i128::from(metered.cost.nanodollars);
         self.in_turn = false;
         if end.result == TurnResult::SessionUnknown && !self.started {
             self.conversation.forget(self.run.copied);
@@ -174,7 +199,7 @@ impl<'a> Listener<'a> {
         // taken back with it.
         let marks = end.result == TurnResult::Interrupted && !self.conversation.has_words();
         let broken_off = marks.then(|| said(of.agent, MessageKind::Interrupted, String::new()));
-        let ended = Event::Run { of, what: RunEvent::TurnEnded { end: in_short(end), spent } };
+        let ended = Event::Run { of, what: RunEvent::TurnEnded { end: in_short(end), spent, metered } };
         broken_off.into_iter().chain([ended]).collect()
     }
 }

@@ -518,11 +518,12 @@ impl World {
         }
     }
 
-    /// What an agent of a quest has used.
-    pub(super) fn quest_spent(&mut self, agent: AgentId, spent: Usage) {
+    /// What an agent of a quest has used, in place of what was counted before.
+    pub(super) fn quest_spent(&mut self, agent: AgentId, before: Usage, after: Usage) {
         let Some(assignment) = self.assignments.get(&agent) else { return };
         if let Some(quest) = self.quests.get_mut(&assignment.quest) {
-            Arc::make_mut(quest).spent += spent;
+            let quest = Arc::make_mut(quest);
+            quest.spent = quest.spent.replacing(before, after);
         }
     }
 

@@ -52,7 +52,8 @@ impl World {
                 self.permission_decided(at, ts, of, request, decision)
             }
             RunEvent::TurnStarted => self.turn_started(at, of),
-            RunEvent::TurnEnded { end, spent } => self.turn_ended(at, ts, of, end, *spent),
+            RunEvent::TurnEnded { end, spent, metered } => self.turn_ended(at, ts, of, end, (*spent, *metered)),
+            RunEvent::Metered { used } => self.metered(at, ts, of, *used),
             RunEvent::Silent { .. } => self.run_silent(at, ts, of),
             RunEvent::Interrupted => self.run_interrupted(at, of),
             RunEvent::Stopping { why } => self.run_stopping(at, of, why),
@@ -128,6 +129,8 @@ impl World {
             permissions: Vector::new(),
             early_answers: Vector::new(),
             held: false,
+            cut_short: false,
+            overspent: 0,
             signalled: false,
             signal_heard: None,
             turns: 0,
@@ -165,12 +168,9 @@ impl World {
             run.copied = copied;
             run.meter = Meter::first(copied);
             run.last_output = ts;
-            if conversation.harness_session.is_some() {
-                Arc::make_mut(conversation)
-                    .harness_session
-                    .iter_mut()
-                    .for_each(|harness_session| harness_session.meter.new_process());
-            }
+            let conversation = Arc::make_mut(conversation);
+            conversation.metered.new_process(conversation.harness_session.is_some());
+            conversation.harness_session.iter_mut().for_each(|harness_session| harness_session.meter.new_process());
             run.state = match &run.state {
                 RunState::Starting => RunState::Spawned { process: process.clone() },
                 RunState::Stopping { why, process: None } => {
@@ -275,12 +275,11 @@ impl World {
         ts: Timestamp,
         of: AttemptId,
         end: &TurnEnd,
-        spent: Usage,
+        (spent, metered): (Usage, Usage),
     ) -> Result<(), Impossible> {
         self.tools_gone(of.agent);
         self.change_run(at, of, |run, conversation| {
             run.outcome.take(&Output::TurnEnded(end.clone()));
-            run.spent += spent;
             run.turns += 1;
             run.in_turn = false;
             run.permissions.clear();
@@ -291,8 +290,10 @@ impl World {
             if end.result.is_ok() && run.heard && (!run.spec.signals || run.signalled) {
                 run.crashes = 0;
             }
+            if end.result.is_ok() {
+                run.cut_short = false;
+            }
             let conversation = Arc::make_mut(conversation);
-            conversation.spent += spent;
             conversation.take(end, &mut run.meter);
             if end.result == TurnResult::SessionUnknown && !run.started {
                 conversation.forget(run.copied);
@@ -303,18 +304,48 @@ impl World {
             }
             Ok(())
         })?;
-        self.quest_spent(of.agent, spent);
-        let day = budget::day(ts);
-        *self.days.entry(day).or_default() += spent;
-        if spent != Usage::default() {
-            *self.agent_days.entry((day, of.agent)).or_default() += spent;
+        self.book(at, ts, of, metered, spent)
+    }
+
+    /// The process has asked the model.
+    fn metered(&mut self, at: EventId, ts: Timestamp, of: AttemptId, used: Usage) -> Result<(), Impossible> {
+        self.change_run(at, of, |run, conversation| {
+            run.overspent += u32::from(run.held);
+            Arc::make_mut(conversation).metered.add(used);
+            Ok(())
+        })?;
+        self.book(at, ts, of, Usage::default(), used)
+    }
+
+    /// Adds what an attempt used to all sums that it is part of, in place of what was counted `before`.
+    fn book(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        of: AttemptId,
+        before: Usage,
+        after: Usage,
+    ) -> Result<(), Impossible> {
+        if before == after {
+            return Ok(());
         }
+        let change = |sum: &mut Usage| *sum = sum.replacing(before, after);
+        self.change_run(at, of, |run, conversation| {
+            change(&mut run.spent);
+            change(&mut Arc::make_mut(conversation).spent);
+            Ok(())
+        })?;
+        self.quest_spent(of.agent, before, after);
+        let day = budget::day(ts);
+        change(self.days.entry(day).or_default());
+        change(self.agent_days.entry((day, of.agent)).or_default());
         Ok(())
     }
 
     fn budget_reached(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.held = true;
+            run.cut_short = run.in_turn;
             Ok(())
         })
     }
@@ -398,7 +429,7 @@ impl World {
             };
             run.process_gone(conversation);
             run.permissions = open;
-            run.parks += u32::from(matches!(cause, Cause::RateLimited | Cause::Overloaded));
+            run.parks += u32::from(matches!(cause, Cause::RateLimited | Cause::Overloaded | Cause::Unavailable));
             run.state = RunState::Parked { cause, until };
             Ok(())
         })
@@ -433,6 +464,8 @@ impl World {
             run.heard = false;
             run.silent = None;
             run.held = false;
+            run.cut_short = false;
+            run.overspent = 0;
             run.signal_heard = None;
             run.outcome = Outcome::default();
             Arc::make_mut(conversation).prepare(at);

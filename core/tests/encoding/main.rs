@@ -63,8 +63,15 @@ fn source_id() -> impl Strategy<Value = SourceId> {
 
 fn birth() -> impl Strategy<Value = Birth> {
     let words = [(); 4].map(|()| option::of(text()));
-    (agent(), words, option::of(session()), option::of(any::<u64>()), option::of(runs::spec())).prop_map(
-        |(agent, [name, provider, model, prompt], session, hatch_ms, run)| Birth {
+    (
+        agent(),
+        words,
+        option::of(session()),
+        option::of(any::<u64>()),
+        option::of(runs::spec()),
+        option::of(runs::money()),
+    )
+        .prop_map(|(agent, [name, provider, model, prompt], session, hatch_ms, run, budget)| Birth {
             agent,
             name,
             provider,
@@ -73,8 +80,8 @@ fn birth() -> impl Strategy<Value = Birth> {
             session,
             hatch_ms,
             run: run.map(Box::new),
-        },
-    )
+            budget,
+        })
 }
 
 /// Any text at all, with what JSON must escape more often than chance would have it.

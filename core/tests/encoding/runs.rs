@@ -15,7 +15,7 @@ use hatchery_core::run::{
     AttemptId, Conversation, Delivery, DeliveryKind, DesiredRun, DesiredState, ForeignSession, HarnessSession, PastRun,
     Process, Run, RunSpec, RunState, StopWhy,
 };
-use hatchery_core::usage::{Meter, Money, Usage};
+use hatchery_core::usage::{Meter, Metered, Money, Usage};
 use hatchery_core::{Event, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
@@ -67,8 +67,8 @@ pub fn happened() -> impl Strategy<Value = Event> {
             Event::Run { of, what: RunEvent::CallTaken { number, led_to, refused } }
         }),
         attempt().prop_map(|of| Event::Run { of, what: RunEvent::TurnStarted }),
-        (attempt(), turn_end(), usage())
-            .prop_map(|(of, end, spent)| Event::Run { of, what: RunEvent::TurnEnded { end, spent } }),
+        (attempt(), turn_end(), usage(), usage())
+            .prop_map(|(of, end, spent, metered)| Event::Run { of, what: RunEvent::TurnEnded { end, spent, metered } }),
         (attempt(), instant()).prop_map(|(of, since)| Event::Run { of, what: RunEvent::Silent { since } }),
         attempt().prop_map(|of| Event::Run { of, what: RunEvent::Waiting }),
         attempt().prop_map(|of| Event::Run { of, what: RunEvent::Interrupted }),
@@ -83,6 +83,7 @@ pub fn happened() -> impl Strategy<Value = Event> {
             what: AgentEvent::HarnessSessionAdopted(harness_session)
         }),
         attempt().prop_map(|of| Event::Run { of, what: RunEvent::BudgetReached }),
+        (attempt(), usage()).prop_map(|(of, used)| Event::Run { of, what: RunEvent::Metered { used } }),
         (option::of(agent()), option::of(money()))
             .prop_map(|(agent, limit)| Event::Budget(BudgetEvent::Set { agent, limit })),
         (option::of(agent()), rule())
@@ -168,6 +169,7 @@ fn why() -> impl Strategy<Value = StopWhy> {
         Just(StopWhy::Abandoned),
         Just(StopWhy::Signalled),
         Just(StopWhy::AwaitsPermission),
+        Just(StopWhy::OverBudget),
         text().prop_map(|why| StopWhy::NotReady { why }),
     ]
 }
@@ -188,6 +190,11 @@ fn cause() -> impl Strategy<Value = Cause> {
         LostWithMachine,
         OverBudget,
         AwaitsPermission,
+        Unavailable,
+        Refused,
+        OutputTooLong,
+        WrongModel,
+        BadArguments,
     ])
 }
 
@@ -228,6 +235,7 @@ fn words() -> impl Strategy<Value = Output> {
         text().prop_map(|id| Output::Heard { id }),
         text().prop_map(|text| Output::Note { text }),
         turn_end().prop_map(Output::TurnEnded),
+        usage().prop_map(|usage| Output::Used { usage }),
     ]
 }
 
@@ -336,6 +344,10 @@ fn failure_kind() -> impl Strategy<Value = FailureKind> {
         Just(FailureKind::OutOfCredit),
         Just(FailureKind::Unauthorised),
         Just(FailureKind::PromptTooLong),
+        Just(FailureKind::Unavailable),
+        Just(FailureKind::Refused),
+        Just(FailureKind::OutputTooLong),
+        Just(FailureKind::WrongModel),
         Just(FailureKind::Other),
     ]
 }
@@ -385,7 +397,7 @@ fn state() -> impl Strategy<Value = RunState> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 5], [u64; 2], [bool; 7])>();
+    let counts = any::<([u32; 6], [u64; 2], [bool; 8])>();
     let answers =
         (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()), option::of(text()), option::of(instant()));
     (
@@ -401,13 +413,13 @@ fn run() -> impl Strategy<Value = Run> {
             |(
                 spec,
                 state,
-                (counts, [spooled, calls], [copied, started, heard, in_turn, held, signalled, waits]),
+                (counts, [spooled, calls], [copied, started, heard, in_turn, held, signalled, waits, cut_short]),
                 times,
                 (answers, question, signal_heard, silent),
                 outcome,
                 (meter, spent, permissions),
             )| {
-                let [number, attempt, crashes, parks, turns] = counts;
+                let [number, attempt, crashes, parks, turns, overspent] = counts;
                 let [requested, last_output, addressed] = times;
                 let answers = answers.into_iter().collect();
                 Run {
@@ -434,6 +446,8 @@ fn run() -> impl Strategy<Value = Run> {
                     early_answers: permissions.iter().map(early).collect(),
                     permissions: permissions.into_iter().collect(),
                     held,
+                    cut_short,
+                    overspent,
                     signalled,
                     signal_heard,
                     turns,
@@ -454,6 +468,10 @@ fn meter() -> impl Strategy<Value = Meter> {
     ]
 }
 
+fn metered() -> impl Strategy<Value = Metered> {
+    (usage(), usage()).prop_map(|(turn, lost)| Metered { turn, lost })
+}
+
 fn conversation() -> impl Strategy<Value = Conversation> {
     use DeliveryKind::*;
     let harness_session =
@@ -462,12 +480,13 @@ fn conversation() -> impl Strategy<Value = Conversation> {
         });
     let what = prop::sample::select(vec![Briefing, Message, Nudge, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
-    (option::of(harness_session), any::<bool>(), vec(delivery, 0..4), usage()).prop_map(
-        |(harness_session, orphaned, unheard, spent)| Conversation {
+    (option::of(harness_session), any::<bool>(), vec(delivery, 0..4), usage(), metered()).prop_map(
+        |(harness_session, orphaned, unheard, spent, metered)| Conversation {
             harness_session,
             orphaned,
             unheard: unheard.into_iter().collect(),
             spent,
+            metered,
         },
     )
 }

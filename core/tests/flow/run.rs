@@ -6,6 +6,7 @@ mod capabilities;
 mod delivery;
 mod exit;
 mod harness_session;
+mod metering;
 mod output;
 mod park;
 mod silence;

@@ -76,7 +76,7 @@ impl Shell {
         let steps = self.world.quest(quest).into_iter().flat_map(|quest| quest.steps.iter());
         let failed = steps.filter(|(_, step)| step.status() == Status::Failed).map(|(id, _)| id.clone());
         for step in failed.collect::<Vec<_>>() {
-            if self.submit(&Command::RetryStep { quest, step }).is_ok() {
+            if self.submit(&Command::RetryStep { quest, step, fresh: false }).is_ok() {
                 self.met.insert("tried again");
             }
         }

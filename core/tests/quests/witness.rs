@@ -157,7 +157,8 @@ impl Witness {
         let holder = self.part(quest, step).holder.take();
         if let Some(Holder::Agent(agent)) = holder {
             let cause = self.ended.get(&agent);
-            let crash = [Cause::Crashed, Cause::LostWithMachine, Cause::PromptTooLong];
+            let hopeless = [Cause::PromptTooLong, Cause::Refused, Cause::OutputTooLong];
+            let crash = [&[Cause::Crashed, Cause::LostWithMachine], &hopeless[..]].concat();
             assert!(cause.is_some_and(|cause| crash.contains(cause)), "{step} fails by {cause:?}");
             let stopped = self.stopping.get(&agent);
             assert!(

@@ -25,9 +25,6 @@ pub struct Knowledge {
     /// It has been told something of its own, besides what it was copied with.
     told: bool,
     total: u64,
-    reported: u64,
-    /// Its counts began at another's, and it has reported none yet.
-    copied: bool,
 }
 
 /// How a conversation is entered.
@@ -62,8 +59,8 @@ pub struct Child {
     pub exit: Option<Exit>,
     /// All that it said.
     pub said: Vec<String>,
-    /// What the results that it wrote stand for.
-    pub owes: u64,
+    /// What it used: each request is told when it is made, and again by the results.
+    pub used: u64,
     pub hung: bool,
     opening: Opening,
     /// What it says of our tools.
@@ -75,7 +72,6 @@ pub struct Child {
     failed: bool,
     since_last: u64,
     total: u64,
-    reported: u64,
 }
 
 /// What a process says of our tools when they answer it.
@@ -110,7 +106,7 @@ impl Harness {
             started: false,
             exit: (!calm && chance.one_in(30)).then_some(Exit::NotStarted),
             said: Vec::new(),
-            owes: 0,
+            used: 0,
             hung: false,
             opening,
             tools,
@@ -120,7 +116,6 @@ impl Harness {
             failed: false,
             since_last: 0,
             total: 0,
-            reported: 0,
         }
     }
 }
@@ -175,11 +170,10 @@ impl Child {
         self.harness_session = match &self.opening {
             Opening::New => Some(Knowledge::default()),
             Opening::Resumed(session) => harness.harness_sessions.get(session).cloned(),
-            Opening::Forked(from) => harness.harness_sessions.get(from).map(|harness_session| Knowledge {
-                told: false,
-                copied: true,
-                ..harness_session.clone()
-            }),
+            Opening::Forked(from) => harness
+                .harness_sessions
+                .get(from)
+                .map(|harness_session| Knowledge { told: false, ..harness_session.clone() }),
         };
         if self.harness_session.is_none() {
             let end = TurnEnd { result: TurnResult::SessionUnknown, ..TurnEnd::default() };
@@ -213,6 +207,8 @@ impl Child {
                     FailureKind::Other,
                     FailureKind::Unauthorised,
                     FailureKind::OutOfCredit,
+                    FailureKind::Unavailable,
+                    FailureKind::Refused,
                 ];
                 let kind = kinds[chance.index(kinds.len())];
                 let result = TurnResult::Failed { kind, detail: String::new() };
@@ -269,6 +265,10 @@ impl Child {
         self.said.push(text.clone());
         self.spool.push(Output::Text { text });
         let cost = chance.below(5);
+        if cost > 0 {
+            self.spool.push(Output::Used { usage: usage(cost) });
+        }
+        self.used += cost;
         self.total += cost;
         self.since_last += cost;
         self.harness_session.iter_mut().for_each(|harness_session| harness_session.total += cost);
@@ -282,15 +282,6 @@ impl Child {
             true => (self.total, None),
             false => (harness_session.total, Some(usage(self.since_last))),
         };
-        self.owes += match (old, harness_session.copied) {
-            (true, _) => self.total - self.reported,
-            // What it used before its first result, in a process that died, cannot be told from what its parent used.
-            (false, true) => self.since_last,
-            (false, false) => harness_session.total - harness_session.reported,
-        };
-        harness_session.copied = false;
-        harness_session.reported = harness_session.total;
-        self.reported = self.total;
         self.since_last = 0;
         self.spool.push(Output::TurnEnded(TurnEnd { total: usage(total), since_last, ..end }));
     }
@@ -304,5 +295,5 @@ impl Child {
 }
 
 pub fn usage(amount: u64) -> Usage {
-    Usage { cost: Money { nanodollars: amount }, ..Usage::default() }
+    Usage { cost: Money { nanodollars: amount }, input_tokens: amount, ..Usage::default() }
 }

@@ -1,8 +1,8 @@
 //! Nothing is counted twice, and nothing that is reported is missed, over processes, resumes and forks of both versions.
 
-use super::{names, turn_ends};
+use super::{names, outputs, turn_ends};
 use hatchery_core::usage::Money;
-use hatchery_core::{Meter, Usage};
+use hatchery_core::{Meter, Output, Usage};
 
 /// What one short answer of the scripted model costs in the newer recordings, and in the older ones.
 const NEW: u64 = 140_000;
@@ -98,4 +98,42 @@ fn money_is_read_and_shown() {
     assert_eq!(shown(1.999), "$2.00");
     assert_eq!(shown(-1.0), "$0");
     assert_eq!(Money::from_dollars(f64::MAX).nanodollars, u64::MAX);
+}
+
+/// What the lines of a recorded run show to be used, before its result does.
+fn by_line(name: &str) -> Usage {
+    let used = outputs(name).into_iter().filter_map(|output| match output {
+        Output::Used { usage } => Some(usage),
+        _ => None,
+    });
+    used.fold(Usage::default(), |sum, used| sum + used)
+}
+
+/// An answer is said in several lines, each with the usage of the whole.
+#[test]
+fn the_prompts_of_a_turn_are_known_before_it_ends_and_each_counts_once() {
+    let mut compared = 0;
+    for name in names() {
+        let ends = turn_ends(&name);
+        let [end] = ends.as_slice() else { continue };
+        if end.total.input_tokens == 0 || end.since_last.is_none_or(|since| since != end.total) {
+            continue;
+        }
+        let seen = by_line(&name);
+        assert!(seen.input_tokens <= end.total.input_tokens, "{name}: {seen:?}");
+        compared += u32::from(seen.input_tokens == end.total.input_tokens);
+    }
+    assert!(compared > 40, "{compared} recordings agree");
+    assert_eq!(by_line("tool_use").input_tokens, 40, "four answers in seven lines");
+    assert_eq!(by_line("agents_task").input_tokens, 30, "the sub-agent's answer counts");
+}
+
+/// The lines count hardly a token of the answers.
+#[test]
+fn a_killed_turn_shows_what_it_cost_so_far() {
+    for name in ["sig_SIGTERM_tool", "sig_SIGINT_tool"] {
+        let seen = by_line(name);
+        assert!(seen.input_tokens > 0 && seen.cost.nanodollars >= 40_000, "{name}: {seen:?}");
+    }
+    assert!(by_line("tool_use").output_tokens > 4, "what the model wrote is estimated by its length");
 }

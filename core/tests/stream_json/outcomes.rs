@@ -16,16 +16,16 @@ const RUNS: &[(&str, Exit, Cause, &str)] = &[
     ("api403", Exit::Code(1), Unauthorised, "Failed to authenticate. API Error: 403 n"),
     ("api429_forever", Exit::Code(1), RateLimited, "API Error: Request rejected (429) · Rate"),
     ("api429_once", Exit::Code(0), Completed, "recovered"),
-    ("api500_forever", Exit::Code(1), Crashed, "API Error: 500 Internal server error. Th"),
-    ("api500_forever_retries0", Exit::Code(1), Crashed, "API Error: 500 Internal server error. Th"),
+    ("api500_forever", Exit::Code(1), Unavailable, "API Error: 500 Internal server error. Th"),
+    ("api500_forever_retries0", Exit::Code(1), Unavailable, "API Error: 500 Internal server error. Th"),
     ("api500_once", Exit::Code(0), Completed, "recovered"),
     ("api529_forever", Exit::Code(1), Overloaded, "API Error: Repeated 529 Overloaded error"),
     ("api529_forever_retries1", Exit::Code(1), Overloaded, "API Error: 529 Overloaded. This is a ser"),
     ("auth_token", Exit::Code(0), Completed, "end"),
-    ("bad_flag", Exit::Code(1), Crashed, ""),
+    ("bad_flag", Exit::Code(1), BadArguments, ""),
     ("bare", Exit::Code(0), Completed, "x"),
     ("bare_resume", Exit::Code(0), Completed, "x"),
-    ("conn_refused", Exit::Code(1), Crashed, "API Error: Connection refused — a firewa"),
+    ("conn_refused", Exit::Code(1), Unavailable, "API Error: Connection refused — a firewa"),
     ("continue", Exit::Code(0), Completed, "x"),
     ("empty_answer", Exit::Code(0), Completed, "default answer"),
     ("fork", Exit::Code(0), Completed, "answer fork"),
@@ -47,7 +47,7 @@ const RUNS: &[(&str, Exit, Cause, &str)] = &[
     ("max_budget", Exit::Code(1), Crashed, "Reached maximum budget ($0.01)"),
     ("max_turns", Exit::Code(1), Crashed, "Reached maximum number of turns (2)"),
     ("mcp_always_load", Exit::Code(0), Completed, "Signalled."),
-    ("mcp_bad_config", Exit::Code(1), Crashed, ""),
+    ("mcp_bad_config", Exit::Code(1), BadArguments, ""),
     ("mcp_bad_input", Exit::Code(0), Completed, "ok"),
     ("mcp_http", Exit::Code(0), Completed, "Signalled."),
     ("mcp_http_badtoken", Exit::Code(0), Completed, "Signalled."),
@@ -75,7 +75,7 @@ const RUNS: &[(&str, Exit, Cause, &str)] = &[
     ("partial_messages", Exit::Code(0), Completed, "Done."),
     ("permmode_acceptEdits", Exit::Code(0), Completed, "end"),
     ("permmode_auto", Exit::Code(0), Completed, "end"),
-    ("permmode_bypassPermissions", Exit::Code(1), Crashed, ""),
+    ("permmode_bypassPermissions", Exit::Code(1), BadArguments, ""),
     ("permmode_default", Exit::Code(0), Completed, "end"),
     ("permmode_dontAsk", Exit::Code(0), Completed, "end"),
     ("permmode_manual", Exit::Code(0), Completed, "end"),
@@ -106,7 +106,7 @@ const RUNS: &[(&str, Exit, Cause, &str)] = &[
     ("sig_SIGTERM_stream_resume", Exit::Code(0), Completed, "resumed ok"),
     ("sig_SIGTERM_tool", Exit::Code(143), Crashed, ""),
     ("sig_SIGTERM_tool_resume", Exit::Code(0), Completed, "resumed ok"),
-    ("skip_perms_root", Exit::Code(1), Crashed, ""),
+    ("skip_perms_root", Exit::Code(1), BadArguments, ""),
     ("skip_perms_root_sandbox", Exit::Code(0), Completed, "end"),
     ("sse_overloaded_mid", Exit::Code(0), Completed, "recovered"),
     ("stdin_bad_json", Exit::Code(1), Crashed, ""),
@@ -132,13 +132,20 @@ const INTERRUPTED: [&str; 3] = ["js_sigint", "sig_SIGINT_stream", "sig_SIGINT_to
 /// The only runs that were to resume a session that is not there.
 const SESSION_UNKNOWN: [&str; 3] = ["js_resume_other_cwd", "no_persist_resume", "resume_unknown"];
 
+/// What the recorded process wrote to stderr.
+fn stderr(name: &str) -> Option<String> {
+    let meta = std::fs::read_to_string(super::folder().join(format!("{name}.meta.json"))).unwrap();
+    let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
+    meta["stderr"].as_str().map(str::to_owned)
+}
+
 #[test]
 fn every_recorded_run_is_judged_rightly() {
     assert_eq!(names(), RUNS.iter().map(|(name, ..)| *name).collect::<Vec<_>>(), "each recorded run has its row");
     for (name, ended, cause, words) in RUNS {
         let outcome = outcome(name);
         assert_eq!(exit(name), *ended, "{name}");
-        let (judged, detail) = outcome.cause(*ended);
+        let (judged, detail) = outcome.cause(*ended, stderr(name).as_deref());
         assert_eq!(judged, *cause, "{name}: {detail}");
         let interrupted = outcome.last_turn() == Some(&TurnResult::Interrupted);
         assert_eq!(interrupted, INTERRUPTED.contains(name), "{name}");
@@ -155,7 +162,7 @@ fn every_recorded_run_is_judged_rightly() {
 
 #[test]
 fn the_words_say_what_happened_and_what_to_do() {
-    let detail = |name: &str| outcome(name).cause(exit(name)).1;
+    let detail = |name: &str| outcome(name).cause(exit(name), None).1;
     assert_eq!(detail("plain"), "Its last turn ended well.");
     assert_eq!(
         detail("api400_credit"),
@@ -181,9 +188,9 @@ fn the_words_say_what_happened_and_what_to_do() {
 #[test]
 fn the_exit_code_alone_decides_nothing() {
     for ended in [Exit::Code(0), Exit::Code(1), Exit::Signal(9), Exit::Unknown] {
-        assert_eq!(outcome("plain").cause(ended).0, Completed, "{ended}");
-        assert_eq!(outcome("api529_forever").cause(ended).0, Overloaded, "{ended}");
-        assert_eq!(Outcome::default().cause(ended).0, Crashed, "{ended}");
+        assert_eq!(outcome("plain").cause(ended, None).0, Completed, "{ended}");
+        assert_eq!(outcome("api529_forever").cause(ended, None).0, Overloaded, "{ended}");
+        assert_eq!(Outcome::default().cause(ended, None).0, Crashed, "{ended}");
     }
 }
 
@@ -191,7 +198,7 @@ fn the_exit_code_alone_decides_nothing() {
 fn a_turn_that_began_after_the_last_result_counts() {
     let mut outcome = outcome("plain");
     outcome.take(&Output::TurnStarted);
-    assert_eq!(outcome.cause(Exit::Signal(9)).0, Crashed, "the first turn ended well, but it died in the second");
+    assert_eq!(outcome.cause(Exit::Signal(9), None).0, Crashed, "the first turn ended well, but it died in the second");
     assert_eq!(outcome.last_turn(), None);
 }
 
@@ -200,7 +207,7 @@ fn a_failure_of_an_earlier_turn_does_not_taint_a_later_one() {
     let again = recorded("api400_credit") + r#"{"type":"result","is_error":true,"subtype":"success"}"#;
     let mut outcome = Outcome::default();
     read(&again).iter().for_each(|output| outcome.take(output));
-    assert_eq!(outcome.cause(Exit::Code(1)).0, Crashed, "the second turn did not fail for lack of credit");
+    assert_eq!(outcome.cause(Exit::Code(1), None).0, Crashed, "the second turn did not fail for lack of credit");
 }
 
 #[test]
@@ -208,7 +215,7 @@ fn what_a_sub_agent_says_is_never_the_parents_end() {
     let of_a_subagent = r#"{"type":"result","is_error":true,"api_error_status":529,"parent_tool_use_id":"toolu_1"}"#;
     let mut outcome = outcome("plain");
     parse(of_a_subagent).unwrap().iter().for_each(|output| outcome.take(output));
-    assert_eq!(outcome.cause(Exit::Code(0)).0, Completed);
+    assert_eq!(outcome.cause(Exit::Code(0), None).0, Completed);
 }
 
 #[test]
@@ -217,7 +224,7 @@ fn an_api_error_without_a_result_is_a_crash_that_tells_of_it() {
     let line =
         recorded("api429_forever").lines().find(|line| line.contains("is_api_error_message")).unwrap().to_owned();
     parse(&line).unwrap().iter().for_each(|output| outcome.take(output));
-    let (cause, detail) = outcome.cause(Exit::Unknown);
+    let (cause, detail) = outcome.cause(Exit::Unknown, None);
     assert_eq!(cause, Crashed);
     assert!(detail.contains("exit code unknown") && detail.contains("Rate limited"), "{detail}");
 }
@@ -242,4 +249,35 @@ fn an_outcome_can_be_written_down() {
         assert_eq!(rmp_serde::from_slice::<Outcome>(&bytes).unwrap(), outcome, "{name}");
     }
     assert_eq!(serde_json::to_string(&LostWithMachine).unwrap(), r#""lost_with_machine""#);
+}
+
+/// A result of the CLI that failed with these words.
+fn failing(result: &str, status: Option<u16>, stop_reason: &str) -> Cause {
+    let line = serde_json::json!({
+        "type": "result", "subtype": "success", "is_error": true, "result": result, "api_error_status": status,
+        "terminal_reason": "api_error", "stop_reason": stop_reason,
+    });
+    let mut outcome = Outcome::default();
+    parse(&line.to_string()).unwrap().iter().for_each(|output| outcome.take(output));
+    outcome.cause(Exit::Code(1), None).0
+}
+
+#[test]
+fn outages_and_hopeless_failures_are_told_apart_by_status_and_words() {
+    let model = "There's an issue with the selected model (opus-9). It may not exist or you may not have access to it.";
+    assert_eq!(failing(model, Some(404), "stop_sequence"), WrongModel);
+    assert_eq!(failing(model, None, "stop_sequence"), WrongModel);
+    let refusal =
+        "API Error: Claude Code is unable to respond to this request, which appears to violate our Usage Policy";
+    assert_eq!(failing(refusal, None, "stop_sequence"), Refused);
+    assert_eq!(failing("no", None, "refusal"), Refused);
+    let output = "API Error: Claude's response exceeded the 32000 output token maximum.";
+    assert_eq!(failing(output, None, "stop_sequence"), OutputTooLong);
+    for words in ["API Error: Connection error.", "API Error: Request timed out.", "API Error: read ECONNRESET"] {
+        assert_eq!(failing(words, None, "stop_sequence"), Unavailable, "{words}");
+    }
+    for status in [500, 502, 504, 520] {
+        assert_eq!(failing("API Error", Some(status), "stop_sequence"), Unavailable, "{status}");
+    }
+    assert_eq!(failing("something else", None, "stop_sequence"), Crashed);
 }

@@ -18,8 +18,8 @@ fn nothing(line: &str) {
 #[test]
 fn a_turn_with_everything_in_it() {
     let kinds: Vec<_> = outputs("tool_use").iter().map(kind).collect();
-    let expected = "not_ready turn_started thinking text tool_use tool_use tool_result tool_result tool_use denied tool_result \
-                    tool_use tool_result text turn_ended";
+    let expected = "not_ready turn_started thinking used text tool_use tool_use tool_result tool_result tool_use used denied \
+                    tool_result tool_use used tool_result text used turn_ended";
     assert_eq!(kinds.join(" "), expected);
     assert!(outputs("tool_use").contains(&Output::ToolUse {
         id: "toolu_bee828b05a90478d8b981427".to_owned(),

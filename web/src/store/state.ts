@@ -137,13 +137,15 @@ export function entryOf(view: AgentView): AgentEntry {
   };
 }
 
-function add(a: Usage, b: Usage): Usage {
+/** A sum with one part of it replaced by another. */
+function replaced(sum: Usage, before: Usage, after: Usage): Usage {
+  const each = (of: (usage: Usage) => number) => Math.max(0, of(sum) + of(after) - of(before));
   return {
-    cost: { nanodollars: a.cost.nanodollars + b.cost.nanodollars },
-    input_tokens: a.input_tokens + b.input_tokens,
-    output_tokens: a.output_tokens + b.output_tokens,
-    cache_read_tokens: a.cache_read_tokens + b.cache_read_tokens,
-    cache_write_tokens: a.cache_write_tokens + b.cache_write_tokens,
+    cost: { nanodollars: each((it) => it.cost.nanodollars) },
+    input_tokens: each((it) => it.input_tokens),
+    output_tokens: each((it) => it.output_tokens),
+    cache_read_tokens: each((it) => it.cache_read_tokens),
+    cache_write_tokens: each((it) => it.cache_write_tokens),
   };
 }
 
@@ -344,6 +346,7 @@ const SIGNS: ReadonlySet<string> = new Set([
   "output_taken",
   "turn_started",
   "turn_ended",
+  "usage_metered",
 ]);
 
 function change1(state: State, entry: AgentEntry, event: EventObject, change: Change): void {
@@ -421,24 +424,17 @@ function change1(state: State, entry: AgentEntry, event: EventObject, change: Ch
         state.asking.set(event.agent, { tool, input, access: access ?? "other", folder: folder ?? null, rule: "" });
       }
       return;
-    case "turn_ended": {
+    case "turn_ended":
       entry.activity = "listening";
       entry.tools.clear();
-      entry.spent = add(entry.spent, event.spent);
-      if (entry.run) patch(entry, { turns: entry.run.turns + 1, spent: add(entry.run.spent, event.spent) });
-      const day = Math.floor(event.ts / DAY_MS);
-      state.today = day === state.day ? add(state.today, event.spent) : event.spent;
-      state.day = day;
-      state.budgets = state.budgets.map((budget) =>
-        !budget.agent
-          ? { ...budget, spent: state.today.cost }
-          : budget.agent === event.agent
-            ? { ...budget, spent: entry.spent.cost }
-            : budget,
-      );
+      if (entry.run) patch(entry, { turns: entry.run.turns + 1 });
+      book(state, entry, event, event.metered ?? NOTHING, event.spent);
       change.topics.add("usage");
       return;
-    }
+    case "usage_metered":
+      book(state, entry, event, NOTHING, event.used);
+      change.topics.add("usage");
+      return;
     case "run_silent":
       entry.activity = "silent";
       return;
@@ -479,6 +475,22 @@ function change1(state: State, entry: AgentEntry, event: EventObject, change: Ch
       return;
     default:
   }
+}
+
+/** Adds what an agent used to all sums that it is part of, in place of what was counted before. */
+function book(state: State, entry: AgentEntry, event: { ts: number; agent: string }, before: Usage, after: Usage): void {
+  entry.spent = replaced(entry.spent, before, after);
+  if (entry.run) patch(entry, { spent: replaced(entry.run.spent, before, after) });
+  const day = Math.floor(event.ts / DAY_MS);
+  state.today = replaced(day === state.day ? state.today : NOTHING, before, after);
+  state.day = day;
+  state.budgets = state.budgets.map((budget) =>
+    !budget.agent
+      ? { ...budget, spent: state.today.cost }
+      : budget.agent === event.agent
+        ? { ...budget, spent: entry.spent.cost }
+        : budget,
+  );
 }
 
 function patch(entry: AgentEntry, part: Partial<RunView>): void {

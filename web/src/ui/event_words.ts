@@ -36,6 +36,8 @@ export function whatOf(event: EventObject): string {
       return `up to byte ${group(event.upto)}`;
     case "turn_ended":
       return `${turnResult(event.end.result)}, ${event.end.num_turns} turns, ${money(event.spent.cost)}`;
+    case "usage_metered":
+      return `${money(event.used.cost)} for a request to the model`;
     case "run_requested":
       return `run ${event.run} by ${event.spec.harness}`;
     case "run_spawned":

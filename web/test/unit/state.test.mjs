@@ -90,6 +90,20 @@ test("an agent goes from its birth to its rest", () => {
   assert.equal(ended.head, 8);
 });
 
+test("what a turn costs counts before it ends, and its total replaces the estimate", () => {
+  const usage = (amount) => ({ ...NOTHING, cost: { nanodollars: amount } });
+  const at = (...events) => folded(...begun, ...events).known;
+  const during = at({ type: "usage_metered", ...of, used: usage(3) }, { type: "usage_metered", ...of, used: usage(4) });
+  assert.equal(during.agents.get("a").spent.cost.nanodollars, 7);
+  assert.equal(during.today.cost.nanodollars, 7);
+  const after = at(
+    { type: "usage_metered", ...of, used: usage(7) },
+    { type: "turn_ended", ...of, end: {}, spent: usage(6), metered: usage(7) },
+  );
+  assert.equal(after.agents.get("a").run.spent.cost.nanodollars, 6);
+  assert.equal(after.today.cost.nanodollars, 6);
+});
+
 test("a question is open until it is answered or withdrawn", () => {
   const asked = { type: "question_asked", agent: "a", about: { budget: { of: null } }, text: "More?" };
   const { known } = folded(...begun, asked);

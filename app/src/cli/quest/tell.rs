@@ -36,8 +36,9 @@ pub fn abandon(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     })
 }
 
-pub fn retry(context: &Context, quest: &str, step: &str) -> Result<ExitCode, Report> {
-    tell(context, quest, &step_path(quest, step, "/retry"), &json!({}), |quest| {
+pub fn retry(context: &Context, quest: &str, step: &str, fresh: bool) -> Result<ExitCode, Report> {
+    let action = if fresh { "/retry?fresh=true" } else { "/retry" };
+    tell(context, quest, &step_path(quest, step, action), &json!({}), |quest| {
         format!("step {step} is tried again; {}", how_to_go_on(quest))
     })
 }

@@ -63,7 +63,7 @@ fn a_failed_step_goes_on_where_it_was_when_it_is_tried_again() {
     let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &["a"])]);
     let agent = it.agent("a");
     (0..4).for_each(|_| drop(it.forgets("a")));
-    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
     assert_eq!((it.agent("a"), it.run(agent).crashes, it.status("b")), (agent, 0, Status::Pending));
 }
 
@@ -250,7 +250,7 @@ fn a_step_whose_agent_gets_no_more_money_has_failed_and_can_be_tried_again() {
     it.answers("stop");
     assert_eq!((it.status("a"), it.status("b"), it.questions()), (Status::Failed, Status::Running, vec![]));
     it.restarted();
-    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
     it.answers("20");
     it.plays("a", complete());
     assert_eq!((it.status("a"), it.agent_of("a")), (Status::Complete, agent));
@@ -331,4 +331,50 @@ fn what_could_not_be_started_fails_at_once_and_says_why() {
         matches!(&events[1], Event::Step { what: StepEvent::Failed { why, .. }, .. } if why.contains("no harness")),
         "{events:?}"
     );
+}
+
+#[test]
+fn an_outage_is_waited_out_and_fails_no_step() {
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
+    for wait in [15_000, 30_000, 60_000] {
+        it.leaves("a", refused(FailureKind::Unavailable));
+        assert_eq!((it.status("a"), it.questions().len()), (Status::Parked, 0));
+        it.later(wait);
+        assert_eq!(it.status("a"), Status::Running, "after {wait}");
+    }
+    assert_eq!(it.run(it.agent("a")).crashes, 0);
+    it.plays("a", complete());
+    assert_eq!(it.status("a"), Status::Complete);
+}
+
+/// The same conversation would be refused again.
+#[test]
+fn after_a_hopeless_end_another_try_begins_with_a_fresh_agent() {
+    for kind in [FailureKind::Refused, FailureKind::OutputTooLong] {
+        let mut it = smithy(quest_spec(), &[("a", &[])]);
+        let agent = it.agent("a");
+        it.leaves("a", refused(kind));
+        assert_eq!((it.status("a"), it.run(agent).crashes), (Status::Failed, 0), "{kind:?}: it is not tried in vain");
+        it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
+        assert_ne!(it.agent("a"), agent, "{kind:?}");
+        it.plays("a", complete());
+        assert_eq!(it.status("a"), Status::Complete);
+    }
+}
+
+#[test]
+fn a_wrong_model_is_a_question() {
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
+    it.leaves("a", refused(FailureKind::WrongModel));
+    let text = it.world.question(it.question()).expect("it is open").text.clone();
+    assert!(text.contains("Choose another model"), "{text}");
+}
+
+#[test]
+fn a_retry_can_ask_for_a_fresh_agent() {
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
+    let agent = it.agent("a");
+    (0..4).for_each(|_| drop(it.forgets("a")));
+    it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: true });
+    assert_ne!(it.agent("a"), agent);
 }

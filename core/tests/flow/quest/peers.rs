@@ -48,7 +48,7 @@ fn peers_03_exit_0_without_a_signal_is_a_crash_and_what_is_behind_a_failed_step_
     assert_eq!([it.status("a"), it.status("b"), it.status("c")], [Status::Failed, Status::Blocked, Status::Blocked]);
     assert_eq!(it.state(), "open");
     it.restarted();
-    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
     assert_eq!([it.status("b"), it.status("c")], [Status::Pending, Status::Pending]);
     ["a", "b", "c"].iter().for_each(|step| drop(it.plays(step, complete())));
     assert_eq!(it.state(), "complete");

@@ -112,7 +112,7 @@ fn of_quests() -> Vec<(Refusal, RefusalKind, &'static str)> {
     let quest = Q;
     let stale = Command::ReportWard { quest, step: id("a"), number: 1, verdict: Verdict::Green, artifact: "x".into() };
     let no_ward = Command::SetWard { quest, command: None, limit_ms: 60_000 };
-    let retry = |step: &str| Command::RetryStep { quest, step: id(step) };
+    let retry = |step: &str| Command::RetryStep { quest, step: id(step), fresh: false };
     let met = vec![
         (meets(&play, Command::PauseQuest { quest: OTHER }), Missing, "unknown_quest"),
         (meets(&play, Command::ResumeQuest { quest }), Untimely, "quest_open"),

@@ -55,7 +55,7 @@ fn after_three_mendings_red_is_a_failure_and_another_try_has_three_again() {
             matches!(&events[1], Event::Step { what: StepEvent::Failed { why, .. }, .. } if why.ends_with("3 mendings: error: crooked"))
         );
         assert_eq!([it.status("a"), it.status("b")], [Status::Failed, Status::Blocked]);
-        it.must(Command::RetryStep { quest: Q, step: id("a") });
+        it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
         assert_eq!(it.role("a"), "tinker");
     }
 }
@@ -148,7 +148,7 @@ fn a_conflict_goes_to_the_mender_and_what_it_made_of_it_passes_the_ward() {
     it.merge("a", conflict());
     assert_eq!(it.status("a"), Status::Failed);
     // Another try begins with a mending, and that is looked at, too.
-    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
     it.plays("a", complete());
     it.ward("a", Verdict::Green);
     it.merge("a", Merge::Merged);
@@ -168,7 +168,7 @@ fn a_conflict_before_the_ward_is_called_a_conflict_and_goes_to_the_mender() {
     }
     let events = it.ward("a", Verdict::Conflict { files: vec!["lib.rs".into()] });
     assert!(matches!(&events[1], Event::Step { what: StepEvent::Failed { why, .. }, .. } if why.contains("conflicts")));
-    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
     it.plays("a", complete());
     it.ward("a", Verdict::Green);
     it.merge("a", Merge::Merged);
@@ -229,7 +229,7 @@ fn what_failed_by_a_ward_is_tried_again_with_the_one_that_took_its_place() {
     );
     assert_eq!(it.status("a"), Status::Failed, "a person has to try it again");
     it.restarted();
-    it.must(Command::RetryStep { quest: Q, step: id("a") });
+    it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
     for _ in 0..3 {
         it.ward("a", red(&["error: short"]));
         assert_eq!(it.role("a"), "tinker", "it has all its mendings again");
@@ -311,7 +311,7 @@ fn without_its_ward_a_quest_goes_on_as_if_there_had_been_none() {
     assert_eq!([it.status("a"), it.status("b")], [Status::Running, Status::Failed]);
     it.must(names(None));
     assert_eq!((it.world.ward(Q), it.status("a"), it.role("c")), (None, Status::Complete, "tinker".to_owned()));
-    it.must(Command::RetryStep { quest: Q, step: id("b") });
+    it.must(Command::RetryStep { quest: Q, step: id("b"), fresh: false });
     assert_eq!(it.status("b"), Status::Complete);
     it.plays("c", complete());
     assert_eq!(it.state(), "complete");

@@ -107,6 +107,13 @@ fn a_failed_turn_has_its_cause() {
             Cause::PromptTooLong,
             "Its history is too long for the model: compact it, or begin anew with less.",
         ),
+        (refused(FailureKind::Refused), Cause::Refused, "Say it in other words, or begin anew."),
+        (refused(FailureKind::WrongModel), Cause::WrongModel, "Choose another model with --model."),
+        (
+            refused(FailureKind::OutputTooLong),
+            Cause::OutputTooLong,
+            "Ask for less at once, or let the program write more (CLAUDE_CODE_MAX_OUTPUT_TOKENS).",
+        ),
     ];
     for (end, cause, advice) in final_ones {
         let it = failed(spec(), end).when(exit(first(), Exit::Code(1)));
@@ -225,4 +232,31 @@ fn only_the_latest_runs_are_kept_at_hand() {
     }
     let kept: Vec<u32> = it.world.past_runs(A).map(|(number, _)| number).collect();
     assert_eq!(kept, (4..=103).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_program_that_does_not_know_its_arguments_is_not_started_again() {
+    let evidence = Some("error: unknown option '--nope'".to_owned());
+    let it = present(spec()).when(Command::ReportExit { of: first(), exit: Exit::Code(1), evidence });
+    let detail = "It does not understand how it was started: error: unknown option '--nope'. Mend `claude_args` and the \
+                  other settings of its program.";
+    it.then([over(first(), Cause::BadArguments, Exit::Code(1), detail)]);
+}
+
+#[test]
+fn an_outage_is_waited_out_with_growing_pauses_and_costs_no_retry() {
+    let detail = "It failed: no. The service or the network is down; resume it in a while.";
+    let it = failed(spec(), refused(FailureKind::Unavailable)).when(exit(first(), Exit::Code(1)));
+    let it = it.then([parked(first(), Cause::Unavailable, 15_000, detail)]);
+    let words: Vec<String> =
+        hatchery_core::why::why(&it.world, A).unwrap().evidence.into_iter().map(|it| it.what).collect();
+    assert!(words.contains(&"it was told: no".to_owned()), "the service's own words: {words:?}");
+    let of = attempt(2);
+    let it = it.and(resumed(of)).and(spawned(of)).and(begun(of));
+    let it = it.and(turn_ended(of, refused(FailureKind::Unavailable), usage(0))).when(exit(of, Exit::Code(1)));
+    let it = it.then([parked(of, Cause::Unavailable, 30_000, detail)]);
+    assert_eq!(last_run(&it).crashes, 0);
+    let impatient = RunSpec { parks: false, ..spec() };
+    let it = failed(impatient, refused(FailureKind::Unavailable)).when(exit(first(), Exit::Code(1)));
+    it.then([over(first(), Cause::Unavailable, Exit::Code(1), detail)]);
 }

@@ -153,7 +153,21 @@ pub fn turn_started(of: AttemptId) -> Event {
 }
 
 pub fn turn_ended(of: AttemptId, end: TurnEnd, spent: Usage) -> Event {
-    Event::Run { of, what: RunEvent::TurnEnded { end, spent } }
+    turn_settled(of, end, spent, Usage::default())
+}
+
+/// The end of a turn of which a part was counted before.
+pub fn turn_settled(of: AttemptId, end: TurnEnd, spent: Usage, metered: Usage) -> Event {
+    Event::Run { of, what: RunEvent::TurnEnded { end, spent, metered } }
+}
+
+/// The model was asked.
+pub fn used(amount: u64) -> Output {
+    Output::Used { usage: usage(amount) }
+}
+
+pub fn metered(of: AttemptId, amount: u64) -> Event {
+    Event::Run { of, what: RunEvent::Metered { used: usage(amount) } }
 }
 
 pub fn silent(of: AttemptId, since: i64) -> Event {

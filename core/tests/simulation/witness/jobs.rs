@@ -68,6 +68,7 @@ impl Jobs {
             | RunEvent::TurnStarted
             | RunEvent::TurnEnded { .. }
             | RunEvent::BudgetReached
+            | RunEvent::Metered { .. }
             | RunEvent::Silent { .. }
             | RunEvent::Interrupted => {
                 self.at(of);

@@ -103,7 +103,7 @@ impl Work {
                 true => assert!(all.starts_with(&known), "{agent} said this before it died"),
             }
             let spent = self.tally.spent.get(agent).copied().unwrap_or_default();
-            assert_eq!(spent, usage(children().map(|child| child.owes).sum()), "{agent} has spent this");
+            assert_eq!(spent, usage(children().map(|child| child.used).sum()), "{agent} has spent this");
             assert_eq!(
                 self.world.conversation(*agent).map(|conversation| conversation.spent).unwrap_or_default(),
                 spent,
@@ -215,8 +215,10 @@ impl Tally {
             Event::Message(MessageEvent::Added { agent, kind: MessageKind::Assistant, content, .. }) => {
                 self.said.entry(*agent).or_default().push(content.clone());
             }
-            Event::Run { of, what: RunEvent::TurnEnded { spent, .. } } => {
-                *self.spent.entry(of.agent).or_default() += *spent
+            Event::Run { of, what: RunEvent::Metered { used } } => *self.spent.entry(of.agent).or_default() += *used,
+            Event::Run { of, what: RunEvent::TurnEnded { spent, metered, .. } } => {
+                let sum = self.spent.entry(of.agent).or_default();
+                *sum = sum.replacing(*metered, *spent);
             }
             Event::Run { of, what: RunEvent::Ended { .. } } => {
                 assert!(self.ended.insert((of.agent, of.run)), "{of:?} ends once")
