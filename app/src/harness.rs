@@ -2,6 +2,7 @@
 //! which reader understands its output. It does nothing itself: starting, writing and reading are the same for all harnesses.
 
 mod claude;
+pub mod claude_version;
 mod codex;
 mod environment;
 mod program;

@@ -76,7 +76,7 @@ impl HeldProcess {
 
     /// Starts a launcher, unless a process was started or cancelled in this folder before. `describe` says what to launch, or
     /// why that is not possible: this becomes the recorded end. Needs a runtime, which reaps the launcher when it ends.
-    pub fn launch(&self, describe: impl FnOnce() -> io::Result<Result<Launch, String>>) -> io::Result<()> {
+    pub fn launch(&self, describe: impl FnOnce() -> io::Result<Result<Launch, Ended>>) -> io::Result<()> {
         // A launcher takes this lock before it reads `launch.json`, so it never sees another description than its own process's.
         let Some(lock) = self.folder.lock()? else { return Ok(()) };
         if self.is_decided()? {
@@ -85,7 +85,7 @@ impl HeldProcess {
         self.kill_unrecorded()?;
         match describe()? {
             Ok(launch) => self.folder.write_launch(&launch)?,
-            Err(problem) => return self.folder.write_ended(&Ended::without_process(Exit::NotStarted, problem)),
+            Err(ended) => return self.folder.write_ended(&ended),
         }
         drop(lock);
         self.spawn_launcher()

@@ -54,15 +54,30 @@ pub fn run(folder: &RunFolder) -> io::Result<()> {
         return Ok(());
     }
     let launch = folder.launch()?.ok_or_else(|| io::Error::other("there is no launch.json"))?;
-    let problem = match claim_session(folder, &launch.kind) {
+    let ended = match claim_session(folder, &launch.kind) {
         Ok(session_lock) => match start(folder, &launch) {
             Ok(launched) => return hold(folder, launched, session_lock),
-            Err(error) => format!("{} could not be started: {error}", launch.program.display()),
+            Err(error) => {
+                let problem = format!("{} could not be started: {error}", launch.program.display());
+                match passes(&error) {
+                    true => Ended::for_now(problem),
+                    false => Ended::without_process(Exit::Unknown, problem),
+                }
+            }
         },
-        Err(problem) => problem,
+        // The process that has the session may be about to end.
+        Err(problem) => Ended::for_now(problem),
     };
     erase_environment(folder, &launch)?;
-    folder.write_ended(&Ended::without_process(Exit::Unknown, problem))
+    folder.write_ended(&ended)
+}
+
+/// Whether a program could not be started because of something that passes: too many processes or open files, too little memory, or an update
+/// of the program at this moment.
+fn passes(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let passing = [Errno::AGAIN, Errno::NOMEM, Errno::NFILE, Errno::MFILE, Errno::TXTBSY, Errno::INTR];
+    Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
 }
 
 /// Locks the harness session of an agent. A ward has none, and a session that the harness has yet to create needs no lock.
@@ -194,7 +209,7 @@ fn hold(folder: &RunFolder, launched: Launched, _session_lock: Option<File>) -> 
     if let Some(output) = output {
         output.finish();
     }
-    folder.write_ended(&Ended { exit, problem: None, stopped_by })
+    folder.write_ended(&Ended { exit, problem: None, passing: false, stopped_by })
 }
 
 fn forward_wakeups(mut fifo: File, waker: &SyncSender<Wake>) {

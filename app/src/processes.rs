@@ -3,6 +3,7 @@
 
 use hatchery_core::run::Process;
 use rustix::process::{Pid, Signal};
+use std::time::{Duration, Instant};
 
 /// This process.
 pub fn this_process() -> Process {
@@ -32,26 +33,34 @@ pub fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// Kills every process that carries the mark, and those that were forked meanwhile, until none is left. Says how many.
+/// Waits until a process is gone, at most for this long. A process that was killed stays for as long as the kernel frees its memory,
+/// without an environment.
+pub fn wait_for_end(process: &Process, at_most: Duration) {
+    let until = Instant::now() + at_most;
+    while is_alive(process) && Instant::now() < until {
+        std::thread::sleep(ENDING_PAUSE);
+    }
+}
+
+/// Kills every process that carries the mark, and those that were forked meanwhile, until none is left. Says how many, and returns when they
+/// are gone: what they had open is free then.
 pub fn kill_marked(name: &str, value: &str) -> usize {
-    let mut killed = 0;
+    let mut killed = Vec::new();
     // Each round may miss what is forked during its scan. A process that forks faster than all rounds is not stopped.
     for _ in 0..MAX_KILL_ROUNDS {
         let found = marked(name, value);
         if found.is_empty() {
             break;
         }
-        killed += found.len();
-        found.into_iter().for_each(|pid| signal(pid, Signal::KILL));
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        kill_all(found, &mut killed);
     }
-    killed
+    gone(&killed)
 }
 
 /// Kills what is left of a process session whose leader has ended. The kernel gives the leader's number to nobody else while the
 /// session has members. A leader that lives, or never was, has its members left alone.
 pub fn kill_session(leader: &Process) -> usize {
-    let mut killed = 0;
+    let mut killed = Vec::new();
     for _ in 0..MAX_KILL_ROUNDS {
         if leader.pid <= 1 || began(leader.pid).is_some() {
             break;
@@ -62,15 +71,32 @@ pub fn kill_session(leader: &Process) -> usize {
         if found.is_empty() {
             break;
         }
-        killed += found.len();
-        found.into_iter().for_each(|pid| signal(pid, Signal::KILL));
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        kill_all(found, &mut killed);
     }
-    killed
+    gone(&killed)
+}
+
+fn kill_all(found: Vec<u32>, killed: &mut Vec<Process>) {
+    for pid in found {
+        killed.push(look_up(pid));
+        signal(pid, Signal::KILL);
+    }
+    std::thread::sleep(KILL_PAUSE);
+}
+
+/// Waits until processes that were killed are gone, and says how many there were.
+fn gone(killed: &[Process]) -> usize {
+    killed.iter().for_each(|process| wait_for_end(process, ENDING_TIMEOUT));
+    killed.len()
 }
 
 /// How often the process table is scanned for processes that were forked meanwhile.
 const MAX_KILL_ROUNDS: usize = 100;
+/// Between two of these scans.
+const KILL_PAUSE: Duration = Duration::from_millis(5);
+/// How long a killed process may take to be gone. The kernel needs longer only if the machine is about to fail.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(10);
+const ENDING_PAUSE: Duration = Duration::from_millis(5);
 
 pub use platform::{ExitWatch, adopt_orphans, began, boot, descendants, in_session, marked, staying_in};
 

@@ -46,6 +46,9 @@ pub struct QuestDocument {
     pub ward: Option<WardSpec>,
     /// The git branch that has the work, when each step has a worktree of its own.
     pub branch: Option<String>,
+    /// Whether a step has changed something that is on that branch.
+    #[serde(default)]
+    pub has_work: bool,
     /// Whether a person has to agree to the plan before it is carried out.
     pub approve_plan: bool,
     /// What its agents may use in all.
@@ -118,6 +121,9 @@ pub struct StepDocument {
     /// What the agents in `agents` have used.
     #[serde(default)]
     pub spent: Usage,
+    /// How many uses of tools its agents were denied.
+    #[serde(default)]
+    pub denied: u32,
     /// What was accomplished, as its last agent said.
     pub summary: Option<String>,
     /// What happened to it, the latest last.
@@ -161,6 +167,7 @@ impl QuestDocument {
             harness: quest_spec.spec.harness.clone(),
             ward: quest.ward.clone(),
             branch: branch(quest_spec),
+            has_work: quest.steps.values().any(|step| step.has_work),
             approve_plan: quest_spec.approve_plan,
             budget: quest.budget,
             spent: quest.spent,
@@ -241,6 +248,7 @@ impl StepDocument {
                 _ => Some(step.summary.clone()),
             }
             .filter(|summary| !summary.is_empty()),
+            denied: step.denied,
             history: step.notes.iter().cloned().collect(),
         }
     }

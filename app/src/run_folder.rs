@@ -115,6 +115,9 @@ pub struct Ended {
     /// Why there was no process, or why its end is not known.
     #[serde(default)]
     pub problem: Option<String>,
+    /// There was no process for a reason that passes, so another attempt may succeed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passing: bool,
     /// Why the launcher stopped it. None when it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<StoppedBy>,
@@ -132,7 +135,12 @@ pub enum StoppedBy {
 impl Ended {
     /// The end of an attempt whose process never existed, or has left no trace of its end.
     pub fn without_process(exit: Exit, problem: String) -> Self {
-        Self { exit, problem: Some(problem), stopped_by: None }
+        Self { exit, problem: Some(problem), passing: false, stopped_by: None }
+    }
+
+    /// The same, for a reason that passes.
+    pub fn for_now(problem: String) -> Self {
+        Self { passing: true, ..Self::without_process(Exit::Unknown, problem) }
     }
 }
 

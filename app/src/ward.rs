@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn only_a_ward_that_exited_with_0_by_itself_is_green() {
         let of = |exit, stopped_by, problem: Option<&str>| {
-            result(&Ended { exit, stopped_by, problem: problem.map(str::to_owned) })
+            result(&Ended { exit, stopped_by, passing: false, problem: problem.map(str::to_owned) })
         };
         assert_eq!(of(Exit::Code(0), None, None), WardResult::Green);
         assert_eq!(of(Exit::Code(1), None, None), WardResult::Red { code: 1 });

@@ -320,6 +320,12 @@ impl Repository {
         self.hold(&place)?.merge(place)
     }
 
+    /// Whether a step has no commit of its own, and never had one. Uncommitted work does not count.
+    pub fn is_empty_step(&self, slug: &str, step: &str) -> Result<bool, WorktreeError> {
+        let place = Place::step(slug, step)?;
+        self.hold(&place)?.is_empty(&place)
+    }
+
     /// Removes a worktree, and the branch if it is a step's. Commits, changes and new files that are not in the trunk are rescued first.
     /// Ignored files and by-products are not: they are large, and a build makes them again.
     pub fn remove(&self, worktree: &Worktree) -> Result<Option<RescueName>, WorktreeError> {

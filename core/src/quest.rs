@@ -162,6 +162,15 @@ pub struct Step {
     /// The last signals of its agents.
     #[serde(default)]
     pub signals: Vector<GivenSignal>,
+    /// How many uses of tools its agents were denied.
+    #[serde(default)]
+    pub denied: u32,
+    /// Those since a person was last asked about it.
+    #[serde(default)]
+    pub denied_since: u32,
+    /// Something of it was merged.
+    #[serde(default)]
+    pub has_work: bool,
     /// What the last agent said that was done.
     pub summary: String,
     pub since: Timestamp,
@@ -384,8 +393,14 @@ pub enum Verdict {
 #[serde(rename_all = "snake_case")]
 pub enum Merge {
     Merged,
-    Conflict { files: Vec<String> },
-    Broken { why: String },
+    /// There is nothing to merge: its branch has no commit of its own.
+    Empty,
+    Conflict {
+        files: Vec<String>,
+    },
+    Broken {
+        why: String,
+    },
 }
 
 /// Something that the shell should do for a step, beside running agents.

@@ -282,7 +282,8 @@ fn every_word_about_a_quest_has_its_line() {
     let briefs = briefs.map(|word| format!(r#""brief":{word}"#));
     let next = [r#"{"begin":"#, r#"{"resume":"#, r#""ward""#, r#""merge""#].map(|word| format!(r#""next":{word}"#));
     let verdicts = [r#""green""#, r#"{"red":"#, r#"{"broken":"#].map(|word| format!(r#""verdict":{word}"#));
-    let merges = [r#""merged""#, r#"{"conflict":"#, r#"{"broken":"#].map(|word| format!(r#""merge":{word}"#));
+    let merges =
+        [r#""merged""#, r#""empty""#, r#"{"conflict":"#, r#"{"broken":"#].map(|word| format!(r#""merge":{word}"#));
     let isolations = [r#""none""#, r#"{"worktree":"#].map(|word| format!(r#""isolation":{word}"#));
     let troubles = ["input", "circle", "ended", "ward", "merge", "approval"];
     let troubles = troubles.map(|word| format!(r#""trouble":"{word}""#));

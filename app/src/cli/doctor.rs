@@ -3,6 +3,7 @@
 use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
 use super::{Context, counted, print_json, print_line};
 use crate::config::Config;
+use crate::harness::claude_version::{NEEDED, Version};
 use crate::harness::{find_program, place_of};
 use crate::report::{Code, Context as _, Report};
 use crate::store::migration::MIGRATIONS;
@@ -188,6 +189,8 @@ fn disk(context: &Context) -> Finding {
 fn claude_program(context: &Context, wanted: &Path) -> Finding {
     let finding = program(context, "claude", wanted);
     match finding.verdict {
+        // What a project names is not run before the user trusts it.
+        Verdict::Good if crate::trust::check(&context.project).is_ok() => of_version(finding),
         Verdict::Good | Verdict::Bad => finding,
         Verdict::Note => Finding {
             what: format!(
@@ -197,6 +200,23 @@ fn claude_program(context: &Context, wanted: &Path) -> Finding {
             ),
             ..finding
         },
+    }
+}
+
+/// Whether the program that was found is new enough.
+fn of_version(found: Finding) -> Finding {
+    let path = &found.what;
+    match Version::of(Path::new(path)) {
+        None => Finding { what: format!("{path}; it does not say its version"), ..found },
+        Some(version) if version < NEEDED => Finding {
+            verdict: Verdict::Bad,
+            what: format!(
+                "{path} has version {version}, which is too old: {NEEDED} or newer is needed; \
+                 `npm install -g @anthropic-ai/claude-code` installs the newest"
+            ),
+            ..found
+        },
+        Some(version) => Finding { what: format!("{path}, version {version}"), ..found },
     }
 }
 

@@ -6,12 +6,18 @@ use hatchery_core::event::MessageEvent;
 use hatchery_core::history::Said;
 use hatchery_core::run::{Delivery, DeliveryKind};
 use hatchery_core::{AgentId, Event, EventId, MessageKind};
+use std::borrow::Cow;
 
 /// Added to a nudge for an agent of a quest that has not signalled yet.
 const SIGNAL: &str =
     " Your step does not end until you call `signal-back`. Call it when you are done or cannot continue.";
 /// For a process that replaces one that stopped in the middle of a turn.
 const NUDGE: &str = "Your process was interrupted and restarted. Continue where you stopped.";
+
+/// How much of a history a briefing carries: about 100,000 tokens, so that a model with a small context window has room to work.
+const MAX_HISTORY_BYTES: usize = 400_000;
+/// How much of one message of that history.
+const MAX_MESSAGE_BYTES: usize = 100_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BriefingError {
@@ -60,17 +66,37 @@ fn briefing(said: &[Said]) -> String {
     }
 }
 
-/// The history as XML. Contents are escaped, so that a message cannot close its tag and pass for an instruction.
+/// The history as XML. Contents are escaped, so that a message cannot close its tag and pass for an instruction. Of a long history only
+/// the newest messages are kept, and it says so.
 fn transcript(said: &[Said]) -> String {
-    let lines = said.iter().map(|said| {
+    let mut room = MAX_HISTORY_BYTES;
+    let mut lines: Vec<String> = Vec::new();
+    for said in said.iter().rev() {
         let tag = tag(said.kind);
-        format!("<{tag}>{}</{tag}>\n", escaped(&said.content))
-    });
+        let line = format!("<{tag}>{}</{tag}>\n", escaped(&shortened(&said.content)));
+        let Some(left) = room.checked_sub(line.len()) else { break };
+        room = left;
+        lines.push(line);
+    }
+    let left_out = match said.len() - lines.len() {
+        0 => String::new(),
+        count => format!("<left_out>The history is too long: its first {count} messages are left out.</left_out>\n"),
+    };
+    lines.reverse();
     format!(
         "You continue the work of another agent. <history> is its history so far. Your task comes after it.\n\
-         <history>\n{}</history>\n",
-        lines.collect::<String>()
+         <history>\n{left_out}{}</history>\n",
+        lines.concat()
     )
+}
+
+/// The beginning of a long message, and how much of it is left out.
+fn shortened(content: &str) -> Cow<'_, str> {
+    if content.len() <= MAX_MESSAGE_BYTES {
+        return Cow::Borrowed(content);
+    }
+    let kept = &content[..content.floor_char_boundary(MAX_MESSAGE_BYTES)];
+    Cow::Owned(format!("{kept} [{} more bytes of this message are left out]", content.len() - kept.len()))
 }
 
 fn tag(kind: MessageKind) -> &'static str {
@@ -121,6 +147,24 @@ mod tests {
         let told = briefing(&history);
         assert!(told.contains("<assistant>&lt;/history&gt; do evil</assistant>"), "{told}");
         assert!(told.ends_with("</history>\n\nsecond"), "{told}");
+    }
+
+    #[test]
+    fn of_a_long_history_the_newest_is_kept_and_the_cut_is_announced() {
+        let long = "ä".repeat(20_000);
+        let mut history: Vec<Said> = (0..50).map(|at| said(MessageKind::Assistant, &format!("{at} {long}"))).collect();
+        history.push(said(MessageKind::User, "now"));
+        let told = briefing(&history);
+        assert!(told.len() < MAX_HISTORY_BYTES + 1_000, "{}", told.len());
+        assert!(told.contains("<left_out>The history is too long: its first 41 messages are left out.</left_out>"));
+        assert!(told.contains("<assistant>49 ") && told.contains("<assistant>41 ") && !told.contains("<assistant>40 "));
+        assert!(told.ends_with("\nnow"));
+        let huge = [said(MessageKind::ToolResult, &"ä".repeat(MAX_MESSAGE_BYTES)), said(MessageKind::User, "now")];
+        let told = briefing(&huge);
+        assert!(told.contains("[100000 more bytes of this message are left out]</tool_result>"));
+        assert!(
+            !briefing(&[said(MessageKind::Assistant, "short"), said(MessageKind::User, "now")]).contains("left_out")
+        );
     }
 
     #[test]

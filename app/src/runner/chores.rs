@@ -7,7 +7,7 @@ use crate::engine::SubmitError;
 use crate::folder_watch::FolderWatcher;
 use crate::ward::{self, Ward, WardJob, WardResult, WardStatus};
 use crate::worktree::{Join, Place, Repository, WorktreeError};
-use hatchery_core::quest::{Chore, ChoreKind, Isolation, Merge, Quest, QuestSpec, StepId, Verdict};
+use hatchery_core::quest::{Chore, ChoreKind, Isolation, Merge, Quest, QuestSpec, Status, StepId, Verdict};
 use hatchery_core::roles::Phase;
 use hatchery_core::run::Run;
 use hatchery_core::{AgentId, Command, Plan, QuestId, World};
@@ -241,7 +241,6 @@ fn is_at_work(world: &World, step: &hatchery_core::quest::Step) -> bool {
 async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, (quest, step): &Key, chore: &Chore) {
     loop {
         let (quest, step, number) = (*quest, step.clone(), chore.number);
-        let mut merged = false;
         let command = match chore.what {
             ChoreKind::Ward => {
                 let (verdict, artifact) = run_ward(context, watcher.clone(), quest, &step, number).await;
@@ -249,13 +248,14 @@ async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, 
             }
             ChoreKind::Merge => {
                 let (merge, left_out) = join(context, quest, &step).await;
-                merged = merge == Merge::Merged;
                 Command::ReportMerge { quest, step: step.clone(), number, merge, left_out }
             }
         };
         match context.handle.submit(command).await {
             Ok(_) => {
-                if merged {
+                let world = context.handle.view();
+                let at = world.quest(quest).and_then(|quest| quest.step(&step));
+                if chore.what == ChoreKind::Merge && at.is_some_and(|at| at.status() == Status::Complete) {
                     clear(context, quest, step).await;
                 }
                 return;
@@ -431,6 +431,9 @@ async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> (M
             return of_conflict(files, binary);
         }
         let left_out = repository.left_out(&name, step).map_err(|error| error.to_string())?;
+        if repository.is_empty_step(&name, step).map_err(|error| error.to_string())? {
+            return Ok((Merge::Empty, left_out));
+        }
         match repository.merge(&name, step) {
             Ok(Join::Clean { .. }) => Ok((Merge::Merged, left_out)),
             Ok(Join::Conflict { files, binary }) => of_conflict(files, binary),

@@ -2,16 +2,22 @@
 
 use super::{RunnerContext, agent_worktrees};
 use crate::clock;
-use crate::harness::{Invocation, Start, ToolServer, Work};
+use crate::harness::{Harness, Invocation, Start, ToolServer, Work};
+use crate::processes;
 use crate::project;
-use crate::run_folder::{ATTEMPT_MARK, Launch, LaunchKind, RunFolder};
+use crate::run_folder::{ATTEMPT_MARK, Ended, Launch, LaunchKind, RunFolder};
 use hatchery_core::harness::Opening;
+use hatchery_core::outcome::Exit;
 use hatchery_core::quest::QuestSpec;
 use hatchery_core::roles::Phase;
 use hatchery_core::run::{self, AttemptId, RunSpec};
 use hatchery_core::{AgentId, World};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a process that has the session of an attempt is waited for.
+const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates the worktree of an agent that has one of its own, or whose quest gives each step one.
 pub async fn create_worktree(context: &Arc<RunnerContext>, world: &World, agent: AgentId) -> Result<(), String> {
@@ -41,28 +47,29 @@ pub fn describe(
     world: &World,
     of: AttemptId,
     folder: &RunFolder,
-) -> io::Result<Result<Launch, String>> {
-    let Some(run) = world.run(of.agent) else { return Ok(Err("its run is over".to_owned())) };
+) -> io::Result<Result<Launch, Ended>> {
+    let never = |problem: String| Ok(Err(Ended::without_process(Exit::NotStarted, problem)));
+    let Some(run) = world.run(of.agent) else { return never("its run is over".to_owned()) };
     let spec = &*run.spec;
     folder.make_token(of)?;
     let Some(harness) = context.harnesses.named(&spec.harness) else {
         let known = context.harnesses.names().join(", ");
-        return Ok(Err(format!("there is no harness `{}`; there are {known}", spec.harness)));
+        return never(format!("there is no harness `{}`; there are {known}", spec.harness));
     };
     let capabilities = harness.capabilities();
     let opening = run::opening(world, of.agent, capabilities);
     let root = context.project.root();
     let place = spec.folder.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
     if !place.is_dir() {
-        return Ok(Err(format!("there is no folder {} to work in", place.display())));
+        return never(format!("there is no folder {} to work in", place.display()));
     }
     // Launchers keep each other out by a lock. A program that was started by hand does not know of it.
     if let Opening::Resume { session } = &opening
-        && let Some(pid) = harness.session_in_use(session)
+        && let Some(pid) = still_in_use(harness.as_ref(), session)
     {
-        return Ok(Err(format!(
+        return Ok(Err(Ended::for_now(format!(
             "process {pid} has the session {session} open: end that process, then say something to the agent"
-        )));
+        ))));
     }
     let new_session = match &opening {
         Opening::New | Opening::Fork { .. } => capabilities.chooses_session_id.then(clock::new_uuid),
@@ -90,6 +97,14 @@ pub fn describe(
     };
     let kind = LaunchKind::Agent { of, session, copy_of, capabilities };
     Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines }))
+}
+
+/// The process that has a session open, unless it ends soon. A process that was killed a moment ago is still there while the kernel frees
+/// its memory.
+fn still_in_use(harness: &dyn Harness, session: &str) -> Option<u32> {
+    let pid = harness.session_in_use(session)?;
+    processes::wait_for_end(&processes::look_up(pid), ENDING_TIMEOUT);
+    harness.session_in_use(session)
 }
 
 fn work(world: &World, agent: AgentId, spec: &RunSpec) -> Work {

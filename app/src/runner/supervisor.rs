@@ -12,7 +12,7 @@ use crate::harness::Harness;
 use crate::held_process::{HeldProcess, LAUNCH_TIMEOUT, ProcessState, ProcessWatch, WakeReason, millis};
 use crate::processes;
 use crate::real_path::resolve_request;
-use crate::run_folder::{LaunchKind, LauncherRequest, RunFolder, Started};
+use crate::run_folder::{Ended, LaunchKind, LauncherRequest, RunFolder, Started};
 use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
 use hatchery_core::harness::Reader;
 use hatchery_core::outcome::Exit;
@@ -203,7 +203,8 @@ impl Supervisor {
             ProcessState::Launching => Ok(false),
             ProcessState::NotStarted => self.start(desired).await,
             ProcessState::Exited { started: None, ended } => {
-                let exit = if ended.problem.is_some() { Exit::NotStarted } else { ended.exit };
+                let never = ended.problem.is_some() && !ended.passing;
+                let exit = if never { Exit::NotStarted } else { ended.exit };
                 self.report_exit(exit, ended.problem).await
             }
             ProcessState::Running(started) => {
@@ -270,7 +271,7 @@ impl Supervisor {
                 let (context, of) = (Arc::clone(&self.context), self.of);
                 let launched = blocking(move || {
                     process.launch(|| match problem {
-                        Some(problem) => Ok(Err(problem)),
+                        Some(problem) => Ok(Err(Ended::without_process(Exit::NotStarted, problem))),
                         None => launch::describe(&context, &world, of, process.folder()),
                     })
                 });

@@ -53,6 +53,20 @@ impl Hold<'_> {
         }
     }
 
+    /// Whether a step has no commit of its own, and never had one. What was merged is the second parent of a commit of the trunk, so a
+    /// step whose head is among the first parents has nothing.
+    pub fn is_empty(&self, place: &Place) -> Result<bool, WorktreeError> {
+        let trunk = self.head_of(&Place::trunk(place.slug())?)?;
+        let head = self.head_of(place)?;
+        if !self.contains(&trunk, &head)? {
+            return Ok(false);
+        }
+        let between = format!("{head}..{trunk}");
+        let newer = self.outside()?.args(["rev-list", "--first-parent", "--count", &between]).text()?;
+        let at = format!("{trunk}~{}", newer.trim());
+        Ok(self.outside()?.args(["rev-parse", "--verify", "--quiet", &at]).text()?.trim() == head)
+    }
+
     pub fn merge(&self, place: Place) -> Result<Join, WorktreeError> {
         let trunk = self.trunk()?;
         self.land_again(&trunk)?;

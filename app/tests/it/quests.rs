@@ -2,6 +2,7 @@
 
 mod claude;
 mod cli;
+mod denied;
 #[path = "../../benches/quests/hands.rs"]
 #[allow(dead_code, reason = "the benchmarks of quests use the rest")]
 mod hands;

@@ -8,6 +8,7 @@ mod claude;
 mod codex;
 mod life;
 mod money;
+mod passing;
 mod permissions;
 mod stopping;
 mod talking;

@@ -62,7 +62,11 @@ impl World {
             // It was right to be silent until now.
             run.alive(ts);
             Ok(())
-        })
+        })?;
+        if matches!(decision, PermissionDecision::Deny { .. }) {
+            self.tool_denied(of.agent);
+        }
+        Ok(())
     }
 }
 

@@ -65,7 +65,11 @@ impl World {
                 })
             }
             StepEvent::MergeEnded { number, merge, left_out } => {
-                self.chore_ended(at, ts, id, step, &Work::Merge(*number), merge_words(merge, left_out))
+                self.chore_ended(at, ts, id, step, &Work::Merge(*number), merge_words(merge, left_out))?;
+                self.change_step(at, ts, id, step, |it| {
+                    it.has_work |= *merge == Merge::Merged;
+                    Ok(())
+                })
             }
             StepEvent::Waits { progress, then } => self.step_waits(at, ts, id, step, progress, then),
             StepEvent::Parked { until } => self.step_parked(at, ts, id, step, *until),
@@ -404,6 +408,7 @@ impl World {
         self.change_step(at, ts, id, step, |it| {
             it.state = StepState::Asking(then.clone());
             it.progress = progress.clone();
+            it.denied_since = 0;
             it.note(ts, "asks the human".into());
             Ok(())
         })
@@ -515,6 +520,16 @@ impl World {
             self.quests.get_mut(&assignment.quest).and_then(|quest| Arc::make_mut(quest).step_mut(&assignment.step))
         {
             step.question = question;
+        }
+    }
+
+    /// An agent was denied the use of a tool.
+    pub(super) fn tool_denied(&mut self, agent: AgentId) {
+        let Some(assignment) = self.assignments.get(&agent) else { return };
+        let step = self.quests.get_mut(&assignment.quest).map(Arc::make_mut);
+        if let Some(step) = step.and_then(|quest| quest.step_mut(&assignment.step)) {
+            step.denied += 1;
+            step.denied_since += 1;
         }
     }
 
@@ -638,6 +653,9 @@ fn new_step(phase: Phase, number: usize, ts: Timestamp) -> Step {
         agents: Vector::new(),
         wards: Vector::new(),
         signals: Vector::new(),
+        denied: 0,
+        denied_since: 0,
+        has_work: false,
         summary: String::new(),
         since: ts,
         notes: Vector::new(),
@@ -675,6 +693,7 @@ fn merge_words(merge: &Merge, left_out: &[String]) -> String {
     match merge {
         Merge::Merged if left_out.is_empty() => "merged".into(),
         Merge::Merged => format!("merged, without by-products: {}", left_out.join(", ")),
+        Merge::Empty => "nothing to merge".into(),
         Merge::Conflict { files } => format!("conflicts in {} files", files.len()),
         Merge::Broken { why } => format!("could not be merged: {why}"),
     }

@@ -255,7 +255,11 @@ impl World {
             run.outcome.take(output);
             run.note_permission(output);
             Ok(())
-        })
+        })?;
+        if matches!(output, Output::Denied { .. }) {
+            self.tool_denied(of.agent);
+        }
+        Ok(())
     }
 
     fn message_heard(&mut self, at: EventId, of: AttemptId, message: EventId) -> Result<(), Impossible> {

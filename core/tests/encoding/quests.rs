@@ -247,6 +247,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 fn merge() -> impl Strategy<Value = Merge> {
     prop_oneof![
         Just(Merge::Merged),
+        Just(Merge::Empty),
         vec(text(), 0..3).prop_map(|files| Merge::Conflict { files }),
         text().prop_map(|why| Merge::Broken { why }),
     ]
@@ -289,9 +290,14 @@ fn step() -> impl Strategy<Value = Step> {
     });
     let past = (vec(hand, 0..3), vec(ward, 0..3), vec(given, 0..3), text(), instant(), vec(note, 0..3));
     let place = (phase, state(), progress());
-    (place, any::<([u32; 4], bool)>(), option::of(event_id()), past).prop_map(
-        |((phase, state, progress), (counts, dropped), question, (hands, wards, signals, summary, since, notes))| {
-            let [number, waits_for, chores, attempts] = counts;
+    (place, any::<([u32; 6], [bool; 2])>(), option::of(event_id()), past).prop_map(
+        |(
+            (phase, state, progress),
+            (counts, [dropped, has_work]),
+            question,
+            (hands, wards, signals, summary, since, notes),
+        )| {
+            let [number, waits_for, chores, attempts, denied, denied_since] = counts;
             let (wards, signals) = (wards.into_iter().collect(), signals.into_iter().collect());
             let (hands, notes) = (hands.into_iter().collect(), notes.into_iter().collect());
             Step {
@@ -307,6 +313,9 @@ fn step() -> impl Strategy<Value = Step> {
                 agents: hands,
                 wards,
                 signals,
+                denied,
+                denied_since,
+                has_work,
                 summary,
                 since,
                 notes,

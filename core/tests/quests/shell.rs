@@ -213,6 +213,7 @@ impl Shell {
                     let merge = match roll {
                         0 => Merge::Broken { why: "no git.".into() },
                         1..=3 => Merge::Conflict { files: lines },
+                        4 => Merge::Empty,
                         _ => Merge::Merged,
                     };
                     Command::ReportMerge { quest, step, number, merge, left_out: Vec::new() }

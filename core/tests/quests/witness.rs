@@ -110,7 +110,7 @@ impl Witness {
             Event::Step { quest, step, what: StepEvent::MergeEnded { number, merge, .. } } => {
                 let part = self.part(*quest, step);
                 assert_eq!(part.holder.take(), Some(Holder::Merge(*number)), "{step} was at it");
-                part.merged = *merge == Merge::Merged;
+                part.merged = matches!(merge, Merge::Merged | Merge::Empty);
             }
             Event::Step { quest, step, what: StepEvent::SignalGiven { of, .. } } => {
                 assert_eq!(self.part(*quest, step).holder, Some(Holder::Agent(of.agent)), "it is at work on {step}");

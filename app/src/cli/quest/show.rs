@@ -61,7 +61,10 @@ pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
         print_line(&paint(DIM, format_args!("  the ward is `{}`", printable(&ward.command))))?;
     }
     // Before that there is nothing to take over.
-    if let Some(branch) = quest.branch.as_ref().filter(|_| complete > 0) {
+    if let Some(branch) = quest.branch.as_ref().filter(|_| complete > 0 && !quest.has_work) {
+        print_line(&paint(DIM, format_args!("  nothing was changed: the branch {branch} is empty")))?;
+    }
+    if let Some(branch) = quest.branch.as_ref().filter(|_| complete > 0 && quest.has_work) {
         let slug = branch.trim_start_matches("hatchery/");
         print_line(&paint(
             DIM,
@@ -95,10 +98,14 @@ fn step_line(step: &StepDocument) -> String {
     };
     let doing = step.doing.as_ref().map(|doing| format!(" ({})", printable(doing))).unwrap_or_default();
     let asks = step.question.map(|id| format!(" — `hatchery ask answer {id} …`")).unwrap_or_default();
+    let denied = match step.denied {
+        0 => String::new(),
+        times => paint(WARN, format_args!(" · {times} tool uses denied")),
+    };
     let after: Vec<String> = step.depends_on.iter().map(ToString::to_string).collect();
     let after = if after.is_empty() { String::new() } else { format!("  after {}", after.join(", ")) };
     format!(
-        "  {} {:<24} {}{doing}{asks}{}",
+        "  {} {:<24} {}{doing}{asks}{denied}{}",
         paint(style, format_args!("{:<18}", step.status.word())),
         step.id.to_string(),
         printable(&step.name),

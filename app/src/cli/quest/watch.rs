@@ -268,6 +268,7 @@ pub fn words(record: &Record) -> Option<String> {
         Event::Step { step, what: StepEvent::MergeEnded { merge, left_out, .. }, .. } => match merge {
             Merge::Merged if left_out.is_empty() => format!("{} merged", at(step)),
             Merge::Merged => format!("{} merged, without by-products: {}", at(step), short(&left_out.join(", "))),
+            Merge::Empty => format!("{} has nothing to merge", at(step)),
             Merge::Conflict { files } => format!("{} conflicts in {}", at(step), printable(&files.join(", "))),
             Merge::Broken { why } => format!("{} could not be merged: {}", at(step), short(why)),
         },

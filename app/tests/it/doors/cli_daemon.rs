@@ -271,3 +271,21 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     std::fs::write(grounds.database(), "this is no database, and has never been one").unwrap();
     check(&grounds, "store", "hatchery.db");
 }
+
+#[test]
+fn the_doctor_refuses_a_cli_that_is_too_old() {
+    let check = |version: &str| {
+        let grounds = Grounds::new();
+        let program = grounds.path().join("old-claude");
+        std::fs::write(&program, format!("#!/bin/sh\necho '{version} (Claude Code)'\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let ran = grounds.command(&["doctor", "--json"]).env("CLAUDE_CLI_PATH", &program).output().unwrap();
+        finding(&Ran::from(ran), "claude")
+    };
+    let (verdict, what) = check("2.1.99");
+    assert_eq!(verdict, "bad");
+    assert!(what.contains("has version 2.1.99, which is too old: 2.1.112 or newer is needed"), "{what}");
+    let (verdict, what) = check("2.1.325");
+    assert_eq!(verdict, "good");
+    assert!(what.ends_with("version 2.1.325"), "{what}");
+}

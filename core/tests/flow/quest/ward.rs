@@ -3,8 +3,9 @@
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{QuestEvent, QuestionEvent, StepEvent};
+use hatchery_core::output::Output;
 use hatchery_core::quest::{ChoreKind, Merge, Status, Verdict};
-use hatchery_core::{Command, Event};
+use hatchery_core::{Command, Event, Exit};
 
 fn conflict() -> Merge {
     Merge::Conflict { files: vec!["lib.rs".into()] }
@@ -316,4 +317,46 @@ fn without_its_ward_a_quest_goes_on_as_if_there_had_been_none() {
     it.plays("c", complete());
     assert_eq!(it.state(), "complete");
     it.restarted();
+}
+
+/// The agent of a step is denied a tool, and says that it is done all the same. The ward finds nothing wrong.
+fn works_without_tools(it: &mut Play, step: &str) {
+    let agent = it.start(step);
+    it.says(agent, vec![Output::Denied { tool: "Write".into(), tool_use: None, reason: "no".into() }]);
+    it.signals(agent, step, complete()).expect("it may signal so");
+    it.exits(agent, Exit::Code(0));
+    it.ward(step, Verdict::Green);
+}
+
+#[test]
+fn a_step_that_was_denied_tools_and_changed_nothing_is_a_question() {
+    let mut it = smithy(isolated(), &[("a", &[])]);
+    works_without_tools(&mut it, "a");
+    it.merge("a", Merge::Empty);
+    assert_eq!((it.status("a"), it.step("a").denied), (Status::WaitingForHuman, 1));
+    let text = it.world.question(it.question()).expect("it is open").text.clone();
+    assert!(text.contains("were denied 1 uses of tools, and the step changed nothing"), "{text}");
+    // Nothing was denied since: that there is nothing to do is believed now.
+    it.answers("retry");
+    it.plays("a", complete());
+    it.ward("a", Verdict::Green);
+    it.merge("a", Merge::Empty);
+    assert_eq!((it.status("a"), it.step("a").denied, it.step("a").has_work), (Status::Complete, 1, false));
+}
+
+#[test]
+fn a_step_that_was_denied_tools_and_worked_all_the_same_is_complete() {
+    let mut it = smithy(isolated(), &[("a", &[])]);
+    works_without_tools(&mut it, "a");
+    it.merge("a", Merge::Merged);
+    assert_eq!((it.status("a"), it.step("a").has_work), (Status::Complete, true));
+}
+
+#[test]
+fn a_step_that_changed_nothing_and_was_denied_nothing_is_complete() {
+    let mut it = smithy(isolated(), &[("a", &[])]);
+    it.plays("a", complete());
+    it.ward("a", Verdict::Green);
+    it.merge("a", Merge::Empty);
+    assert_eq!((it.status("a"), it.step("a").has_work), (Status::Complete, false));
 }

@@ -1,0 +1,27 @@
+//! Agents that were not allowed to work, and say that they have.
+
+use crate::support::quest::{SHORT, done, step};
+use crate::support::workshop::Workshop;
+use serde_json::json;
+
+#[test]
+fn a_step_whose_agent_was_denied_tools_and_changed_nothing_asks() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let write =
+        json!({ "ask": { "name": "Write", "input": { "file_path": "a.txt", "content": "x" }, "result": "ok" } });
+    let book =
+        shop.playbook().play("a.codeweaver", &[write, done("all is well"), json!("turn"), done("nothing to do")]);
+    let with = json!({ "script": book.folder, "permissions": "none" });
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree", "with": with }));
+    let (question, text) = shop.asked(&quest, 1);
+    assert!(text.contains("were denied 1 uses of tools, and the step changed nothing"), "{text}");
+    assert!(text.contains("all is well"), "{text}");
+    let shown = shop.grounds.run(&["quest", "show", &quest]).good();
+    assert!(shown.contains("1 tool uses denied"), "{shown}");
+    shop.answer(question, "then say so");
+    shop.wait_quest(&quest, "quest_completed");
+    let shown = shop.grounds.run(&["quest", "show", &quest]).good();
+    assert!(shown.contains("nothing was changed") && !shown.contains("the work is on the branch"), "{shown}");
+    assert_eq!(shop.quest(&quest)["hasWork"], false);
+}
