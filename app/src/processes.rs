@@ -42,6 +42,14 @@ pub fn wait_for_end(process: &Process, at_most: Duration) {
     }
 }
 
+/// Whether a process carries an entry of this name in its environment. None if it has no environment to look into, as a process that is
+/// being ended, or one of another user.
+pub fn is_marked(pid: u32, name: &str) -> Option<bool> {
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok().filter(|environ| !environ.is_empty())?;
+    let entry = format!("{name}=");
+    Some(environ.split(|byte| *byte == 0).any(|it| it.starts_with(entry.as_bytes())))
+}
+
 /// Kills every process that carries the mark, and those that were forked meanwhile, until none is left. Says how many, and returns when they
 /// are gone: what they had open is free then.
 pub fn kill_marked(name: &str, value: &str) -> usize {

@@ -65,11 +65,11 @@ pub fn describe(
     }
     // Launchers keep each other out by a lock. A program that was started by hand does not know of it.
     if let Opening::Resume { session } = &opening
-        && let Some(pid) = still_in_use(harness.as_ref(), session)
+        && let Some((pid, ends)) = still_in_use(harness.as_ref(), session)
     {
-        return Ok(Err(Ended::for_now(format!(
-            "process {pid} has the session {session} open: end that process, then say something to the agent"
-        ))));
+        let problem =
+            format!("process {pid} has the session {session} open: end that process, then say something to the agent");
+        return if ends { Ok(Err(Ended::for_now(problem))) } else { never(problem) };
     }
     let new_session = match &opening {
         Opening::New | Opening::Fork { .. } => capabilities.chooses_session_id.then(clock::new_uuid),
@@ -99,12 +99,15 @@ pub fn describe(
     Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines }))
 }
 
-/// The process that has a session open, unless it ends soon. A process that was killed a moment ago is still there while the kernel frees
-/// its memory.
-fn still_in_use(harness: &dyn Harness, session: &str) -> Option<u32> {
+/// The process that has a session open, and whether it is likely to end soon. A process of ours that was killed a moment ago is still
+/// there while the kernel frees its memory; it is waited for.
+fn still_in_use(harness: &dyn Harness, session: &str) -> Option<(u32, bool)> {
     let pid = harness.session_in_use(session)?;
+    if processes::is_marked(pid, ATTEMPT_MARK) == Some(false) {
+        return Some((pid, false));
+    }
     processes::wait_for_end(&processes::look_up(pid), ENDING_TIMEOUT);
-    harness.session_in_use(session)
+    harness.session_in_use(session).map(|pid| (pid, true))
 }
 
 fn work(world: &World, agent: AgentId, spec: &RunSpec) -> Work {

@@ -8,12 +8,12 @@ use serde_json::json;
 fn a_step_whose_agent_was_denied_tools_and_changed_nothing_asks() {
     let shop = Workshop::with(SHORT, Vec::new());
     shop.repository();
-    let write =
-        json!({ "ask": { "name": "Write", "input": { "file_path": "a.txt", "content": "x" }, "result": "ok" } });
-    let book =
-        shop.playbook().play("a.codeweaver", &[write, done("all is well"), json!("turn"), done("nothing to do")]);
-    let with = json!({ "script": book.folder, "permissions": "none" });
+    let bash = json!({ "ask": { "name": "Bash", "input": { "command": "make" }, "result": "made" } });
+    let book = shop.playbook().play("a.codeweaver", &[bash, done("all is well"), json!("turn"), done("nothing to do")]);
+    let with = json!({ "script": book.folder, "permissions": "edits" });
     let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree", "with": with }));
+    let asked = shop.wait("a question", |event| event["about"]["permission"].is_object());
+    shop.answer(asked["id"].as_u64().unwrap(), "deny");
     let (question, text) = shop.asked(&quest, 1);
     assert!(text.contains("were denied 1 uses of tools, and the step changed nothing"), "{text}");
     assert!(text.contains("all is well"), "{text}");

@@ -5,7 +5,7 @@ use crate::support::workshop::Workshop;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::process::{Child, Command};
 
 const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 
@@ -19,8 +19,14 @@ fn shop() -> (Workshop, tempfile::TempDir, String) {
     let shop = Workshop::with("harness = 'claude'\nstop_grace_ms = 300\n", environment);
     let root = shop.grounds.path().canonicalize().unwrap();
     write(&shop.grounds.path().join("home/.claude/projects"), &root, SESSION, 2);
-    let agent = shop.grounds.run(&["adopt", SESSION, "--name", "old"]).good().trim().to_owned();
+    shop.grounds.run(&["adopt", SESSION, "--name", "old"]).good();
+    let agent = shop.door().get("/api/agents/old").json()["id"].as_str().unwrap().to_owned();
     (shop, programs, agent)
+}
+
+/// A process of an attempt, as far as anybody can tell.
+fn holder(seconds: &str) -> Child {
+    Command::new("sleep").arg(seconds).env("HATCHERY_ATTEMPT", "of a test").spawn().unwrap()
 }
 
 /// Notes, as the CLI does it, that a process has the session open.
@@ -33,7 +39,7 @@ fn occupy(shop: &Workshop, pid: u32) {
 #[test]
 fn a_process_that_is_about_to_end_is_waited_for() {
     let (shop, _programs, agent) = shop();
-    let mut holder = Command::new("sleep").arg("1").spawn().unwrap();
+    let mut holder = holder("1");
     occupy(&shop, holder.id());
     shop.grounds.run(&["say", "old", "go on"]).good();
     let spawned = shop.wait_for(&agent, "run_spawned");
@@ -46,7 +52,7 @@ fn a_process_that_is_about_to_end_is_waited_for() {
 #[test]
 fn a_start_that_failed_for_a_passing_reason_is_tried_again() {
     let (shop, _programs, agent) = shop();
-    let mut holder = Command::new("sleep").arg("600").spawn().unwrap();
+    let mut holder = holder("600");
     occupy(&shop, holder.id());
     shop.grounds.run(&["say", "old", "go on"]).good();
     let crashed = shop.wait_for(&agent, "run_crashed");

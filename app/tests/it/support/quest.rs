@@ -19,7 +19,7 @@ pub const WARDED: &str = "harness = 'scripted'\nstop_grace_ms = 300\n\
 
 /// The scripts of a quest's agents: a folder with a file for each part.
 pub struct Playbook {
-    folder: PathBuf,
+    pub folder: PathBuf,
 }
 
 impl Playbook {

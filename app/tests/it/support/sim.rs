@@ -196,7 +196,7 @@ impl Played {
     }
 
     pub fn cause(&self) -> Cause {
-        self.outcome().cause(self.exit).0
+        self.outcome().cause(self.exit, None).0
     }
 }
 
