@@ -84,7 +84,7 @@ fn a_used_up_limit_says_when_it_is_lifted() {
     let upto = outputs.iter().position(|output| matches!(output, Output::TurnEnded(_))).unwrap();
     outputs[..=upto].iter().for_each(|output| outcome.take(output));
     assert_eq!(outcome.resets_at(), Some(Timestamp(1_794_900_000_000)));
-    let (cause, _) = outcome.cause(Exit::Code(0));
+    let (cause, _) = outcome.cause(Exit::Code(0), None);
     assert_eq!(cause.to_string(), "rate-limited");
 }
 
