@@ -61,7 +61,8 @@ impl Client {
             biased;
             _ = self.closing.wait_for(|closing| *closing) => None,
             piece = self.watcher.next() => {
-                (self.last, _) = (Some(Instant::now()), self.heartbeat.reset());
+                self.last = Some(Instant::now());
+                self.heartbeat.reset();
                 let json = serde_json::to_string(&piece).unwrap_or_default();
                 Some(Bytes::from(format!("data:{json}\n\n")))
             }

@@ -55,7 +55,7 @@ impl Drafts {
             }
             (model.tree, model.side_closed, model.used) = (kept.tree, kept.side_closed, kept.used);
             model.mouse = kept.mouse.unwrap_or(model.mouse);
-            if kept.home && model.size.0 >= 100 {
+            if kept.home && model.size.0 >= super::draw::SIDE_FROM {
                 model.side = Some(Side::Home(Home::default()));
             }
             for outgoing in &mut model.outbox {

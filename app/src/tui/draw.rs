@@ -25,13 +25,17 @@ pub use separator::line as separator_line;
 pub use tree::{TreeKey, rows as tree_rows};
 
 /// From here on a tree fits beside the conversation, and is shown unless somebody closed it.
-pub const TREE_FROM: u16 = 100;
+const TREE_FROM: u16 = 100;
 const TREE_SHOWN_FROM: u16 = 110;
 /// From here on everything fits side by side.
 const WIDE_FROM: u16 = 160;
 const TREE_CELLS: u16 = 34;
 const WIDE_TREE_CELLS: u16 = 38;
 const SIDE_CELLS: u16 = 58;
+/// A panel that would leave less to the conversation takes its place.
+const LEAST_TALK: u16 = 60;
+/// From here on a panel fits beside the conversation.
+pub const SIDE_FROM: u16 = LEAST_TALK + SIDE_CELLS + 1;
 const WIDE_SIDE_CELLS: u16 = 61;
 /// Below so many rows there is no bottom line; from so many on your text has two rows.
 const BOTTOM_FROM: u16 = 14;
@@ -89,7 +93,7 @@ pub fn areas(model: &Model) -> Areas {
         }
         TREE_FROM.. if model.side.is_some() => {
             let to = width - SIDE_CELLS - 1;
-            match to >= 40 {
+            match to >= LEAST_TALK {
                 true => {
                     side = Some(Rect::new(to + 1, 0, SIDE_CELLS, body));
                     talk = Some(Rect::new(0, 0, to, body));

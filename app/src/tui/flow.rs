@@ -295,7 +295,7 @@ impl<'a> Flow<'a> {
     fn is_hidden(&self, block: &Block) -> bool {
         match block.kind {
             Kind::Ask { about: Asked::Permission, open, .. } => {
-                !open || matches!(self.model.side, Some(Side::Home(_))) && self.model.size.0 >= super::draw::TREE_FROM
+                !open || matches!(self.model.side, Some(Side::Home(_))) && self.model.size.0 >= super::draw::SIDE_FROM
             }
             _ => false,
         }

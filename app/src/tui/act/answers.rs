@@ -2,6 +2,7 @@
 
 use super::{go, open_quest};
 use crate::client::paths::{quest_path, step_path};
+use crate::tui::draw::SIDE_FROM;
 use crate::tui::field::Field;
 use crate::tui::model::{Focus, Model};
 use crate::tui::panel::{Answer, Home, Side, choices};
@@ -164,7 +165,9 @@ pub fn open_step(model: &mut Model) -> Vec<Effect> {
         Some(agent) if !failed => {
             let side = model.side.clone();
             let effects = go(model, agent);
-            model.side = side;
+            if model.size.0 >= SIDE_FROM {
+                model.side = side;
+            }
             effects
         }
         _ => ward_output(model),

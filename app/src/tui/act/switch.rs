@@ -1,6 +1,7 @@
 //! Switching between agents.
 
 use crate::tui::command;
+use crate::tui::draw::SIDE_FROM;
 use crate::tui::model::{Focus, Model};
 use crate::tui::roster::Need;
 use crate::tui::update::Effect;
@@ -11,6 +12,10 @@ const FAR: u64 = 20_000;
 
 /// Puts an agent in front, in one frame.
 pub fn go(model: &mut Model, agent: AgentId) -> Vec<Effect> {
+    // A panel that has taken the place of the conversation makes room for it.
+    if model.size.0 < SIDE_FROM {
+        model.side = None;
+    }
     if model.current == Some(agent) {
         model.focus = Focus::Text;
         return Vec::new();

@@ -104,4 +104,6 @@ fn below_the_needs_stands_who_works() {
     let effects = press(&mut model, KeyCode::Enter);
     assert!(posted(&effects).is_empty());
     assert_eq!(model.current, Some(id("aaaa")));
+    // The panel had taken the place of the conversation.
+    assert_eq!((model.focus, model.side.is_none()), (Focus::Text, true));
 }

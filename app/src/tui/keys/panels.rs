@@ -65,7 +65,7 @@ fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Esc => {
             model.focus = Focus::Text;
             // Where a panel has taken the place of the conversation, going back closes it.
-            if model.size.0 < 100 {
+            if model.size.0 < draw::SIDE_FROM {
                 (model.side, model.side_closed) = (None, true);
             }
             Vec::new()
