@@ -70,6 +70,12 @@ pub struct Role {
     /// What its agents may do without asking; without, what the quest says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<PermissionPolicy>,
+    /// The harness that plays its agents; without, the quest's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    /// The model of its agents; without, the quest's, if the harness is the quest's, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// The stations of each phase: names of roles, and [`WARD`].
@@ -150,6 +156,8 @@ impl Default for Table {
             calls: calls.iter().map(|called| (*called).into()).collect(),
             prompt: String::new(),
             permissions: None,
+            harness: None,
+            model: None,
         };
         let path = |stations: &[&str]| stations.iter().map(|station| (*station).into()).collect();
         let all = [Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup];

@@ -222,6 +222,8 @@ fn quest_spec() -> QuestSpec {
         calls: vec![],
         prompt: String::new(),
         permissions: None,
+        harness: None,
+        model: None,
     };
     let paths = Paths { requirements: vec![], plan: vec![], work: vec!["smith".into()], review: vec![] };
     let planner = || "planner".to_owned();

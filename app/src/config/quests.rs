@@ -1,10 +1,11 @@
 //! The settings of quests: `[quests]` in `hatchery.toml`. The table of roles is the built-in one, changed by what is written there.
 
+mod role_settings;
+
 use crate::report::{Code, Context as _, Report};
 use crate::strict::Within;
-use hatchery_core::permission::PermissionPolicy;
 use hatchery_core::quest::{MAX_SLOTS, MAX_WARD_MS, MIN_WARD_MS};
-use hatchery_core::roles::{Paths, Role, SignalKind, Table};
+use hatchery_core::roles::{Paths, Table};
 use serde::Deserialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -50,26 +51,13 @@ pub(super) struct Settings {
     isolation: Option<Isolated>,
     approve_plan: Option<bool>,
     prompts: Option<PathBuf>,
-    /// Roles that are added, or replace those of the same name.
+    /// Roles that are added, replace those of the same name, or change them.
     #[serde(default)]
-    roles: Vec<RoleSettings>,
+    roles: role_settings::Settings,
     paths: Option<SomePaths>,
     mender: Option<String>,
     planner: Option<String>,
     requirer: Option<String>,
-}
-
-/// A [`Role`] as people write it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RoleSettings {
-    name: String,
-    may: Vec<SignalKind>,
-    #[serde(default)]
-    calls: Vec<String>,
-    #[serde(default)]
-    prompt: String,
-    permissions: Option<PermissionPolicy>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -85,14 +73,7 @@ impl Settings {
     pub(super) fn over_defaults(self) -> Result<Quests, Report> {
         let usage = |message: String| Report::new(Code::Usage, message);
         let usual = Table::default();
-        let mut roles = usual.roles;
-        for RoleSettings { name, may, calls, prompt, permissions } in self.roles {
-            let role = Role { name, may, calls, prompt, permissions };
-            match roles.iter_mut().find(|known| known.name == role.name) {
-                Some(known) => *known = role,
-                None => roles.push(role),
-            }
-        }
+        let roles = self.roles.over(usual.roles).map_err(usage)?;
         let paths = self.paths.unwrap_or_default();
         let table = Table {
             roles,

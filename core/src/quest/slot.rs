@@ -75,8 +75,15 @@ fn recall(at: &StepContext<'_>, agent: AgentId, role: &str) -> Option<Vec<Event>
 
 /// How the agents of a step are run.
 fn spec(at: &StepContext<'_>, role: &str) -> RunSpec {
+    let usual = &at.quest_spec.spec;
+    let of_role = at.quest_spec.table.role(role);
+    let harness = of_role.and_then(|role| role.harness.clone()).unwrap_or_else(|| usual.harness.clone());
+    // A model of one vendor means nothing to another.
+    let usual_model = usual.model.clone().filter(|_| harness == usual.harness);
     RunSpec {
         permissions: Some(at.quest_spec.permissions(role)),
+        model: of_role.and_then(|role| role.model.clone()).or(usual_model),
+        harness,
         folder: at.quest_spec.folder(at.step_id, at.step.phase),
         signals: true,
         stays: false,

@@ -155,8 +155,18 @@ fn ward() -> impl Strategy<Value = WardSpec> {
 fn table() -> impl Strategy<Value = Table> {
     use SignalKind::*;
     let kind = prop::sample::select(vec![Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup]);
-    let role = (text(), vec(kind, 0..4), vec(text(), 0..3), text(), policy())
-        .prop_map(|(name, may, calls, prompt, permissions)| Role { name, may, calls, prompt, permissions });
+    let player = (option::of(text()), option::of(text()));
+    let role = (text(), vec(kind, 0..4), vec(text(), 0..3), text(), policy(), player).prop_map(
+        |(name, may, calls, prompt, permissions, (harness, model))| Role {
+            name,
+            may,
+            calls,
+            prompt,
+            permissions,
+            harness,
+            model,
+        },
+    );
     let paths = [(); 4].map(|()| vec(text(), 0..3)).prop_map(|[requirements, plan, work, review]| Paths {
         requirements,
         plan,

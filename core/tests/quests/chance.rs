@@ -37,7 +37,15 @@ impl Chance {
             let may = may.into_iter().filter(|_| !self.one_in(4));
             let may = [Complete].into_iter().chain(may.collect::<Vec<_>>()).collect();
             let calls = names.iter().filter(|_| !self.one_in(3)).cloned().collect();
-            Role { name: name.clone(), may, calls, prompt: String::new(), permissions: None }
+            Role {
+                name: name.clone(),
+                may,
+                calls,
+                prompt: String::new(),
+                permissions: None,
+                harness: None,
+                model: None,
+            }
         });
         let roles = roles.collect();
         let mut role = || names[self.index(names.len())].clone();

@@ -78,6 +78,8 @@ pub fn alone(quest_spec: QuestSpec) -> QuestSpec {
         calls: calls.iter().map(|called| (*called).into()).collect(),
         prompt: String::new(),
         permissions: None,
+        harness: None,
+        model: None,
     };
     let work = if quest_spec.ward.is_some() { vec!["smith".into(), "ward".into()] } else { vec!["smith".into()] };
     let table = Table {
