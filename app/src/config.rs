@@ -1,6 +1,7 @@
 //! Configuration, resolved once: defaults, then `hatchery.toml`, then `HATCHERY_*`, then flags. A wrong setting is an error that names
 //! the setting, where it is set, and what would be right.
 
+mod harnesses;
 mod notifications;
 mod prices;
 mod quests;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use harnesses::AcpAgent;
 pub use notifications::Notify;
 pub use quests::{Isolated, Quests};
 pub use seats::{Dialect, Seats, is_file_name};
@@ -80,6 +82,8 @@ pub struct Runs {
     pub claude_strict: bool,
     pub codex_path: PathBuf,
     pub codex_args: Vec<String>,
+    /// The agents that are spoken to by ACP, by the names of their harnesses.
+    pub acp_agents: BTreeMap<String, AcpAgent>,
     /// What agents may do without asking; by the place they work in without.
     pub permissions: Option<PermissionPolicy>,
     /// What children get of the daemon's environment besides the usual.
@@ -131,7 +135,8 @@ struct Settings {
     max_connections: Option<Within<8, 1_000_000>>,
     max_body_bytes: Option<Within<4_096, { 64 << 20 }>>,
     snapshot_every: Option<Within<100, 10_000_000>>,
-    harness: Option<String>,
+    #[serde(default)]
+    harness: harnesses::Settings,
     claude_path: Option<PathBuf>,
     claude_args: Option<Vec<String>>,
     claude_strict: Option<bool>,
@@ -186,7 +191,10 @@ impl Config {
             environment.into_iter().filter_map(|(name, value)| Some((setting(&name)?, value))).collect();
         let mut given: BTreeMap<String, Given> =
             written.into_iter().map(|(name, value)| (name, Given::Typed(value))).collect();
-        given.extend(environment.iter().map(|(name, value)| (name.clone(), Given::Text(value.clone()))));
+        for (name, value) in &environment {
+            let value = harnesses::over(name, given.remove(name), value);
+            given.insert(name.clone(), value);
+        }
         let settings: Settings = strict::read(Given::Fields(given.into_iter().collect())).map_err(|wrong| {
             let name = wrong.path.split(['.', '[']).next().unwrap_or_default();
             let place = match environment.contains_key(name) {
@@ -245,12 +253,13 @@ impl Settings {
         let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         let keep_days = self.keep_runs_days.map_or(30, |it| it.0);
         let runs = Runs {
-            harness: self.harness.unwrap_or_else(|| "claude".into()),
+            harness: self.harness.usual().unwrap_or_else(|| "claude".into()),
             claude_path: flags.claude_path.clone().or(self.claude_path).unwrap_or_else(|| "claude".into()),
             claude_args: self.claude_args.unwrap_or_default(),
             claude_strict: self.claude_strict.unwrap_or(false),
             codex_path: self.codex_path.unwrap_or_else(|| "codex".into()),
             codex_args: self.codex_args.unwrap_or_default(),
+            acp_agents: self.harness.acp_agents()?,
             permissions: self.permissions,
             pass_env: self.pass_env.unwrap_or_default(),
             script: self.script,
@@ -401,13 +410,19 @@ mod tests {
             ("[quests.paths]\nwork = 'codeweaver'", &["`quests.paths.work` must be a list", "not \"codeweaver\""]),
             ("[quests.paths]\nwork = [1]", &["`quests.paths.work[0]` must be a text, not 1"]),
             ("roles = 1", &["`quests.roles` must be a list"]),
-            ("roles = [1]", &["`quests.roles[0]` must be a table with: name, may, calls, prompt, permissions, not 1"]),
+            (
+                "roles = [1]",
+                &[
+                    "`quests.roles[0]` must be a table with: name, may, calls, prompt, permissions, harness, model, not 1",
+                ],
+            ),
             ("[[quests.roles]]\nname = 'x'", &["`quests.roles[0].may` is missing"]),
             (
                 "[[quests.roles]]\nname = 'x'\nmay = ['compleet']",
                 &["`quests.roles[0].may[0]` must be \"complete\" or", "did you mean \"complete\"?"],
             ),
             ("[[quests.roles]]\nnmae = 'x'", &["did you mean `quests.roles[0].name`?"]),
+            ("[quests.roles.siegemaster]\nharnes = 'x'", &["did you mean `quests.roles.siegemaster.harness`?"]),
         ] {
             let error = resolve(&format!("[quests]\n{toml}"), &[], &Flags::default()).unwrap_err();
             assert_eq!(error.code, Code::Usage, "{toml}: {error}");
@@ -419,6 +434,17 @@ mod tests {
     }
 
     #[test]
+    fn a_role_can_have_a_harness_and_a_model_of_its_own() {
+        let toml = "[quests.roles.siegemaster]\nharness = 'codex'\nmodel = 'gpt-5.5'";
+        let table = resolve(toml, &[], &Flags::default()).unwrap().quests.table;
+        let role = table.role("siegemaster").unwrap();
+        assert_eq!((role.harness.as_deref(), role.model.as_deref()), (Some("codex"), Some("gpt-5.5")));
+        assert!(!role.may.is_empty() && table.role("codeweaver").unwrap().harness.is_none());
+        let error = resolve("[quests.roles.bard]\nharness = 'x'", &[], &Flags::default()).unwrap_err().to_string();
+        assert!(error.contains("`quests.roles.bard` is not known: there are chaoswhisperer"), "{error}");
+    }
+
+    #[test]
     fn every_setting_of_quests_is_known_by_its_name() {
         let toml = "[quests]\nslots=2\nward='w'\nward_limit_ms=1000\nisolation='none'\napprove_plan=true\nprompts='p'\n\
                     mender='x'\nplanner='x'\nrequirer='x'\n[quests.paths]\nrequirements=['x']\nplan=['x']\nwork=['x','ward']\n\
@@ -427,6 +453,23 @@ mod tests {
         let quests = resolve(toml, &[], &Flags::default()).unwrap().quests;
         assert_eq!((quests.slots, quests.ward.as_deref(), quests.table.mender.as_str()), (2, Some("w"), "x"));
         assert_eq!((quests.isolation, quests.approve_plan), (Some(Isolated::None), true));
+    }
+
+    #[test]
+    fn a_project_has_agents_of_its_own_that_speak_acp() {
+        let toml = "[harness]\ndefault = 'goose'\n[harness.goose]\nacp = ['goose', 'acp']\n\
+                    [harness.opencode]\nacp = ['/opt/opencode', 'acp', '--pure']";
+        let runs = resolve(toml, &[], &Flags::default()).unwrap().runs;
+        assert_eq!((runs.harness.as_str(), runs.acp_agents["goose"].acp.len()), ("goose", 2));
+        assert_eq!(runs.acp_agents["opencode"].acp[0], "/opt/opencode");
+        assert!(!runs.acp_agents["opencode"].forks && runs.acp_agents.contains_key("gemini"));
+        let runs = resolve(toml, &[("HATCHERY_HARNESS", "codex")], &Flags::default()).unwrap().runs;
+        assert_eq!((runs.harness.as_str(), runs.acp_agents["goose"].acp.len()), ("codex", 2));
+        let wrong = |toml| resolve(toml, &[], &Flags::default()).unwrap_err().to_string();
+        assert!(wrong("[harness.claude]\nacp = ['x']").contains("`harness.claude` is built in"));
+        assert!(wrong("[harness.goose]\nacp = []").contains("`harness.goose` needs a program"));
+        assert!(wrong("[harness.goose]\nacpx = []").contains("`harness.goose.acpx` is not known"));
+        assert!(wrong("harness = 1").contains("`harness` must be the name of a harness"));
     }
 
     #[test]

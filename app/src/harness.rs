@@ -1,6 +1,7 @@
 //! Harnesses: the programs that play agents. An adapter says how such a program is started, how a message is written to it, and
 //! which reader understands its output. It does nothing itself: starting, writing and reading are the same for all harnesses.
 
+mod acp;
 mod claude;
 pub mod claude_version;
 mod codex;
@@ -17,6 +18,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use acp::Acp;
 pub use claude::Claude;
 pub use codex::Codex;
 pub use program::{find_program, place_of};
@@ -35,9 +37,9 @@ pub trait Harness: Send + Sync + fmt::Debug {
     /// What to start for an attempt.
     fn command(&self, start: &Start<'_>) -> Invocation;
 
-    /// A reader for the output of one process. `session` is the harness session, if the process was ready before: of a very long
-    /// output the line that named it may be gone.
-    fn reader(&self, session: Option<&str>) -> Box<dyn Reader>;
+    /// A reader for the output of one process, which works in `place`. `session` is the harness session, if the process was ready
+    /// before: of a very long output the line that named it may be gone.
+    fn reader(&self, place: &Path, session: Option<&str>) -> Box<dyn Reader>;
 
     /// A message, as a line of the program's input. `session` is the harness session, once it is known. The program confirms
     /// the message by its id, if it [echoes messages](Capabilities::echoes_messages).

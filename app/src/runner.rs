@@ -12,7 +12,7 @@ use crate::calls::Calls;
 use crate::config::{Config, Worktrees};
 use crate::engine::{Handle, SubmitError};
 use crate::folder_watch::FolderWatcher;
-use crate::harness::{Claude, Codex, Harnesses, Scripted};
+use crate::harness::{Acp, Claude, Codex, Harness, Harnesses, Scripted};
 use crate::live_text::LiveTexts;
 use crate::project::Project;
 use crate::report::Report;
@@ -75,7 +75,15 @@ impl RunnerContext {
         let claude = Claude::new(path, args, strict, pass, std::env::vars(), root, prices());
         let state = project.data().join("sim");
         let scripted = Scripted::new(program.clone(), state, pass, std::env::vars(), prices());
-        let codex = Codex::new(runs.codex_path.clone(), runs.codex_args.clone(), &runs.pass_env, std::env::vars());
+        let (path, args) = (runs.codex_path.clone(), runs.codex_args.clone());
+        let codex = Codex::new(path, args, pass, std::env::vars(), prices());
+        let acp = runs.acp_agents.iter().map(|(name, agent)| -> Arc<dyn Harness> {
+            Arc::new(Acp::new(name, agent, pass, std::env::vars(), prices()))
+        });
+        let transcripts = claude.transcripts.clone();
+        let mut harnesses: Vec<Arc<dyn Harness>> = vec![Arc::new(claude), Arc::new(codex)];
+        harnesses.extend(acp);
+        harnesses.push(Arc::new(scripted));
         Ok(Self {
             calls: Arc::new(Calls::new(handle.clone())),
             live: Arc::default(),
@@ -83,8 +91,8 @@ impl RunnerContext {
             project: project.clone(),
             program,
             host: project.host()?.into(),
-            transcripts: claude.transcripts.clone(),
-            harnesses: Harnesses::new(vec![Arc::new(claude), Arc::new(codex), Arc::new(scripted)]),
+            transcripts,
+            harnesses: Harnesses::new(harnesses),
             max_runs: runs.max_runs,
             stop_grace: runs.stop_grace,
             keep_runs: runs.keep_runs,

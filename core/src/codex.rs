@@ -15,11 +15,13 @@ use crate::Timestamp;
 use crate::harness::Reader;
 use crate::output::{Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
+use crate::price::PriceTable;
 use crate::run::TOOL_SERVER;
 use crate::stream_json::fields::{Fields, text};
 use crate::stream_json::object;
 use item::Items;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tally::Tally;
 
 pub use permission::{ApprovalKind, approval};
@@ -85,10 +87,10 @@ impl Reader for CodexReader {
 }
 
 impl CodexReader {
-    /// A reader for a process that has opened this thread before, or for one that has yet to open one.
-    pub fn new(thread: Option<&str>) -> Self {
+    /// A reader for a process that works in `folder` and has opened this thread before, or has yet to open one.
+    pub fn new(prices: Arc<PriceTable>, folder: Option<String>, thread: Option<&str>) -> Self {
         let opening = Opening { is_over: thread.is_some(), ..Opening::default() };
-        Self { opening, thread: thread.map(str::to_owned), ..Self::default() }
+        Self { opening, folder, thread: thread.map(str::to_owned), tally: Tally::new(prices), ..Self::default() }
     }
 
     /// A piece of what codex writes. Sub-agents are not shown while they write.
@@ -169,7 +171,8 @@ impl CodexReader {
         if self.is_subagent(&id) {
             return Vec::new();
         }
-        self.folder = result.text("cwd").or_else(|| thread.text("cwd"));
+        self.folder = result.text("cwd").or_else(|| self.folder.take());
+        self.tally.name_model(&id, result.text("model").or_else(|| thread.text("model")));
         self.thread = Some(id.clone());
         let turns = thread.objects("turns");
         self.opening.needs_turns = resumed && turns.is_empty();
@@ -262,6 +265,7 @@ impl CodexReader {
         let Some(call) = item.text("id") else { return };
         for thread in item.list("receiverThreadIds").into_iter().filter_map(text) {
             if self.subagents.len() < MAX_SUBAGENTS {
+                self.tally.name_model(&thread, item.text("model").filter(|model| !model.is_empty()));
                 self.subagents.entry(thread).or_insert_with(|| call.clone());
             }
         }

@@ -23,13 +23,17 @@ pub struct Capabilities {
     pub stays_open: bool,
     /// It asks for permission to use tools, and waits for the answer.
     pub asks_permission: bool,
-    /// It says what a turn cost. Otherwise budgets see only tokens.
+    /// It says what a turn cost. Otherwise the cost is computed from tokens, by the price table.
     pub reports_cost: bool,
+    /// It takes one message for each turn. Further messages wait for the end of the turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_at_a_time: bool,
 }
 
 impl Capabilities {
-    /// All of them.
+    /// All of them, and no restriction.
     pub const ALL: Self = Self {
+        one_at_a_time: false,
         chooses_session_id: true,
         echoes_messages: true,
         forks: true,

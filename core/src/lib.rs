@@ -27,6 +27,7 @@
 //! | [`plan`](mod@plan) | what the shell should bring about |
 //! | [`output`] | what a child says, in one form for all harnesses |
 //! | [`stream_json`] | the form in which the Claude CLI says it |
+//! | [`codex`], [`acp`] | the forms in which codex and agents behind ACP say it |
 //! | [`transcript`] | the transcripts that the Claude CLI keeps, and the path through them |
 //! | [`outcome`] | how a run went, and why it is over |
 //! | [`price`] | what tokens cost, by model |
@@ -37,6 +38,7 @@
 // A new variant must be thought of wherever it matters.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod acp;
 pub mod agent;
 pub mod ask;
 pub mod budget;

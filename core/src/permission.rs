@@ -98,6 +98,8 @@ pub enum Access {
     Edit { path: String },
     /// Run a command in a shell.
     Execute { command: String },
+    /// Use one of our own tools, which needs no permission. Some harnesses ask all the same.
+    OwnTool,
     /// Anything else.
     #[default]
     Other,
@@ -235,7 +237,7 @@ impl PermissionRule {
             Access::Read { path } => Self::Read { below: below(path) },
             Access::Edit { path } => Self::Edit { below: below(path) },
             Access::Execute { command } => Self::Execute { command: command.clone() },
-            Access::Other => Self::Tool { name: request.tool.clone() },
+            Access::Other | Access::OwnTool => Self::Tool { name: request.tool.clone() },
         }
     }
 
@@ -284,6 +286,9 @@ pub fn decide<'a>(
     request: &PermissionRequest,
 ) -> Option<(PermissionDecision, DecidedBy)> {
     let allowed = |by| Some((PermissionDecision::Allow, by));
+    if request.access == Access::OwnTool {
+        return allowed(DecidedBy::Policy);
+    }
     match policy {
         PermissionPolicy::All => allowed(DecidedBy::Policy),
         PermissionPolicy::None => {
@@ -306,7 +311,7 @@ fn is_part_of_edits(request: &PermissionRequest, ward: Option<&str>) -> bool {
         Access::Execute { command } => {
             ward.is_some_and(|ward| ward.trim() == command.trim()) || only_looks(command.trim())
         }
-        Access::Other => false,
+        Access::Other | Access::OwnTool => false,
     }
 }
 
@@ -328,9 +333,30 @@ fn in_own_folder(request: &PermissionRequest, path: &str) -> Option<String> {
     relative(request.folder.as_deref()?, &absolute(request, path))
 }
 
-/// Whether a path leads through a folder or a file that can give more rights.
-pub(crate) fn is_protected(rest: &str) -> bool {
+fn is_protected(rest: &str) -> bool {
     rest.split('/').any(|part| PROTECTED.contains(&part))
+}
+
+/// One path that stands for several: one that can give more rights, if there is one, otherwise the folder that holds them all. So a
+/// policy allows a change only if it allows each part of it.
+pub(crate) fn one_for_all(paths: &[String]) -> Option<String> {
+    if let Some(protected) = paths.iter().find(|path| is_protected(path)) {
+        return Some(protected.clone());
+    }
+    let (first, rest) = paths.split_first()?;
+    if rest.is_empty() {
+        return Some(first.clone());
+    }
+    // Such a path leads out of a folder that it seems to be in.
+    if paths.iter().any(|path| path.split('/').any(|part| part == "..")) {
+        return None;
+    }
+    let mut common: Vec<&str> = first.split('/').collect();
+    for path in rest {
+        let same = common.iter().zip(path.split('/')).take_while(|(a, b)| **a == *b).count();
+        common.truncate(same);
+    }
+    Some(common.join("/"))
 }
 
 /// A path as the process means it.
@@ -399,7 +425,7 @@ fn question(request: &PermissionRequest) -> String {
         Access::Read { path } => format!("read {}", shown(path)),
         Access::Edit { path } => format!("change {}", shown(path)),
         Access::Execute { command } => format!("run `{}`", shown(command)),
-        Access::Other => format!("use it with {}", shown(&request.input)),
+        Access::Other | Access::OwnTool => format!("use it with {}", shown(&request.input)),
     };
     let folder = request.folder.as_deref().map(|folder| format!(", in {folder}")).unwrap_or_default();
     format!(

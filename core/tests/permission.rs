@@ -14,6 +14,7 @@ fn request(access: Access) -> PermissionRequest {
         Access::Edit { .. } => "Edit",
         Access::Execute { .. } => "Bash",
         Access::Other => "WebFetch",
+        Access::OwnTool => "signal-back",
     };
     PermissionRequest {
         request: "r".into(),
@@ -55,6 +56,7 @@ fn each_policy_has_its_own_answer() {
         (command("git diff HEAD~1"), [None, Some(true), Some(true), Some(false)]),
         (command("rm -rf src"), [None, None, Some(true), Some(false)]),
         (request(Access::Other), [None, None, Some(true), Some(false)]),
+        (request(Access::OwnTool), [Some(true); 4]),
     ] {
         for (policy, expected) in [Ask, Edits, All, Nothing].into_iter().zip(in_order) {
             assert_eq!(allowed(policy, &[], &request), expected, "{policy}: {request:?}");

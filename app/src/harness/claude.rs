@@ -23,6 +23,7 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     stays_open: true,
     asks_permission: true,
     reports_cost: true,
+    one_at_a_time: false,
 };
 
 /// What the CLI reads of its environment. Without `CLAUDECODE` and the like, which say that it runs inside another CLI.
@@ -93,7 +94,7 @@ impl Harness for Claude {
         Invocation { program: self.program.clone(), args, env, files: files(start), first_lines: Vec::new() }
     }
 
-    fn reader(&self, _session: Option<&str>) -> Box<dyn Reader> {
+    fn reader(&self, _place: &Path, _session: Option<&str>) -> Box<dyn Reader> {
         Box::new(StreamJsonReader::new(Arc::clone(&self.prices)))
     }
 

@@ -14,9 +14,11 @@ use crate::run_folder::ATTEMPT_MARK;
 use hatchery_core::codex::{CodexReader, RequestId, approval};
 use hatchery_core::harness::{Capabilities, Opening, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionPolicy, PermissionRequest};
+use hatchery_core::price::PriceTable;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What codex reads of its environment. Without `CODEX_SANDBOX` and the like, which say that it runs inside another codex.
 const PREFIXES: [&str; 7] =
@@ -53,6 +55,8 @@ pub struct Codex {
     /// Further arguments from the settings.
     pub args: Vec<String>,
     pub environment: BTreeMap<String, String>,
+    /// Codex reports no cost.
+    pub prices: Arc<PriceTable>,
 }
 
 impl Codex {
@@ -62,8 +66,9 @@ impl Codex {
         args: Vec<String>,
         pass: &[String],
         env: impl Iterator<Item = (String, String)>,
+        prices: Arc<PriceTable>,
     ) -> Self {
-        Self { program, args, environment: clean(env, &PREFIXES, pass) }
+        Self { program, args, environment: clean(env, &PREFIXES, pass), prices }
     }
 }
 
@@ -85,6 +90,7 @@ impl Harness for Codex {
             stays_open: true,
             asks_permission: true,
             reports_cost: false,
+            one_at_a_time: false,
         }
     }
 
@@ -101,8 +107,9 @@ impl Harness for Codex {
         }
     }
 
-    fn reader(&self, session: Option<&str>) -> Box<dyn Reader> {
-        Box::new(CodexReader::new(session))
+    fn reader(&self, place: &Path, session: Option<&str>) -> Box<dyn Reader> {
+        let place = Some(place.display().to_string());
+        Box::new(CodexReader::new(Arc::clone(&self.prices), place, session))
     }
 
     fn message(&self, session: Option<&str>, id: &str, text: &str) -> String {

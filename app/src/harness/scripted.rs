@@ -60,7 +60,7 @@ impl Harness for Scripted {
         Invocation { program: self.program.clone(), args, env, files: claude::files(start), first_lines: Vec::new() }
     }
 
-    fn reader(&self, _session: Option<&str>) -> Box<dyn Reader> {
+    fn reader(&self, _place: &Path, _session: Option<&str>) -> Box<dyn Reader> {
         Box::new(StreamJsonReader::new(Arc::clone(&self.prices)))
     }
 

@@ -19,7 +19,7 @@ use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
 use hatchery_core::partial::Partial;
 use hatchery_core::permission::{PendingState, PermissionDecision, PermissionRequest};
-use hatchery_core::run::{AttemptId, DeliveryKind, DesiredRun, DesiredState, RunState, wire_name};
+use hatchery_core::run::{AttemptId, Delivery, DeliveryKind, DesiredRun, DesiredState, RunState, wire_name};
 use hatchery_core::{Command, Refusal};
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -367,10 +367,18 @@ impl Supervisor {
                 requests.push(LauncherRequest::Write { id, line });
             }
         }
+        let mut room = match capabilities.one_at_a_time {
+            true => self.takes_another(unheard.iter().copied(), sent),
+            false => usize::MAX,
+        };
         for delivery in unheard {
             let id = wire_name(delivery.id);
             if sent.written.contains(&id) {
                 continue;
+            }
+            if delivery.what != DeliveryKind::Interrupt {
+                let Some(left) = room.checked_sub(1) else { continue };
+                room = left;
             }
             let line = match delivery.what {
                 DeliveryKind::Interrupt => self.harness()?.interrupt(Some(&session), &id),
@@ -382,6 +390,16 @@ impl Supervisor {
             requests.push(LauncherRequest::Write { id, line });
         }
         Ok(requests)
+    }
+
+    /// How many messages a process takes now that takes one for each turn: none while one is on its way or its turn runs.
+    fn takes_another(&self, mut unheard: impl Iterator<Item = Delivery>, sent: &SentRequests) -> usize {
+        let is_written = |delivery: Delivery| sent.written.contains(&wire_name(delivery.id));
+        let on_its_way = unheard.any(|delivery| delivery.what != DeliveryKind::Interrupt && is_written(delivery));
+        let world = self.context.handle.view();
+        // A process that is ready counts as being in its first turn, before it has heard anything.
+        let in_turn = world.run(self.of.agent).is_some_and(|run| run.in_turn && run.heard);
+        usize::from(!on_its_way && !in_turn)
     }
 
     /// The decisions about permissions that the process has not confirmed, with the id of each in the inbox.
@@ -422,8 +440,13 @@ impl Supervisor {
             None => {
                 let position = handle.view().run(self.of.agent).map_or(0, |run| run.spooled);
                 let (folder, harness) = (self.process.folder().clone(), self.harness()?);
-                let reader = harness.reader(self.started_session().as_deref());
-                blocking(move || Spool::open(&folder.stdout(), position, reader)).await?
+                let session = self.started_session();
+                blocking(move || {
+                    let place = folder.launch()?.map(|launch| launch.folder).unwrap_or_default();
+                    let reader = harness.reader(&place, session.as_deref());
+                    Spool::open(&folder.stdout(), position, reader)
+                })
+                .await?
             }
         };
         loop {

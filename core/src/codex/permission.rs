@@ -3,7 +3,8 @@
 
 use super::command_line;
 use super::item::Items;
-use crate::permission::{Access, PermissionDecision, PermissionRequest, is_protected};
+use crate::permission::{Access, PermissionDecision, PermissionRequest, one_for_all};
+use crate::run::TOOL_SERVER;
 use crate::stream_json::fields::Fields;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -73,7 +74,7 @@ pub(super) fn asked(method: &str, id: &str, params: &Fields, items: &Items, fold
             ("exec_command".to_owned(), input.to_string(), Access::Execute { command })
         }
         ("item/fileChange/requestApproval", _, Some((input, paths))) => {
-            let access = changed(paths).map(|path| Access::Edit { path }).unwrap_or_default();
+            let access = one_for_all(paths).map(|path| Access::Edit { path }).unwrap_or_default();
             ("apply_patch".to_owned(), input.to_owned(), access)
         }
         ("mcpServer/elicitation/request", ..) => {
@@ -83,7 +84,8 @@ pub(super) fn asked(method: &str, id: &str, params: &Fields, items: &Items, fold
             let tool = message.split('"').nth(1).unwrap_or("elicitation").to_owned();
             let arguments = params.object("_meta").and_then(|meta| meta.raw("tool_params"));
             let input = arguments.map_or_else(|| json!({ "message": message }).to_string(), |it| it.get().to_owned());
-            (format!("mcp__{server}__{tool}"), input, Access::Other)
+            let access = if server == TOOL_SERVER { Access::OwnTool } else { Access::Other };
+            (format!("mcp__{server}__{tool}"), input, access)
         }
         _ => (method.to_owned(), whole(params), Access::Other),
     };
@@ -95,29 +97,6 @@ pub(super) fn asked(method: &str, id: &str, params: &Fields, items: &Items, fold
         access,
         folder: folder.map(str::to_owned),
     }
-}
-
-/// One path that stands for all: one that can give more rights, if there is one, otherwise the folder that holds them all. So a
-/// policy allows the change only if it allows each part of it.
-fn changed(paths: &[String]) -> Option<String> {
-    if let Some(protected) = paths.iter().find(|path| is_protected(path)) {
-        return Some(protected.clone());
-    }
-    let (first, rest) = paths.split_first()?;
-    if rest.is_empty() {
-        return Some(first.clone());
-    }
-    // Such a path leads out of a folder that it seems to be in.
-    if paths.iter().any(|path| path.split('/').any(|part| part == "..")) {
-        return None;
-    }
-    let mut common: Vec<&str> = first.split('/').collect();
-    for path in rest {
-        let parts = path.split('/');
-        let same = common.iter().zip(parts).take_while(|(a, b)| **a == *b).count();
-        common.truncate(same);
-    }
-    Some(common.join("/"))
 }
 
 fn whole(params: &Fields) -> String {

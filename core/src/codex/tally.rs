@@ -1,42 +1,43 @@
 //! What a thread of codex and its sub-agents use. Codex reports totals of each thread: they go on over resumes, and a fork begins
-//! with the total of its parent, which is reported before the first turn.
+//! with the total of its parent, which is reported before the first turn. It reports no cost, so each request is priced.
 
+use crate::price::PriceTable;
 use crate::stream_json::fields::Fields;
-use crate::usage::Usage;
+use crate::usage::{Money, Usage};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How many threads are told apart.
 const MAX_THREADS: usize = 256;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    totals: BTreeMap<String, Usage>,
+    prices: Arc<PriceTable>,
+    threads: BTreeMap<String, Thread>,
     /// The sum of the totals when the last turn ended, or before the first turn began.
     counted: Usage,
     /// A turn has begun in this process. What is reported before that is the past of the thread.
     begun: bool,
     /// How often the model was asked since the last turn ended.
     requests: u32,
+    /// What that cost.
+    cost: Money,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    model: Option<String>,
+    total: Option<Usage>,
 }
 
 impl Tally {
-    /// Takes a total. `own` is the thread itself, otherwise it is a sub-agent's.
-    pub fn take(&mut self, thread: &str, own: bool, params: &Fields) {
-        let Some(usage) = params.object("tokenUsage") else { return };
-        let Some(total) = usage.object("total").as_ref().map(tokens) else { return };
-        let before = self.totals.get(thread).copied();
-        if before.is_none() && self.totals.len() >= MAX_THREADS {
-            return;
-        }
-        self.totals.insert(thread.to_owned(), total);
-        let last = usage.object("last").as_ref().map(tokens).unwrap_or_default();
-        if own && !self.begun {
-            self.counted = total;
-        } else if own && before.is_none() {
-            self.counted = self.counted + total.saturating_sub(last);
-        }
-        if own && self.begun && before != Some(total) {
-            self.requests += 1;
+    pub fn new(prices: Arc<PriceTable>) -> Self {
+        Self { prices, ..Self::default() }
+    }
+
+    pub fn name_model(&mut self, thread: &str, model: Option<String>) {
+        if let Some(known) = self.thread(thread) {
+            known.model = model.or_else(|| known.model.take());
         }
     }
 
@@ -44,12 +45,43 @@ impl Tally {
         self.begun = true;
     }
 
-    /// The sum of all totals, what of it is new, and how often the model was asked.
+    /// Takes a total. `own` is the thread itself, otherwise it is a sub-agent's.
+    pub fn take(&mut self, thread: &str, own: bool, params: &Fields) {
+        let Some(usage) = params.object("tokenUsage") else { return };
+        let Some(total) = usage.object("total").as_ref().map(tokens) else { return };
+        let last = usage.object("last").as_ref().map(tokens).unwrap_or_default();
+        let begun = self.begun;
+        let Some(known) = self.thread(thread) else { return };
+        let before = known.total.replace(total);
+        let model = known.model.clone();
+        match (own, before) {
+            (true, _) if !begun => self.counted = total,
+            // The beginning of the output is gone, and with it what was counted.
+            (true, None) => self.counted = self.counted + total.saturating_sub(last),
+            _ => {}
+        }
+        if begun && before != Some(total) {
+            self.requests += u32::from(own);
+            let cost = model.and_then(|model| self.prices.cost(&model, &last)).unwrap_or_default();
+            self.cost = Money { nanodollars: self.cost.nanodollars.saturating_add(cost.nanodollars) };
+        }
+    }
+
+    /// The sum of all totals, what of it is new, and how often the model was asked. Only what is new has a cost: the prices of the
+    /// past are not known.
     pub fn end_turn(&mut self) -> (Usage, Option<Usage>, u32) {
-        let sum = self.totals.values().fold(Usage::default(), |sum, total| sum + *total);
-        let since = sum.saturating_sub(self.counted);
+        let totals = self.threads.values().filter_map(|thread| thread.total);
+        let sum = totals.fold(Usage::default(), |sum, total| sum + total);
+        let since = Usage { cost: std::mem::take(&mut self.cost), ..sum.saturating_sub(self.counted) };
         self.counted = sum;
         (sum, Some(since), std::mem::take(&mut self.requests))
+    }
+
+    fn thread(&mut self, id: &str) -> Option<&mut Thread> {
+        if !self.threads.contains_key(id) && self.threads.len() >= MAX_THREADS {
+            return None;
+        }
+        Some(self.threads.entry(id.to_owned()).or_default())
     }
 }
 

@@ -136,7 +136,7 @@ fn each_request_for_permission_says_what_it_would_do_and_is_resolved() {
             ("decision:0", "exec_command", execute("echo out > ../outside.txt && cat ../outside.txt")),
             ("decision:1", "apply_patch", Access::Edit { path: "/home/dev/new_outside.txt".to_owned() }),
             ("decision:2", "exec_command", execute("echo two > ../two.txt")),
-            ("action:3", "mcp__hatchery__signal-back", Access::Other),
+            ("action:3", "mcp__hatchery__signal-back", Access::OwnTool),
         ]
     );
     let resolved: Vec<_> = outputs
@@ -195,6 +195,8 @@ fn what_a_turn_used_is_the_difference_of_totals() {
     assert_eq!(used, [2_285, 0]);
     let total = ends[0].total;
     assert_eq!((total.input_tokens, total.cache_read_tokens, total.output_tokens), (810, 1_400, 75));
+    // gpt-5.5 costs 5, 30 and 0.5 dollars for a million tokens of input, output and cache.
+    assert_eq!(ends[0].since_last.unwrap().cost.nanodollars, 810 * 5_000 + 75 * 30_000 + 1_400 * 500);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use hatchery_core::harness::Reader as _;
 use hatchery_core::output::{Output, TurnResult};
 use proptest::prelude::*;
 use serde_json::json;
+use std::sync::Arc;
 
 fn read(lines: &[serde_json::Value]) -> Vec<Output> {
     let mut reader = CodexReader::default();
@@ -60,7 +61,7 @@ fn a_thread_that_is_gone_is_no_failure_of_the_tools() {
 
 #[test]
 fn a_reader_that_knows_its_thread_needs_no_beginning() {
-    let mut reader = CodexReader::new(Some("t"));
+    let mut reader = CodexReader::new(Arc::default(), None, Some("t"));
     let item =
         |thread: &str| json!({ "threadId": thread, "item": { "type": "agentMessage", "id": "i", "text": "hi" } });
     let line = |thread: &str| json!({ "method": "item/completed", "params": item(thread) }).to_string();

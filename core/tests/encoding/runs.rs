@@ -282,6 +282,7 @@ fn access() -> impl Strategy<Value = Access> {
         text().prop_map(|path| Access::Edit { path }),
         text().prop_map(|command| Access::Execute { command }),
         Just(Access::Other),
+        Just(Access::OwnTool),
     ]
 }
 
@@ -326,14 +327,17 @@ fn decision() -> impl Strategy<Value = PermissionDecision> {
 }
 
 fn capabilities() -> impl Strategy<Value = Capabilities> {
-    any::<[bool; 7]>().prop_map(|[chooses, echoes, forks, interrupts, stays_open, asks, reports_cost]| Capabilities {
-        chooses_session_id: chooses,
-        echoes_messages: echoes,
-        forks,
-        interrupts,
-        stays_open,
-        asks_permission: asks,
-        reports_cost,
+    any::<[bool; 8]>().prop_map(|[chooses, echoes, forks, interrupts, stays_open, asks, reports_cost, single]| {
+        Capabilities {
+            chooses_session_id: chooses,
+            echoes_messages: echoes,
+            forks,
+            interrupts,
+            stays_open,
+            asks_permission: asks,
+            reports_cost,
+            one_at_a_time: single,
+        }
     })
 }
 

@@ -1,7 +1,7 @@
 //! The real codex, run by the daemon against a scripted model.
 
 use crate::support::codex_cli::{CodexCli, CodexHome, codex_or_skip};
-use crate::support::model::{Gate, Model, Step};
+use crate::support::model::{Fault, Gate, Model, Place, Step};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 
@@ -68,4 +68,156 @@ fn a_process_killed_in_mid_turn_is_resumed() {
     let recorded = home.recorded_messages();
     assert_eq!(recorded.len(), 2, "the message and the nudge, each once: {recorded:?}");
     assert_eq!(shop.wait_for(&agent, "run_crashed")["exit"], json!({ "signal": 9 }));
+}
+
+#[test]
+fn a_daemon_killed_in_mid_turn_finds_its_agent_again() {
+    let cli = codex_or_skip!();
+    let gate = Gate::default();
+    let model = Model::playing([Step::text("the answer").behind(&gate)]);
+    let (mut shop, _home) = workshop(cli, &model);
+    let agent = run(&shop, "hello", json!({}));
+    model.asked(1);
+    shop.wait_for(&agent, "message_heard");
+    shop.kill_daemon();
+    gate.open();
+    shop.restart();
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["the answer"]);
+    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1);
+}
+
+#[test]
+fn a_message_in_mid_turn_is_heard_in_the_same_turn() {
+    let cli = codex_or_skip!();
+    let gate = Gate::default();
+    let held = Step::text("the first answer").fault(Place::Within(0), Fault::Hold(gate.clone()));
+    let model = Model::playing([held, Step::text("the second answer")]);
+    let (shop, home) = workshop(cli, &model);
+    let agent = run(&shop, "hello", json!({}));
+    gate.reached();
+    shop.wait_for(&agent, "message_heard");
+    shop.say(&agent, "and this");
+    gate.open();
+    assert_eq!(shop.end(&agent), "completed");
+    assert_eq!(shop.said(&agent), ["the first answer", "the second answer"], "the answer was not broken off");
+    let seen = model.asked(2).dialogue();
+    assert_eq!(seen, ["user: hello", "assistant: the first answer", "user: and this"]);
+    assert_eq!(home.recorded_messages().len(), 2);
+}
+
+#[test]
+fn an_interrupted_turn_does_not_end_the_conversation() {
+    let cli = codex_or_skip!();
+    let gate = Gate::default();
+    let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the next answer")]);
+    let (shop, _home) = workshop(cli, &model);
+    let agent = run(&shop, "hello", json!({ "stays": true }));
+    model.asked(1);
+    shop.wait_for(&agent, "message_heard");
+    let interrupted = shop.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
+    assert_eq!(interrupted.status, 200, "{interrupted:?}");
+    shop.wait_for(&agent, "turn_ended");
+    shop.say(&agent, "go on");
+    shop.wait("the answer", |event| event["content"] == "the next answer");
+    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1, "the process stayed");
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
+    shop.expect_nothing_left();
+}
+
+#[test]
+fn a_fork_knows_what_its_parent_said_and_pays_only_for_itself() {
+    let cli = codex_or_skip!();
+    let model = Model::playing([Step::text("the parent's answer"), Step::text("the child's answer")]);
+    let (shop, _home) = workshop(cli, &model);
+    let agent = run(&shop, "hello", json!({}));
+    assert_eq!(shop.end(&agent), "completed");
+    let child = shop.door().child(&agent);
+    shop.say(&child, "your turn");
+    assert_eq!(shop.end(&child), "completed");
+    assert_eq!(shop.said(&child), ["the parent's answer", "the child's answer"]);
+    let seen = model.asked(2).dialogue();
+    assert_eq!(seen, ["user: hello", "assistant: the parent's answer", "user: your turn"]);
+    let spent = shop.wait_for(&child, "turn_ended")["spent"].clone();
+    assert_eq!((&spent["input_tokens"], &spent["output_tokens"]), (&json!(10), &json!(5)), "{spent}");
+    // gpt-5.5 costs 5 and 30 dollars for a million tokens of input and output.
+    assert_eq!(spent["cost"]["nanodollars"], 10 * 5_000 + 5 * 30_000, "{spent}");
+}
+
+#[test]
+fn a_permission_is_asked_and_answered() {
+    let cli = codex_or_skip!();
+    let outside = |file: &str| {
+        let input = json!({ "cmd": format!("touch {file}"), "sandbox_permissions": "require_escalated", "justification": "May I?" });
+        Step::tool_use("exec_command", input)
+    };
+    let model = Model::playing([outside("allowed.txt"), outside("denied.txt"), Step::text("done")]);
+    let (shop, _home) = workshop(cli, &model);
+    let agent = run(&shop, "hello", json!({ "permissions": "ask" }));
+    for (nth, words) in [(1, "allow"), (2, "deny: not that one")] {
+        let mut met = 0;
+        let asked = shop.wait("a question", |event| {
+            met += usize::from(event["agent"] == agent && event["type"] == "question_asked");
+            met == nth
+        });
+        let path = format!("/api/questions/{}/answer", asked["id"]);
+        let answer = shop.door().post(&path, &json!({ "answer": words }));
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    assert_eq!(shop.end(&agent), "completed");
+    assert!(shop.grounds.path().join("allowed.txt").exists());
+    assert!(!shop.grounds.path().join("denied.txt").exists());
+    let asked = shop.wait_for(&agent, "output_noted");
+    assert_eq!(asked["output"]["access"]["execute"]["command"], "touch allowed.txt", "{asked}");
+    let results = shop.door().history(&agent).into_iter().filter(|message| message["kind"] == "tool_result");
+    assert!(results.last().unwrap()["content"].as_str().unwrap().contains("not allowed"));
+}
+
+#[test]
+fn the_policy_edits_lets_codex_write_its_folder_without_a_question() {
+    let cli = codex_or_skip!();
+    let write = |path: &str| Step::tool_use("exec_command", json!({ "cmd": format!("echo x > {path}") }));
+    let patch = "*** Begin Patch\n*** Add File: patched.txt\n+hello\n*** End Patch\n";
+    let patched = Step::tool_use("apply_patch", json!({ "patch": patch }));
+    let model = Model::playing([write("inside.txt"), patched, Step::text("done")]);
+    let (shop, _home) = workshop(cli, &model);
+    let inner = shop.grounds.path().join("work/inner");
+    std::fs::create_dir_all(&inner).unwrap();
+    let agent = run(&shop, "hello", json!({ "permissions": "edits", "folder": "work/inner" }));
+    assert_eq!(shop.end(&agent), "completed");
+    assert!(inner.join("inside.txt").exists() && inner.join("patched.txt").exists());
+    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "question_asked").count(), 0);
+}
+
+#[test]
+fn failures_have_the_causes_of_all_harnesses() {
+    let cli = codex_or_skip!();
+    for (step, cause) in [
+        (Step::refuse(401, "bad key"), "unauthorised"),
+        (Step::refuse_as(429, "insufficient_quota", "You exceeded your current quota"), "out_of_credit"),
+    ] {
+        let model = Model::playing([step.for_ever()]);
+        let (shop, _home) = workshop(cli, &model);
+        let agent = run(&shop, "hello", json!({}));
+        assert_eq!(shop.end(&agent), cause, "{:#?}", shop.of(&agent));
+    }
+}
+
+#[test]
+fn a_used_up_limit_parks_the_run_until_it_is_lifted() {
+    let cli = codex_or_skip!();
+    let resets_at = 4_000_000_000_u64;
+    let refused = Step::refuse_as(429, "usage_limit_reached", "The usage limit has been reached")
+        .header("x-codex-primary-used-percent", 100)
+        .header("x-codex-primary-window-minutes", 300)
+        .header("x-codex-primary-reset-at", resets_at);
+    let model = Model::playing([refused.for_ever()]);
+    let (shop, _home) = workshop(cli, &model);
+    let agent = run(&shop, "hello", json!({}));
+    let parked = shop.wait_for(&agent, "run_parked");
+    assert_eq!(parked["cause"], "rate_limited", "{parked}");
+    assert_eq!(parked["until"], resets_at * 1_000, "{parked}");
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
 }

@@ -170,5 +170,6 @@ async fn elsewhere(method: Method, uri: Uri) -> Response {
 }
 
 fn error(status: StatusCode, kind: &str, message: &str) -> Response {
-    (status, Json(json!({ "type": "error", "error": { "type": kind, "message": message } }))).into_response()
+    let error = json!({ "type": kind, "code": kind, "message": message });
+    (status, Json(json!({ "type": "error", "error": error }))).into_response()
 }

@@ -74,6 +74,12 @@ impl Step {
         Self { before: None, deed, stays: false }
     }
 
+    /// The same, with the vendor's own word for the kind of error.
+    pub fn refuse_as(status: u16, kind: &'static str, message: &str) -> Self {
+        let deed = Deed::Refuse { status, kind, message: message.into(), headers: Vec::new() };
+        Self { before: None, deed, stays: false }
+    }
+
     /// A header beside an error.
     pub fn header(mut self, name: &'static str, value: impl ToString) -> Self {
         match &mut self.deed {

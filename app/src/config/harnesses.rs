@@ -1,0 +1,118 @@
+//! The setting `harness`: the name of the harness that is used when nobody names another, or a table with that name and with the agents
+//! that are spoken to by ACP.
+//!
+//! ```toml
+//! harness = "codex"
+//!
+//! [harness]
+//! default = "codex"
+//! [harness.goose]
+//! acp = ["goose", "acp"]
+//! ```
+
+use crate::report::{Code, Report};
+use crate::strict::Given;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The setting that this file is about.
+const SETTING: &str = "harness";
+/// The key in the table for the harness that is used when nobody names another.
+const DEFAULT: &str = "default";
+/// Harnesses that are not spoken to by ACP.
+const BUILT_IN: [&str; 3] = ["claude", "codex", "scripted"];
+/// Agents that are known without a setting: the name, the command, and whether the agent can copy a session.
+const PRESETS: [(&str, &[&str], bool); 3] = [
+    ("opencode", &["opencode", "acp"], true),
+    ("gemini", &["gemini", "--acp"], false),
+    ("qwen", &["qwen", "--acp"], false),
+];
+
+/// An agent that is spoken to by ACP.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcpAgent {
+    /// The program and its arguments.
+    pub acp: Vec<String>,
+    /// It can begin a session as a copy of another (`session/fork`).
+    #[serde(default)]
+    pub forks: bool,
+}
+
+/// The setting as people write it.
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    usual: Option<String>,
+    agents: BTreeMap<String, AcpAgent>,
+}
+
+impl Settings {
+    pub(super) fn usual(&self) -> Option<String> {
+        self.usual.clone()
+    }
+
+    /// The known agents, changed and extended by those of the project.
+    pub(super) fn acp_agents(&self) -> Result<BTreeMap<String, AcpAgent>, Report> {
+        let preset = |(name, command, forks): &(&str, &[&str], bool)| {
+            let acp = command.iter().map(|word| (*word).to_owned()).collect();
+            ((*name).to_owned(), AcpAgent { acp, forks: *forks })
+        };
+        let mut agents: BTreeMap<String, AcpAgent> = PRESETS.iter().map(preset).collect();
+        for (name, agent) in &self.agents {
+            let wrong = |why: &str| Err(Report::new(Code::Usage, format_args!("`harness.{name}` {why}")));
+            if BUILT_IN.contains(&name.as_str()) {
+                return wrong("is built in and is not spoken to by ACP");
+            }
+            if agent.acp.first().is_none_or(|program| program.is_empty()) {
+                return wrong("needs a program: acp = [\"program\", \"argument\"]");
+            }
+            agents.insert(name.clone(), agent.clone());
+        }
+        Ok(agents)
+    }
+}
+
+/// An environment variable over what the file says. A variable names the usual harness and leaves the agents as they are.
+pub(super) fn over(setting: &str, written: Option<Given>, value: &str) -> Given {
+    match written {
+        Some(Given::Typed(Value::Object(mut table))) if setting == SETTING => {
+            table.insert(DEFAULT.into(), value.into());
+            Given::Typed(Value::Object(table))
+        }
+        _ => Given::Text(value.to_owned()),
+    }
+}
+
+impl<'de> Deserialize<'de> for Settings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnySettings)
+    }
+}
+
+struct AnySettings;
+
+impl<'de> Visitor<'de> for AnySettings {
+    type Value = Settings;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a harness, or a table with: default, and agents by their names")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Settings, E> {
+        Ok(Settings { usual: Some(name.to_owned()), ..Settings::default() })
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Settings, M::Error> {
+        let mut settings = Settings::default();
+        while let Some(name) = map.next_key::<String>()? {
+            match name.as_str() {
+                DEFAULT => settings.usual = Some(map.next_value()?),
+                _ => drop(settings.agents.insert(name, map.next_value()?)),
+            }
+        }
+        Ok(settings)
+    }
+}

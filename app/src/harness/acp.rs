@@ -1,0 +1,153 @@
+//! Agents that are spoken to by ACP, the Agent Client Protocol, version 1: JSON-RPC by lines, on standard input and output. The program
+//! comes from the settings, so one adapter serves them all.
+//!
+//! ```text
+//! initialize, session/new | session/load | session/fork     the first lines of input
+//! session/prompt                                            a message; its answer is the end of the turn
+//! session/cancel                                            an interrupt
+//! { id, result: { outcome } }                               the answer to a request for permission
+//! ```
+//!
+//! Nothing of the connection is kept here: the id of each request says what was asked ([`RequestId`]).
+
+use super::{Harness, Invocation, Start, ToolServer, clean};
+use crate::config::AcpAgent;
+use crate::run_folder::ATTEMPT_MARK;
+use hatchery_core::acp::{AcpReader, RequestId, approval};
+use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::permission::{PermissionDecision, PermissionRequest};
+use hatchery_core::price::PriceTable;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What agents read of their environment: the keys of the usual vendors, and how to reach them.
+const PREFIXES: [&str; 10] = [
+    "ANTHROPIC_",
+    "OPENAI_",
+    "GEMINI_",
+    "GOOGLE_",
+    "DASHSCOPE_",
+    "QWEN_",
+    "OPENCODE_",
+    "HTTP",
+    "NO_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+];
+const PROTOCOL_VERSION: u32 = 1;
+
+#[derive(Clone, Debug)]
+pub struct Acp {
+    name: String,
+    program: PathBuf,
+    args: Vec<String>,
+    forks: bool,
+    environment: BTreeMap<String, String>,
+    prices: Arc<PriceTable>,
+}
+
+impl Acp {
+    /// Of the environment `env`, only what agents need and the names in `pass` are handed on.
+    pub fn new(
+        name: &str,
+        agent: &AcpAgent,
+        pass: &[String],
+        env: impl Iterator<Item = (String, String)>,
+        prices: Arc<PriceTable>,
+    ) -> Self {
+        let (program, args) =
+            agent.acp.split_first().map(|(program, args)| (program.clone(), args.to_vec())).unwrap_or_default();
+        Self {
+            name: name.to_owned(),
+            program: program.into(),
+            args,
+            forks: agent.forks,
+            environment: clean(env, &PREFIXES, pass),
+            prices,
+        }
+    }
+}
+
+impl Harness for Acp {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn program(&self) -> &Path {
+        &self.program
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            chooses_session_id: false,
+            echoes_messages: false,
+            forks: self.forks,
+            interrupts: true,
+            stays_open: true,
+            asks_permission: true,
+            reports_cost: false,
+            one_at_a_time: true,
+        }
+    }
+
+    fn command(&self, start: &Start<'_>) -> Invocation {
+        Invocation {
+            program: self.program.clone(),
+            args: self.args.clone(),
+            env: self.environment.clone(),
+            files: Vec::new(),
+            first_lines: first_lines(start),
+        }
+    }
+
+    fn reader(&self, place: &Path, session: Option<&str>) -> Box<dyn Reader> {
+        let place = Some(place.display().to_string());
+        Box::new(AcpReader::new(Arc::clone(&self.prices), place, session.is_some()))
+    }
+
+    fn message(&self, session: Option<&str>, id: &str, text: &str) -> String {
+        let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
+        request(&RequestId::Say(id.to_owned()), "session/prompt", params)
+    }
+
+    fn interrupt(&self, session: Option<&str>, _id: &str) -> String {
+        json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } }).to_string()
+    }
+
+    fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String {
+        approval(request, decision)
+    }
+}
+
+/// The handshake, and the request that opens the session. Agents take them in one go.
+fn first_lines(start: &Start<'_>) -> Vec<String> {
+    let nothing = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
+    let client = json!({ "name": "hatchery", "title": "Hatchery", "version": env!("CARGO_PKG_VERSION") });
+    let initialize =
+        json!({ "protocolVersion": PROTOCOL_VERSION, "clientCapabilities": nothing, "clientInfo": client });
+    let mut params = json!({ "cwd": start.place, "mcpServers": [tools(start)] });
+    let (id, method) = match start.opening {
+        Opening::New => (RequestId::NewSession, "session/new"),
+        Opening::Resume { session } => {
+            params["sessionId"] = json!(session);
+            (RequestId::LoadSession(session.clone()), "session/load")
+        }
+        Opening::Fork { from } => {
+            params["sessionId"] = json!(from);
+            (RequestId::ForkSession(from.clone()), "session/fork")
+        }
+    };
+    vec![request(&RequestId::Initialize, "initialize", initialize), request(&id, method, params)]
+}
+
+fn tools(start: &Start<'_>) -> Value {
+    let ToolServer { name, command, args } = start.tools;
+    // Some agents give a server an environment of its own; with the mark it is found when everything else is gone.
+    let env = json!([{ "name": ATTEMPT_MARK, "value": start.folder.mark() }]);
+    json!({ "name": name, "command": command, "args": args, "env": env })
+}
+
+fn request(id: &RequestId, method: &str, params: Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id.to_string(), "method": method, "params": params }).to_string()
+}

@@ -1,0 +1,72 @@
+//! Requests for permission, and how they are answered. The answer chooses one of the options that the request offers. So the name of
+//! a request in the log holds the agent's own id and both options, and a daemon that has never seen the request can answer it.
+
+use super::tool_call::{ToolCall, own_tool};
+use crate::permission::{Access, PermissionDecision, PermissionRequest, one_for_all};
+use crate::stream_json::fields::Fields;
+use serde_json::{Value, json};
+
+/// The answer to a request, as a line of the agent's input.
+pub fn approval(request: &PermissionRequest, decision: &PermissionDecision) -> String {
+    let named: Value = serde_json::from_str(&request.request).unwrap_or_default();
+    let (id, allow, reject) = (&named[0], &named[1], &named[2]);
+    let option = match decision {
+        PermissionDecision::Allow => allow,
+        PermissionDecision::Deny { .. } => reject,
+    };
+    let outcome = match option.is_string() {
+        true => json!({ "outcome": "selected", "optionId": option }),
+        false => json!({ "outcome": "cancelled" }),
+    };
+    match named[3] == json!(true) {
+        true => json!({ "jsonrpc": "2.0", "id": id, "result": { "outcome": outcome } }),
+        false => {
+            let error = json!({ "code": -32601, "message": "Hatchery does not answer this kind of request" });
+            json!({ "jsonrpc": "2.0", "id": id, "error": error })
+        }
+    }
+    .to_string()
+}
+
+pub(super) fn asked(
+    method: &str,
+    id: &str,
+    params: &Fields,
+    call: Option<&ToolCall>,
+    folder: Option<&str>,
+) -> PermissionRequest {
+    let id: Value = serde_json::from_str(id).unwrap_or_default();
+    let options = params.objects("options");
+    let option = |kinds: &[&str]| {
+        let fits = |option: &&Fields| option.text("kind").is_some_and(|kind| kinds.contains(&kind.as_str()));
+        options.iter().find(fits).and_then(|option| option.text("optionId"))
+    };
+    let (allow, reject) = (option(&["allow_once"]), option(&["reject_once", "reject_always"]));
+    let known = method == "session/request_permission";
+    let name = call.map_or_else(|| method.to_owned(), |call| call.name.clone());
+    PermissionRequest {
+        request: json!([id, allow, reject, known]).to_string(),
+        access: call.map(access).unwrap_or_default(),
+        tool: own_tool(&name).unwrap_or(&name).to_owned(),
+        tool_use: params.object("toolCall").and_then(|call| call.text("toolCallId")),
+        input: call.and_then(|call| call.input.clone()).unwrap_or_else(|| "{}".to_owned()),
+        folder: folder.map(str::to_owned),
+    }
+}
+
+/// What a call would do. Agents name the fields of an input as they like.
+fn access(call: &ToolCall) -> Access {
+    if own_tool(&call.name).is_some() {
+        return Access::OwnTool;
+    }
+    let input: Value = call.input.as_deref().and_then(|input| serde_json::from_str(input).ok()).unwrap_or_default();
+    let text = |names: &[&str]| names.iter().find_map(|name| input[*name].as_str()).map(str::to_owned);
+    let path = || one_for_all(&call.paths).or_else(|| text(&["file_path", "filePath", "path"]));
+    let access = match call.kind.as_deref() {
+        Some("execute") => text(&["command"]).map(|command| Access::Execute { command }),
+        Some("edit" | "delete" | "move") => path().map(|path| Access::Edit { path }),
+        Some("read") => path().map(|path| Access::Read { path }),
+        _ => None,
+    };
+    access.unwrap_or_default()
+}

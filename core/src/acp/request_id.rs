@@ -1,0 +1,46 @@
+//! The ids of our requests to an agent that speaks ACP. An id says what was asked, so that a daemon that did not ask understands the
+//! answer.
+
+use std::fmt;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestId {
+    Initialize,
+    NewSession,
+    /// The answer does not name the session, so the id does.
+    LoadSession(String),
+    /// By the session that is copied.
+    ForkSession(String),
+    /// A message, by its id. The answer is the end of its turn.
+    Say(String),
+}
+
+const LOAD: &str = "session/load:";
+const FORK: &str = "session/fork:";
+const SAY: &str = "say:";
+
+impl RequestId {
+    pub fn read(id: &str) -> Option<Self> {
+        let after = |prefix: &str| id.strip_prefix(prefix).map(str::to_owned);
+        match id {
+            "initialize" => Some(Self::Initialize),
+            "session/new" => Some(Self::NewSession),
+            _ => after(LOAD)
+                .map(Self::LoadSession)
+                .or_else(|| after(FORK).map(Self::ForkSession))
+                .or_else(|| after(SAY).map(Self::Say)),
+        }
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Initialize => f.write_str("initialize"),
+            Self::NewSession => f.write_str("session/new"),
+            Self::LoadSession(session) => write!(f, "{LOAD}{session}"),
+            Self::ForkSession(session) => write!(f, "{FORK}{session}"),
+            Self::Say(message) => write!(f, "{SAY}{message}"),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The tool calls of a turn. An agent announces a call, often without its input, and updates it until it is over.
+
+use crate::output::Output;
+use crate::run::TOOL_SERVER;
+use crate::stream_json::fields::Fields;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// How many open calls are remembered. An agent has a few at once.
+const MAX_OPEN: usize = 256;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct ToolCalls {
+    open: BTreeMap<String, ToolCall>,
+}
+
+/// A call that is not over.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ToolCall {
+    pub name: String,
+    /// `execute`, `edit`, `read` and so on.
+    pub kind: Option<String>,
+    /// JSON text.
+    pub input: Option<String>,
+    pub paths: Vec<String>,
+    /// It is in the outputs.
+    announced: bool,
+}
+
+impl ToolCalls {
+    /// Takes in what an update says about a call.
+    pub fn take(&mut self, update: &Fields) -> Vec<Output> {
+        let Some(id) = update.text("toolCallId") else { return Vec::new() };
+        self.note(&id, update);
+        let status = update.text("status").unwrap_or_default();
+        let is_over = matches!(status.as_str(), "completed" | "failed");
+        let mut outputs = Vec::new();
+        // Most agents have the input when the call begins to run.
+        if is_over || status == "in_progress" {
+            outputs.extend(self.begin(&id));
+        }
+        if is_over {
+            let content = result(update);
+            self.open.remove(&id);
+            outputs.push(Output::ToolResult { id, content, is_error: status == "failed" });
+        }
+        outputs
+    }
+
+    /// The call that needs a permission, with what the request says about it.
+    pub fn announce(&mut self, call: &Fields) -> Option<Output> {
+        let id = call.text("toolCallId")?;
+        self.note(&id, call);
+        self.begin(&id)
+    }
+
+    pub fn of(&self, id: &str) -> Option<&ToolCall> {
+        self.open.get(id)
+    }
+
+    /// The turn is over, and so is every call.
+    pub fn close(&mut self) -> Vec<Output> {
+        let open = std::mem::take(&mut self.open);
+        let announced = open.into_iter().filter(|(_, call)| call.announced);
+        let broken_off = |id| Output::ToolResult { id, content: "It was broken off.".to_owned(), is_error: true };
+        announced.map(|(id, _)| broken_off(id)).collect()
+    }
+
+    fn note(&mut self, id: &str, about: &Fields) {
+        if self.open.len() >= MAX_OPEN && !self.open.contains_key(id) {
+            return;
+        }
+        let call = self.open.entry(id.to_owned()).or_default();
+        if let Some(name) = name(about).filter(|_| call.name.is_empty()) {
+            call.name = name;
+        }
+        call.kind = about.text("kind").or_else(|| call.kind.take());
+        let input = about.raw("rawInput").map(RawValue::get).filter(|input| *input != "{}");
+        call.input = input.map(str::to_owned).or_else(|| call.input.take());
+        let paths: Vec<String> = about.objects("locations").iter().filter_map(|place| place.text("path")).collect();
+        if !paths.is_empty() {
+            call.paths = paths;
+        }
+    }
+
+    fn begin(&mut self, id: &str) -> Option<Output> {
+        let call = self.open.get_mut(id).filter(|call| !call.announced)?;
+        call.announced = true;
+        let input = call.input.clone().unwrap_or_else(|| "{}".to_owned());
+        let name = own_tool(&call.name).unwrap_or(&call.name).to_owned();
+        Some(Output::ToolUse { id: id.to_owned(), name, input })
+    }
+}
+
+/// The name of our own tool in the name that an agent gives it. Each agent joins server and tool in its own way.
+pub(super) fn own_tool(name: &str) -> Option<&str> {
+    [
+        format!("mcp__{TOOL_SERVER}__"),
+        format!("mcp.{TOOL_SERVER}."),
+        format!("{TOOL_SERVER}__"),
+        format!("{TOOL_SERVER}_"),
+    ]
+    .iter()
+    .find_map(|prefix| name.strip_prefix(prefix.as_str()))
+}
+
+/// The name of the tool. Without one, its title counts if it is one word, otherwise its kind: later titles are sentences.
+fn name(about: &Fields) -> Option<String> {
+    let title = about.text("title").filter(|title| !title.is_empty() && !title.contains(char::is_whitespace));
+    about.text("name").or(title).or_else(|| about.text("kind"))
+}
+
+/// What came of a call, as text.
+fn result(update: &Fields) -> String {
+    let parts = update.objects("content");
+    let texts: Vec<String> = parts.iter().filter_map(|part| part.object("content")?.text("text")).collect();
+    if !texts.is_empty() {
+        return texts.join("\n");
+    }
+    let raw = update.object("rawOutput");
+    let said = raw.as_ref().and_then(|raw| raw.text("output").or_else(|| raw.text("error")));
+    said.or_else(|| update.text("rawOutput")).unwrap_or_default()
+}

@@ -1,0 +1,236 @@
+//! What agents say by ACP, as it was recorded: every file in `fixtures/acp` is read and judged. A line that begins with `> ` was
+//! written to the agent, one with `< ` is what it said. The agents are `codex-acp` 2.6.0, `claude-agent-acp` 0.99.1 and `opencode`
+//! 1.18.33; the recordings with `_v2` speak a draft of version 2, of which only the form is read.
+
+#![allow(clippy::disallowed_methods, reason = "recordings are read from files, though not by the core itself")]
+#![allow(clippy::unwrap_used, reason = "a test and its support stop where something is not as it must be")]
+
+mod shapes;
+
+use hatchery_core::acp::{AcpReader, RequestId, approval};
+use hatchery_core::harness::Reader as _;
+use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
+use hatchery_core::permission::{Access, PermissionDecision, PermissionRequest};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/acp")
+}
+
+/// The names of all recordings.
+fn names() -> Vec<String> {
+    let files = fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = files.filter_map(|name| name.strip_suffix(".jsonl").map(str::to_owned)).collect();
+    names.sort();
+    names
+}
+
+/// What the agent said. The recordings were made with numbers as ids; answers get the ids that we would have used.
+fn said(name: &str) -> Vec<String> {
+    let recording = fs::read_to_string(folder().join(format!("{name}.jsonl"))).unwrap();
+    let mut asked: BTreeMap<String, RequestId> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for line in recording.split('\n') {
+        if let Some(ours) = line.strip_prefix("> ").and_then(|line| serde_json::from_str::<Value>(line).ok()) {
+            asked.extend(id(&ours).map(|id| (ours["id"].to_string(), id)));
+        }
+        if let Some(theirs) = line.strip_prefix("< ") {
+            lines.push(renamed(theirs, &asked));
+        }
+    }
+    lines
+}
+
+fn id(request: &Value) -> Option<RequestId> {
+    let session = || request["params"]["sessionId"].as_str().unwrap_or_default().to_owned();
+    Some(match request["method"].as_str()? {
+        "initialize" => RequestId::Initialize,
+        "session/new" => RequestId::NewSession,
+        "session/load" => RequestId::LoadSession(session()),
+        "session/fork" => RequestId::ForkSession(session()),
+        "session/prompt" => RequestId::Say(request["id"].to_string()),
+        _ => return None,
+    })
+}
+
+fn renamed(line: &str, asked: &BTreeMap<String, RequestId>) -> String {
+    let Ok(mut value) = serde_json::from_str::<Value>(line) else { return line.to_owned() };
+    if value.get("method").is_none()
+        && let Some(id) = asked.get(&value["id"].to_string())
+    {
+        value["id"] = json!(id.to_string());
+        return value.to_string();
+    }
+    line.to_owned()
+}
+
+fn outputs(name: &str) -> Vec<Output> {
+    let mut reader = AcpReader::default();
+    said(name).iter().flat_map(|line| reader.read(line).unwrap()).collect()
+}
+
+fn texts(outputs: &[Output]) -> Vec<&str> {
+    let texts = outputs.iter().filter_map(|output| match output {
+        Output::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn ends(outputs: &[Output]) -> Vec<&TurnEnd> {
+    let ends = outputs.iter().filter_map(|output| match output {
+        Output::TurnEnded(end) => Some(end),
+        _ => None,
+    });
+    ends.collect()
+}
+
+fn asked(outputs: &[Output]) -> Vec<&PermissionRequest> {
+    let asked = outputs.iter().filter_map(|output| match output {
+        Output::Asked(request) => Some(request),
+        _ => None,
+    });
+    asked.collect()
+}
+
+#[test]
+fn every_recording_is_ready_once() {
+    for name in names() {
+        let ready = outputs(&name).iter().filter(|output| matches!(output, Output::Ready { .. })).count();
+        assert_eq!(ready, 1, "{name}");
+    }
+}
+
+#[test]
+fn the_model_and_the_version_are_those_of_the_agent() {
+    let Some(Output::Ready { session, model, version }) = outputs("acp_opencode").into_iter().next() else {
+        panic!("it is not ready")
+    };
+    assert!(session.starts_with("ses_"), "{session}");
+    assert_eq!((model.as_deref(), version.as_deref()), (Some("fake/claude-fake"), Some("1.18.33")));
+}
+
+#[test]
+fn chunks_are_joined_to_messages() {
+    let outputs = outputs("opencode_permissions");
+    assert_eq!(texts(&outputs), ["I call it."]);
+    assert!(outputs.contains(&Output::Thinking { text: "Thinking it over".into() }));
+    assert_eq!(ends(&outputs)[0].text.as_deref(), Some("I call it."));
+}
+
+#[test]
+fn a_loaded_history_is_not_said_again() {
+    let outputs = outputs("opencode_killed_loaded");
+    assert_eq!(texts(&outputs), ["after session/load"]);
+    assert!(matches!(&outputs[0], Output::Ready { session, .. } if session == "ses_e1c422f88ffewpFWGW8fbce50e"));
+}
+
+#[test]
+fn a_turn_begins_with_its_first_update_and_confirms_its_message_at_the_latest_at_its_end() {
+    for name in names().iter().filter(|name| !name.ends_with("_v2")) {
+        let outputs = outputs(name);
+        let begun = outputs.iter().filter(|output| matches!(output, Output::TurnStarted)).count();
+        assert!(begun >= ends(&outputs).len(), "{name}");
+        let heard = outputs.iter().filter(|output| matches!(output, Output::Heard { .. })).count();
+        assert_eq!(heard, ends(&outputs).len(), "{name}");
+    }
+}
+
+#[test]
+fn a_cancelled_turn_is_interrupted_and_the_next_one_is_not() {
+    for agent in ["claude", "codex", "opencode"] {
+        for name in [format!("{agent}_cancel"), format!("{agent}_cancel_in_tool")] {
+            let outputs = outputs(&name);
+            let results: Vec<_> = ends(&outputs).into_iter().map(|end| end.result.clone()).collect();
+            assert_eq!(results, [TurnResult::Interrupted, TurnResult::Ok], "{name}");
+        }
+    }
+}
+
+#[test]
+fn failures_have_the_causes_that_all_harnesses_share_as_far_as_agents_say_them() {
+    let kind = |name: &str| match &ends(&outputs(name))[0].result {
+        TurnResult::Failed { kind, detail } => (*kind, detail.clone()),
+        other => panic!("{name}: {other:?}"),
+    };
+    assert_eq!(kind("claude_err401").0, FailureKind::Unauthorised);
+    assert_eq!(kind("codex_err401").0, FailureKind::Unauthorised);
+    assert_eq!(kind("claude_err429").0, FailureKind::RateLimited);
+    assert_eq!(kind("codex_err429").0, FailureKind::RateLimited);
+    assert_eq!(kind("claude_err500").0, FailureKind::Other);
+    assert_eq!(kind("opencode_err401"), (FailureKind::Other, "Internal error: bad key".into()), "it does not say more");
+    // This one says nothing but a text.
+    assert_eq!(ends(&outputs("codex_err500"))[0].result, TurnResult::Ok);
+}
+
+#[test]
+fn a_session_that_is_gone_is_begun_anew() {
+    for (line, id) in [("load", RequestId::LoadSession("s".into())), ("fork", RequestId::ForkSession("s".into()))] {
+        let answer = json!({ "id": id.to_string(), "error": { "code": -32603, "message": "Internal error" } });
+        let outputs = AcpReader::default().read(&answer.to_string()).unwrap();
+        let [Output::TurnEnded(end)] = &outputs[..] else { panic!("{line}: {outputs:?}") };
+        assert_eq!(end.result, TurnResult::SessionUnknown);
+    }
+}
+
+#[test]
+fn each_request_for_permission_says_what_it_would_do() {
+    let outputs = outputs("opencode_permissions");
+    let asked = asked(&outputs);
+    let execute = |command: &str| Access::Execute { command: command.to_owned() };
+    assert_eq!(
+        asked.iter().map(|request| request.access.clone()).collect::<Vec<_>>(),
+        [Access::OwnTool, execute("echo hi > out.txt; cat out.txt"), execute("touch second.txt")]
+    );
+    assert_eq!(asked[0].tool, "signal-back");
+    let of_claude = self::outputs("claude_permissions");
+    let edit = Access::Edit { path: "/home/dev/project/new.txt".into() };
+    assert_eq!(self::asked(&of_claude)[3].access, edit);
+    // The request names only the call; what the call is was said before.
+    let of_codex = self::outputs("codex_permissions");
+    assert_eq!(self::asked(&of_codex)[0].access, Access::OwnTool);
+}
+
+#[test]
+fn an_answer_chooses_an_option_of_the_request() {
+    let outputs = outputs("opencode_permissions");
+    let request = asked(&outputs)[1];
+    let written = |decision| serde_json::from_str::<Value>(&approval(request, &decision)).unwrap();
+    let chosen = |option: &str| json!({ "outcome": { "outcome": "selected", "optionId": option } });
+    assert_eq!(written(PermissionDecision::Allow), json!({ "jsonrpc": "2.0", "id": 1, "result": chosen("once") }));
+    let denied = written(PermissionDecision::Deny { reason: "no".into() });
+    assert_eq!(denied, json!({ "jsonrpc": "2.0", "id": 1, "result": chosen("reject") }));
+}
+
+#[test]
+fn each_use_of_a_tool_has_one_result() {
+    for name in names().iter().filter(|name| !name.contains("killed") && !name.ends_with("_v2")) {
+        let outputs = outputs(name);
+        let of = |pick: fn(&Output) -> Option<&String>| outputs.iter().filter_map(pick).cloned().collect::<Vec<_>>();
+        let mut used = of(|it| if let Output::ToolUse { id, .. } = it { Some(id) } else { None });
+        let mut results = of(|it| if let Output::ToolResult { id, .. } = it { Some(id) } else { None });
+        used.sort();
+        results.sort();
+        assert_eq!(used, results, "{name}");
+    }
+}
+
+#[test]
+fn our_tools_have_the_names_that_we_gave_them() {
+    for name in ["claude_permissions", "codex_permissions", "opencode_permissions"] {
+        let named = |it: &Output| matches!(it, Output::ToolUse { name, .. } if name == "signal-back");
+        assert!(outputs(name).iter().any(named), "{name}");
+    }
+}
+
+#[test]
+fn money_is_the_agents_own_if_it_says_so_and_otherwise_that_of_the_table() {
+    let outputs_of = |name| outputs(name);
+    let opencode = outputs_of("opencode_permissions");
+    let end = ends(&opencode)[0];
+    assert_eq!(end.total.cost.nanodollars, 315_000);
+    assert_eq!(end.since_last.map(|used| (used.input_tokens, used.output_tokens)), Some((10, 5)));
+}
