@@ -676,16 +676,20 @@ fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool)
 /// turn.
 pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Refusal> {
     let run = open(world, agent)?;
+    let conversation = world.conversation(agent);
+    // Without echoes, a turn is known to run when it says something. Until then its message counts as being worked on.
+    let unconfirmed = !run.capabilities.echoes_messages && conversation.is_some_and(Conversation::has_words);
+    let works = run.in_turn || (run.started && unconfirmed);
     match run.state {
         RunState::Spawned { .. } | RunState::Running { .. } if !run.capabilities.interrupts => {
             Err(Refusal::CannotInterrupt { agent, harness: run.spec.harness.clone() })
         }
         RunState::Spawned { .. } | RunState::Running { .. }
-            if run.in_turn && world.conversation(agent).is_some_and(Conversation::is_interrupted) =>
+            if works && conversation.is_some_and(Conversation::is_interrupted) =>
         {
             Ok(Vec::new())
         }
-        RunState::Spawned { .. } | RunState::Running { .. } if run.in_turn => {
+        RunState::Spawned { .. } | RunState::Running { .. } if works => {
             Ok(vec![Event::Run { of: run.attempt_id(agent), what: RunEvent::Interrupted }])
         }
         RunState::Starting

@@ -1,5 +1,6 @@
 //! Agents that run: real processes, held by launchers, supervised by a daemon that may be killed.
 
+mod acp;
 mod adopting;
 mod adoption;
 mod calls;

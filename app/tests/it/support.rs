@@ -9,6 +9,7 @@ pub mod http;
 pub mod mcp;
 pub mod model;
 pub mod npm;
+pub mod opencode_cli;
 pub mod place;
 pub mod postgres;
 pub mod program;

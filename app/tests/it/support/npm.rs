@@ -91,7 +91,12 @@ impl PinnedProgram {
             let why: Vec<&str> = said.lines().filter(told).take(LINES_OF_A_FAILURE).collect();
             return Err(io::Error::other(format!("`npm ci` did not succeed ({status}): {}", why.join(" | "))));
         }
-        let version_said = Command::new(self.native(&unfinished)?).arg("--version").env_clear().output()?.stdout;
+        let version_said = Command::new(self.native(&unfinished)?)
+            .arg("--version")
+            .env_clear()
+            .env("HOME", &unfinished)
+            .output()?
+            .stdout;
         let version_said = String::from_utf8_lossy(&version_said);
         if !version_said.contains(&self.version()) {
             return Err(io::Error::other(format!("npm installed {version_said:?} instead of {}", self.version())));

@@ -5,8 +5,8 @@ use crate::given::*;
 use hatchery_core::event::{AgentEvent, RunEvent};
 use hatchery_core::harness::{Capabilities, Opening};
 use hatchery_core::output::Output;
-use hatchery_core::run::{DesiredState, opening};
-use hatchery_core::{Event, plan};
+use hatchery_core::run::{DeliveryKind, DesiredState, opening, wire_name};
+use hatchery_core::{Event, EventId, Refusal, plan};
 
 /// A process of a harness that lacks something, which has started (6).
 fn ready_with(capabilities: Capabilities) -> Given {
@@ -78,4 +78,33 @@ fn a_session_is_copied_only_by_a_harness_that_can() {
         .and(Event::Agent { agent: B, what: AgentEvent::RunRequested { run: 1, spec: spec() } });
     assert_eq!(opening(&it.world, B, Capabilities::ALL), Opening::Fork { from: TALK.into() });
     assert_eq!(opening(&it.world, B, Capabilities { forks: false, ..Capabilities::ALL }), Opening::New);
+}
+
+#[test]
+fn a_session_that_holds_everything_that_was_to_be_said_gets_a_nudge_when_it_is_ready() {
+    let capabilities = Capabilities { chooses_session_id: false, ..Capabilities::ALL };
+    let it = wanted(spec()).and(spawned_with(first(), capabilities));
+    let held = Output::Heard { id: wire_name(EventId(BRIEFING)) };
+    let it = hears(it, [held, ready()]).then([heard(first(), BRIEFING), begun(first()), taken(first(), 1)]);
+    let waiting: Vec<_> = conversation(&it).unheard.iter().map(|delivery| delivery.what).collect();
+    assert_eq!(waiting, [DeliveryKind::Nudge]);
+}
+
+#[test]
+fn a_process_that_does_not_have_its_session_is_let_go_with_what_waits() {
+    let capabilities = Capabilities { chooses_session_id: false, ..Capabilities::ALL };
+    let it = wanted(spec()).and(spawned_with(first(), capabilities));
+    let it = it.and(turn_ended(first(), forgotten(), nothing_spent()));
+    assert!(matches!(plan(&it.world).runs[&A].state, DesiredState::Running { upto: Some(_), last: true }));
+}
+
+#[test]
+fn without_echoes_a_turn_can_be_interrupted_before_it_says_anything() {
+    let idle = |capabilities| {
+        let it = ready_with(capabilities).and(heard(first(), BRIEFING));
+        it.and(turn_ended(first(), well(), nothing_spent())).and(said(A, "two"))
+    };
+    let silent = Capabilities { echoes_messages: false, ..Capabilities::ALL };
+    idle(silent).when(interrupt(A)).then([interrupted(first())]);
+    idle(Capabilities::ALL).when(interrupt(A)).refused(Refusal::NoTurn(A));
 }

@@ -1,0 +1,108 @@
+//! The real opencode CLI, pinned in `tests/opencode-cli/`, run against a scripted model: never with an account, never with our
+//! environment, and never outside the loopback interface.
+
+use crate::support::model::Model;
+use crate::support::npm::PinnedProgram;
+use serde_json::json;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+const PINNED: PinnedProgram = PinnedProgram {
+    cache: "opencode-cli",
+    name: "opencode-ai",
+    package: include_str!("../../opencode-cli/package.json"),
+    lock: include_str!("../../opencode-cli/package-lock.json"),
+    native: |modules| {
+        let packages = fs::read_dir(modules).ok()?;
+        let mut programs: Vec<PathBuf> = packages
+            .flatten()
+            .map(|package| package.path().join("bin/opencode"))
+            .filter(|path| path.is_file())
+            .collect();
+        // npm may install a second one for old processors, with a longer name.
+        programs.sort_by_key(|path| path.as_os_str().len());
+        programs.into_iter().next()
+    },
+};
+
+/// opencode, or the end of the test with a word about it.
+macro_rules! opencode_or_skip {
+    () => {{
+        fn here() {}
+        let test = std::any::type_name_of_val(&here).trim_start_matches("it::").trim_end_matches("::here");
+        match $crate::support::opencode_cli::OpencodeCli::or_say_skipped(test) {
+            Some(cli) => cli,
+            None => return,
+        }
+    }};
+}
+pub(crate) use opencode_or_skip;
+
+/// The program, installed.
+#[derive(Debug)]
+pub struct OpencodeCli {
+    program: PathBuf,
+}
+
+impl OpencodeCli {
+    /// Installed by the first who asks. Asked for by `opencode_or_skip!()`, which knows the test's name.
+    pub fn or_say_skipped(test: &str) -> Option<&'static Self> {
+        static INSTALLED: OnceLock<Result<OpencodeCli, String>> = OnceLock::new();
+        match INSTALLED.get_or_init(|| Ok(Self { program: PINNED.program()? })) {
+            Ok(cli) => Some(cli),
+            Err(why) => {
+                // Past the harness, which shows nothing that a passing test prints.
+                let words = format!("SKIPPED {test}: the real opencode was NOT tried: {why}\n");
+                std::io::stderr().write_all(words.as_bytes()).unwrap();
+                None
+            }
+        }
+    }
+
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+}
+
+/// Where opencode believes to live: a fresh home with settings that lead to a scripted model.
+pub struct OpencodeHome {
+    folder: TempDir,
+}
+
+impl OpencodeHome {
+    pub fn new(model: &Model) -> Self {
+        let folder = TempDir::with_prefix("opencode").unwrap();
+        fs::create_dir_all(folder.path().join("home/.config/opencode")).unwrap();
+        fs::create_dir(folder.path().join("tmp")).unwrap();
+        let options = json!({ "baseURL": format!("{}/v1", model.url()), "apiKey": "dummy" });
+        let models = json!({ "m": { "name": "m" } });
+        let settings = json!({
+            "provider": { "scripted": { "npm": "@ai-sdk/anthropic", "options": options, "models": models } },
+            "model": "scripted/m",
+            "autoupdate": false,
+            "share": "disabled",
+            "permission": { "bash": "ask" },
+        });
+        fs::write(folder.path().join("home/.config/opencode/opencode.json"), settings.to_string()).unwrap();
+        Self { folder }
+    }
+
+    /// Everything that opencode gets of an environment.
+    pub fn environment(&self) -> Vec<(String, OsString)> {
+        let own: [(&str, OsString); 7] = [
+            ("HOME", self.folder.path().join("home").into()),
+            ("TMPDIR", self.folder.path().join("tmp").into()),
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            // Nothing but the scripted model is asked for anything.
+            ("OPENCODE_DISABLE_MODELS_FETCH", "1".into()),
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1".into()),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".into()),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".into()),
+        ];
+        own.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+}
