@@ -337,28 +337,6 @@ fn is_protected(rest: &str) -> bool {
     rest.split('/').any(|part| PROTECTED.contains(&part))
 }
 
-/// One path that stands for several: one that can give more rights, if there is one, otherwise the folder that holds them all. So a
-/// policy allows a change only if it allows each part of it.
-pub(crate) fn one_for_all(paths: &[String]) -> Option<String> {
-    if let Some(protected) = paths.iter().find(|path| is_protected(path)) {
-        return Some(protected.clone());
-    }
-    let (first, rest) = paths.split_first()?;
-    if rest.is_empty() {
-        return Some(first.clone());
-    }
-    // Such a path leads out of a folder that it seems to be in.
-    if paths.iter().any(|path| path.split('/').any(|part| part == "..")) {
-        return None;
-    }
-    let mut common: Vec<&str> = first.split('/').collect();
-    for path in rest {
-        let same = common.iter().zip(path.split('/')).take_while(|(a, b)| **a == *b).count();
-        common.truncate(same);
-    }
-    Some(common.join("/"))
-}
-
 /// A path as the process means it.
 fn absolute(request: &PermissionRequest, path: &str) -> String {
     match &request.folder {

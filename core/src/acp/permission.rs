@@ -2,7 +2,7 @@
 //! a request in the log holds the agent's own id and both options, and a daemon that has never seen the request can answer it.
 
 use super::tool_call::{ToolCall, own_tool};
-use crate::permission::{Access, PermissionDecision, PermissionRequest, one_for_all};
+use crate::permission::{Access, PermissionDecision, PermissionRequest};
 use crate::stream_json::fields::Fields;
 use serde_json::{Value, json};
 
@@ -61,7 +61,12 @@ fn access(call: &ToolCall) -> Access {
     }
     let input: Value = call.input.as_deref().and_then(|input| serde_json::from_str(input).ok()).unwrap_or_default();
     let text = |names: &[&str]| names.iter().find_map(|name| input[*name].as_str()).map(str::to_owned);
-    let path = || one_for_all(&call.paths).or_else(|| text(&["file_path", "filePath", "path"]));
+    // Policies and rules are about one path. A change of several files is a question to the user.
+    let path = || match call.paths.as_slice() {
+        [] => text(&["file_path", "filePath", "path"]),
+        [path] => Some(path.clone()),
+        _ => None,
+    };
     let access = match call.kind.as_deref() {
         Some("execute") => text(&["command"]).map(|command| Access::Execute { command }),
         Some("edit" | "delete" | "move") => path().map(|path| Access::Edit { path }),

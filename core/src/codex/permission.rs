@@ -3,7 +3,7 @@
 
 use super::command_line;
 use super::item::Items;
-use crate::permission::{Access, PermissionDecision, PermissionRequest, one_for_all};
+use crate::permission::{Access, PermissionDecision, PermissionRequest};
 use crate::run::TOOL_SERVER;
 use crate::stream_json::fields::Fields;
 use serde_json::value::RawValue;
@@ -74,7 +74,11 @@ pub(super) fn asked(method: &str, id: &str, params: &Fields, items: &Items, fold
             ("exec_command".to_owned(), input.to_string(), Access::Execute { command })
         }
         ("item/fileChange/requestApproval", _, Some((input, paths))) => {
-            let access = one_for_all(paths).map(|path| Access::Edit { path }).unwrap_or_default();
+            // Policies and rules are about one path. A change of several files is a question to the user.
+            let access = match paths {
+                [path] => Access::Edit { path: path.clone() },
+                _ => Access::Other,
+            };
             ("apply_patch".to_owned(), input.to_owned(), access)
         }
         ("mcpServer/elicitation/request", ..) => {

@@ -71,7 +71,7 @@ fn a_reader_that_knows_its_thread_needs_no_beginning() {
 }
 
 #[test]
-fn a_change_of_several_files_stands_for_the_folder_that_holds_them() {
+fn a_change_of_several_files_is_a_question() {
     let path = |changes: &[&str]| {
         let changes: Vec<_> = changes.iter().map(|path| json!({ "path": path, "kind": { "type": "add" } })).collect();
         let item = json!({ "type": "fileChange", "id": "i", "changes": changes });
@@ -83,9 +83,7 @@ fn a_change_of_several_files_stands_for_the_folder_that_holds_them() {
         }
     };
     assert_eq!(path(&["/p/a/x"]), "/p/a/x");
-    assert_eq!(path(&["/p/a/x", "/p/b/y"]), "/p");
-    assert_eq!(path(&["/p/a/x", "/p/.git/config"]), "/p/.git/config", "that one gives more rights");
-    assert_eq!(path(&["/p/a/x", "/p/a/../../etc/y"]), json!(null), "it leads elsewhere");
+    assert_eq!(path(&["/p/a/x", "/p/b/y"]), json!(null));
 }
 
 #[test]
