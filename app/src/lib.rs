@@ -6,6 +6,7 @@ pub mod calls;
 pub mod cli;
 pub mod client;
 pub mod clock;
+pub mod codex_threads;
 pub mod config;
 pub mod daemon;
 pub mod daemon_log;

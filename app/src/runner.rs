@@ -9,6 +9,7 @@ mod retention;
 mod supervisor;
 
 use crate::calls::Calls;
+use crate::codex_threads::CodexThreads;
 use crate::config::{Config, Worktrees};
 use crate::engine::{Handle, SubmitError};
 use crate::folder_watch::FolderWatcher;
@@ -49,6 +50,8 @@ pub struct RunnerContext {
     pub live: Arc<LiveTexts>,
     /// Where the conversations are that the Claude CLI has without us.
     pub transcripts: Transcripts,
+    /// What codex keeps of this project.
+    pub codex_threads: CodexThreads,
     /// How many attempts have processes at once. The others wait for their turn.
     pub max_runs: usize,
     /// Between interrupting, terminating and killing.
@@ -81,6 +84,7 @@ impl RunnerContext {
             Arc::new(Acp::new(name, agent, pass, std::env::vars(), prices()))
         });
         let transcripts = claude.transcripts.clone();
+        let codex_threads = CodexThreads::new(project.root(), &codex.environment);
         let mut harnesses: Vec<Arc<dyn Harness>> = vec![Arc::new(claude), Arc::new(codex)];
         harnesses.extend(acp);
         harnesses.push(Arc::new(scripted));
@@ -92,6 +96,7 @@ impl RunnerContext {
             program,
             host: project.host()?.into(),
             transcripts,
+            codex_threads,
             harnesses: Harnesses::new(harnesses),
             max_runs: runs.max_runs,
             stop_grace: runs.stop_grace,

@@ -7,6 +7,7 @@
 
 mod scan;
 
+pub(crate) use scan::{Place, first_line};
 pub use scan::{Said, Transcript};
 
 use crate::processes;
@@ -181,7 +182,7 @@ impl Transcripts {
         let folder = folder.to_str().filter(|folder| !folder.is_empty()).map(str::to_owned);
         let scan::Scanned { messages, first_prompt, unread, path, .. } = scanned;
         let summary = Summary { session, folder, written, messages, first_prompt, unread };
-        Ok(Some(Transcript { summary, file, path }))
+        Ok(Some(Transcript { summary, files: vec![file], path, said: scan::said }))
     }
 }
 

@@ -8,14 +8,14 @@ use crate::http::{Adoptable, AdoptableList, AdoptedView};
 use crate::report::{Code, Report};
 use std::process::ExitCode;
 
-/// Turn conversations of Claude Code into agents
+/// Turn conversations of Claude Code and codex into agents
 ///
 /// Without arguments, lists the conversations of this project and its subfolders: id, last activity, number of messages, first
-/// prompt, and the agent that already has the conversation. They are read from $CLAUDE_CONFIG_DIR or ~/.claude of the daemon,
-/// and never changed.
+/// prompt, the program, and the agent that already has the conversation. They are read from $CLAUDE_CONFIG_DIR or ~/.claude and
+/// from $CODEX_HOME or ~/.codex of the daemon, and never changed.
 ///
 /// With ids, each conversation becomes a new agent below agent 0 with the whole history, without messages that were rewound.
-/// `hatchery say` continues the same conversation (`claude --resume`). Quit a `claude` that still has the conversation open
+/// `hatchery say` continues the same conversation with the same program. Quit a `claude` that still has the conversation open
 /// first: two processes in one conversation lose messages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -105,7 +105,8 @@ fn line(session: &Adoptable, length: usize) -> String {
     });
     let at_it = session.pid.map(|pid| paint(WARN, format_args!("  process {pid} is at it")));
     let (agent, at_it) = (agent.unwrap_or_default(), at_it.unwrap_or_default());
-    format!("{id}  {active}  {:>6} messages  {prompt}{folder}{agent}{at_it}", session.messages)
+    let harness = &session.harness;
+    format!("{id}  {active}  {harness:<6}  {:>6} messages  {prompt}{folder}{agent}{at_it}", session.messages)
 }
 
 /// How many characters tell every id from the others.
@@ -170,6 +171,7 @@ mod tests {
     fn ids_are_as_short_as_they_can_be() {
         let session = |id: &str| Adoptable {
             session: id.into(),
+            harness: "claude".into(),
             folder: None,
             last_active: Timestamp(0),
             messages: 1,

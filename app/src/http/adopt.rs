@@ -1,4 +1,4 @@
-//! Conversations of the Claude CLI over HTTP: which there are, and making agents of them.
+//! Conversations of the Claude CLI and of codex over HTTP: which there are, and making agents of them.
 
 use super::Api;
 use super::error::{ApiError, Body};
@@ -10,10 +10,13 @@ use axum::http::StatusCode;
 use hatchery_core::run::{self, ForeignSession};
 use hatchery_core::{AgentId, EventId, Timestamp, World};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::path::Path;
 
-/// The harness whose transcripts these are.
-const HARNESS: &str = "claude";
+/// The harnesses whose conversations can be adopted.
+const CLAUDE: &str = "claude";
+const CODEX: &str = "codex";
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +44,8 @@ pub struct AdoptableList {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Adoptable {
     pub session: String,
+    /// The program that has the conversation: `claude` or `codex`.
+    pub harness: String,
     /// The folder of the conversation, relative to the project's root. Without it: the root.
     pub folder: Option<String>,
     /// The time of the last line.
@@ -70,20 +75,28 @@ pub struct AdoptedView {
     pub pid: Option<u32>,
 }
 
-/// List the Claude CLI conversations of this project. Reads every transcript completely, so it can take long.
+/// List the conversations of the Claude CLI and of codex in this project. Reads every transcript completely, so it can take long.
 #[utoipa::path(get, path = "/api/adopt", operation_id = "list_adoptable", tag = "adoption", responses((status = 200, description = "The latest 500", body = AdoptableList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiError> {
-    let transcripts = api.defaults.transcripts.clone();
-    let looked_in = transcripts.folder()?.display().to_string();
-    let (listed, running) = looking(move || Ok((transcripts.list()?, transcripts.running()))).await?;
+    let (transcripts, threads) = (api.defaults.transcripts.clone(), api.defaults.codex_threads.clone());
+    let folders = [transcripts.folder().ok(), threads.folder().map(Path::to_owned)];
+    let folders: Vec<String> = folders.iter().flatten().map(|folder| folder.display().to_string()).collect();
+    if folders.is_empty() {
+        return Err(TranscriptError::NoHome.into());
+    }
+    let look = move || Ok((transcripts.list()?, transcripts.running(), threads.list()));
+    let (listed, running, of_codex) = looking(look).await?;
     let world = api.handle.view();
-    let sessions = listed.sessions.into_iter().map(|session| view(&world, &running, session)).collect();
+    let claude = listed.sessions.into_iter().map(|session| view(&world, CLAUDE, &running, session));
+    let codex = of_codex.sessions.into_iter().map(|session| view(&world, CODEX, &running, session));
+    let mut sessions: Vec<Adoptable> = claude.chain(codex).collect();
+    sessions.sort_by_key(|session| Reverse(session.last_active));
     Ok(Json(AdoptableList {
         head: world.head(),
         sessions,
-        looked_in,
-        passed_over: listed.passed_over,
-        left_out: listed.left_out,
+        looked_in: folders.join(" and "),
+        passed_over: listed.passed_over + of_codex.passed_over,
+        left_out: listed.left_out + of_codex.left_out,
     }))
 }
 
@@ -99,11 +112,19 @@ pub async fn take(State(api): State<Api>, body: Body<Adopt>) -> Result<(StatusCo
 
 async fn adopt(api: Api, wish: Adopt) -> Result<AdoptedView, ApiError> {
     let Adopt { session, name } = wish;
-    let transcripts = api.defaults.transcripts.clone();
-    let (transcript, running) = looking(move || Ok((transcripts.find(&session)?, transcripts.running()))).await?;
+    let (transcripts, threads) = (api.defaults.transcripts.clone(), api.defaults.codex_threads.clone());
+    let look = move || {
+        let found = match transcripts.find(&session) {
+            Ok(transcript) => (CLAUDE, transcript),
+            Err(TranscriptError::NoSuch(_) | TranscriptError::NoHome) => (CODEX, threads.find(&session)?),
+            Err(error) => return Err(error),
+        };
+        Ok((found, transcripts.running()))
+    };
+    let ((harness, transcript), running) = looking(look).await?;
     let Summary { session, folder, unread, .. } = transcript.summary.clone();
     let harness_session =
-        ForeignSession { harness: HARNESS.into(), session: session.clone(), host: api.defaults.host.clone(), folder };
+        ForeignSession { harness: harness.into(), session: session.clone(), host: api.defaults.host.clone(), folder };
     let adopted = adoption::adopt(&api.handle, transcript, harness_session, name.clone()).await?;
     let pid = running.get(&session).copied();
     Ok(AdoptedView { agent: adopted.agent, name, session, messages: adopted.messages, unread, pid })
@@ -123,12 +144,13 @@ fn broken(error: &tokio::task::JoinError) -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "adoption_failed", error, "look into .hatchery/daemon.log")
 }
 
-fn view(world: &World, running: &BTreeMap<String, u32>, summary: Summary) -> Adoptable {
+fn view(world: &World, harness: &str, running: &BTreeMap<String, u32>, summary: Summary) -> Adoptable {
     let Summary { session, folder, written, messages, first_prompt, unread: _ } = summary;
     let agent = run::holder(world, &session);
     let name = agent.and_then(|agent| world.agent(agent)).and_then(|agent| agent.name.clone());
     let pid = running.get(&session).copied();
-    Adoptable { session, folder, last_active: written, messages, first_prompt, agent, name, pid }
+    let harness = harness.to_owned();
+    Adoptable { session, harness, folder, last_active: written, messages, first_prompt, agent, name, pid }
 }
 
 impl From<TranscriptError> for ApiError {

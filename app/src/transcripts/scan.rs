@@ -16,9 +16,14 @@ const PROMPT_CHARS: usize = 200;
 #[derive(Debug)]
 pub struct Transcript {
     pub summary: Summary,
-    pub(super) file: PathBuf,
-    pub(super) path: Vec<Place>,
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) path: Vec<Place>,
+    /// What a line says, under its own name.
+    pub(crate) said: SaidInLine,
 }
+
+/// Reads what a line says, with the line's own name. Nothing for a line in which nothing is said.
+pub(crate) type SaidInLine = fn(&str) -> Option<(String, Vec<(MessageKind, String)>)>;
 
 /// A message of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +47,11 @@ pub(super) struct Scanned {
 
 /// Where a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    at: u64,
-    bytes: usize,
+pub(crate) struct Place {
+    /// The number of its file.
+    pub file: usize,
+    pub at: u64,
+    pub bytes: usize,
 }
 
 /// What is kept of a line until the path is known.
@@ -68,7 +75,7 @@ pub(super) fn scan(file: &Path) -> io::Result<Scanned> {
             lines.extend(tail.rest());
         }
         for line in lines {
-            let place = Place { at, bytes: line.bytes.len() };
+            let place = Place { file: 0, at, bytes: line.bytes.len() };
             at += line.too_long.unwrap_or(line.bytes.len() as u64) + 1;
             match parse(&String::from_utf8_lossy(&line.bytes)) {
                 Ok(read) if line.too_long.is_none() => {
@@ -103,20 +110,29 @@ impl Transcript {
     /// What is said in the lines of the history from one on, until it is as much as one likes to have at once. Gives the next
     /// line, too.
     pub fn read(&self, from: usize, enough: impl Fn(&[Said]) -> bool) -> io::Result<(Vec<Said>, usize)> {
-        let file = File::open(&self.file)?;
+        let files = self.files.iter().map(File::open).collect::<io::Result<Vec<File>>>()?;
         let (mut said, mut next) = (Vec::new(), from);
         while let Some(place) = self.path.get(next).filter(|_| !enough(&said)) {
             next += 1;
             let mut bytes = vec![0; place.bytes];
+            let file = files.get(place.file).ok_or(io::ErrorKind::NotFound)?;
             file.read_exact_at(&mut bytes, place.at)?;
-            let Ok(Line { part: Part::Knot(knot), .. }) = parse(&String::from_utf8_lossy(&bytes)) else { continue };
-            said.extend(knot.said.into_iter().map(|(kind, content)| Said { kind, content, uuid: knot.uuid.clone() }));
+            let Some((uuid, in_line)) = (self.said)(&String::from_utf8_lossy(&bytes)) else { continue };
+            said.extend(in_line.into_iter().map(|(kind, content)| Said { kind, content, uuid: uuid.clone() }));
         }
         Ok((said, next))
     }
 }
 
-fn first_line(text: &str) -> String {
+/// What a line of the Claude CLI says.
+pub(super) fn said(line: &str) -> Option<(String, Vec<(MessageKind, String)>)> {
+    match parse(line) {
+        Ok(Line { part: Part::Knot(knot), .. }) => Some((knot.uuid, knot.said)),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+pub(crate) fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line.chars().take(PROMPT_CHARS).collect()
 }

@@ -6,6 +6,7 @@
 
 mod answers;
 mod outcomes;
+mod rollouts;
 mod shapes;
 
 use hatchery_core::codex::{CodexReader, RequestId};

@@ -1,0 +1,88 @@
+//! The records that codex keeps of a thread, its rollout: lines of JSON. What was said is in completed items; the other lines repeat it in
+//! the form that the model sees, or are about codex itself.
+
+use crate::MessageKind;
+use crate::run::{TOOL_SERVER, tool_call, tool_result};
+use crate::stream_json::fields::{Fields, text};
+use crate::stream_json::{joined, object};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+/// What a line of a rollout says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutLine {
+    Thread(RolloutThread),
+    Said { ordinal: u64, id: String, said: Vec<(MessageKind, String)> },
+    Other,
+}
+
+/// The thread that a rollout is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutThread {
+    pub id: String,
+    /// The folder that it works in.
+    pub folder: Option<String>,
+    /// A fork's rollout has only what came after: the thread with the rest, and the ordinal of the first line that is not part of it.
+    pub base: Option<(String, u64)>,
+    /// It belongs to another thread's turn.
+    pub is_subagent: bool,
+}
+
+pub fn parse(line: &str) -> Result<RolloutLine, String> {
+    let Some(line) = object(line).map_err(|error| error.to_string())? else { return Ok(RolloutLine::Other) };
+    let Some(payload) = line.object("payload") else { return Ok(RolloutLine::Other) };
+    let read = match line.text("type").as_deref() {
+        Some("session_meta") => thread(&payload).map(RolloutLine::Thread),
+        Some("event_msg") if payload.text("type").as_deref() == Some("item_completed") => {
+            let item = payload.object("item");
+            let ordinal = line.count("ordinal").unwrap_or_default();
+            item.and_then(|item| Some(RolloutLine::Said { ordinal, id: item.text("id")?, said: said(&item)? }))
+        }
+        _ => None,
+    };
+    Ok(read.unwrap_or(RolloutLine::Other))
+}
+
+fn thread(payload: &Fields) -> Option<RolloutThread> {
+    let base = payload.object("history_base");
+    Some(RolloutThread {
+        id: payload.text("id")?,
+        folder: payload.text("cwd"),
+        base: base.and_then(|base| Some((base.text("thread_id")?, base.count("end_ordinal_exclusive")?))),
+        // The source of a thread of its own is a word.
+        is_subagent: payload.raw("source").is_some_and(|source| text(source).is_none()),
+    })
+}
+
+fn said(item: &Fields) -> Option<Vec<(MessageKind, String)>> {
+    let id = item.text("id")?;
+    let failed = item.text("status").is_some_and(|status| status != "completed");
+    let used = |name: &str, input: &str, result: &str| {
+        vec![
+            (MessageKind::ToolCall, tool_call(&id, name, input)),
+            (MessageKind::ToolResult, tool_result(&id, result, failed)),
+        ]
+    };
+    Some(match item.text("type")?.as_str() {
+        "UserMessage" => vec![(MessageKind::User, joined(&item.objects("content")))],
+        "AgentMessage" => vec![(MessageKind::Assistant, joined(&item.objects("content")))],
+        "CommandExecution" => {
+            let words: Vec<String> = item.list("command").into_iter().filter_map(text).collect();
+            // The command of a shell is the last word.
+            let input = json!({ "command": words.last() }).to_string();
+            used("exec_command", &input, &item.text("aggregated_output").unwrap_or_default())
+        }
+        "McpToolCall" => {
+            let (server, tool) = (item.text("server")?, item.text("tool")?);
+            let name = if server == TOOL_SERVER { tool } else { format!("mcp__{server}__{tool}") };
+            let result = item.object("result").map(|result| joined(&result.objects("content")));
+            let input = item.raw("arguments").map_or("{}", RawValue::get);
+            used(&name, input, &result.unwrap_or_default())
+        }
+        "FileChange" => {
+            let input = item.raw("changes").map_or("{}", RawValue::get);
+            used("apply_patch", &format!("{{\"changes\":{input}}}"), &item.text("status").unwrap_or_default())
+        }
+        _ => return None,
+    })
+}
