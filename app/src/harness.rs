@@ -141,4 +141,35 @@ impl Harnesses {
     }
 }
 
+/// What a harness can and cannot do, in words.
+pub fn abilities(capabilities: Capabilities) -> String {
+    let Capabilities {
+        chooses_session_id: _,
+        echoes_messages,
+        forks,
+        interrupts,
+        stays_open,
+        asks_permission,
+        reports_cost,
+        one_at_a_time,
+    } = capabilities;
+    let all = [
+        ("confirm each message", echoes_messages),
+        ("take messages in mid-turn", !one_at_a_time),
+        ("be interrupted", interrupts),
+        ("stay for the next message", stays_open),
+        ("copy a session", forks),
+        ("ask for permission", asks_permission),
+        ("report costs", reports_cost),
+    ];
+    let words = |wanted: bool| {
+        let words: Vec<&str> = all.iter().filter(|(_, can)| *can == wanted).map(|(word, _)| *word).collect();
+        words.join(", ")
+    };
+    match words(false) {
+        cannot if cannot.is_empty() => format!("can {}", words(true)),
+        cannot => format!("can {}; cannot {cannot}", words(true)),
+    }
+}
+
 pub use environment::clean;

@@ -1,5 +1,7 @@
 //! `hatchery doctor`
 
+mod players;
+
 use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
 use super::{Context, counted, print_json, print_line};
 use crate::config::Config;
@@ -57,7 +59,11 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     }
     let claude = context.config().map_or_else(|_| "claude".into(), |config| config.runs.claude_path);
     findings.extend([claude_program(context, &claude), program(context, "git", Path::new("git"))]);
-    findings.extend(context.config().ok().into_iter().flat_map(|config| agents(context, &config)));
+    if let Ok(config) = context.config() {
+        findings.push(players::codex(context, &config));
+        findings.extend(players::acp(context, &config));
+        findings.extend(agents(context, &config));
+    }
     if context.json {
         print_json(&findings)?;
     } else {

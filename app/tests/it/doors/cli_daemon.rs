@@ -176,11 +176,35 @@ fn the_doctor_finds_nothing_wrong_where_nothing_is() {
             assert_eq!(finding(&ran, about).0, "good", "{about}: {ran:?}");
         }
         assert!(["good", "note"].contains(&finding(&ran, "claude").0.as_str()));
+        assert!(["good", "note"].contains(&finding(&ran, "codex").0.as_str()));
         assert!(!grounds.database().exists() || grounds.project().is_served(), "looking makes nothing");
         grounds.run(&["session", "start"]).good();
     }
     let words = grounds.run(&["doctor"]).good();
     assert!(words.lines().any(|line| line.starts_with("ok   store")), "{words}");
+}
+
+#[test]
+fn the_doctor_says_of_each_agent_program_where_it_is_its_version_and_what_it_can_do() {
+    let grounds = Grounds::with(
+        "codex_path = './play'\n[harness.own]\nacp = ['./play', 'acp']\n[harness.gone]\nacp = ['./gone']",
+    );
+    let program = grounds.path().join("play");
+    std::fs::write(&program, "#!/bin/sh\necho player 1.2.3\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = grounds.run(&["doctor", "--json"]);
+    let (_, codex) = finding(&ran, "codex");
+    assert!(
+        codex.contains("play, player 1.2.3; ") && codex.contains("can confirm each message, take messages"),
+        "{codex}"
+    );
+    let findings: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let is_own = |finding: &&Value| finding["what"].as_str().unwrap().starts_with("own: ");
+    let own = findings.as_array().unwrap().iter().find(is_own).unwrap();
+    let what = own["what"].as_str().unwrap();
+    assert!(own["about"] == "acp" && own["verdict"] == "good", "{own}");
+    assert!(what.contains("player 1.2.3; can be interrupted") && what.contains("cannot confirm each message"), "{own}");
+    assert!(ran.stdout.contains("gone (./gone)"), "{ran:?}");
 }
 
 #[test]
