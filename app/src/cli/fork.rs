@@ -2,6 +2,7 @@
 
 use super::{Context, asking, print_json, print_line, reference, say};
 use crate::client::Client;
+use crate::client::paths::agent_path;
 use crate::report::Report;
 use hatchery_core::SessionId;
 use std::process::ExitCode;
@@ -27,11 +28,16 @@ pub struct Args {
     #[arg(long, value_name = "MESSAGE")]
     at: Option<u64>,
 
+    /// Start it at once with this program, for example codex; needs a prompt. If the parent's program is another one, the child is told
+    /// the history as text
+    #[arg(long, value_name = "NAME", requires = "prompt")]
+    harness: Option<String>,
+
     /// The provider of its model; only recorded
     #[arg(long)]
     provider: Option<String>,
 
-    /// Its model; only recorded
+    /// Its model; only recorded, unless it is started by --harness
     #[arg(long)]
     model: Option<String>,
 
@@ -42,7 +48,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let body = serde_json::json!({
-        "parent": args.agent, "prompt": args.prompt, "name": args.name, "at": args.at,
+        "parent": args.agent, "prompt": args.prompt.as_ref().filter(|_| args.harness.is_none()), "name": args.name, "at": args.at,
         "provider": args.provider, "model": args.model, "session": args.session,
     });
     let accepted: serde_json::Value =
@@ -52,6 +58,15 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match context.json {
         true => print_json(&accepted)?,
         false => print_line(accepted["id"].as_str().unwrap_or_default())?,
+    }
+    if let Some((harness, prompt)) = args.harness.as_ref().zip(args.prompt.as_ref()) {
+        if waits {
+            return Err(Report::failed("the fork waits for tools that run in the parent, so it was not started")
+                .hint("`hatchery say` with --harness starts it when it is there"));
+        }
+        let path = agent_path(accepted["id"].as_str().unwrap_or_default(), "/say");
+        let body = serde_json::json!({ "text": prompt, "with": { "harness": harness, "model": args.model } });
+        let _: serde_json::Value = asking(async { Client::reach(&context.project).await?.post(&path, &body).await })?;
     }
     if waits {
         say("the fork is made when the tools have ended that run in the parent");

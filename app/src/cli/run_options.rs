@@ -11,7 +11,8 @@ const STALL_SECONDS: RangeInclusive<u64> = MIN_STALL_MS / 1_000..=MAX_STALL_MS /
 /// Which program plays an agent, and how.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Player {
-    /// The program that runs the agent: claude or scripted [default: the setting `harness`]
+    /// The program that runs the agent: claude, codex, opencode, gemini, qwen, scripted, or one of the settings [default: the
+    /// setting `harness`]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
 

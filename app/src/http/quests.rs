@@ -158,6 +158,7 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     let chartered =
         tokio::task::spawn_blocking(move || quests::quest_spec(&project, &settings, id, wish, spec, &program)).await;
     let quests::Chartered { quest_spec, warning } = chartered.map_err(Report::failed).flatten().map_err(unusable)?;
+    players(&api, &quest_spec)?;
     let warnings: Vec<String> = permissions(&quest_spec, &api.defaults.settings)?.into_iter().chain(warning).collect();
     let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
     let start = hatchery_core::quest::Start { hold, steps, ..Default::default() };
@@ -347,6 +348,20 @@ pub(super) fn unusable(report: Report) -> ApiError {
     let status = if report.code == Code::Usage { StatusCode::BAD_REQUEST } else { StatusCode::CONFLICT };
     let hint = report.hint.unwrap_or_else(|| "mend it and ask again".into());
     ApiError::new(status, "unusable", report.message, hint)
+}
+
+/// Whether the harnesses that roles name are known, and their programs are here.
+fn players(api: &Api, quest_spec: &QuestSpec) -> Result<(), ApiError> {
+    for role in &quest_spec.table.roles {
+        let Some(harness) = &role.harness else { continue };
+        let Some(program) = api.defaults.harnesses.get(harness) else {
+            let known = api.defaults.harnesses.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let message = format!("the role {} has the harness `{harness}`, which there is not", role.name);
+            return Err(ApiError::bad("no_such_harness", message, format!("choose one of: {known}")));
+        };
+        quests::playable(&api.defaults.project, harness, program).map_err(unusable)?;
+    }
+    Ok(())
 }
 
 /// Whether the agents of a quest can be started, if they are to be started here.

@@ -6,6 +6,7 @@ use super::quests::amount;
 use super::{Accepted, Api};
 use crate::calls::{Answer, CallError};
 use crate::clock;
+use crate::codex_threads::CodexThreads;
 use crate::config;
 use crate::project::Project;
 use crate::quests;
@@ -49,6 +50,7 @@ pub struct RunDefaults {
     /// The daemon runs as root, and nobody says that this is a sandbox.
     pub root_without_sandbox: bool,
     pub transcripts: Transcripts,
+    pub codex_threads: CodexThreads,
     pub worktrees: config::Worktrees,
     /// What new worktrees need.
     pub preparation: Preparation,
@@ -254,6 +256,7 @@ impl RunDefaults {
             root_without_sandbox: rustix::process::geteuid().is_root()
                 && std::env::var_os("IS_SANDBOX").is_none_or(|value| value != "1"),
             transcripts: context.transcripts.clone(),
+            codex_threads: context.codex_threads.clone(),
             worktrees: context.worktrees.clone(),
             preparation: context.preparation.clone(),
         }
@@ -283,13 +286,14 @@ impl RunDefaults {
             return Err(root_may_not());
         }
         Ok(RunSpec {
-            harness,
+            harness: harness.clone(),
             host: self.host.clone(),
             folder: options.folder.or_else(|| match last {
                 Some(last) => last.folder.clone(),
                 None => harness_session.and_then(|harness_session| harness_session.folder.clone()),
             }),
-            model: options.model.or_else(|| last.and_then(|last| last.model.clone())),
+            // A model of one vendor means nothing to another.
+            model: options.model.or_else(|| last.filter(|last| last.harness == harness)?.model.clone()),
             script: options
                 .script
                 .or_else(|| last.and_then(|last| last.script.clone()))

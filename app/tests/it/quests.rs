@@ -15,6 +15,7 @@ mod slots;
 mod trial;
 mod trouble;
 mod two_daemons;
+mod two_vendors;
 mod wards;
 mod watching;
 mod worktrees;
