@@ -232,6 +232,7 @@ impl AcpReader {
             // Money is counted for the session, tokens are counted for the turn.
             total: Usage { cost: self.cost.unwrap_or_default(), ..Usage::default() },
             since_last: Some(used),
+            turn: None,
         };
         outputs.push(Output::TurnEnded(end));
         outputs

@@ -9,6 +9,7 @@ mod failure;
 mod item;
 mod permission;
 mod request_id;
+pub mod rollout;
 mod tally;
 
 use crate::Timestamp;
@@ -300,7 +301,8 @@ impl CodexReader {
         let answer = said.iter().rev().find(|item| item.text("type").as_deref() == Some("agentMessage"));
         let text = answer.and_then(|item| item.text("text"));
         let (total, since_last, num_turns) = self.tally.end_turn();
-        Some(Output::TurnEnded(TurnEnd { result, text, num_turns, denials: Vec::new(), total, since_last }))
+        let turn = turn.text("id");
+        Some(Output::TurnEnded(TurnEnd { result, text, num_turns, denials: Vec::new(), total, since_last, turn }))
     }
 
     fn rate_limit(&mut self, params: &Fields) -> Option<Output> {

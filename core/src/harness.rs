@@ -60,6 +60,8 @@ pub enum Opening {
     /// A new session that begins as a copy of another agent's.
     Fork {
         from: String,
+        /// The last turn that is copied; without, everything is.
+        upto: Option<String>,
     },
 }
 

@@ -176,6 +176,9 @@ pub struct TurnEnd {
     pub total: Usage,
     /// What was used since the turn before this one, if the harness says so.
     pub since_last: Option<Usage>,
+    /// The harness's own name for the turn, if it can copy a session up to this turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
 }
 
 /// A tool that was not allowed.

@@ -310,6 +310,7 @@ fn turn_end(line: &Fields, api_error: Option<ApiError>) -> TurnEnd {
         denials: line.objects("permission_denials").iter().filter_map(denial).collect(),
         total,
         since_last: line.object("model_usage_since_last_result").map(models),
+        turn: None,
     }
 }
 

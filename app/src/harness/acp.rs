@@ -133,7 +133,7 @@ fn first_lines(start: &Start<'_>) -> Vec<String> {
             params["sessionId"] = json!(session);
             (RequestId::LoadSession(session.clone()), "session/load")
         }
-        Opening::Fork { from } => {
+        Opening::Fork { from, .. } => {
             params["sessionId"] = json!(from);
             (RequestId::ForkSession(from.clone()), "session/fork")
         }

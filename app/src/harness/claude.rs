@@ -135,7 +135,7 @@ pub(super) fn conversation(start: &Start<'_>) -> Vec<String> {
     match start.opening {
         Opening::New => {}
         Opening::Resume { session } => args.extend(["--resume".into(), session.clone()]),
-        Opening::Fork { from } => args.extend(["--resume".into(), from.clone(), "--fork-session".into()]),
+        Opening::Fork { from, .. } => args.extend(["--resume".into(), from.clone(), "--fork-session".into()]),
     }
     args.extend(start.new_session.iter().flat_map(|session| ["--session-id".to_owned(), (*session).to_owned()]));
     args

@@ -160,7 +160,8 @@ fn first_lines(start: &Start<'_>) -> Vec<String> {
             });
             lines.push(request(&RequestId::ListTurns, "thread/turns/list", list));
         }
-        Opening::Fork { from } => {
+        Opening::Fork { from, upto } => {
+            params["lastTurnId"] = json!(upto);
             params["threadId"] = json!(from);
             params["excludeTurns"] = json!(true);
             lines.push(request(&RequestId::ForkThread, "thread/fork", params));

@@ -93,7 +93,7 @@ pub fn describe(
     let (session, copy_of) = match opening {
         Opening::New => (new_session, None),
         Opening::Resume { session } => (Some(session), None),
-        Opening::Fork { from } => (new_session, Some(from)),
+        Opening::Fork { from, .. } => (new_session, Some(from)),
     };
     let kind = LaunchKind::Agent { of, session, copy_of, capabilities };
     Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines }))

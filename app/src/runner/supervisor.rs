@@ -79,7 +79,7 @@ pub async fn supervise(
         launched: None,
         launches: 0,
         sent: None,
-        waits_for_session: false,
+        holds_back: false,
     };
     loop {
         match supervisor.run(watcher.clone(), &mut desired).await {
@@ -117,8 +117,8 @@ struct Supervisor {
     launches: u32,
     /// The requests in the launcher's inbox, once they were read.
     sent: Option<SentRequests>,
-    /// Deliveries wait until the harness session is known.
-    waits_for_session: bool,
+    /// Deliveries wait until the process has said something: that it is ready, or that its turn is over.
+    holds_back: bool,
 }
 
 /// What is in the launcher's inbox, as far as it decides what to send next. Without the texts, which may be long.
@@ -213,7 +213,7 @@ impl Supervisor {
                 self.send_requests(desired).await?;
                 self.take_calls(calls_written).await?;
                 self.take_output(false).await?;
-                if self.waits_for_session {
+                if self.holds_back {
                     self.send_requests(desired).await?;
                 }
                 Ok(false)
@@ -349,7 +349,7 @@ impl Supervisor {
             return Ok(Vec::new());
         };
         let session = session.filter(|_| capabilities.chooses_session_id).or_else(|| self.started_session());
-        self.waits_for_session = session.is_none();
+        self.holds_back = session.is_none();
         let Some(session) = session else { return Ok(Vec::new()) };
         let handle = &self.context.handle;
         let agent = self.of.agent;
@@ -377,7 +377,10 @@ impl Supervisor {
                 continue;
             }
             if delivery.what != DeliveryKind::Interrupt {
-                let Some(left) = room.checked_sub(1) else { continue };
+                let Some(left) = room.checked_sub(1) else {
+                    self.holds_back = true;
+                    continue;
+                };
                 room = left;
             }
             let line = match delivery.what {

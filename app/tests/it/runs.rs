@@ -7,6 +7,7 @@ mod calls;
 mod ceiling;
 mod claude;
 mod codex;
+mod codex_killed;
 mod life;
 mod money;
 mod passing;

@@ -4,7 +4,7 @@ use super::RunSpec;
 use crate::EventId;
 use crate::output::TurnEnd;
 use crate::usage::{Meter, Metered, Usage};
-use imbl::OrdSet;
+use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -20,7 +20,12 @@ pub struct Conversation {
     pub spent: Usage,
     /// The part of it that no total of the harness has confirmed.
     pub metered: Metered,
+    /// The turns of the harness session that it can be copied up to, by the last message of each.
+    pub turns: OrdMap<EventId, String>,
 }
+
+/// How many turns are kept. A fork at an older one is told its history.
+const MAX_TURNS: usize = 1_000;
 
 /// A conversation inside a harness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,14 +124,25 @@ impl Conversation {
 
     /// The harness does not have the conversation that it was to go on with.
     pub(crate) fn forget(&mut self, copied: bool) {
+        self.turns.clear();
         self.harness_session = None;
         self.orphaned |= copied;
     }
 
     /// The history is no longer what the conversation is about.
     pub(crate) fn begin_anew(&mut self) {
+        self.turns.clear();
         self.harness_session = None;
         self.unheard.clear();
+    }
+
+    /// A turn has ended with this message. A message that waits is not part of the turn, so nothing is known then.
+    pub(crate) fn note_turn(&mut self, last: Option<EventId>, turn: Option<&str>) {
+        let Some((last, turn)) = last.zip(turn).filter(|_| !self.has_words()) else { return };
+        self.turns.insert(last, turn.to_owned());
+        if self.turns.len() > MAX_TURNS {
+            self.turns = self.turns.without_min().1;
+        }
     }
 
     pub(crate) fn forget_interrupts(&mut self) {
@@ -144,6 +160,9 @@ impl Conversation {
             Some(_) => Meter::Inherited,
             None => fresh,
         };
+        if self.harness_session.as_ref().is_none_or(|before| before.session != session) {
+            self.turns.clear();
+        }
         let RunSpec { harness, host, folder, .. } = spec.clone();
         self.harness_session = Some(HarnessSession { harness, session: session.to_owned(), host, folder, meter });
     }

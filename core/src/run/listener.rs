@@ -237,5 +237,6 @@ fn in_short(end: &TurnEnd) -> TurnEnd {
         denials: end.denials.iter().take(MAX_DENIALS).map(denial).collect(),
         total: end.total,
         since_last: end.since_last,
+        turn: end.turn.as_deref().map(cut),
     }
 }

@@ -282,6 +282,7 @@ impl World {
         (spent, metered): (Usage, Usage),
     ) -> Result<(), Impossible> {
         self.tools_gone(of.agent);
+        let last_message = self.agent(of.agent).and_then(|agent| agent.last_message);
         self.change_run(at, of, |run, conversation| {
             run.outcome.take(&Output::TurnEnded(end.clone()));
             run.turns += 1;
@@ -299,6 +300,7 @@ impl World {
             }
             let conversation = Arc::make_mut(conversation);
             conversation.take(end, &mut run.meter);
+            conversation.note_turn(last_message, end.turn.as_deref());
             if end.result == TurnResult::SessionUnknown && !run.started {
                 conversation.forget(run.copied);
             }

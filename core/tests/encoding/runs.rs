@@ -368,14 +368,16 @@ fn turn_end() -> impl Strategy<Value = TurnEnd> {
         (failure_kind(), text()).prop_map(|(kind, detail)| TurnResult::Failed { kind, detail }),
         Just(TurnResult::SessionUnknown),
     ];
-    (result, option::of(text()), any::<u32>(), vec(denial, 0..3), usage(), option::of(usage())).prop_map(
-        |(result, text, num_turns, denials, total, since_last)| TurnEnd {
+    let used = (usage(), option::of(usage()));
+    (result, option::of(text()), any::<u32>(), vec(denial, 0..3), used, option::of(text())).prop_map(
+        |(result, text, num_turns, denials, (total, since_last), turn)| TurnEnd {
             result,
             text,
             num_turns,
             denials,
             total,
             since_last,
+            turn,
         },
     )
 }
@@ -484,13 +486,15 @@ fn conversation() -> impl Strategy<Value = Conversation> {
         });
     let what = prop::sample::select(vec![Briefing, Message, Nudge, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
-    (option::of(harness_session), any::<bool>(), vec(delivery, 0..4), usage(), metered()).prop_map(
-        |(harness_session, orphaned, unheard, spent, metered)| Conversation {
+    let turns = vec((event_id(), text()), 0..3);
+    (option::of(harness_session), any::<bool>(), vec(delivery, 0..4), usage(), metered(), turns).prop_map(
+        |(harness_session, orphaned, unheard, spent, metered, turns)| Conversation {
             harness_session,
             orphaned,
             unheard: unheard.into_iter().collect(),
             spent,
             metered,
+            turns: turns.into_iter().collect(),
         },
     )
 }

@@ -221,3 +221,56 @@ fn a_used_up_limit_parks_the_run_until_it_is_lifted() {
     shop.stop(&agent);
     assert_eq!(shop.end(&agent), "user_ended");
 }
+
+#[test]
+fn a_thread_that_was_begun_elsewhere_is_adopted_and_goes_on() {
+    let cli = codex_or_skip!();
+    let model = Model::playing([Step::text("first answer"), Step::text("second answer"), Step::text("third answer")]);
+    let (shop, home) = workshop(cli, &model);
+    // A thread of a project is the same for codex, whoever began it.
+    let other = run(&shop, "hello", json!({}));
+    assert_eq!(shop.end(&other), "completed");
+    let fork = shop.door().child(&other);
+    shop.say(&fork, "in the fork");
+    assert_eq!(shop.end(&fork), "completed");
+    let thread = shop.wait_for(&fork, "run_started")["session"].as_str().unwrap().to_owned();
+    let killed = shop.door().post(&format!("/api/agents/{fork}/kill"), &json!({}));
+    assert_eq!(killed.status, 200, "{killed:?}");
+    let before = home.recorded_messages().len();
+    let listed = shop.grounds.run(&["adopt"]).good();
+    let line = listed.lines().find(|line| line.contains(&thread[..8]) && !line.contains("is agent")).unwrap();
+    assert!(line.contains("codex") && line.contains("4 messages") && line.contains("hello"), "{listed}");
+    shop.grounds.run(&["adopt", &thread, "--name", "taken"]).good();
+    let agent = shop.wait("the agent", |event| event["type"] == "harness_session_adopted")["agent"].clone();
+    let agent = agent.as_str().unwrap();
+    let history = shop.door().history(agent);
+    let said: Vec<_> = history.iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(said, ["hello", "first answer", "in the fork", "second answer"]);
+    assert_eq!(home.recorded_messages().len(), before, "codex's records are only read");
+    shop.say(agent, "and now?");
+    assert_eq!(shop.end(agent), "completed");
+    let seen = model.asked(3).dialogue();
+    assert_eq!(seen.last().map(String::as_str), Some("user: and now?"), "{seen:?}");
+    assert!(seen.contains(&"assistant: second answer".to_owned()), "{seen:?}");
+}
+
+#[test]
+fn a_fork_at_an_earlier_turn_knows_what_was_said_until_then() {
+    let cli = codex_or_skip!();
+    let answers = ["first answer", "second answer", "the fork's answer"].map(Step::text);
+    let model = Model::playing(answers);
+    let (shop, _home) = workshop(cli, &model);
+    let agent = run(&shop, "hello", json!({}));
+    assert_eq!(shop.end(&agent), "completed");
+    shop.say(&agent, "and then?");
+    shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
+    let history = shop.door().history(&agent);
+    let at = history.iter().find(|message| message["content"] == "first answer").unwrap()["id"].to_string();
+    let fork = shop.grounds.run(&["fork", &agent, "your turn", "--at", &at, "--harness", "codex"]).good();
+    let fork = fork.trim();
+    assert_eq!(shop.end(fork), "completed");
+    let seen = model.asked(3).dialogue();
+    assert_eq!(seen, ["user: hello", "assistant: first answer", "user: your turn"], "a copy, not a briefing");
+    let spent = shop.wait_for(fork, "turn_ended")["spent"].clone();
+    assert_eq!((&spent["input_tokens"], &spent["output_tokens"]), (&json!(10), &json!(5)), "{spent}");
+}

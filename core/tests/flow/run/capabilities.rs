@@ -4,7 +4,7 @@ use super::words::*;
 use crate::given::*;
 use hatchery_core::event::{AgentEvent, RunEvent};
 use hatchery_core::harness::{Capabilities, Opening};
-use hatchery_core::output::Output;
+use hatchery_core::output::{Output, TurnEnd};
 use hatchery_core::run::{DeliveryKind, DesiredState, opening, wire_name};
 use hatchery_core::{Event, EventId, Refusal, plan};
 
@@ -76,7 +76,7 @@ fn a_session_is_copied_only_by_a_harness_that_can() {
     let it = parent
         .and(forked(A, B, upto))
         .and(Event::Agent { agent: B, what: AgentEvent::RunRequested { run: 1, spec: spec() } });
-    assert_eq!(opening(&it.world, B, Capabilities::ALL), Opening::Fork { from: TALK.into() });
+    assert_eq!(opening(&it.world, B, Capabilities::ALL), Opening::Fork { from: TALK.into(), upto: None });
     assert_eq!(opening(&it.world, B, Capabilities { forks: false, ..Capabilities::ALL }), Opening::New);
 }
 
@@ -107,4 +107,22 @@ fn without_echoes_a_turn_can_be_interrupted_before_it_says_anything() {
     let silent = Capabilities { echoes_messages: false, ..Capabilities::ALL };
     idle(silent).when(interrupt(A)).then([interrupted(first())]);
     idle(Capabilities::ALL).when(interrupt(A)).refused(Refusal::NoTurn(A));
+}
+
+#[test]
+fn a_fork_at_the_end_of_an_earlier_turn_copies_the_session_up_to_that_turn() {
+    let turn = |name: &str| turn_ended(first(), TurnEnd { turn: Some(name.into()), ..well() }, nothing_spent());
+    let last = |it: &Given| it.world.agent(A).unwrap().last_message.unwrap().0;
+    let opened = |at_the_question: bool| {
+        let it = ready_with(Capabilities::ALL).and(heard(first(), BRIEFING)).and(spoke(A, "one"));
+        let one = last(&it);
+        let it = it.and(turn("t1")).and(said(A, "two"));
+        let two = last(&it);
+        let it = it.and(heard(first(), two)).and(spoke(A, "three")).and(turn("t2"));
+        let it = it.and(forked(A, B, Some(if at_the_question { two } else { one })));
+        let it = it.and(Event::Agent { agent: B, what: AgentEvent::RunRequested { run: 1, spec: spec() } });
+        opening(&it.world, B, Capabilities::ALL)
+    };
+    assert_eq!(opened(false), Opening::Fork { from: TALK.into(), upto: Some("t1".into()) });
+    assert_eq!(opened(true), Opening::New, "no turn has ended there");
 }

@@ -46,7 +46,7 @@ impl Work {
         assert_eq!(others.count(), 0, "{of:?} would be the second process of its agent");
         let opening = match opening(&self.world, of.agent, Capabilities::ALL) {
             harness::Opening::Resume { session } => Opening::Resumed(session),
-            harness::Opening::Fork { from } => Opening::Forked(from),
+            harness::Opening::Fork { from, .. } => Opening::Forked(from),
             harness::Opening::New => Opening::New,
         };
         let child = self.harness.launch(of, opening, &mut self.chance, self.calm);
