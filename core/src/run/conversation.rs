@@ -21,6 +21,7 @@ pub struct Conversation {
     /// The part of it that no total of the harness has confirmed.
     pub metered: Metered,
     /// The turns of the harness session that it can be copied up to, by the last message of each.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub turns: OrdMap<EventId, String>,
 }
 
