@@ -21,7 +21,8 @@ fn codex_codes_and_claude_reviews() {
     let (claude, codex) = (cli_or_skip!(), codex_or_skip!());
     let coder = Model::playing([
         Step::tool_use("exec_command", json!({ "cmd": "echo stones > arch.txt" })),
-        signal(done("the arch stands")),
+        // Codex shows the model our names with another dash.
+        Step::tool_use("mcp__hatchery__signal_back", done("the arch stands")),
         Step::text("Built."),
     ]);
     let reviewer = Model::playing([signal(done("it holds")), Step::text("Looked at.")]);

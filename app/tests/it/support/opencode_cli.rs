@@ -13,20 +13,10 @@ use tempfile::TempDir;
 
 const PINNED: PinnedProgram = PinnedProgram {
     cache: "opencode-cli",
-    name: "opencode-ai",
+    name: "opencode-linux-x64",
     package: include_str!("../../opencode-cli/package.json"),
     lock: include_str!("../../opencode-cli/package-lock.json"),
-    native: |modules| {
-        let packages = fs::read_dir(modules).ok()?;
-        let mut programs: Vec<PathBuf> = packages
-            .flatten()
-            .map(|package| package.path().join("bin/opencode"))
-            .filter(|path| path.is_file())
-            .collect();
-        // npm may install a second one for old processors, with a longer name.
-        programs.sort_by_key(|path| path.as_os_str().len());
-        programs.into_iter().next()
-    },
+    native: |modules| Some(modules.join("opencode-linux-x64/bin/opencode")).filter(|program| program.is_file()),
 };
 
 /// opencode, or the end of the test with a word about it.
