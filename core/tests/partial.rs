@@ -57,7 +57,7 @@ fn the_pieces_of_a_subagent_are_not_those_of_its_parent() {
 
 #[test]
 fn the_pieces_of_codex_are_its_texts() {
-    let said = said(&mut CodexReader::new(None), "codex-app-server/stream_cut_once.jsonl");
+    let said = said(&mut CodexReader::default(), "codex-app-server/stream_cut_once.jsonl");
     let with_pieces: Vec<_> = said.iter().filter(|(_, pieces, _)| !pieces.is_empty()).collect();
     assert!(!with_pieces.is_empty());
     for (_, pieces, whole) in with_pieces {

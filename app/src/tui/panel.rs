@@ -225,7 +225,9 @@ pub fn permission_words(model: &Model, permission: &PermissionView) -> (String, 
         Access::Execute { command } => (format!("May it run this{place}?"), command.clone()),
         Access::Edit { path } => (format!("May it change this{place}?"), path.clone()),
         Access::Read { path } => (format!("May it read this{place}?"), path.clone()),
-        Access::Other => (format!("May it use {}{place}?", permission.tool), permission.input.clone()),
+        Access::Other | Access::OwnTool => {
+            (format!("May it use {}{place}?", permission.tool), permission.input.clone())
+        }
     }
 }
 
@@ -235,7 +237,7 @@ pub fn permission_line(permission: &PermissionView) -> String {
         Access::Execute { command } => format!("May it run  {command}?"),
         Access::Edit { path } => format!("May it change  {path}?"),
         Access::Read { path } => format!("May it read  {path}?"),
-        Access::Other => format!("May it use  {} {}?", permission.tool, permission.input),
+        Access::Other | Access::OwnTool => format!("May it use  {} {}?", permission.tool, permission.input),
     }
 }
 

@@ -142,7 +142,7 @@ fn asks(model: &Model, agent: &Agent) -> String {
         Access::Execute { command } => format!("run {}", command.split_whitespace().next().unwrap_or_default()),
         Access::Edit { path } => format!("change {}", last(path)),
         Access::Read { path } => format!("read {}", last(path)),
-        Access::Other => format!("use {}", permission.tool),
+        Access::Other | Access::OwnTool => format!("use {}", permission.tool),
     };
     format!("asks you: {}?", text::cut(&text::clean(&what), ASKED_CELLS))
 }
