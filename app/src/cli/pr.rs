@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::harness::find_program;
 use crate::http::BranchView;
 use crate::report::{Context as _, Report};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Make a pull request of the work of an agent or a quest
@@ -76,7 +76,7 @@ fn show(view: &BranchView) -> Result<(), Report> {
 }
 
 /// Both programs speak to the user themselves.
-fn create(context: &Context, args: &Args, view: &BranchView, gh: &PathBuf) -> Result<ExitCode, Report> {
+fn create(context: &Context, args: &Args, view: &BranchView, gh: &Path) -> Result<ExitCode, Report> {
     let root = context.project.root();
     let branch = &view.line.branch;
     let refs = format!("refs/heads/{branch}:refs/heads/{branch}");

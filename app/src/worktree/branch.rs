@@ -133,16 +133,11 @@ impl Repository {
         }
     }
 
+    /// The user's own hooks run. The last setting wins, and ours before it says that there are none.
     fn with_hooks(&self, git: Git) -> Git {
-        match self.git(self.project.root()).args(["rev-parse", "--git-path", "hooks"]).maybe() {
-            // The last setting wins; ours says that there are none.
-            Ok(Some(_)) => {
-                let own = self.plain_git().args(["config", "--type=path", "--get", "core.hooksPath"]).maybe();
-                let folder = own.ok().flatten().unwrap_or_else(|| self.common.join("hooks").display().to_string());
-                git.set(&[format!("core.hooksPath={folder}")])
-            }
-            _ => git,
-        }
+        let own = self.plain_git().args(["config", "--type=path", "--get", "core.hooksPath"]).maybe();
+        let folder = own.ok().flatten().unwrap_or_else(|| self.common.join("hooks").display().to_string());
+        git.set(&[format!("core.hooksPath={folder}")])
     }
 
     /// Git with the user's settings only.
