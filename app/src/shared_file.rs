@@ -78,6 +78,7 @@ pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Resul
     };
     let permissions = std::fs::Permissions::from_mode(mode);
     let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
+    keep_mode(path, file.as_file())?;
     file.write_all(content)?;
     if durability == Durability::Synced {
         file.as_file().sync_all()?;
@@ -87,6 +88,14 @@ pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Resul
         File::open(folder)?.sync_all()?;
     }
     Ok(())
+}
+
+/// Gives a new file the permissions of the one that it replaces, if there is one: somebody may have closed it to others.
+pub fn keep_mode(replaced: &Path, new: &File) -> io::Result<()> {
+    match std::fs::metadata(replaced) {
+        Ok(known) => new.set_permissions(known.permissions()),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Renames a file that cannot be understood, so that nothing is lost. Returns its new name.

@@ -6,8 +6,9 @@
 //! it is read again for a moment. If it still does not parse it is set aside, never treated as empty and never overwritten.
 
 use crate::clock;
-use crate::project;
+use crate::project::{self, Project};
 use crate::report::Report;
+use crate::shared_file::{self, Durability};
 use hatchery_core::idea_inbox::{IdeaInbox, InboxError};
 use hatchery_core::status::{Document, EditError, MAX_DOCUMENT_BYTES};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -29,6 +30,9 @@ const TEMPORARY: &str = ".hatchery-new-";
 #[derive(Clone, Debug)]
 pub struct StatusFolder {
     path: PathBuf,
+    /// Copies of what a daemon wrote last. A later daemon recognises its files by them, and a file that is missing or damaged is
+    /// begun from its copy.
+    copies: Option<PathBuf>,
 }
 
 /// A change that is on disk.
@@ -40,7 +44,7 @@ pub struct Changed<T> {
 }
 
 /// What one of the files holds.
-trait Content: Sized + Default {
+pub(crate) trait Content: Sized + Default {
     const FILE: &'static str;
     fn parse(text: &str) -> Result<Self, String>;
     fn text(&self) -> String;
@@ -72,7 +76,12 @@ impl Content for IdeaInbox {
 
 impl StatusFolder {
     pub fn of(project: &Path) -> Self {
-        Self { path: project.join(".fctry") }
+        Self { path: project.join(".fctry"), copies: None }
+    }
+
+    /// The folder of a project that may have a daemon.
+    pub fn of_project(project: &Project) -> Self {
+        Self { copies: Some(project.data().join("shown")), ..Self::of(project.root()) }
     }
 
     pub fn path(&self) -> &Path {
@@ -115,10 +124,25 @@ impl StatusFolder {
         self.change(change)
     }
 
+    /// What a daemon wrote last into a file. Nothing if none has, or if the copy is damaged.
+    pub(crate) fn last_shown<C: Content>(&self) -> Option<(Vec<u8>, C)> {
+        let copy = read_bounded(&self.copies.as_ref()?.join(C::FILE), MAX_DOCUMENT_BYTES).ok().flatten()?;
+        let content = C::parse(std::str::from_utf8(&copy).ok()?).ok()?;
+        Some((copy, content))
+    }
+
+    /// Copies what a daemon has written into a file.
+    pub(crate) fn keep_shown(&self, file: &str, content: &[u8]) -> io::Result<()> {
+        let Some(copies) = &self.copies else { return Ok(()) };
+        std::fs::create_dir_all(copies)?;
+        shared_file::replace(&copies.join(file), content, Durability::Rebuilt)
+    }
+
     fn read<C: Content>(&self) -> Result<C, Report> {
         let path = self.path.join(C::FILE);
         match read_settled::<C>(&path)? {
             Read::Content(content) => Ok(content),
+            Read::Missing => Ok(C::default()),
             Read::Unparseable(why) => Err(Report::failed(format_args!("{} cannot be read: {why}", path.display()))
                 .hint("the next change sets the file aside and begins a new one; repair it before that if you can")),
         }
@@ -139,7 +163,9 @@ impl StatusFolder {
         let lock = self.lock()?;
         let (mut content, set_aside) = match read_settled::<C>(&path)? {
             Read::Content(content) => (content, None),
-            Read::Unparseable(_) => (C::default(), Some(set_aside(&path).map_err(|error| unwritable(&error))?)),
+            // An empty file would say that everything was removed.
+            Read::Missing => (self.begun_anew(), None),
+            Read::Unparseable(_) => (self.begun_anew(), Some(set_aside(&path).map_err(|error| unwritable(&error))?)),
         };
         let value = change(&mut content)?;
         self.sweep();
@@ -148,6 +174,10 @@ impl StatusFolder {
         // The rename is durable when the folder is. The next writer need not wait for that.
         self.sync().map_err(|error| unwritable(&error))?;
         Ok(Changed { value, set_aside })
+    }
+
+    fn begun_anew<C: Content>(&self) -> C {
+        self.last_shown().map(|(_, content)| content).unwrap_or_default()
     }
 
     /// Held until it is dropped. The kernel frees it with the process, however that ends.
@@ -180,6 +210,7 @@ impl StatusFolder {
     fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         let mut file = tempfile::Builder::new().prefix(TEMPORARY).permissions(mode).tempfile_in(&self.path)?;
+        shared_file::keep_mode(path, file.as_file())?;
         file.write_all(content)?;
         file.as_file().sync_all()?;
         file.persist(path).map(drop).map_err(|error| error.error)
@@ -204,6 +235,7 @@ const WRITABLE: &str = "make the folder writable, or free some space";
 
 enum Read<C> {
     Content(C),
+    Missing,
     Unparseable(String),
 }
 
@@ -215,7 +247,7 @@ fn read_settled<C: Content>(path: &Path) -> Result<Read<C>, Report> {
             Report::failed(format_args!("{} cannot be read: {error}", path.display())).hint(READABLE)
         };
         let Some(bytes) = read_bounded(path, MAX_DOCUMENT_BYTES).map_err(failed)? else {
-            return Ok(Read::Content(C::default()));
+            return Ok(Read::Missing);
         };
         let parsed = std::str::from_utf8(&bytes).map_err(|error| error.to_string()).and_then(C::parse);
         match parsed {

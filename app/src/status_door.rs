@@ -90,7 +90,7 @@ where
 
 impl StatusDoor {
     pub fn of(project: &Project) -> Self {
-        Self { project: project.clone(), folder: StatusFolder::of(project.root()) }
+        Self { project: project.clone(), folder: StatusFolder::of_project(project) }
     }
 
     pub fn folder(&self) -> &StatusFolder {

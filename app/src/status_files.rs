@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! another program writes ──► StatusWatch ──► recheck ──► render, under the lock of the folder:
-//!                                                         1. compare with what was written last
-//! a request, a quest ──► event ──► changed_by ──────────► 2. other content: submit the differences as edits
+//!                                                         1. compare with the versions that were written lately
+//! a request, a quest ──► event ──► changed_by ──────────► 2. other content: submit what is an edit
 //!                                                         3. what the log keeps, with the quest above it
 //! ```
 //!
@@ -17,12 +17,12 @@ use crate::projection::{Projection, Projector, Rendered};
 use crate::shared_file::Durability;
 use crate::state_file::{self, StatusFolder};
 use hatchery_core::idea_inbox::IdeaInbox;
-use hatchery_core::status::kept::{FileEdits, InboxEdits, LAST_UPDATED};
-use hatchery_core::status::quest_view::{self, QuestView};
-use hatchery_core::status::{Document, Edit, Object, merge};
+use hatchery_core::status::Document;
+use hatchery_core::status::foreign::{InboxEdits, Written};
+use hatchery_core::status::kept::LAST_UPDATED;
+use hatchery_core::status::quest_view;
 use hatchery_core::{Command, Event, EventId, Record, World};
 use notify::{EventKind, RecursiveMode, Watcher as _};
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -36,8 +36,6 @@ use tokio::task::JoinHandle;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Notices of changes that may wait. One that finds no room adds nothing: the files are looked at anyway.
 const NOTICES: usize = 16;
-/// A program may write back what a quest showed a moment ago. So many versions of it are recognised.
-const RECENT_VIEWS: usize = 32;
 /// How long a request waits for its change to be in the file. It is in the log by then.
 const FILE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -74,7 +72,7 @@ pub struct FilesShown {
 
 impl FilesShown {
     pub fn new(project: &Project) -> Self {
-        Self { folder: StatusFolder::of(project.root()), upto: Arc::default() }
+        Self { folder: StatusFolder::of_project(project), upto: Arc::default() }
     }
 
     pub fn folder(&self) -> &StatusFolder {
@@ -135,8 +133,6 @@ impl StatusFiles {
 #[derive(Clone)]
 struct Files {
     folder: StatusFolder,
-    /// Copies of what was written last, so that a later daemon recognises its files.
-    copies: PathBuf,
     handle: Handle,
     runtime: tokio::runtime::Handle,
     memory: Arc<Mutex<Memory>>,
@@ -148,17 +144,22 @@ struct Files {
 struct Memory {
     state: Remembered<Document>,
     inbox: Remembered<IdeaInbox>,
-    /// What quests showed in the last versions of the document.
-    views: VecDeque<Object>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Remembered<T> {
+    /// What the file holds, if Hatchery wrote it or found it true.
     content: Option<Vec<u8>>,
     /// What others' changes are compared with.
-    base: T,
-    /// What is about to be written.
-    next: Option<T>,
+    written: Written<T>,
+    /// What is about to be written: what the log says, and the whole file.
+    next: Option<(T, T)>,
+}
+
+impl<T> Default for Remembered<T> {
+    fn default() -> Self {
+        Self { content: None, written: Written::default(), next: None }
+    }
 }
 
 /// The versions of both files that are known.
@@ -172,11 +173,20 @@ struct Stamp {
     modified: (i64, i64),
 }
 
-impl<T> Remembered<T> {
-    fn written(&mut self, content: &[u8]) {
+impl Remembered<Document> {
+    fn shows(&mut self, content: &[u8]) {
         self.content = Some(content.to_vec());
-        if let Some(next) = self.next.take() {
-            self.base = next;
+        if let Some((shown, file)) = self.next.take() {
+            self.written.wrote(&shown, &file, clock::now());
+        }
+    }
+}
+
+impl Remembered<IdeaInbox> {
+    fn shows(&mut self, content: &[u8]) {
+        self.content = Some(content.to_vec());
+        if let Some((shown, _)) = self.next.take() {
+            self.written.wrote(&shown, clock::now());
         }
     }
 }
@@ -190,26 +200,20 @@ impl Stamp {
 
 impl Files {
     fn new(project: &Project, handle: Handle) -> Self {
-        let copies = project.data().join("shown");
-        let read = |file: StatusFile| std::fs::read(copies.join(file.to_string())).ok();
+        let folder = StatusFolder::of_project(project);
         let world = handle.view();
         let mut memory = Memory::default();
-        // Without a copy the log is what others' changes are compared with.
-        memory.state.base = quest_view::shown(&world);
-        memory.inbox.base = world.status().inbox();
-        if let Some(content) = read(StatusFile::State)
-            && let Some(base) = std::str::from_utf8(&content).ok().and_then(|text| Document::parse(text).ok())
-        {
-            (memory.state.base, memory.state.content) = (base, Some(content));
+        // Without a copy it is not known what the file was, and so nothing that it lacks was removed.
+        if let Some((content, file)) = folder.last_shown::<Document>() {
+            memory.state.written = Written::<Document>::begun(&world, &file, clock::now());
+            memory.state.content = Some(content);
         }
-        if let Some(content) = read(StatusFile::Inbox)
-            && let Some(base) = std::str::from_utf8(&content).ok().and_then(|text| IdeaInbox::parse(text).ok())
-        {
-            (memory.inbox.base, memory.inbox.content) = (base, Some(content));
+        if let Some((content, file)) = folder.last_shown::<IdeaInbox>() {
+            memory.inbox.written.wrote(&file, clock::now());
+            memory.inbox.content = Some(content);
         }
         Self {
-            folder: StatusFolder::of(project.root()),
-            copies,
+            folder,
             handle,
             runtime: tokio::runtime::Handle::current(),
             memory: Arc::new(Mutex::new(memory)),
@@ -249,54 +253,31 @@ impl Files {
                 None => (None, None),
             };
         let is_ours = content.is_some() && content == memory.state.content;
-        if let Some(found) = found.as_ref().filter(|_| !is_ours) {
-            let mut edits = FileEdits::between(&self.handle.view(), &memory.state.base, found);
-            // Not an edit, but a version of ours that another program read a while ago and writes back.
-            edits.edits.retain(|edit| {
-                let value = edit.value.as_deref().and_then(|value| value.parse().ok());
-                let shown = |view: &Object| Document::of(view.clone()).get(&edit.path);
-                value.is_none() || !memory.views.iter().any(|view| shown(view) == value)
-            });
-            if !edits.is_empty() {
-                let ids = edits.build_events.into_iter().map(|event| (clock::new_named_id("event"), event));
-                self.submit(Command::TakeStatusEdits { edits: edits.edits, build_events: ids.collect() })?;
-            }
+        let edits = match &found {
+            Some(found) if !is_ours => memory.state.written.edits(&self.handle.view(), found),
+            Some(_) | None => memory.state.written.unchanged(),
+        };
+        if !edits.is_empty() {
+            let ids = edits.build_events.iter().cloned().map(|event| (clock::new_named_id("event"), event));
+            self.submit(Command::TakeStatusEdits { edits: edits.edits.clone(), build_events: ids.collect() })?;
         }
-        let world = self.handle.view();
-        let shown = quest_view::shown(&world);
-        let mut written = found.clone().unwrap_or_default();
-        for edit in merge::difference(&written, &shown) {
-            let is_kept = match &edit {
-                // A field that the log did not take stays in the file.
-                Edit::Clear { path } => found.is_none() || memory.state.base.get(path).is_some(),
-                _ => true,
-            };
-            let is_time = matches!(&edit, Edit::Clear { path } if path.segments() == [LAST_UPDATED]);
-            if is_kept && !is_time {
-                written.apply(&edit).map_err(|error| io::Error::other(error.to_string()))?;
-            }
-        }
-        if let Some(view) = QuestView::of(&world) {
-            let view = view.fields().clone();
-            if memory.views.back().is_none_or(|last| last.to_json() != view.to_json()) {
-                memory.views.push_back(view);
-            }
-            if memory.views.len() > RECENT_VIEWS {
-                memory.views.pop_front();
-            }
-        }
-        match found {
-            Some(found) if found == written => {
-                (memory.state.content, memory.state.base) = (content, written);
+        let shown = quest_view::shown(&self.handle.view());
+        memory.state.written.took(&edits, &shown);
+        let settled = edits.settled(found.as_ref().unwrap_or(&Document::default()), &shown);
+        let mut file = settled.map_err(|error| io::Error::other(error.to_string()))?;
+        match (found, content) {
+            (Some(found), Some(content)) if found == file => {
+                memory.state.next = Some((shown, file));
+                memory.state.shows(&content);
                 self.note(StatusFile::State);
                 Ok(Rendered::Unchanged)
             }
             // Nothing was ever said.
-            None if written.fields().is_empty() => Ok(Rendered::Unchanged),
-            Some(_) | None => {
-                written.set(LAST_UPDATED, clock::written(clock::now()).as_str());
-                let text = written.text();
-                memory.state.next = Some(written);
+            (None, _) if file.fields().is_empty() => Ok(Rendered::Unchanged),
+            _ => {
+                file.set(LAST_UPDATED, clock::written(clock::now()).as_str());
+                let text = file.text();
+                memory.state.next = Some((shown, file));
                 Ok(Rendered::Write(text.into_bytes()))
             }
         }
@@ -312,24 +293,25 @@ impl Files {
             };
         let is_ours = content.is_some() && content == memory.inbox.content;
         if let Some(found) = found.as_ref().filter(|_| !is_ours) {
-            let edits = InboxEdits::between(&memory.inbox.base, found);
+            let edits = memory.inbox.written.edits(&self.handle.view().status().inbox(), found);
             if !edits.is_empty() {
-                self.submit(Command::TakeInboxEdits { edits })?;
+                self.submit(Command::TakeInboxEdits { edits: edits.clone() })?;
             }
+            memory.inbox.written.took(&edits, &self.handle.view().status().inbox());
         }
-        let kept = self.handle.view().status().inbox();
-        match found {
-            Some(found) if found == kept => {
-                (memory.inbox.content, memory.inbox.base) = (content, kept);
+        let shown = self.handle.view().status().inbox();
+        let file = InboxEdits::settled(found.as_ref().unwrap_or(&IdeaInbox::default()), &shown);
+        match (found, content) {
+            (Some(found), Some(content)) if found == file => {
+                memory.inbox.next = Some((shown, file));
+                memory.inbox.shows(&content);
                 self.note(StatusFile::Inbox);
                 Ok(Rendered::Unchanged)
             }
-            None if kept.items().is_empty() => Ok(Rendered::Unchanged),
-            // Items without an id cannot be spoken of; they stay where they are.
-            found => {
-                let next = found.unwrap_or_default().updated(&kept);
-                let text = next.text();
-                memory.inbox.next = Some(next);
+            (None, _) if shown.items().is_empty() => Ok(Rendered::Unchanged),
+            _ => {
+                let text = file.text();
+                memory.inbox.next = Some((shown, file));
                 Ok(Rendered::Write(text.into_bytes()))
             }
         }
@@ -407,15 +389,11 @@ impl Projection for Files {
         self.note(*file);
         let mut memory = self.memory();
         match file {
-            StatusFile::State => memory.state.written(content),
-            StatusFile::Inbox => memory.inbox.written(content),
+            StatusFile::State => memory.state.shows(content),
+            StatusFile::Inbox => memory.inbox.shows(content),
         }
         drop(memory);
-        // Without the copy, the next daemon compares with the log instead.
-        let copied = std::fs::create_dir_all(&self.copies).and_then(|()| {
-            crate::shared_file::replace(&self.copies.join(file.to_string()), content, Durability::Rebuilt)
-        });
-        if let Err(error) = copied {
+        if let Err(error) = self.folder.keep_shown(&file.to_string(), content) {
             tracing::debug!(%error, "{file} was not copied");
         }
     }

@@ -11,7 +11,7 @@ use crate::quest::{Merge, QuestSpec, Requirements, Signal, Start, StepId, StepPl
 use crate::run::{AttemptId, ForeignSession, Process, RunSpec};
 use crate::seat::{Document, EggOrder, Identity, LeadOrder, Position, Rising};
 use crate::session::EndReason;
-use crate::status::kept::InboxEdits;
+use crate::status::foreign::InboxEdits;
 use crate::status::{IdeaChange, Json, StatusChange};
 use crate::usage::Money;
 use crate::{AgentId, EventId, QuestId, SessionId, Stream};

@@ -154,6 +154,12 @@ impl IdeaInbox {
         Self { items: to.items.iter().chain(nameless).cloned().collect() }
     }
 
+    /// The same with more items at the end.
+    pub(crate) fn and(mut self, more: Vec<Json>) -> Self {
+        self.items.extend(more);
+        self
+    }
+
     /// The inbox as it is written to the file.
     pub fn text(&self) -> String {
         let mut text = self.to_json().laid_out();

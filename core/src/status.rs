@@ -12,9 +12,11 @@
 //! | [`view`] | what a reader sees, whatever the fields hold |
 //! | [`change`] | what people, agents and hooks may ask for |
 //! | [`kept`] | what the log says about the status, and the decisions about it |
+//! | [`foreign`] | what another program has changed in a file, and what is only an old copy |
 //! | [`quest_view`] | a quest as a build run |
 
 pub mod change;
+pub mod foreign;
 pub mod json;
 pub mod kept;
 pub mod merge;

@@ -3,6 +3,7 @@
 //!
 //! What a running quest shows is not kept here. [`super::quest_view`] computes it and lays it over these fields.
 
+use super::foreign::InboxEdits;
 use super::merge::difference;
 use super::quest_view::QuestView;
 use super::{Document, Edit, EditError, IdeaChange, Json, Kind, Object, StatusChange, StatusRefusal};
@@ -12,6 +13,7 @@ use crate::idea_inbox::{IdeaInbox, InboxError, Item, MAX_ITEMS};
 use crate::{Event, Refusal, Timestamp, World};
 use imbl::{OrdMap, Vector};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The longest value that the log takes, in bytes. A longer one that another program writes stays in the file alone.
@@ -22,8 +24,6 @@ pub const MAX_KEPT_FIELDS: usize = 1_000;
 pub const BUILD_EVENTS: &str = "buildEvents";
 /// When the file was written. It is no fact about the project, so it is not kept.
 pub const LAST_UPDATED: &str = "lastUpdated";
-/// Fields that outlive a program which forgets to write them back. Only an explicit `null` clears them.
-const OUTLIVING: [&str; 1] = ["buildRun"];
 
 /// The status, folded from the log. Values are JSON text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,20 +35,10 @@ pub struct KeptStatus {
     ideas: Vector<(Arc<str>, Arc<str>)>,
 }
 
-/// What another program has changed in the status document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileEdits {
-    pub edits: Vec<FieldEdit>,
-    /// Build events that are not known yet, as JSON objects. Some may have no id.
-    pub build_events: Vec<Json>,
-}
-
-/// What another program has changed in the idea inbox.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InboxEdits {
-    /// New and changed items, the oldest first.
-    pub kept: Vec<(String, Json)>,
-    pub dismissed: Vec<String>,
+/// The build events that are known, for the comparison with many.
+pub(super) struct KnownEvents {
+    ids: BTreeSet<String>,
+    events: Vec<Object>,
 }
 
 impl KeptStatus {
@@ -109,6 +99,11 @@ impl KeptStatus {
             .any(|body| id_of(&parsed(body)).as_deref() == Some(id))
     }
 
+    pub(super) fn known_events(&self) -> KnownEvents {
+        let events: Vec<Object> = self.build_events.iter().filter_map(|body| parsed(body).object()).collect();
+        KnownEvents { ids: events.iter().filter_map(|event| event.get("id")?.words()).collect(), events }
+    }
+
     pub(crate) fn apply(&mut self, event: &StatusEvent) -> Result<(), &'static str> {
         match event {
             StatusEvent::Edited { edits, .. } => edits.iter().try_for_each(|edit| self.edit(edit)),
@@ -156,6 +151,17 @@ impl KeptStatus {
     }
 }
 
+impl KnownEvents {
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// Whether an event without an id is known with one.
+    pub(super) fn has_copy_of(&self, event: &Object) -> bool {
+        self.events.iter().any(|known| is_copy(known, event))
+    }
+}
+
 impl FieldEdit {
     /// The same edit of a document.
     pub fn edit(&self) -> Result<Edit, EditError> {
@@ -168,7 +174,7 @@ impl FieldEdit {
     }
 
     /// A set or a cleared field, as `difference` finds them.
-    fn of(edit: Edit) -> Option<Self> {
+    pub(super) fn of(edit: Edit) -> Option<Self> {
         match edit {
             Edit::Set { path, value } => Some(Self { path, value: Some(value.text().into()), append: false }),
             Edit::Append { path, value } => Some(Self { path, value: Some(value.text().into()), append: true }),
@@ -285,41 +291,6 @@ pub(crate) fn change_ideas(world: &World, change: &IdeaChange, now: Timestamp) -
     })])
 }
 
-impl FileEdits {
-    /// What another program has changed in a file since it was `base`. What a quest shows belongs to Hatchery, and a field that
-    /// outlives is only cleared by an explicit `null`.
-    pub fn between(world: &World, base: &Document, found: &Document) -> Self {
-        let kept = world.status();
-        let written = |name: &str| found.fields().iter().any(|(known, _)| known == name);
-        let taken = |edit: &FieldEdit| {
-            let name = edit.path.segments().first().map_or("", String::as_str);
-            let forgotten = edit.value.is_none() && OUTLIVING.contains(&name) && !written(name);
-            name != LAST_UPDATED
-                && name != BUILD_EVENTS
-                && !forgotten
-                && edit.bytes() <= MAX_KEPT_VALUE_BYTES
-                && edit.path.is_writable()
-                && QuestView::owner(world, &edit.path).is_none()
-        };
-        let edits = difference(base, found).into_iter().filter_map(FieldEdit::of).filter(taken).collect();
-        let events = match base.field(BUILD_EVENTS) == found.field(BUILD_EVENTS) {
-            true => Vec::new(),
-            false => found.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default(),
-        };
-        let known: Vec<Object> = kept.build_events.iter().filter_map(|body| parsed(body).object()).collect();
-        let is_new = |event: &Json| match (id_of(event), event.object()) {
-            (Some(id), _) => !kept.knows_event(&id) && !QuestView::made_event(&id),
-            (None, Some(event)) => !known.iter().any(|known| is_copy(known, &event)),
-            (None, None) => false,
-        };
-        Self { edits, build_events: events.into_iter().filter(is_new).collect() }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.edits.is_empty() && self.build_events.is_empty()
-    }
-}
-
 /// Takes in what another program has changed. What does not fit any more is left out.
 pub(crate) fn take_edits(world: &World, edits: &[FieldEdit], events: &[(String, Json)], now: Timestamp) -> Vec<Event> {
     let from = StatusSource::File;
@@ -330,24 +301,6 @@ pub(crate) fn take_edits(world: &World, edits: &[FieldEdit], events: &[(String, 
     let at = now.rfc3339();
     let checked = events.iter().filter_map(|(id, event)| BuildEvent::check(event, id, &at).ok());
     edited.into_iter().chain(checked.flat_map(|event| recorded(world, &event, from))).collect()
-}
-
-impl InboxEdits {
-    /// What another program has changed in the inbox since it was `base`.
-    pub fn between(base: &IdeaInbox, found: &IdeaInbox) -> Self {
-        let (before, after) = (base.items(), found.items());
-        let known = |item: &Item| before.iter().find(|known| known.id == item.id);
-        let kept = after.iter().rev().filter(|item| known(item).is_none_or(|known| known.body != item.body));
-        let gone = before.iter().filter(|item| !after.iter().any(|found| found.id == item.id));
-        Self {
-            kept: kept.map(|item| (item.id.clone(), item.body.clone())).collect(),
-            dismissed: gone.map(|item| item.id.clone()).collect(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.kept.is_empty() && self.dismissed.is_empty()
-    }
 }
 
 /// Takes in what another program has changed in the inbox.

@@ -18,4 +18,5 @@ mod seats;
 mod session;
 mod settling;
 mod status;
+mod status_foreign;
 mod world;

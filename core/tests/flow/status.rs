@@ -2,9 +2,9 @@
 
 use crate::given::*;
 use hatchery_core::event::{FieldEdit, StatusEvent, StatusSource};
-use hatchery_core::status::kept::{FileEdits, InboxEdits};
+use hatchery_core::status::foreign::{FileEdits, Written};
 use hatchery_core::status::{Document, IdeaChange, StatusChange, StatusRefusal};
-use hatchery_core::{Command, Event, Refusal};
+use hatchery_core::{Command, Event, Refusal, Timestamp};
 
 fn change(change: StatusChange) -> Command {
     Command::ChangeStatus { change: Box::new(change) }
@@ -32,7 +32,7 @@ fn document(text: &str) -> Document {
 
 /// What a program changed that found `base` and wrote `found`.
 fn foreign(it: &Given, base: &str, found: &str) -> FileEdits {
-    FileEdits::between(&it.world, &document(base), &document(found))
+    Written::<Document>::begun(&it.world, &document(base), Timestamp(0)).edits(&it.world, &document(found))
 }
 
 #[test]
@@ -103,14 +103,4 @@ fn build_events_of_others_are_new_or_known() {
     let new = foreign(&it, &format!(r#"{{"buildEvents":{known}}}"#), found).build_events;
     let new: Vec<&str> = new.iter().map(hatchery_core::status::Json::text).collect();
     assert_eq!(new, [r#"{"kind":"y"}"#, r#"{"kind":"z","id":"e2"}"#], "the first is a copy without its id");
-}
-
-#[test]
-fn ideas_of_others_are_kept_and_dismissed() {
-    let inbox = |text: &str| hatchery_core::idea_inbox::IdeaInbox::parse(text).expect("an inbox");
-    let edits =
-        InboxEdits::between(&inbox(r#"[{"id":"a"},{"id":"b"}]"#), &inbox(r#"[{"id":"c"},{"id":"a","note":"x"}]"#));
-    assert_eq!(edits.dismissed, ["b"]);
-    let kept: Vec<&str> = edits.kept.iter().map(|(id, _)| id.as_str()).collect();
-    assert_eq!(kept, ["a", "c"]);
 }

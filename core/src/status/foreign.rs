@@ -1,0 +1,343 @@
+//! What another program has changed in a status file. Such a program reads the file, changes something and writes all of it back, and
+//! Hatchery may have changed the file in between. So a difference is either an edit, or a copy of an older version of ours:
+//!
+//! 1. The version that the program has read is looked for among those that Hatchery wrote lately: the one with the same `lastUpdated`, else
+//!    the most similar one, and the newest of several.
+//! 2. Only what differs from that version is an edit. Everything else is as Hatchery wrote it, and what is newer is written again.
+//! 3. A value that is left out is removed only if the file is otherwise current. A file that was begun anew removes nothing.
+
+use super::kept::{BUILD_EVENTS, KeptStatus, LAST_UPDATED, MAX_KEPT_VALUE_BYTES};
+use super::merge::difference;
+use super::quest_view::{self, QuestView};
+use super::{Document, Edit, EditError, Json, Object, Path};
+use crate::event::FieldEdit;
+use crate::idea_inbox::{IdeaInbox, Item};
+use crate::{Timestamp, World};
+use std::collections::VecDeque;
+
+/// How long after it was replaced a version is recognised, in milliseconds. A program that holds a copy for longer makes an edit.
+const RECENT_MS: i64 = 10 * 60 * 1_000;
+/// The most versions of a file that are recognised.
+const MAX_VERSIONS: usize = 256;
+/// The most bytes of all recognised versions of a file.
+const MAX_VERSIONS_BYTES: usize = 4 * 1024 * 1024;
+/// The most times of writing that are known of one version.
+const MAX_STAMPS: usize = 32;
+/// Fields that outlive a program which forgets to write them back. Only an explicit `null` clears them.
+const OUTLIVING: [&str; 2] = ["buildRun", "chunkProgress"];
+
+/// The versions of a file that Hatchery wrote lately, as far as the log says what is in them.
+#[derive(Clone, Debug)]
+pub struct Written<T> {
+    /// The newest last.
+    versions: VecDeque<Version<T>>,
+}
+
+#[derive(Clone, Debug)]
+struct Version<T> {
+    content: T,
+    bytes: usize,
+    /// The `lastUpdated` of the files that had this content, the newest last.
+    stamps: VecDeque<String>,
+    replaced: Option<Timestamp>,
+}
+
+/// What another program has changed in the status document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileEdits {
+    pub edits: Vec<FieldEdit>,
+    /// Build events that are not known yet, as JSON objects. Some may have no id.
+    pub build_events: Vec<Json>,
+    /// The version of ours that the program has read.
+    base: Document,
+}
+
+/// What another program has changed in the idea inbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InboxEdits {
+    /// New and changed items, the oldest first.
+    pub kept: Vec<(String, Json)>,
+    pub dismissed: Vec<String>,
+}
+
+impl<T> Default for Written<T> {
+    fn default() -> Self {
+        Self { versions: VecDeque::new() }
+    }
+}
+
+impl<T: Clone + Default + PartialEq> Written<T> {
+    fn newest(&self) -> Option<&T> {
+        self.versions.back().map(|version| &version.content)
+    }
+
+    fn note(&mut self, content: T, bytes: usize, stamp: Option<String>, now: Timestamp) {
+        if self.newest() != Some(&content) {
+            if let Some(last) = self.versions.back_mut() {
+                last.replaced = Some(now);
+            }
+            self.versions.push_back(Version { content, bytes, stamps: VecDeque::new(), replaced: None });
+        }
+        if let (Some(stamp), Some(newest)) = (stamp, self.versions.back_mut()) {
+            newest.stamps.push_back(stamp);
+            if newest.stamps.len() > MAX_STAMPS {
+                newest.stamps.pop_front();
+            }
+        }
+        let is_old = |version: &Version<T>| version.replaced.is_some_and(|at| now.0.saturating_sub(at.0) > RECENT_MS);
+        let mut bytes: usize = self.versions.iter().map(|version| version.bytes).sum();
+        while self.versions.len() > 1
+            && (self.versions.len() > MAX_VERSIONS
+                || bytes > MAX_VERSIONS_BYTES
+                || self.versions.front().is_some_and(is_old))
+        {
+            bytes -= self.versions.pop_front().map_or(0, |version| version.bytes);
+        }
+    }
+
+    /// The most similar version, and whether it is the newest. Of several the newest is taken.
+    fn nearest<'a>(
+        among: impl DoubleEndedIterator<Item = (usize, &'a Version<T>)>,
+        distance: impl Fn(&T) -> usize,
+    ) -> Option<(usize, &'a T)>
+    where
+        T: 'a,
+    {
+        // The first of equal minima is taken, so the newest has to come first.
+        among.rev().min_by_key(|(_, version)| distance(&version.content)).map(|(at, version)| (at, &version.content))
+    }
+}
+
+impl Written<Document> {
+    /// The file as an earlier daemon left it. What the log could not take of it was never ours.
+    pub fn begun(world: &World, file: &Document, now: Timestamp) -> Self {
+        let shown = quest_view::shown(world);
+        let mut ours = file.clone();
+        for edit in difference(&shown, file) {
+            if let Edit::Set { path, value } = edit
+                && !is_takeable(&path, &value)
+            {
+                put(&mut ours, &path, shown.get(&path));
+            }
+        }
+        let mut written = Self::default();
+        written.wrote(&ours, file, now);
+        written
+    }
+
+    /// Notes that the file shows the log now. `file` may hold more than the log says.
+    pub fn wrote(&mut self, shown: &Document, file: &Document, now: Timestamp) {
+        let facts = facts(shown);
+        let bytes = facts.iter().map(|(name, value)| name.len() + value.text().len()).sum();
+        self.note(Document::of(facts), bytes, file.words(LAST_UPDATED), now);
+    }
+
+    /// Notes that edits of another program were taken: they are not news to it, whichever version it holds.
+    pub fn took(&mut self, edits: &FileEdits, shown: &Document) {
+        for version in &mut self.versions {
+            for edit in &edits.edits {
+                put(&mut version.content, &edit.path, shown.get(&edit.path));
+            }
+        }
+    }
+
+    /// A file that has the content that Hatchery wrote last.
+    pub fn unchanged(&self) -> FileEdits {
+        FileEdits { base: self.newest().cloned().unwrap_or_default(), ..FileEdits::default() }
+    }
+
+    /// What another program has changed.
+    pub fn edits(&self, world: &World, found: &Document) -> FileEdits {
+        let facts = Document::of(facts(found));
+        let newest = self.versions.len().saturating_sub(1);
+        let stamp = found.words(LAST_UPDATED);
+        let stamped: Vec<_> = self
+            .versions
+            .iter()
+            .enumerate()
+            .filter(|(_, version)| stamp.as_ref().is_some_and(|stamp| version.stamps.contains(stamp)))
+            .collect();
+        let is_reset = facts.fields().iter().all(|(_, value)| value.is_null());
+        let distance = |version: &Document| difference(version, &facts).len();
+        let read = match (is_reset, stamped.is_empty()) {
+            // A program that begins a session with an empty file. It speaks of everything that is there.
+            (true, _) => self.newest().map(|base| (newest, base)),
+            (false, false) => Self::nearest(stamped.iter().copied(), distance),
+            (false, true) => Self::nearest(self.versions.iter().enumerate(), distance),
+        };
+        let log = quest_view::shown(world);
+        let (base, is_current) = match read {
+            Some((at, base)) => {
+                let is_current = is_reset || !stamped.is_empty() || (at == newest && agrees(base, &facts));
+                (base.clone(), is_current)
+            }
+            // Nothing is known about the file, so what it lacks says nothing.
+            None => (Document::of(self::facts(&log)), false),
+        };
+        let taken = |edit: &FieldEdit| {
+            let name = edit.path.segments().first().map_or("", String::as_str);
+            let value = edit.value.as_deref().unwrap_or_default();
+            let is_removable = is_null(&facts, &edit.path)
+                || (is_current && !(edit.path.segments().len() == 1 && OUTLIVING.contains(&name)));
+            value.len() <= MAX_KEPT_VALUE_BYTES
+                && (edit.value.is_some() || is_removable)
+                && edit.path.is_writable()
+                && QuestView::owner(world, &edit.path).is_none()
+        };
+        let edits = difference(&base, &facts).into_iter().filter_map(FieldEdit::of).filter(taken).collect();
+        let build_events = match log.field(BUILD_EVENTS) == found.field(BUILD_EVENTS) {
+            true => Vec::new(),
+            false => new_events(world.status(), found),
+        };
+        FileEdits { edits, build_events, base }
+    }
+}
+
+impl FileEdits {
+    pub fn is_empty(&self) -> bool {
+        self.edits.is_empty() && self.build_events.is_empty()
+    }
+
+    /// What the file should hold: what the log says, and what another program wrote that the log did not take.
+    pub fn settled(&self, found: &Document, shown: &Document) -> Result<Document, EditError> {
+        let mut settled = found.clone();
+        for edit in difference(found, shown) {
+            let is_theirs = match &edit {
+                Edit::Clear { path } => {
+                    is_field(path, LAST_UPDATED) || (!is_field(path, BUILD_EVENTS) && self.base.get(path).is_none())
+                }
+                // Until Hatchery sets the field itself.
+                Edit::Set { path, .. } => {
+                    found.get(path).is_some_and(|value| !is_takeable(path, &value))
+                        && !is_field(path, BUILD_EVENTS)
+                        && self.base.get(path) == shown.get(path)
+                }
+                Edit::Merge { .. } | Edit::Increment { .. } | Edit::Append { .. } => false,
+            };
+            if !is_theirs {
+                settled.apply(&edit)?;
+            }
+        }
+        Ok(settled)
+    }
+}
+
+impl Written<IdeaInbox> {
+    /// Notes that the file shows the log now.
+    pub fn wrote(&mut self, shown: &IdeaInbox, now: Timestamp) {
+        let bytes = shown.to_json().text().len();
+        self.note(shown.clone(), bytes, None, now);
+    }
+
+    /// Notes that edits of another program were taken.
+    pub fn took(&mut self, edits: &InboxEdits, shown: &IdeaInbox) {
+        let named: Vec<&String> = edits.kept.iter().map(|(id, _)| id).chain(&edits.dismissed).collect();
+        let now: Vec<Item> = shown.items().into_iter().filter(|item| named.contains(&&item.id)).collect();
+        for version in &mut self.versions {
+            let others = version.content.items().into_iter().filter(|item| !named.contains(&&item.id));
+            version.content = IdeaInbox::of(now.iter().cloned().chain(others).map(|item| item.body).collect());
+        }
+    }
+
+    /// What another program has changed.
+    pub fn edits(&self, shown: &IdeaInbox, found: &IdeaInbox) -> InboxEdits {
+        let after = found.items();
+        let same = |one: &Item, other: &Item| one.id == other.id && one.body == other.body;
+        let distance = |version: &IdeaInbox| {
+            let before = version.items();
+            let gone = before.iter().filter(|item| !after.iter().any(|found| found.id == item.id)).count();
+            gone + after.iter().filter(|item| !before.iter().any(|known| same(known, item))).count()
+        };
+        let read = Self::nearest(self.versions.iter().enumerate(), distance);
+        let is_newest = read.is_some_and(|(at, _)| at + 1 == self.versions.len());
+        let before = read.map_or_else(|| shown.items(), |(_, base)| base.items());
+        let known = |item: &Item| before.iter().find(|known| known.id == item.id);
+        let kept = after.iter().rev().filter(|item| known(item).is_none_or(|known| known.body != item.body));
+        // Ideas survive everything: one is removed only by a program that evidently knew the newest inbox.
+        let is_current = is_newest
+            && after.iter().any(|item| known(item).is_some())
+            && after.iter().all(|item| known(item).is_none_or(|known| known.body == item.body));
+        let gone = before.iter().filter(|item| is_current && !after.iter().any(|found| found.id == item.id));
+        InboxEdits {
+            kept: kept.map(|item| (item.id.clone(), item.body.clone())).collect(),
+            dismissed: gone.map(|item| item.id.clone()).collect(),
+        }
+    }
+}
+
+impl InboxEdits {
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.dismissed.is_empty()
+    }
+
+    /// What the file should hold: the ideas of the log, and what another program wrote that the log cannot take.
+    pub fn settled(found: &IdeaInbox, shown: &IdeaInbox) -> IdeaInbox {
+        let known = shown.items();
+        let is_left = |item: &Item| {
+            item.body.text().len() > MAX_KEPT_VALUE_BYTES && !known.iter().any(|known| known.id == item.id)
+        };
+        let left: Vec<Json> = found.items().into_iter().filter(is_left).map(|item| item.body).collect();
+        found.updated(shown).and(left)
+    }
+}
+
+/// The fields that are facts about the project and are not taken one by one as events.
+fn facts(document: &Document) -> Object {
+    let mut facts = document.fields().clone();
+    facts.remove(LAST_UPDATED);
+    facts.remove(BUILD_EVENTS);
+    facts
+}
+
+fn is_field(path: &Path, name: &str) -> bool {
+    path.segments() == [name]
+}
+
+/// Whether the log can take a value.
+fn is_takeable(path: &Path, value: &Json) -> bool {
+    value.text().len() <= MAX_KEPT_VALUE_BYTES && path.is_writable()
+}
+
+/// True if both have a value in common and differ in none that both have.
+fn agrees(base: &Document, found: &Document) -> bool {
+    let mut common = found.fields().iter().filter_map(|(name, value)| Some((base.field(name)?, value))).peekable();
+    let object = |json: &Json| json.object().map(Document::of);
+    common.peek().is_some()
+        && common.all(|(known, value)| match (object(known), object(value)) {
+            // Something inside may be left out.
+            (Some(known), Some(value)) => {
+                difference(&known, &value).iter().all(|edit| matches!(edit, Edit::Clear { .. }))
+            }
+            _ => value.is_null() || known == value,
+        })
+}
+
+/// Whether a path is written with `null`.
+fn is_null(document: &Document, path: &Path) -> bool {
+    let Some((name, way)) = path.segments().split_last() else { return false };
+    let parent = way.iter().try_fold(document.fields().clone(), |object, segment| object.get(segment)?.object());
+    parent.is_some_and(|parent| parent.iter().any(|(known, value)| known == name && value.is_null()))
+}
+
+/// Sets or clears what is at a path. A version in which the way to it is no object stays as it is.
+fn put(document: &mut Document, path: &Path, value: Option<Json>) {
+    let edit = match value {
+        Some(value) => Edit::Set { path: path.clone(), value },
+        None if document.get(path).is_none() => return,
+        None => Edit::Clear { path: path.clone() },
+    };
+    document.apply(&edit).unwrap_or_default();
+}
+
+fn new_events(kept: &KeptStatus, found: &Document) -> Vec<Json> {
+    let known = kept.known_events();
+    let is_new = |event: &Json| match event.object() {
+        Some(event) => match event.get("id").and_then(Json::words) {
+            Some(id) => !known.has(&id) && !QuestView::made_event(&id),
+            None => !known.has_copy_of(&event),
+        },
+        None => false,
+    };
+    let events = found.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
+    events.into_iter().filter(is_new).collect()
+}
