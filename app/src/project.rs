@@ -9,6 +9,7 @@ pub use ownership::SAFE_FOLDERS;
 
 use crate::clock;
 use crate::report::{Code, Context as _, Report};
+use crate::worktree::WORKTREES;
 use base64::Engine as _;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -31,13 +32,17 @@ pub struct DaemonFile {
 }
 
 impl Project {
-    /// The nearest folder at or above `start` that has `.hatchery/` or `.git`, else `start` itself.
+    /// The nearest folder at or above `start` that has `.hatchery/` or `.git`, else `start` itself. The worktrees of quests and runs belong
+    /// to the project that made them.
     pub fn find(start: &Path) -> Result<Self, Report> {
         let start = start.canonicalize().context(format_args!("the folder {} cannot be used", start.display()))?;
         // A data folder looks like a repository, too: see `git_shield`.
         let is_data = |folder: &Path| folder.file_name().is_some_and(|name| name == ".hatchery");
-        let marked =
-            |folder: &&Path| folder.join(".hatchery").is_dir() || (folder.join(".git").exists() && !is_data(folder));
+        let is_worktree = |folder: &Path| folder.ancestors().skip(1).any(|above| above.ends_with(WORKTREES));
+        let marked = |folder: &&Path| {
+            folder.join(".hatchery").is_dir()
+                || (folder.join(".git").exists() && !is_data(folder) && !is_worktree(folder))
+        };
         let root = start.ancestors().find(marked).unwrap_or(&start).to_owned();
         // Paths stand in the log, in JSON and in the environment of agents, which are text.
         if root.to_str().is_none() {
@@ -262,6 +267,18 @@ mod tests {
         std::fs::create_dir_all(&inside).unwrap();
         std::fs::create_dir(folder.path().join("a/b/.hatchery/.git")).unwrap();
         assert!(Project::find(&inside).unwrap().root().ends_with("a/b"));
+    }
+
+    #[test]
+    fn a_worktree_of_a_quest_belongs_to_its_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("shop/.hatchery/worktrees/quest/trunk/src");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(deep.with_file_name(".git"), "gitdir: elsewhere").unwrap();
+        assert!(Project::find(&deep).unwrap().root().ends_with("shop"));
+        // Unless Hatchery was used in the worktree itself.
+        std::fs::create_dir(deep.with_file_name(".hatchery")).unwrap();
+        assert!(Project::find(&deep).unwrap().root().ends_with("trunk"));
     }
 
     #[test]

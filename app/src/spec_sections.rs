@@ -2,9 +2,11 @@
 //! a chunk was built.
 
 use crate::state_file::{StatusFolder, read_bounded};
+use hatchery_core::status::Document;
 use std::collections::BTreeMap;
 
 const MAX_SPEC_BYTES: usize = 16 * 1024 * 1024;
+const MAX_CONFIG_BYTES: usize = 1024 * 1024;
 
 /// The fingerprint of each section that has an alias, by `#alias`.
 pub type Fingerprints = BTreeMap<String, String>;
@@ -13,6 +15,13 @@ pub type Fingerprints = BTreeMap<String, String>;
 pub fn fingerprints(folder: &StatusFolder) -> Option<Fingerprints> {
     let spec = read_bounded(&folder.path().join("spec.md"), MAX_SPEC_BYTES).ok().flatten()?;
     Some(of_text(&String::from_utf8_lossy(&spec)))
+}
+
+/// The version of the spec that the registry of versions (`.fctry/config.json`) names.
+pub fn registered_version(folder: &StatusFolder) -> Option<String> {
+    let config = read_bounded(&folder.path().join("config.json"), MAX_CONFIG_BYTES).ok().flatten()?;
+    let config = Document::parse(&String::from_utf8_lossy(&config)).ok()?;
+    config.get(&"versions.spec.current".parse().ok()?)?.words()
 }
 
 /// A section begins with a heading `### 2.2 Core flow {#core-flow}` and ends before the next heading of its level or above.

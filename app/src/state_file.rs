@@ -135,13 +135,29 @@ impl StatusFolder {
     pub(crate) fn keep_shown(&self, file: &str, content: &[u8]) -> io::Result<()> {
         let Some(copies) = &self.copies else { return Ok(()) };
         std::fs::create_dir_all(copies)?;
-        shared_file::replace(&copies.join(file), content, Durability::Rebuilt)
+        shared_file::replace(&copies.join(file), content, Durability::Rebuilt)?;
+        self.sign(file, content)
+    }
+
+    /// Whether a file has the content that a daemon wrote last, or that commands made of it, and no other program has touched it since.
+    pub(crate) fn is_from_us(&self, file: &str, content: &[u8]) -> bool {
+        let signed = self.signature(file).and_then(|path| std::fs::read_to_string(path).ok());
+        signed.is_some_and(|signed| signed == signature(content))
+    }
+
+    /// Notes that the content of a file comes from Hatchery alone.
+    fn sign(&self, file: &str, content: &[u8]) -> io::Result<()> {
+        self.signature(file).map_or(Ok(()), |path| std::fs::write(path, signature(content)))
+    }
+
+    fn signature(&self, file: &str) -> Option<PathBuf> {
+        self.copies.as_ref().map(|copies| copies.join(format!("{file}.signature")))
     }
 
     fn read<C: Content>(&self) -> Result<C, Report> {
         let path = self.path.join(C::FILE);
         match read_settled::<C>(&path)? {
-            Read::Content(content) => Ok(content),
+            Read::Content { content, .. } => Ok(content),
             Read::Missing => Ok(C::default()),
             Read::Unparseable(why) => Err(Report::failed(format_args!("{} cannot be read: {why}", path.display()))
                 .hint("the next change sets the file aside and begins a new one; repair it before that if you can")),
@@ -161,15 +177,24 @@ impl StatusFolder {
             Report::failed(format_args!("{} cannot be made: {error}", self.path.display())).hint(WRITABLE)
         })?;
         let lock = self.lock()?;
+        let mut is_ours = true;
         let (mut content, set_aside) = match read_settled::<C>(&path)? {
-            Read::Content(content) => (content, None),
+            Read::Content { content, bytes } => {
+                is_ours = self.is_from_us(C::FILE, &bytes);
+                (content, None)
+            }
             // An empty file would say that everything was removed.
             Read::Missing => (self.begun_anew(), None),
             Read::Unparseable(_) => (self.begun_anew(), Some(set_aside(&path).map_err(|error| unwritable(&error))?)),
         };
         let value = change(&mut content)?;
         self.sweep();
-        self.replace(&path, content.text().as_bytes()).map_err(|error| unwritable(&error))?;
+        let text = content.text();
+        self.replace(&path, text.as_bytes()).map_err(|error| unwritable(&error))?;
+        if is_ours {
+            // Fails where no daemon has ever been. Without it the change is compared as that of any other program.
+            self.sign(C::FILE, text.as_bytes()).unwrap_or_default();
+        }
         drop(lock);
         // The rename is durable when the folder is. The next writer need not wait for that.
         self.sync().map_err(|error| unwritable(&error))?;
@@ -231,10 +256,15 @@ impl StatusFolder {
     }
 }
 
+/// Tells one content from another.
+fn signature(content: &[u8]) -> String {
+    format!("{} {:08x}\n", content.len(), crc32fast::hash(content))
+}
+
 const WRITABLE: &str = "make the folder writable, or free some space";
 
 enum Read<C> {
-    Content(C),
+    Content { content: C, bytes: Vec<u8> },
     Missing,
     Unparseable(String),
 }
@@ -251,7 +281,7 @@ fn read_settled<C: Content>(path: &Path) -> Result<Read<C>, Report> {
         };
         let parsed = std::str::from_utf8(&bytes).map_err(|error| error.to_string()).and_then(C::parse);
         match parsed {
-            Ok(content) => return Ok(Read::Content(content)),
+            Ok(content) => return Ok(Read::Content { content, bytes }),
             Err(why) if Instant::now() > deadline => return Ok(Read::Unparseable(why)),
             Err(_) => std::thread::sleep(WRITER_PAUSE),
         }

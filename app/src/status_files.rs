@@ -18,7 +18,7 @@ use crate::shared_file::Durability;
 use crate::state_file::{self, StatusFolder};
 use hatchery_core::idea_inbox::IdeaInbox;
 use hatchery_core::status::Document;
-use hatchery_core::status::foreign::{InboxEdits, Written};
+use hatchery_core::status::foreign::{InboxEdits, Writer, Written};
 use hatchery_core::status::kept::LAST_UPDATED;
 use hatchery_core::status::quest_view;
 use hatchery_core::{Command, Event, EventId, Record, World};
@@ -68,11 +68,20 @@ pub struct StatusFiles {
 pub struct FilesShown {
     folder: StatusFolder,
     upto: Arc<Mutex<Option<watch::Receiver<EventId>>>>,
+    /// When the document was written last.
+    last_updated: LastUpdated,
 }
+
+type LastUpdated = Arc<Mutex<Option<String>>>;
 
 impl FilesShown {
     pub fn new(project: &Project) -> Self {
-        Self { folder: StatusFolder::of_project(project), upto: Arc::default() }
+        Self { folder: StatusFolder::of_project(project), upto: Arc::default(), last_updated: Arc::default() }
+    }
+
+    /// When the document was written last, as the file says.
+    pub fn last_updated(&self) -> Option<String> {
+        self.last_updated.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn folder(&self) -> &StatusFolder {
@@ -97,7 +106,7 @@ impl StatusFiles {
     /// Takes in what the files hold, and keeps them true from then on. Call it before requests are served: a request must not be
     /// decided before what was written while no daemon ran.
     pub async fn keep(project: &Project, handle: Handle, shown: &FilesShown) -> Self {
-        let files = Files::new(project, handle.clone());
+        let files = Files::new(project, handle.clone(), Arc::clone(&shown.last_updated));
         let stamps = Arc::clone(&files.stamps);
         let folder = files.folder.clone();
         if folder.path().is_dir() {
@@ -137,6 +146,7 @@ struct Files {
     runtime: tokio::runtime::Handle,
     memory: Arc<Mutex<Memory>>,
     stamps: Stamps,
+    last_updated: LastUpdated,
 }
 
 /// What is known about the files from the last time that they were written or found true.
@@ -199,7 +209,7 @@ impl Stamp {
 }
 
 impl Files {
-    fn new(project: &Project, handle: Handle) -> Self {
+    fn new(project: &Project, handle: Handle, last_updated: LastUpdated) -> Self {
         let folder = StatusFolder::of_project(project);
         let world = handle.view();
         let mut memory = Memory::default();
@@ -218,6 +228,7 @@ impl Files {
             runtime: tokio::runtime::Handle::current(),
             memory: Arc::new(Mutex::new(memory)),
             stamps: Arc::default(),
+            last_updated,
         }
     }
 
@@ -225,6 +236,18 @@ impl Files {
     fn note(&self, file: StatusFile) {
         let stamp = Stamp::of(&self.path(&file));
         self.stamps.lock().unwrap_or_else(PoisonError::into_inner)[file as usize] = stamp;
+    }
+
+    fn note_time(&self, file: &Document) {
+        *self.last_updated.lock().unwrap_or_else(PoisonError::into_inner) = file.words(LAST_UPDATED);
+    }
+
+    /// Who wrote a content that is not that of this daemon.
+    fn writer(&self, file: StatusFile, content: Option<&[u8]>) -> Writer {
+        match content.is_some_and(|content| self.folder.is_from_us(&file.to_string(), content)) {
+            true => Writer::Command,
+            false => Writer::Another,
+        }
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -254,7 +277,10 @@ impl Files {
             };
         let is_ours = content.is_some() && content == memory.state.content;
         let edits = match &found {
-            Some(found) if !is_ours => memory.state.written.edits(&self.handle.view(), found),
+            Some(found) if !is_ours => {
+                let writer = self.writer(StatusFile::State, content.as_deref());
+                memory.state.written.edits(&self.handle.view(), found, writer)
+            }
             Some(_) | None => memory.state.written.unchanged(),
         };
         if !edits.is_empty() {
@@ -267,6 +293,7 @@ impl Files {
         let mut file = settled.map_err(|error| io::Error::other(error.to_string()))?;
         match (found, content) {
             (Some(found), Some(content)) if found == file => {
+                self.note_time(&file);
                 memory.state.next = Some((shown, file));
                 memory.state.shows(&content);
                 self.note(StatusFile::State);
@@ -276,6 +303,7 @@ impl Files {
             (None, _) if file.fields().is_empty() => Ok(Rendered::Unchanged),
             _ => {
                 file.set(LAST_UPDATED, clock::written(clock::now()).as_str());
+                self.note_time(&file);
                 let text = file.text();
                 memory.state.next = Some((shown, file));
                 Ok(Rendered::Write(text.into_bytes()))
@@ -293,7 +321,8 @@ impl Files {
             };
         let is_ours = content.is_some() && content == memory.inbox.content;
         if let Some(found) = found.as_ref().filter(|_| !is_ours) {
-            let edits = memory.inbox.written.edits(&self.handle.view().status().inbox(), found);
+            let writer = self.writer(StatusFile::Inbox, content.as_deref());
+            let edits = memory.inbox.written.edits(&self.handle.view().status().inbox(), found, writer);
             if !edits.is_empty() {
                 self.submit(Command::TakeInboxEdits { edits: edits.clone() })?;
             }

@@ -21,7 +21,11 @@ pub fn record(door: &StatusDoor, project: &Path) -> Result<ExitCode, Report> {
     std::io::stdin().lock().take(MAX_HOOK_BYTES).read_to_end(&mut text).unwrap_or_default();
     let Some(file) = written_file(&String::from_utf8_lossy(&text), project) else { return Ok(ExitCode::SUCCESS) };
     // A command of the workflow keeps the spec up to date itself. And a project without the protocol does not want its files.
-    if !folder.path().is_dir() || folder.state()?.words("currentCommand").is_some() {
+    if !folder.path().is_dir() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // A damaged file is set aside by the change below; a hook that fails at every write would help nobody.
+    if folder.state().is_ok_and(|state| state.words("currentCommand").is_some()) {
         return Ok(ExitCode::SUCCESS);
     }
     let spec = read_bounded(&folder.path().join("spec.md"), MAX_SPEC_BYTES).ok().flatten().unwrap_or_default();
@@ -61,11 +65,27 @@ pub fn section_of(spec: &str, file: &str) -> Option<Section> {
                 alias: alias.map(str::to_owned),
                 number: number.map(|number| number.trim_end_matches('.').to_owned()),
             });
-        } else if line.contains(file) {
+        } else if names(line, file) {
             return heading;
         }
     }
     None
+}
+
+/// Whether a line names a file, and not a longer path that this one is a part of.
+fn names(line: &str, file: &str) -> bool {
+    let goes_on = |char: char| char.is_alphanumeric() || "/_-".contains(char);
+    line.match_indices(file).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + file.len()..]);
+        // `./src/a.rs` is the same file, and a dot after the name may end a sentence.
+        let before = before.strip_suffix("./").filter(|rest| !rest.ends_with('.')).unwrap_or(before);
+        let mut rest = after.chars();
+        let ends = match rest.next() {
+            Some('.') => !rest.next().is_some_and(goes_on),
+            next => !next.is_some_and(goes_on),
+        };
+        ends && !before.ends_with(|char| goes_on(char) || char == '.')
+    })
 }
 
 #[cfg(test)]
@@ -80,6 +100,13 @@ mod tests {
         assert_eq!((found.alias.as_deref(), found.number.as_deref()), (Some("status-line"), Some("2.12")));
         assert_eq!(section_of(spec, "src/other.js").unwrap().alias, None);
         assert_eq!(section_of(spec, "src/none.js"), None);
+    }
+
+    #[test]
+    fn a_part_of_a_path_is_another_file() {
+        let spec = "## 1 Library {#lib}\nSee lib/src/a.rs, src/a.rs.bak and src/a.rst.\n## 2 Own {#own}\nIt is in ./src/a.rs.\n";
+        assert_eq!(section_of(spec, "src/a.rs").unwrap().alias.as_deref(), Some("own"));
+        assert_eq!(section_of(spec, "lib/src/a.rs").unwrap().alias.as_deref(), Some("lib"));
     }
 
     #[test]

@@ -105,6 +105,8 @@ pub enum BuildError {
     NoRun,
     #[error("the build run {run} is not finished")]
     Unfinished { run: String },
+    #[error("the build run {run} is completed, so it cannot be paused")]
+    Over { run: String },
     #[error("the build run has no chunk {chunk}")]
     NoSuchChunk { chunk: ChunkId },
     #[error("chunk {chunk} is {state}, so it cannot {action}", state = state.name(), action = action.verb())]
@@ -120,6 +122,7 @@ impl BuildError {
         match self {
             Self::NoRun => "no_build_run",
             Self::Unfinished { .. } => "build_run_unfinished",
+            Self::Over { .. } => "build_run_completed",
             Self::NoSuchChunk { .. } => "no_such_chunk",
             Self::Untimely { .. } => "chunk_untimely",
             Self::Waits { .. } => "chunk_waits",
@@ -132,6 +135,7 @@ impl BuildError {
         match self {
             Self::NoRun => "`hatchery build plan` approves a plan and begins one",
             Self::Unfinished { .. } => "`hatchery build resume` goes on with it, or starts fresh with `--choose fresh`",
+            Self::Over { .. } => "`hatchery build plan` begins another one",
             Self::NoSuchChunk { .. } | Self::Untimely { .. } => {
                 "`hatchery build show` lists the chunks and their states"
             }
@@ -391,12 +395,18 @@ pub fn move_chunk(
     Ok(state)
 }
 
-/// Pauses a run, or goes on with it. Chunks that were being worked on go back to the plan when it goes on: whoever did is gone.
-pub fn set_paused(document: &mut Document, paused: bool) -> Result<(), BuildError> {
-    BuildRun::read(document).ok_or(BuildError::NoRun)?;
-    let status = if paused { RunStatus::Paused } else { RunStatus::Running };
-    edit_run(document, |run| run.set("status", status.name().into()));
+/// Pauses a run that has something left to do.
+pub fn pause(document: &mut Document) -> Result<(), BuildError> {
+    let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
+    match run.status {
+        RunStatus::Completed => return Err(BuildError::Over { run: run.id }),
+        RunStatus::Running | RunStatus::Paused | RunStatus::Partial => set_status(document, RunStatus::Paused),
+    }
     Ok(())
+}
+
+fn set_status(document: &mut Document, status: RunStatus) {
+    edit_run(document, |run| run.set("status", status.name().into()));
 }
 
 /// Goes on with a run in a new session: interrupted chunks, failed ones and those in `rebuild` go back to the plan.
@@ -415,7 +425,7 @@ pub fn resume(document: &mut Document, rebuild: &[ChunkId], now: &str) -> Result
             edit_run(document, |run| edit_chunk(run, chunk.id, |chunk| write_state(chunk, state, None, now)));
         }
     }
-    set_paused(document, false)?;
+    set_status(document, RunStatus::Running);
     settle(document);
     let version = document.words("specVersion");
     let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
@@ -499,7 +509,7 @@ fn settle(document: &mut Document) {
             RunStatus::Paused => RunStatus::Paused,
             RunStatus::Running | RunStatus::Partial | RunStatus::Completed => RunStatus::Running,
         };
-        edit_run(document, |run| run.set("status", status.name().into()));
+        set_status(document, status);
     }
     show_progress(document);
 }

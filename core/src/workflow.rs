@@ -80,6 +80,35 @@ pub struct Missing {
     pub needs: Vec<Vec<String>>,
 }
 
+/// How many letters may differ between a step and a misspelling of it.
+const MISSPELT_LETTERS: usize = 2;
+
+/// The step of the table that was probably meant, and all others. A workflow may have steps of its own; one that is nearly a known
+/// step would skip what must come before that one.
+pub fn misspelt(step: &str) -> Option<(&'static str, Vec<&'static str>)> {
+    let known = || TABLE.iter().map(|row| row.step);
+    if known().any(|one| one == step) {
+        return None;
+    }
+    let nearest = known().min_by_key(|one| letters_between(one, step))?;
+    (letters_between(nearest, step) <= MISSPELT_LETTERS).then(|| (nearest, known().collect()))
+}
+
+/// The Levenshtein distance.
+fn letters_between(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], at + 1);
+        for (place, known) in other.iter().enumerate() {
+            let changed = before + usize::from(*known != letter);
+            before = row[place + 1];
+            row[place + 1] = changed.min(before + 1).min(row[place] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
 /// What a person decides about a missing step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StepChoice))]

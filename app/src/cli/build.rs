@@ -6,14 +6,11 @@ use super::{Context, print_json, print_line, say, text_or_stdin};
 use crate::clock;
 use crate::report::{Code, Report};
 use crate::spec_sections;
-use crate::state_file::{StatusFolder, read_bounded};
 use crate::status_door::{Denied, StatusDoor};
 use hatchery_core::build_run::{BuildError, BuildRun, Chunk, ChunkId, ChunkState, Move, Resume};
 use hatchery_core::status::{Document, Json, StatusChange, StatusRefusal};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
-
-const MAX_CONFIG_BYTES: usize = 1024 * 1024;
 
 /// Follow a build through its chunks, and resume one that was interrupted
 ///
@@ -87,7 +84,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 Report::new(Code::Usage, &error).hint("the plan is a JSON object")
             })?;
             let run = format!("run-{}", clock::now().0);
-            changed(&door, &StatusChange::ApprovePlan { plan, run: run.clone(), fresh: *fresh })?;
+            let spec_version = spec_sections::registered_version(door.folder());
+            changed(&door, &StatusChange::ApprovePlan { plan, run: run.clone(), fresh: *fresh, spec_version })?;
             print_line(&run)?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -101,7 +99,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 Move::Complete => spec_sections::fingerprints(door.folder()).unwrap_or_default(),
                 Move::Start | Move::Retry | Move::Fail | Move::Rebuild => Default::default(),
             };
-            changed(&door, &StatusChange::MoveChunk { chunk, action, fingerprints })?;
+            let spec_version = spec_sections::registered_version(door.folder());
+            changed(&door, &StatusChange::MoveChunk { chunk, action, fingerprints, spec_version })?;
             let state = BuildRun::read(&door.state()?).and_then(|run| Some(run.chunk(chunk)?.state.name()));
             print_line(state.unwrap_or_default())?;
             return Ok(ExitCode::SUCCESS);
@@ -158,7 +157,7 @@ fn resume(
     rebuild: &[ChunkId],
 ) -> Result<ExitCode, Report> {
     let document = door.state()?;
-    let version = spec_version(door.folder(), &document);
+    let version = spec_sections::registered_version(door.folder()).or_else(|| document.words("specVersion"));
     let run = BuildRun::read(&document).ok_or_else(|| refusal(BuildError::NoRun))?;
     let sections = spec_sections::fingerprints(door.folder()).unwrap_or_default();
     let Some(shown) = run.resume(version.as_deref(), &sections) else {
@@ -192,14 +191,6 @@ fn resume(
         Choice::Cancel => say("nothing is changed"),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The registry of versions is the source of truth; the document only remembers what it said.
-fn spec_version(folder: &StatusFolder, document: &Document) -> Option<String> {
-    let config = read_bounded(&folder.path().join("config.json"), MAX_CONFIG_BYTES).ok().flatten();
-    let config = config.and_then(|bytes| Document::parse(&String::from_utf8_lossy(&bytes)).ok());
-    let registered = config.and_then(|config| config.get(&"versions.spec.current".parse().ok()?)?.words());
-    registered.or_else(|| document.words("specVersion"))
 }
 
 fn tell(shown: &Resume, version: Option<&str>) -> Result<(), Report> {

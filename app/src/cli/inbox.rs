@@ -91,7 +91,10 @@ fn list(context: &Context, door: &StatusDoor, status: Option<&str>) -> Result<()
         return print_line(&hatchery_core::status::Json::of_list(&bodies).laid_out());
     }
     if wanted.is_empty() {
-        say("the inbox has no such idea");
+        match status {
+            Some(status) => say(format_args!("the inbox has no idea that is {}", status.name())),
+            None => say("the inbox is empty; `hatchery inbox add` puts an idea into it"),
+        }
     }
     wanted.into_iter().try_for_each(|item| show(context, item))
 }

@@ -62,7 +62,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         change.show(root)?;
     }
     if !args.yes && !agreed() {
-        say("nothing is changed; `hatchery init --yes` does it without asking");
+        let again = if args.undo { "hatchery init --undo --yes" } else { "hatchery init --yes" };
+        say(format_args!("nothing is changed; `{again}` does it without asking"));
         return Ok(ExitCode::from(Code::Waits as u8));
     }
     for change in &changes {
@@ -170,7 +171,9 @@ impl Change {
         }
         let mut text = self.after.to_json().laid_out();
         text.push('\n');
-        project::write_whole(&self.path, text.as_bytes(), 0o644).context(doing)
+        // A link stays one: the file may be kept elsewhere, with those of other projects.
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        project::write_whole(&path, text.as_bytes(), 0o644).context(doing)
     }
 }
 

@@ -10,6 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hatchery_core::build_event::{ContextHealth, MAX_EVENT_BYTES};
 use hatchery_core::event::StatusEvent;
+use hatchery_core::status::kept::LAST_UPDATED;
 use hatchery_core::status::{
     Document, EditError, Json as Value, Object, Path, StatusChange, StatusRefusal, quest_view,
 };
@@ -89,7 +90,7 @@ const BUILD_FIELDS: [&str; 13] = [
     responses((status = 200, description = "What is there; `null` if nothing is", body = StatusValue)))]
 pub async fn read(State(api): State<Api>, query: Query<Part>) -> Result<Json<StatusValue>, ApiError> {
     let path: Path = query.0.path.map(|path| path.parse()).transpose().map_err(refused)?.unwrap_or_default();
-    let shown = quest_view::shown(&api.handle.view());
+    let shown = dated(&api);
     Ok(Json(StatusValue { value: shown.get(&path).unwrap_or_else(Value::null) }))
 }
 
@@ -116,8 +117,17 @@ pub async fn record_build_event(
 #[utoipa::path(get, path = "/api/build-status", operation_id = "build_status", tag = "status",
     responses((status = 200, description = "Fields that are absent are `null`", content_type = "application/json", body = Object)))]
 pub async fn build_status(State(api): State<Api>) -> Response {
-    let shown = build_shown(&quest_view::shown(&api.handle.view()));
+    let shown = build_shown(&dated(&api));
     ([(header::CONTENT_TYPE, "application/json")], shown.to_json().to_string()).into_response()
+}
+
+/// The document as everybody sees it, with the time at which the file was written.
+pub(super) fn dated(api: &Api) -> Document {
+    let mut shown = quest_view::shown(&api.handle.view());
+    if let Some(at) = api.status_files.last_updated() {
+        shown.set(LAST_UPDATED, at.as_str());
+    }
+    shown
 }
 
 /// Carries out a change and waits until the file shows it.

@@ -2,6 +2,7 @@
 
 use super::Api;
 use super::state::build_shown;
+use crate::clock;
 use crate::engine::RecordFollower;
 use crate::status_files::{StatusFile, changed_file};
 use axum::body::Body;
@@ -10,6 +11,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hatchery_core::idea_inbox::IdeaInbox;
+use hatchery_core::status::kept::LAST_UPDATED;
 use hatchery_core::status::{Json, Object, quest_view};
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -105,10 +107,18 @@ impl Client {
                 shown.set("contextHealth", health.clone());
             }
             match &self.sent {
-                None => self.push("status", id.0, &shown.to_json()),
+                None => {
+                    let mut dated = shown.clone();
+                    if let Some(at) = self.api.status_files.last_updated() {
+                        dated.set(LAST_UPDATED, at.as_str().into());
+                    }
+                    self.push("status", id.0, &dated.to_json());
+                }
                 Some(sent) => {
-                    let changes = changes(sent, &shown);
+                    let mut changes = changes(sent, &shown);
                     if !changes.is_empty() {
+                        // The file may be written a moment later.
+                        changes.set(LAST_UPDATED, clock::written(clock::now()).as_str().into());
                         self.push("change", id.0, &changes.to_json());
                     }
                 }

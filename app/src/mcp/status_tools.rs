@@ -150,6 +150,7 @@ impl Server {
                 chunk: chunk.ok_or_else(|| lacks(&action, "chunk"))?,
                 action: to,
                 fingerprints,
+                spec_version: self.spec_version(),
             })
         };
         let change = match action.as_str() {
@@ -157,13 +158,14 @@ impl Server {
                 plan: plan.as_deref().ok_or_else(|| lacks(&action, "plan"))?.parse().map_err(wrong)?,
                 run: format!("run-{}", clock::now().0),
                 fresh,
+                spec_version: self.spec_version(),
             },
             "start" => moved(Move::Start)?,
             "retry" => moved(Move::Retry)?,
             "done" => moved(Move::Complete)?,
             "fail" => moved(Move::Fail)?,
             "pause" => StatusChange::PauseBuild {},
-            "resume" => StatusChange::ResumeBuild { rebuild: Vec::new(), spec_version: None },
+            "resume" => StatusChange::ResumeBuild { rebuild: Vec::new(), spec_version: self.spec_version() },
             "clear" => StatusChange::ClearBuild {},
             other => return Err(unknown(other, "plan, start, retry, done, fail, pause, resume or clear")),
         };
@@ -215,6 +217,10 @@ impl Server {
             }
         };
         Ok(Answer { text: item.laid_out(), data: json!({ "item": item.value() }), next: None })
+    }
+
+    fn spec_version(&self) -> Option<String> {
+        crate::spec_sections::registered_version(&StatusFolder::of(self.project.root()))
     }
 
     fn spec_fingerprints(&self) -> crate::spec_sections::Fingerprints {

@@ -2,6 +2,7 @@
 
 mod commands;
 mod consumers;
+mod copies;
 mod daemon;
 mod foreign;
 mod line;

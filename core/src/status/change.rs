@@ -114,6 +114,9 @@ pub enum StatusChange {
         /// Whether it may replace a run that is not finished.
         #[serde(default)]
         fresh: bool,
+        /// The version of the spec that is current now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spec_version: Option<String>,
     },
     /// Says what happened to a chunk.
     MoveChunk {
@@ -124,6 +127,9 @@ pub enum StatusChange {
         /// Fingerprints of the sections of the spec by `#alias`, kept with a completed chunk.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         fingerprints: BTreeMap<String, String>,
+        /// The version of the spec that is current now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spec_version: Option<String>,
     },
     /// Pauses the build run.
     PauseBuild {},
@@ -194,10 +200,14 @@ pub enum StatusRefusal {
     Inbox(#[from] InboxError),
     #[error("{0}")]
     Missing(Missing),
+    #[error("there is no step `{step}`; did you mean `{meant}`? The steps are {known}")]
+    Misspelt { step: String, meant: &'static str, known: String },
     #[error("`{field}` shows quest {quest} while it runs")]
     ShowsQuest { field: String, quest: crate::QuestId },
     #[error("`{what}` has {bytes} bytes, and {max} is the most")]
     TooLong { what: &'static str, bytes: usize, max: usize },
+    #[error("the status document has {count} fields already, and {max} is the most")]
+    TooManyFields { count: usize, max: usize },
 }
 
 impl StatusRefusal {
@@ -208,8 +218,10 @@ impl StatusRefusal {
             Self::Event(error) => error.code(),
             Self::Inbox(error) => error.code(),
             Self::Missing(_) => "steps_missing",
+            Self::Misspelt { .. } => "step_misspelt",
             Self::ShowsQuest { .. } => "shows_quest",
             Self::TooLong { .. } => "status_text_too_long",
+            Self::TooManyFields { .. } => "too_many_fields",
         }
     }
 
@@ -220,8 +232,10 @@ impl StatusRefusal {
             Self::Event(error) => error.hint(),
             Self::Inbox(error) => error.hint(),
             Self::Missing(_) => "choose with --choose run, --choose skip or --choose abort",
+            Self::Misspelt { .. } => "a step of your own with this name begins with --choose skip",
             Self::ShowsQuest { .. } => "steer the quest instead: `hatchery quest show` says how",
             Self::TooLong { .. } => "put the long text into a file and name the file",
+            Self::TooManyFields { .. } => "clear fields that are not needed any more: `hatchery state clear PATH`",
         }
     }
 
@@ -235,10 +249,14 @@ impl StatusRefusal {
                 InboxError::BadType(_) | InboxError::BadStatus(_) | InboxError::Empty | InboxError::TooLong(_),
             )
             | Self::Build(BuildError::BadPlan { .. })
+            | Self::Misspelt { .. }
             | Self::TooLong { .. } => RefusalKind::Invalid,
-            Self::Edit(_) | Self::Inbox(_) | Self::Build(_) | Self::Missing(_) | Self::ShowsQuest { .. } => {
-                RefusalKind::Untimely
-            }
+            Self::Edit(_)
+            | Self::Inbox(_)
+            | Self::Build(_)
+            | Self::Missing(_)
+            | Self::ShowsQuest { .. }
+            | Self::TooManyFields { .. } => RefusalKind::Untimely,
         }
     }
 }
@@ -266,6 +284,28 @@ impl StatusChange {
         })
     }
 
+    /// Whether it changes the build run as a whole.
+    pub(super) fn is_about_build(&self) -> bool {
+        match self {
+            Self::ApprovePlan { .. }
+            | Self::MoveChunk { .. }
+            | Self::PauseBuild {}
+            | Self::ResumeBuild { .. }
+            | Self::ClearBuild {} => true,
+            Self::Set { .. }
+            | Self::Merge { .. }
+            | Self::Increment { .. }
+            | Self::Append { .. }
+            | Self::Clear { .. }
+            | Self::StartCommand { .. }
+            | Self::EndCommand {}
+            | Self::StartStep { .. }
+            | Self::FinishStep { .. }
+            | Self::RecordEvent { .. }
+            | Self::NoteUntracked { .. } => false,
+        }
+    }
+
     /// Changes a document, or says why it cannot be changed like that. `now` is a time in RFC 3339.
     pub fn apply(&self, document: &mut Document, now: &str) -> Result<(), StatusRefusal> {
         if let Some(edit) = self.edit() {
@@ -278,6 +318,9 @@ impl StatusChange {
             Self::EndCommand {} => workflow::end_command(document),
             Self::StartStep { step, choose } => {
                 let step = within("step", step, MAX_NAME_BYTES)?;
+                if let Some((meant, known)) = workflow::misspelt(step).filter(|_| *choose != Some(Choice::Skip)) {
+                    return Err(StatusRefusal::Misspelt { step: step.to_owned(), meant, known: known.join(", ") });
+                }
                 workflow::start_step(document, step, *choose, now).map_err(StatusRefusal::Missing)?;
             }
             Self::FinishStep { step, summary } => {
@@ -291,18 +334,18 @@ impl StatusChange {
                 let file = within("file", file, MAX_SUMMARY_BYTES)?;
                 note_untracked(document, file, section.as_deref(), section_number.as_deref(), now);
             }
-            Self::ApprovePlan { plan, run, fresh } => {
+            Self::ApprovePlan { plan, run, fresh, spec_version } => {
+                note_version(document, spec_version.as_deref())?;
                 build_run::approve(document, plan, within("run", run, MAX_NAME_BYTES)?, *fresh, now)?;
             }
-            Self::MoveChunk { chunk, action, fingerprints } => {
+            Self::MoveChunk { chunk, action, fingerprints, spec_version } => {
+                note_version(document, spec_version.as_deref())?;
                 build_run::move_chunk(document, *chunk, *action, fingerprints, now)?;
             }
-            Self::PauseBuild {} => build_run::set_paused(document, true)?,
+            Self::PauseBuild {} => build_run::pause(document)?,
             Self::ResumeBuild { rebuild, spec_version } => {
                 // A chunk that is built again is compared with the version that is current now.
-                if let Some(version) = spec_version {
-                    document.set("specVersion", within("spec_version", version, MAX_NAME_BYTES)?);
-                }
+                note_version(document, spec_version.as_deref())?;
                 build_run::resume(document, rebuild, now)?;
             }
             Self::ClearBuild {} => build_run::clear(document),
@@ -337,6 +380,14 @@ impl IdeaChange {
             }
         })
     }
+}
+
+/// The registry of versions is the source of truth; the document remembers what it said.
+fn note_version(document: &mut Document, version: Option<&str>) -> Result<(), StatusRefusal> {
+    if let Some(version) = version {
+        document.set("specVersion", within("spec_version", version, MAX_NAME_BYTES)?);
+    }
+    Ok(())
 }
 
 /// The newest change of a file counts.

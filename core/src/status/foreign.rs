@@ -42,6 +42,15 @@ struct Version<T> {
     replaced: Option<Timestamp>,
 }
 
+/// Who wrote a file that differs from the newest version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// A program that may have read any version.
+    Another,
+    /// A command of Hatchery that changed the newest version while no daemon ran. All that it left out, it removed.
+    Command,
+}
+
 /// What another program has changed in the status document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileEdits {
@@ -146,8 +155,8 @@ impl Written<Document> {
         FileEdits { base: self.newest().cloned().unwrap_or_default(), ..FileEdits::default() }
     }
 
-    /// What another program has changed.
-    pub fn edits(&self, world: &World, found: &Document) -> FileEdits {
+    /// What was changed in the file.
+    pub fn edits(&self, world: &World, found: &Document, writer: Writer) -> FileEdits {
         let facts = Document::of(facts(found));
         let newest = self.versions.len().saturating_sub(1);
         let stamp = found.words(LAST_UPDATED);
@@ -157,10 +166,11 @@ impl Written<Document> {
             .enumerate()
             .filter(|(_, version)| stamp.as_ref().is_some_and(|stamp| version.stamps.contains(stamp)))
             .collect();
-        let is_reset = facts.fields().iter().all(|(_, value)| value.is_null());
+        // Whether what is left out was removed.
+        let is_whole = writer == Writer::Command || facts.fields().iter().all(|(_, value)| value.is_null());
         let distance = |version: &Document| difference(version, &facts).len();
-        let read = match (is_reset, stamped.is_empty()) {
-            // A program that begins a session with an empty file. It speaks of everything that is there.
+        let read = match (is_whole, stamped.is_empty()) {
+            // A program that begins a session with an empty file speaks of everything that is there.
             (true, _) => self.newest().map(|base| (newest, base)),
             (false, false) => Self::nearest(stamped.iter().copied(), distance),
             (false, true) => Self::nearest(self.versions.iter().enumerate(), distance),
@@ -168,7 +178,7 @@ impl Written<Document> {
         let log = quest_view::shown(world);
         let (base, is_current) = match read {
             Some((at, base)) => {
-                let is_current = is_reset || !stamped.is_empty() || (at == newest && agrees(base, &facts));
+                let is_current = is_whole || !stamped.is_empty() || (at == newest && agrees(base, &facts));
                 (base.clone(), is_current)
             }
             // Nothing is known about the file, so what it lacks says nothing.
@@ -239,8 +249,8 @@ impl Written<IdeaInbox> {
         }
     }
 
-    /// What another program has changed.
-    pub fn edits(&self, shown: &IdeaInbox, found: &IdeaInbox) -> InboxEdits {
+    /// What was changed in the file.
+    pub fn edits(&self, shown: &IdeaInbox, found: &IdeaInbox, writer: Writer) -> InboxEdits {
         let after = found.items();
         let same = |one: &Item, other: &Item| one.id == other.id && one.body == other.body;
         let distance = |version: &IdeaInbox| {
@@ -248,15 +258,21 @@ impl Written<IdeaInbox> {
             let gone = before.iter().filter(|item| !after.iter().any(|found| found.id == item.id)).count();
             gone + after.iter().filter(|item| !before.iter().any(|known| same(known, item))).count()
         };
-        let read = Self::nearest(self.versions.iter().enumerate(), distance);
+        let newest = self.versions.iter().enumerate().next_back();
+        let read = match writer {
+            Writer::Another => Self::nearest(self.versions.iter().enumerate(), distance),
+            Writer::Command => newest.map(|(at, version)| (at, &version.content)),
+        };
         let is_newest = read.is_some_and(|(at, _)| at + 1 == self.versions.len());
         let before = read.map_or_else(|| shown.items(), |(_, base)| base.items());
         let known = |item: &Item| before.iter().find(|known| known.id == item.id);
         let kept = after.iter().rev().filter(|item| known(item).is_none_or(|known| known.body != item.body));
         // Ideas survive everything: one is removed only by a program that evidently knew the newest inbox.
-        let is_current = is_newest
-            && after.iter().any(|item| known(item).is_some())
-            && after.iter().all(|item| known(item).is_none_or(|known| known.body == item.body));
+        let agrees = || {
+            after.iter().any(|item| known(item).is_some())
+                && after.iter().all(|item| known(item).is_none_or(|known| known.body == item.body))
+        };
+        let is_current = is_newest && (writer == Writer::Command || agrees());
         let gone = before.iter().filter(|item| is_current && !after.iter().any(|found| found.id == item.id));
         InboxEdits {
             kept: kept.map(|item| (item.id.clone(), item.body.clone())).collect(),

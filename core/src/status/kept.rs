@@ -6,7 +6,7 @@
 use super::foreign::InboxEdits;
 use super::merge::difference;
 use super::quest_view::QuestView;
-use super::{Document, Edit, EditError, IdeaChange, Json, Kind, Object, StatusChange, StatusRefusal};
+use super::{Document, Edit, EditError, IdeaChange, Json, Kind, Object, Path, StatusChange, StatusRefusal};
 use crate::build_event::{BuildEvent, MAX_EVENTS_IN_DOCUMENT};
 use crate::event::{FieldEdit, StatusEvent, StatusSource};
 use crate::idea_inbox::{IdeaInbox, InboxError, Item, MAX_ITEMS};
@@ -195,6 +195,9 @@ pub(crate) fn change(world: &World, change: &StatusChange, now: Timestamp) -> Re
     if let StatusChange::RecordEvent { event, id } = change {
         return record(world, event, id, &at).map_err(refused);
     }
+    if let Some(quest) = change.is_about_build().then(|| QuestView::owner(world, &Path::field("buildRun"))).flatten() {
+        return Err(refused(StatusRefusal::ShowsQuest { field: "buildRun".into(), quest }));
+    }
     let before = match change {
         StatusChange::Set { path, .. }
         | StatusChange::Increment { path, .. }
@@ -247,7 +250,7 @@ fn check(world: &World, edits: &[FieldEdit]) -> Result<(), StatusRefusal> {
     match kept.fields.len() + edits.iter().filter(is_new).count() > MAX_KEPT_FIELDS
         && edits.iter().any(|it| is_new(&it))
     {
-        true => Err(StatusRefusal::TooLong { what: "fields", bytes: kept.fields.len(), max: MAX_KEPT_FIELDS }),
+        true => Err(StatusRefusal::TooManyFields { count: kept.fields.len(), max: MAX_KEPT_FIELDS }),
         false => Ok(()),
     }
 }

@@ -62,7 +62,7 @@ impl QuestView {
     pub fn owner(world: &World, path: &Path) -> Option<QuestId> {
         let (id, _) = going(world)?;
         let (name, rest) = path.segments().split_first()?;
-        let has = |name: &str| Self::of(world).is_some_and(|view| view.fields.get(name).is_some());
+        let has = |name: &str| Self::of(world).is_some_and(|view| view.fields.iter().any(|(known, _)| known == name));
         let owned = match name.as_str() {
             name if OWNED.contains(&name) => true,
             name if OWNED_WITHOUT_COMMAND.contains(&name) => !in_command(world) && has(name),
@@ -152,6 +152,8 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
     shown.set("workflowStep", workflow_step(phase));
     if let Some(section) = section {
         shown.set("activeSection", section.as_str());
+        // The number of another section must not stand beside it.
+        shown.set("activeSectionNumber", Json::null());
     }
     if let Some(score) = score(quest) {
         shown.set("scenarioScore", score);

@@ -2,7 +2,7 @@
 
 use crate::given::*;
 use hatchery_core::event::{FieldEdit, StatusEvent, StatusSource};
-use hatchery_core::status::foreign::{FileEdits, Written};
+use hatchery_core::status::foreign::{FileEdits, Writer, Written};
 use hatchery_core::status::{Document, IdeaChange, StatusChange, StatusRefusal};
 use hatchery_core::{Command, Event, Refusal, Timestamp};
 
@@ -32,7 +32,11 @@ fn document(text: &str) -> Document {
 
 /// What a program changed that found `base` and wrote `found`.
 fn foreign(it: &Given, base: &str, found: &str) -> FileEdits {
-    Written::<Document>::begun(&it.world, &document(base), Timestamp(0)).edits(&it.world, &document(found))
+    Written::<Document>::begun(&it.world, &document(base), Timestamp(0)).edits(
+        &it.world,
+        &document(found),
+        Writer::Another,
+    )
 }
 
 #[test]

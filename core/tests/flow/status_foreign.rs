@@ -3,7 +3,7 @@
 use crate::given::*;
 use hatchery_core::event::FieldEdit;
 use hatchery_core::idea_inbox::IdeaInbox;
-use hatchery_core::status::foreign::{FileEdits, InboxEdits, Written};
+use hatchery_core::status::foreign::{FileEdits, InboxEdits, Writer, Written};
 use hatchery_core::status::kept::MAX_KEPT_VALUE_BYTES;
 use hatchery_core::status::{Document, Edit};
 use hatchery_core::{Timestamp, World};
@@ -44,7 +44,7 @@ fn shown(edits: &FileEdits) -> Vec<String> {
 }
 
 fn changed(versions: &[&str], found: &str) -> Vec<String> {
-    shown(&written(versions).edits(&world(), &document(found)))
+    shown(&written(versions).edits(&world(), &document(found), Writer::Another))
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_file_that_was_begun_anew_removes_nothing() {
     let newest = r#"{"currentCommand":"evolve","readinessSummary":{"aligned":3}}"#;
     assert_eq!(changed(&[newest], r#"{"n":1,"lastUpdated":"later"}"#), ["n=1"]);
     assert_eq!(changed(&[newest], r#"{"currentCommand":"other"}"#), ["currentCommand=\"other\""]);
-    let unknown = Written::<Document>::default().edits(&world(), &document(r#"{"n":1}"#));
+    let unknown = Written::<Document>::default().edits(&world(), &document(r#"{"n":1}"#), Writer::Another);
     assert_eq!(shown(&unknown), ["n=1"]);
 }
 
@@ -108,10 +108,10 @@ fn a_program_may_go_back_to_a_value_of_its_own() {
     let world = world();
     let mut written = written(&[r#"{"x":1,"y":1}"#]);
     let next = document(r#"{"x":2,"y":2}"#);
-    let edits = written.edits(&world, &next);
+    let edits = written.edits(&world, &next, Writer::Another);
     written.took(&edits, &next);
     Written::<Document>::wrote(&mut written, &next, &next, Timestamp(1));
-    assert_eq!(shown(&written.edits(&world, &document(r#"{"x":1,"y":3}"#))), ["x=1", "y=3"]);
+    assert_eq!(shown(&written.edits(&world, &document(r#"{"x":1,"y":3}"#), Writer::Another)), ["x=1", "y=3"]);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_version_of_long_ago_is_no_copy() {
     let mut written = written(&[r#"{"a":1}"#, r#"{"a":2}"#]);
     let newest = document(r#"{"a":3}"#);
     Written::<Document>::wrote(&mut written, &newest, &newest, Timestamp(1_000_000));
-    assert_eq!(shown(&written.edits(&world(), &document(r#"{"a":1}"#))), ["a=1"]);
+    assert_eq!(shown(&written.edits(&world(), &document(r#"{"a":1}"#), Writer::Another)), ["a=1"]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn what_the_log_cannot_take_stays_in_the_file() {
     let found = document(&format!(r#"{{"new":{long},"grown":{long},"":1,"a":1,"lastUpdated":"t"}}"#));
     let log = document(r#"{"grown":1,"a":1}"#);
     let mut written = written(&[r#"{"grown":1,"a":1}"#]);
-    let edits = written.edits(&world(), &found);
+    let edits = written.edits(&world(), &found, Writer::Another);
     assert_eq!(shown(&edits), Vec::<String>::new());
     assert_eq!(edits.settled(&found, &log).expect("settled"), found);
     // Also when the file is written again.
@@ -147,14 +147,14 @@ fn what_the_log_cannot_take_stays_in_the_file() {
 fn an_old_copy_is_made_true_again() {
     let written = written(&[r#"{"a":1,"gone":1}"#, r#"{"a":2}"#]);
     let (found, log) = (document(r#"{"a":1,"gone":1,"theirs":[]}"#), document(r#"{"a":2,"theirs":[]}"#));
-    let edits = written.edits(&world(), &found);
+    let edits = written.edits(&world(), &found, Writer::Another);
     assert_eq!(shown(&edits), ["theirs=[]"]);
     assert_eq!(edits.settled(&found, &log).expect("settled"), log);
 }
 
 fn inbox_edits(versions: &[&str], found: &str) -> (Vec<String>, Vec<String>) {
     let log = versions.last().map_or_else(IdeaInbox::default, |newest| inbox(newest));
-    let InboxEdits { kept, dismissed } = ideas(versions).edits(&log, &inbox(found));
+    let InboxEdits { kept, dismissed } = ideas(versions).edits(&log, &inbox(found), Writer::Another);
     (kept.into_iter().map(|(id, _)| id).collect(), dismissed)
 }
 
@@ -189,6 +189,18 @@ fn an_old_inbox_gives_no_idea_twice_and_loses_none() {
     }
     let added = r#"[{"id":"c"},{"id":"a","status":"pending"}]"#;
     assert_eq!(inbox_edits(&versions, added), (named(&["c"]), named(&[])));
+}
+
+#[test]
+fn a_command_removes_what_it_left_out() {
+    let known = written(&[r#"{"x":{"a":1},"b":1}"#]);
+    let edits = known.edits(&world(), &document(r#"{"x":{"c":1}}"#), Writer::Command);
+    assert_eq!(shown(&edits), ["x.c=1", "x.a=-", "b=-"]);
+    let known = ideas(&[r#"[{"id":"a","status":"pending"},{"id":"b"}]"#]);
+    let log = inbox(r#"[{"id":"a","status":"pending"},{"id":"b"}]"#);
+    assert_eq!(known.edits(&log, &inbox("[]"), Writer::Command).dismissed, ["a", "b"]);
+    let processed = known.edits(&log, &inbox(r#"[{"id":"a","status":"processing"}]"#), Writer::Command);
+    assert_eq!((processed.kept.len(), processed.dismissed), (1, named(&["b"])));
 }
 
 #[test]

@@ -137,11 +137,19 @@ fn a_resumed_run_knows_what_is_done_and_what_is_out_of_date() {
 #[test]
 fn a_paused_run_stays_paused_until_it_is_resumed() {
     let mut document = planned();
-    build_run::set_paused(&mut document, true).unwrap();
+    build_run::pause(&mut document).unwrap();
     build_run::move_chunk(&mut document, 1, Move::Start, &none(), NOW).unwrap();
     assert_eq!(run(&document).status, RunStatus::Paused);
     build_run::resume(&mut document, &[], NOW).unwrap();
     assert_eq!(run(&document).status, RunStatus::Running);
+}
+
+#[test]
+fn a_completed_run_is_not_paused() {
+    let mut document = document(r#"{"buildRun":{"runId":"r","status":"completed","chunks":[{"status":"completed"}]}}"#);
+    let before = document.clone();
+    assert_eq!(build_run::pause(&mut document), Err(BuildError::Over { run: "r".into() }));
+    assert_eq!(document, before);
 }
 
 #[test]

@@ -2,13 +2,25 @@
 
 use super::{NOW, at, document};
 use hatchery_core::status::Document;
-use hatchery_core::workflow::{Choice, Started, end_command, finish_step, missing, start_command, start_step};
+use hatchery_core::workflow::{
+    Choice, Started, end_command, finish_step, missing, misspelt, start_command, start_step,
+};
 
 /// What a step lacks, as `a|b, c`.
 fn lacks(step: &str, command: &str, completed: &[&str]) -> String {
     let completed: Vec<String> = completed.iter().map(|&step| step.to_owned()).collect();
     let missing = missing(step, Some(command), &completed);
     missing.map_or_else(String::new, |it| it.needs.iter().map(|group| group.join("|")).collect::<Vec<_>>().join(", "))
+}
+
+#[test]
+fn a_misspelt_step_is_told_from_one_of_your_own() {
+    assert_eq!(misspelt("interviewr").map(|(meant, _)| meant), Some("interviewer"));
+    assert_eq!(misspelt("executor-bulid").map(|(meant, _)| meant), Some("executor-build"));
+    assert!(misspelt("spec-writter").is_some_and(|(_, known)| known.contains(&"state-owner-scan")));
+    for step in ["interviewer", "observer", "a step of your own", "deploy", ""] {
+        assert_eq!(misspelt(step), None, "{step}");
+    }
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn a_running_quest_is_a_build_run() {
         .play("b.codeweaver", &[gate.pass(), done("b")]);
     let mut second = step("b", &["a"]);
     second["description"] = json!("Builds what #core-flow says.");
+    shop.grounds.run(&["state", "set", "activeSectionNumber", "\"9.9\""]).good();
     let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[]), second] }));
     wait_until("the second chunk is active", || statuses(&state(&folder)) == ["completed", "active"]);
     let shown = state(&folder);
@@ -56,6 +57,11 @@ fn a_running_quest_is_a_build_run() {
     // It is the quest's to change, not a command's.
     let refused = shop.grounds.run(&["state", "set", "buildRun.status", "\"completed\""]);
     assert!(refused.code == Some(1) && refused.stderr.contains("shows quest"), "{refused:?}");
+    for command in [["build", "chunk", "1", "done"].as_slice(), &["build", "clear"], &["build", "pause"]] {
+        let refused = shop.grounds.run(command);
+        assert!(refused.code == Some(1) && refused.stderr.contains("shows quest"), "{command:?}: {refused:?}");
+    }
+    assert_eq!(shown["activeSectionNumber"], Value::Null, "the number of another section is not shown beside it");
     gate.open();
     wait_until("the run is over", || state(&folder)["buildRun"].is_null());
     let shown = state(&folder);

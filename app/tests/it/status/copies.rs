@@ -1,0 +1,137 @@
+//! Files that are missing, damaged or old copies: nothing that the log has is lost by them.
+
+use crate::support::daemon::{Grounds, wait_until};
+use hatchery::state_file::StatusFolder;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+fn state(folder: &StatusFolder) -> Value {
+    serde_json::from_str(&fs::read_to_string(folder.state_file()).unwrap()).unwrap()
+}
+
+fn contents(grounds: &Grounds) -> Vec<String> {
+    let list: Value = serde_json::from_str(&grounds.run(&["--json", "inbox", "list"]).good()).unwrap();
+    list.as_array().unwrap().iter().map(|idea| idea["content"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_file_that_is_lost_while_no_daemon_runs_takes_nothing_with_it() {
+    type Lose = fn(&StatusFolder);
+    let damage: Lose = |folder| {
+        fs::write(folder.state_file(), r#"{"c"#).unwrap();
+        fs::write(folder.inbox_file(), r#"[{"id"#).unwrap();
+    };
+    let remove: Lose = |folder| {
+        fs::remove_file(folder.state_file()).unwrap();
+        fs::remove_file(folder.inbox_file()).unwrap();
+    };
+    let replace: Lose = |folder| {
+        fs::write(folder.state_file(), r#"{"theirs":1}"#).unwrap();
+        fs::write(folder.inbox_file(), "[]").unwrap();
+    };
+    for (what, lose) in [("damaged", damage), ("removed", remove), ("replaced", replace)] {
+        let grounds = Grounds::new();
+        let folder = StatusFolder::of(grounds.path());
+        let daemon = grounds.up();
+        grounds.run(&["inbox", "add", "keep me"]).good();
+        grounds.run(&["state", "merge", r#"{"currentCommand":"evolve","readinessSummary":{"aligned":3}}"#]).good();
+        daemon.kill();
+        lose(&folder);
+        grounds.run(&["state", "incr", "n"]).good();
+        grounds.run(&["inbox", "add", "new"]).good();
+        let daemon = grounds.up();
+        let known = daemon.door.get("/api/state").json()["value"].clone();
+        assert_eq!((&known["currentCommand"], &known["n"]), (&json!("evolve"), &json!(1)), "{what}: {known}");
+        assert_eq!(known["readinessSummary"], json!({ "aligned": 3 }), "{what}");
+        assert!(known["lastUpdated"].is_string(), "{what}: {known}");
+        wait_until("both ideas are there", || contents(&grounds) == ["new", "keep me"]);
+    }
+}
+
+#[test]
+fn what_commands_remove_while_no_daemon_runs_stays_removed() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let idea = grounds.run(&["inbox", "add", "not this"]).good();
+    grounds.run(&["state", "merge", r#"{"x":{"a":1},"y":1}"#]).good();
+    daemon.kill();
+    grounds.run(&["inbox", "dismiss", idea.trim()]).good();
+    grounds.run(&["state", "set", "x", r#"{"b":1}"#]).good();
+    grounds.run(&["state", "clear", "y"]).good();
+    let daemon = grounds.up();
+    assert_eq!(daemon.door.get("/api/inbox").json()["items"], json!([]));
+    let known = daemon.door.get("/api/state").json()["value"].clone();
+    assert_eq!((&known["x"]["a"], &known["x"]["b"], &known["y"]), (&Value::Null, &json!(1), &Value::Null), "{known}");
+}
+
+#[test]
+fn an_old_copy_that_is_written_back_undoes_nothing() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let folder = StatusFolder::of(grounds.path());
+    let plan = || grounds.run(&["build", "plan", r#"{"chunks":[{"name":"one"}]}"#]).good();
+    plan();
+    grounds.run(&["build", "clear"]).good();
+    grounds.run(&["inbox", "add", "taken once"]).good();
+    let (old, old_inbox) = (fs::read(folder.state_file()).unwrap(), fs::read(folder.inbox_file()).unwrap());
+    let run = plan();
+    grounds.run(&["build", "chunk", "1", "start"]).good();
+    grounds.run(&["inbox", "process"]).good();
+    grounds.run(&["inbox", "add", "later"]).good();
+    fs::write(folder.state_file(), &old).unwrap();
+    fs::write(folder.inbox_file(), &old_inbox).unwrap();
+    wait_until("the run is back", || state(&folder)["buildRun"]["runId"] == run.trim());
+    assert_eq!(state(&folder)["buildRun"]["chunks"][0]["status"], "active");
+    wait_until("the later idea is back", || contents(&grounds) == ["later", "taken once"]);
+    let ideas = daemon.door.get("/api/inbox").json();
+    let statuses: Vec<&Value> = ideas["items"].as_array().unwrap().iter().map(|idea| &idea["status"]).collect();
+    assert_eq!(statuses, [&json!("pending"), &json!("processing")]);
+    // An empty list is a file that was begun anew.
+    fs::write(folder.inbox_file(), "[]").unwrap();
+    wait_until("the ideas are back", || contents(&grounds) == ["later", "taken once"]);
+}
+
+#[test]
+fn a_program_that_writes_the_whole_file_loses_no_count() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let folder = StatusFolder::of(grounds.path());
+    grounds.run(&["state", "set", "foreign", "0"]).good();
+    let mut writer = grounds.command(&["state", "incr", "mine"]);
+    writer.stdout(std::process::Stdio::null());
+    for round in 1..=10 {
+        // It reads, Hatchery counts, and it writes what it read.
+        let mut read = state(&folder);
+        assert!(writer.status().unwrap().success());
+        read["foreign"] = json!(round);
+        fs::write(folder.state_file(), read.to_string()).unwrap();
+        let value = |path: &str| daemon.door.get(&format!("/api/state?path={path}")).json()["value"].clone();
+        wait_until("its edit is taken", || value("foreign") == round);
+        assert_eq!(value("mine"), round);
+        wait_until("the file is true", || state(&folder)["mine"] == round);
+    }
+}
+
+#[test]
+fn a_value_that_the_log_cannot_take_stays_in_the_file() {
+    let grounds = Grounds::new();
+    let _daemon = grounds.up();
+    let folder = StatusFolder::of(grounds.path());
+    grounds.run(&["state", "set", "grown", "1"]).good();
+    fs::set_permissions(folder.state_file(), fs::Permissions::from_mode(0o600)).unwrap();
+    let long = "x".repeat(2 * 1024 * 1024);
+    let mut changed = state(&folder);
+    (changed["grown"], changed["new"], changed[""]) = (json!(long), json!(long), json!(1));
+    changed["small"] = json!(1);
+    fs::write(folder.state_file(), changed.to_string()).unwrap();
+    wait_until("the rest is taken", || grounds.run(&["state", "get", "small"]).good().trim() == "1");
+    for number in 0..3 {
+        grounds.run(&["state", "set", "n", &number.to_string()]).good();
+    }
+    let after = state(&folder);
+    assert!(after["grown"] == json!(long) && after["new"] == json!(long), "they are still there");
+    assert_eq!((&after[""], &after["n"]), (&json!(1), &json!(2)));
+    let mode = fs::metadata(folder.state_file()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "closed to others, as it was");
+}
