@@ -167,7 +167,7 @@ impl Written<Document> {
             .filter(|(_, version)| stamp.as_ref().is_some_and(|stamp| version.stamps.contains(stamp)))
             .collect();
         // Whether what is left out was removed.
-        let is_whole = writer == Writer::Command || facts.fields().iter().all(|(_, value)| value.is_null());
+        let is_whole = writer == Writer::Command || (facts.fields().is_empty() && stamped.is_empty());
         let distance = |version: &Document| difference(version, &facts).len();
         let read = match (is_whole, stamped.is_empty()) {
             // A program that begins a session with an empty file speaks of everything that is there.

@@ -101,6 +101,9 @@ fn an_old_null_destroys_no_run() {
     assert_eq!(changed(&versions, r#"{"a":1,"buildRun":null,"lastUpdated":"t"}"#), Vec::<String>::new());
     assert_eq!(changed(&versions, r#"{"a":1,"buildRun":null}"#), Vec::<String>::new());
     assert_eq!(changed(&versions[2..], r#"{"a":1,"buildRun":null}"#), ["buildRun=-"]);
+    // Also if nothing else is in the file.
+    let alone = [r#"{"buildRun":null,"lastUpdated":"t"}"#, r#"{"buildRun":{"runId":"2"}}"#];
+    assert_eq!(changed(&alone, alone[0]), Vec::<String>::new());
 }
 
 #[test]

@@ -61,11 +61,19 @@ fn the_whole_comes_first_and_then_each_change() {
     let (name, first) = live.next();
     assert_eq!((name.as_str(), &first["currentCommand"]), ("status", &json!("evolve")));
     assert_eq!(first["contextHealth"]["isolationMode"], "standard");
+    assert!(first["lastUpdated"].is_string(), "{first}");
     assert_eq!(live.next(), ("inbox".into(), json!([])));
     grounds.run(&["state", "set", "nextStep", "\"rest\""]).good();
-    assert_eq!(live.next(), ("change".into(), json!({ "nextStep": "rest" })), "only what has changed");
+    let mut change = || {
+        let (name, mut change) = live.next();
+        assert_eq!(name, "change");
+        let at = change.as_object_mut().unwrap().remove("lastUpdated");
+        assert!(at.is_some_and(|at| at.is_string()), "it says when: {change}");
+        change
+    };
+    assert_eq!(change(), json!({ "nextStep": "rest" }), "only what has changed");
     grounds.run(&["state", "clear", "nextStep"]).good();
-    assert_eq!(live.next(), ("change".into(), json!({ "nextStep": null })));
+    assert_eq!(change(), json!({ "nextStep": null }));
     let id = grounds.run(&["inbox", "add", "an idea"]).good();
     let ideas = live.until("inbox", |_| true);
     assert_eq!(ideas[0]["id"], id.trim());
