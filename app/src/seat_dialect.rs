@@ -34,8 +34,8 @@ pub struct Translator {
     /// The record before the next one: who said a message is told by the event before it.
     previous: Option<Record>,
     tools: BTreeMap<String, Tool>,
-    /// The seat that the lead was last asked to pass a message on to, once this reader has seen a message to the lead.
-    route: Option<Option<Position>>,
+    /// The seat that the lead was last asked to pass a message on to, as far as this reader has seen.
+    route: Option<Position>,
 }
 
 #[derive(Clone, Debug)]
@@ -53,9 +53,9 @@ impl Translator {
     /// What a record means. At most one event of each id.
     pub fn take(&mut self, world: &World, record: &Record) -> Vec<DialectEvent> {
         if let Event::Seat(SeatEvent::Addressed { agent, position, .. }) = &record.event
-            && world.seats().lead() == Some(*agent)
+            && world.seats().has_led(*agent)
         {
-            self.route = Some(*position);
+            self.route = *position;
         }
         let said = self.say(world, record);
         // The start of a session is told when it is known what for: by the event after it.
@@ -90,13 +90,13 @@ impl Translator {
                 Some(DialectWhat::SessionEnd { exit_code: None, reason })
             }
             Event::Agent { agent, what: AgentEvent::Killed { .. } } => {
-                seats.position_of(*agent)?;
+                seats.position_of(*agent).filter(|position| *position != Position::LEAD)?;
                 Some(status(world, &alive(world)))
             }
             Event::Message(MessageEvent::Added { agent, kind, content, .. }) => {
                 self.of_message(world, record.id, *agent, *kind, content)
             }
-            Event::Run { of, what } if seats.lead() == Some(of.agent) => of_lead(what),
+            Event::Run { of, what } if seats.has_led(of.agent) => of_lead(what),
             _ => None,
         }
     }
@@ -161,7 +161,7 @@ impl Translator {
         content: &str,
     ) -> Option<DialectWhat> {
         let seats = world.seats();
-        let leads = seats.lead() == Some(agent);
+        let leads = seats.has_led(agent);
         let position = seats.position_of(agent);
         if !leads && position.is_none() {
             return None;
@@ -174,7 +174,7 @@ impl Translator {
             (MessageKind::Assistant, false) => {
                 Some(agent_message(&name(world, agent), position.map(|it| it.number()), &shown()?))
             }
-            (MessageKind::Assistant, true) => match self.route.unwrap_or_else(|| seats.route()) {
+            (MessageKind::Assistant, true) => match self.route {
                 // The lead answers for somebody else.
                 Some(position) => {
                     let name = seats.seat(position).and_then(|seat| seat.called()).unwrap_or("nameless");

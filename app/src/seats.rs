@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// How many messages of an agent are looked at for one thread or transcript: the newest.
+/// How many messages that were said by or to an agent are looked at for one thread or transcript: the newest.
 pub const MAX_THREAD: usize = 1_000;
 
 /// The colours that seats are given, by position. The colour's name is left to the agent.
@@ -115,19 +115,36 @@ pub enum SpeakerType {
 /// What was said to an agent and what it said, the oldest first, over all its sessions. Prompts and tools are left out.
 pub async fn thread(handle: &Handle, agent: AgentId, human: &str) -> Result<Vec<ThreadLine>, HistoryError> {
     let world = handle.view();
-    let records = handle.own_messages(agent, MAX_THREAD).await?;
+    let records = handle.own_messages(agent, MAX_THREAD, is_said).await?;
     lines(handle, &world, agent, human, &records).await
 }
 
 /// What was said in the last session of an agent.
 pub async fn last_session(handle: &Handle, agent: AgentId, human: &str) -> Result<Vec<Line>, HistoryError> {
     let world = handle.view();
-    let records = handle.own_messages(agent, MAX_THREAD).await?;
+    let records = handle.own_messages(agent, MAX_THREAD, is_said).await?;
     let is_clear =
         |record: &Record| matches!(record.event, Event::Message(MessageEvent::Added { kind: MessageKind::Clear, .. }));
     let begins = records.iter().rposition(is_clear).map_or(0, |at| at + 1);
-    let said = lines(handle, &world, agent, human, &records[begins..]).await?;
+    let mut said = lines(handle, &world, agent, human, &records[begins..]).await?;
+    // An agent of a lead's team begins no conversation anew. There the session tells.
+    let last = said.iter().rev().find_map(|line| line.session_id);
+    let is_older = |line: &ThreadLine| line.session_id.is_some() && line.session_id != last;
+    said.drain(..said.iter().rposition(is_older).map_or(0, |at| at + 1));
     Ok(said.into_iter().map(|line| Line { speaker: line.speaker_name, text: line.text }).collect())
+}
+
+/// What was said, and where a conversation began anew. Tools do not count: an agent may call thousands between two sentences.
+fn is_said(kind: MessageKind) -> bool {
+    matches!(kind, MessageKind::User | MessageKind::Assistant | MessageKind::Clear)
+}
+
+/// The agent that last sat in a seat under the name of the seat. A killed agent has left its seat, and what was said stays.
+pub fn last_occupant(world: &World, position: Position) -> Option<AgentId> {
+    let seat = world.seats().seat(position)?;
+    let of_name = |agent: &AgentId| world.agent(*agent).is_some_and(|it| it.name == seat.identity.name);
+    let before = world.seats().occupants(position).filter(of_name);
+    seat.agent.or_else(|| before.max_by_key(|agent| world.agent(*agent).map(|it| it.born)))
 }
 
 async fn lines(

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// Show what was said to an agent and what it said, over all its sessions
 ///
-/// Prompts, tools and markers are left out. `hatchery history` shows everything since the last wake.
+/// Prompts, tools and reports about who is alive are left out. `hatchery history` shows everything since the last wake.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agent: an id, the beginning of one, or a name

@@ -8,7 +8,7 @@ use super::{Job, SubmitError};
 use crate::store::{Store, StoreError};
 use hatchery_core::event::{MessageEvent, Unreadable};
 use hatchery_core::history::{self, Said};
-use hatchery_core::{AgentId, Command, Event, EventId, Plan, Record, World};
+use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Plan, Record, World};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -136,8 +136,13 @@ impl Handle {
         Ok(replay.iter().filter_map(|message| message.said().transpose()).collect::<Result<_, _>>()?)
     }
 
-    /// The newest of an agent's own messages, the oldest of them first, over all cuts.
-    pub async fn own_messages(&self, agent: AgentId, limit: usize) -> Result<Vec<Record>, HistoryError> {
+    /// The newest of an agent's own messages, the oldest of them first, over all cuts. Only wanted ones count for the limit.
+    pub async fn own_messages(
+        &self,
+        agent: AgentId,
+        limit: usize,
+        wanted: fn(MessageKind) -> bool,
+    ) -> Result<Vec<Record>, HistoryError> {
         let View { world, recent } = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).clone();
         let store = Arc::clone(&self.shared.store);
         let own = world.agent(agent).and_then(|it| Some((it.born, it.last_message?)));
@@ -148,7 +153,13 @@ impl Handle {
             let mut problem = None;
             store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match Record::read(id, body) {
                 Ok(record) => {
-                    newest.push_back(record);
+                    let is_wanted = match &record.event {
+                        Event::Message(MessageEvent::Added { kind, .. }) => wanted(*kind),
+                        _ => false,
+                    };
+                    if is_wanted {
+                        newest.push_back(record);
+                    }
                     if newest.len() > limit {
                         newest.pop_front();
                     }

@@ -17,7 +17,7 @@ use hatchery_core::event::SeatEvent;
 use hatchery_core::run::RunSpec;
 use hatchery_core::seat::{
     self, Button, Document, EggOrder, FaceVariant, LeadOrder, MAX_SAID_CHARS, Mode, Payload, Position, Rising, Seat,
-    SeatRefusal, SeatState, escape, session_uuid,
+    SeatRefusal, SeatState, Seats, escape, session_uuid,
 };
 use hatchery_core::session::EndReason;
 use hatchery_core::{AgentId, Command, EventId, Record, Refusal, SessionId, Timestamp, World};
@@ -290,8 +290,9 @@ pub async fn say(
 /// The name under which an agent of a team has its inbox. None if only the lead can reach it.
 fn inbox_of(api: &Api, world: &World, position: Position) -> Option<String> {
     let name = world.seats().seat(position).filter(|seat| seat.agent.is_some()).and_then(|seat| seat.called())?;
-    // Two agents of one name have one inbox file: the lead can tell them apart.
-    let same = world.seats().iter().filter(|(_, seat)| seat.called() == Some(name)).count();
+    // Two agents of one name have one inbox file, in small letters: the lead can tell them apart.
+    let is_same = |other: &str| other.to_lowercase() == name.to_lowercase();
+    let same = world.seats().iter().filter(|(_, seat)| seat.called().is_some_and(is_same)).count();
     (same == 1 && team_inbox::can_reach(&api.defaults.seats, name)).then(|| name.to_owned())
 }
 
@@ -306,6 +307,15 @@ pub async fn summon(
     let wanted = positions(wanted)?.unwrap_or_else(|| Position::free().collect());
     let prompt = read_prompt(&api, Prompt::Birth)?;
     let spec = spec(&api, with)?;
+    // A request that will be refused opens no session.
+    if let Some(lead) = wanted.iter().find(|position| **position == Position::LEAD) {
+        return Err(Refusal::Seat(SeatRefusal::LeadSeat(*lead)).into());
+    }
+    let is_free =
+        |seats: &Seats, position: &Position| seats.seat(*position).is_none_or(|it| it.state == SeatState::Expired);
+    if !wanted.iter().any(|position| is_free(api.handle.view().seats(), position)) {
+        return Err(Refusal::Seat(SeatRefusal::NothingToSummon).into());
+    }
     let session = ensure_session(&api, &spec).await?;
     let egg = |position: &Position| EggOrder {
         position: *position,
@@ -315,8 +325,7 @@ pub async fn summon(
         prompt: seats::birth_prompt(&prompt, *position),
     };
     let world = api.handle.view();
-    let empty = |position: &Position| world.seats().seat(*position).is_none_or(|it| it.state == SeatState::Expired);
-    let free: Vec<Position> = wanted.iter().copied().filter(empty).collect();
+    let free: Vec<Position> = wanted.iter().copied().filter(|position| is_free(world.seats(), position)).collect();
     let command = Command::SummonSeats {
         eggs: wanted.iter().map(egg).collect(),
         spec: Box::new(spec),
@@ -356,7 +365,7 @@ pub async fn wake(State(api): State<Api>, body: Loose<FillSeats>) -> Result<(Sta
     let mut rising = Vec::new();
     let mut payloads = Vec::new();
     for (position, seat) in &asleep {
-        let said = match seat.agent {
+        let said = match seats::last_occupant(&world, *position) {
             Some(agent) => seats::last_session(&api.handle, agent, &settings.human).await.map_err(unread)?,
             None => Vec::new(),
         };

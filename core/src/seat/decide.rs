@@ -8,8 +8,10 @@ use super::{
 use crate::agent::{self, Birth, Lifecycle, Origin, living};
 use crate::event::{AgentEvent, Egg, SeatEvent, WakeOrder, Waking};
 use crate::history::{check_content, said};
+use crate::outcome::Cause;
 use crate::run::{self, Run, RunSpec, RunState};
 use crate::{AgentId, Event, MessageKind, Refusal, SessionId, Timestamp, World, session};
+use std::collections::BTreeSet;
 
 /// The name of an agent that leads.
 const LEAD_NAME: &str = "lead";
@@ -130,7 +132,8 @@ pub(crate) fn summon(
         return Err(SeatRefusal::LeadSeat(egg.position).into());
     }
     let free = |egg: &&EggOrder| seats.seat(egg.position).is_none_or(|seat| seat.state == SeatState::Expired);
-    let eggs: Vec<&EggOrder> = eggs.iter().filter(free).collect();
+    let mut named = BTreeSet::new();
+    let eggs: Vec<&EggOrder> = eggs.iter().filter(free).filter(|egg| named.insert(egg.position)).collect();
     if eggs.is_empty() {
         return Err(SeatRefusal::NothingToSummon.into());
     }
@@ -170,7 +173,8 @@ pub(crate) fn rise(
         (seat.state == SeatState::ASLEEP).then_some((rising, seat))
     });
     let (mut waking, mut events) = (Vec::new(), Vec::new());
-    for (rising, seat) in asleep {
+    let mut named = BTreeSet::new();
+    for (rising, seat) in asleep.filter(|(rising, _)| named.insert(rising.position)) {
         if seat.has_soul() != rising.has_soul {
             return Err(SeatRefusal::Changed(rising.position).into());
         }
@@ -404,7 +408,12 @@ pub(crate) fn address(
             if via_lead {
                 let agent = living_lead.ok_or(SeatRefusal::NoLead)?;
                 let name = seat.called().unwrap_or("nameless");
-                let routed = format!("[ROUTE TO AGENT: {name}]\n\n{text}");
+                let same = |(_, other): &(Position, &Seat)| other.called().unwrap_or("nameless") == name;
+                // Two agents of one name are told apart by their seats.
+                let routed = match seats.iter().filter(same).count() {
+                    1 => format!("[ROUTE TO AGENT: {name}]\n\n{text}"),
+                    _ => format!("[ROUTE TO AGENT: {name}, seat {position}]\n\n{text}"),
+                };
                 return speak(world, Some(open.id), agent, Some(position), &routed, speaker, Some(&lead.spec));
             }
             let agent = seat.agent.filter(|agent| living(world, *agent).is_ok()).ok_or(SeatRefusal::Empty(position))?;
@@ -447,25 +456,14 @@ pub(crate) fn take_reply(world: &World, key: &str, from: &str, text: &str) -> Re
 
 /// Merges documents from elsewhere into the seats.
 pub(crate) fn import(world: &World, documents: &[Document]) -> Result<Vec<Event>, Refusal> {
-    let mut merged: Vec<Document> = Vec::new();
     for document in documents {
         if document.position == Position::LEAD {
             return Err(SeatRefusal::LeadSeat(document.position).into());
         }
         document.births.iter().try_for_each(|born| check_identity(&born.identity()))?;
-        let document = document.seen_from_here();
-        match merged.iter_mut().find(|it| it.position == document.position) {
-            Some(known) => *known = known.merge(&document),
-            None => merged.push(document.merge(&document)),
-        }
     }
-    let changed = merged.into_iter().filter_map(|document| {
-        let own = world.seats().seat(document.position).map(|seat| Document::of(document.position, seat));
-        let merged = own.as_ref().map_or_else(|| document.clone(), |own| own.merge(&document));
-        let known = own.is_some_and(|own| own.merge(&own) == merged);
-        (!known).then_some(Event::Seat(SeatEvent::Imported { document: merged }))
-    });
-    Ok(changed.collect())
+    let imported = |document| Event::Seat(SeatEvent::Imported { document });
+    Ok(world.seats().merged_with(documents).into_iter().map(imported).collect())
 }
 
 /// What follows by itself: a wake that waited begins, and the daemon reports on the processes that it holds.
@@ -481,11 +479,12 @@ pub(crate) fn follow(world: &World) -> Vec<Event> {
     if let Some((agent, order)) = ready {
         return begin(world, agent, order);
     }
+    let leaderless = is_leaderless(world);
     let waits = |position: Position| seats.orders().any(|(waiting, _)| waiting == position);
     let lives = |position: Position, seat: &Seat| {
         match (seat.state, seat.agent.and_then(|agent| world.run(agent))) {
-            // Managed by the lead: the lead says so.
-            (state, None) => state == SeatState::Alive,
+            // Managed by the lead: the lead says so, as long as it lives.
+            (state, None) => state == SeatState::Alive && !leaderless,
             (SeatState::Alive, Some(run)) => holds(run),
             (SeatState::Sleeping { .. }, Some(run)) => {
                 matches!(run.state, RunState::Running { .. }) && !waits(position)
@@ -507,6 +506,23 @@ pub(crate) fn follow(world: &World) -> Vec<Event> {
     };
     let agents = seats.iter().filter_map(listed).collect();
     vec![Event::Seat(SeatEvent::Reported { by: None, agents })]
+}
+
+/// Whether the lead of an open session was killed or its process has failed for good. Its team has ended with it.
+fn is_leaderless(world: &World) -> bool {
+    let seats = world.seats();
+    let Some(lead) = seats.lead().filter(|_| seats.session().is_some_and(|open| open.mode == Mode::Lead)) else {
+        return false;
+    };
+    let failed = world.run(lead).is_some_and(|run| match run.state {
+        RunState::Ended { cause, .. } => !matches!(cause, Cause::Completed | Cause::UserEnded),
+        RunState::Starting
+        | RunState::Spawned { .. }
+        | RunState::Running { .. }
+        | RunState::Stopping { .. }
+        | RunState::Parked { .. } => false,
+    });
+    failed || living(world, lead).is_err()
 }
 
 /// The time of a seat is up.

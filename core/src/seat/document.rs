@@ -6,6 +6,7 @@
 use super::{FaceVariant, Identity, Position, Seat, SeatState};
 use crate::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,12 +25,11 @@ pub struct Document {
 }
 
 /// The status and what it rests on. Always taken from one document as a whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatVital))]
 #[serde(rename_all = "camelCase")]
 pub struct Vital {
-    /// First, because the newer one wins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_alive_at: Option<Timestamp>,
     pub status: Status,
@@ -117,6 +117,21 @@ impl From<SeatState> for Status {
     }
 }
 
+/// The newer one wins. The status comes last: a soul that arrives later may change it ([`Document::settled`]), and that must not
+/// decide which of two reports is the newer one.
+impl Ord for Vital {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |vital: &Self| (vital.last_alive_at, vital.last_session_id.clone(), vital.status);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Vital {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl Document {
     pub fn of(position: Position, seat: &Seat) -> Self {
         let vital = Vital {
@@ -128,21 +143,40 @@ impl Document {
         Self { position, vital, births: [own].into_iter().chain(seat.others.iter().cloned()).collect() }
     }
 
+    /// The document as it is handed to other machines: the births in the order that is the same everywhere.
+    #[must_use]
+    pub fn shared(&self) -> Self {
+        self.merge(self)
+    }
+
     /// The identity that is shown.
     pub fn born(&self) -> Option<&Born> {
         self.births.first()
     }
 
-    /// A document from elsewhere as it is here: who lives elsewhere does not live here, and a birth that got a name has succeeded.
+    /// A document from elsewhere as it is here: who lives elsewhere does not live here. A birth that got a name or a soul has
+    /// succeeded, so such a seat neither hatches nor has expired.
     #[must_use]
     pub fn seen_from_here(&self) -> Self {
-        let named = self.born().is_some_and(|born| born.fields.name.is_some());
+        let succeeded = |born: &Born| born.fields.name.is_some() || born.soul.as_ref().is_some_and(|it| !it.is_empty());
         let status = match self.vital.status {
             Status::Alive => Status::Sleeping,
-            Status::Hatching if named => Status::Sleeping,
+            Status::Hatching | Status::Expired if self.births.iter().any(succeeded) => Status::Sleeping,
             other @ (Status::Hatching | Status::Sleeping | Status::Expired) => other,
         };
         Self { vital: Vital { status, ..self.vital.clone() }, ..self.clone() }
+    }
+
+    /// A seat with a soul has neither expired nor does it hatch, whatever the newest report says.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        let born = self.births.iter().any(|born| born.soul.as_ref().is_some_and(|soul| !soul.is_empty()));
+        match self.vital.status {
+            Status::Hatching | Status::Expired if born => {
+                Self { vital: Vital { status: Status::Sleeping, ..self.vital.clone() }, ..self }
+            }
+            Status::Hatching | Status::Expired | Status::Sleeping | Status::Alive => self,
+        }
     }
 
     /// Both documents in one. They are about the same seat.
@@ -204,6 +238,8 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::SeatEvent;
+    use crate::seat::Seats;
     use proptest::option;
     use proptest::prelude::*;
     use proptest::sample::select;
@@ -279,6 +315,40 @@ mod tests {
                 prop_assert!(merged.births.iter().any(|born| born.soul.as_ref() == Some(&soul)));
             }
         }
+    }
+
+    proptest! {
+        /// The same for whole machines: what a seat hands out after imports does not depend on their order.
+        #[test]
+        fn seats_agree(documents in proptest::collection::vec(document(), 1..6), order in proptest::collection::vec(0_usize..6, 0..12)) {
+            let documents: Vec<Document> = documents
+                .into_iter()
+                .map(|it| Document { position: Position::new(3).unwrap(), ..it })
+                .map(|it| Document { births: it.births.into_iter().map(dated).collect(), ..it })
+                .collect();
+            let machine = |indices: Vec<usize>| {
+                let mut seats = Seats::default();
+                for at in indices {
+                    for document in seats.merged_with(&documents[at % documents.len()..][..1]) {
+                        seats.apply(Timestamp(9), &SeatEvent::Imported { document });
+                    }
+                }
+                seats.iter().map(|(position, seat)| Document::of(position, seat).shared()).collect::<Vec<_>>()
+            };
+            let here = machine((0..documents.len()).collect());
+            let there = machine(order.into_iter().chain((0..documents.len()).rev()).collect());
+            prop_assert_eq!(&here, &there);
+            for document in here {
+                let born = document.births.iter().any(|it| it.soul.as_ref().is_some_and(|soul| !soul.is_empty()));
+                prop_assert!(!born || document.vital.status == Status::Sleeping, "a soul can always be woken");
+            }
+        }
+    }
+
+    /// A document without a date gets the date of its import, which differs from machine to machine.
+    fn dated(born: Born) -> Born {
+        let created_at = born.fields.created_at.or(Some(Timestamp(9)));
+        Born { fields: Fields { created_at, ..born.fields }, ..born }
     }
 
     #[test]

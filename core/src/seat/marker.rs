@@ -38,18 +38,40 @@ pub struct Scanned {
     pub shown: String,
 }
 
+/// A line that opens or closes a block of code, as in CommonMark.
+#[derive(Clone, Copy)]
+struct Fence {
+    mark: char,
+    length: usize,
+    /// Nothing stands after the marks.
+    bare: bool,
+}
+
+impl Fence {
+    fn read(line: &str) -> Option<Self> {
+        let text = line.trim_start();
+        let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let rest = text.trim_start_matches(mark);
+        let length = text.len() - rest.len();
+        (length >= 3).then(|| Self { mark, length, bare: rest.trim().is_empty() })
+    }
+
+    /// By as many of the same marks or more, with nothing after them.
+    fn is_closed_by(self, other: Self) -> bool {
+        other.bare && other.mark == self.mark && other.length >= self.length
+    }
+}
+
 /// Finds the markers in the words of an agent.
 pub fn scan(text: &str) -> Scanned {
     let mut scanned = Scanned::default();
-    let mut fence: Option<&str> = None;
+    let mut fence: Option<Fence> = None;
     let mut rest = text;
     while !rest.is_empty() {
         let (line, after) = rest.split_at(rest.find('\n').map_or(rest.len(), |at| at + 1));
-        let trimmed = line.trim_start();
-        let delimiter = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
-        match (fence, delimiter) {
-            (None, Some(mark)) => fence = Some(mark),
-            (Some(open), Some(mark)) if open == mark => fence = None,
+        match (fence, Fence::read(line)) {
+            (None, Some(opening)) => fence = Some(opening),
+            (Some(open), Some(closing)) if open.is_closed_by(closing) => fence = None,
             _ => {}
         }
         let name = [REGISTERED, STATUS, ACTION].into_iter().find(|name| line.starts_with(name));
@@ -228,6 +250,8 @@ mod tests {
             "```\n[AGENT_STATUS] {\"agents\":[]}\n```\n",
             "~~~json\n[AGENT_STATUS] {\"agents\":[]}\n~~~",
             "```\n~~~\n[AGENT_STATUS] {\"agents\":[]}\n```",
+            "````\n```\n[AGENT_STATUS] {\"agents\":[]}\n```\n````",
+            "```\n```text\n[AGENT_STATUS] {\"agents\":[]}\n```",
             "```\nnever closed\n[AGENT_STATUS] {\"agents\":[]}",
         ] {
             let scanned = scan(text);

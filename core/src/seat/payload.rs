@@ -61,8 +61,8 @@ impl Payload {
             self.position,
             self.has_soul(),
             self.has_transcript(),
-            escape(&self.soul),
-            escape(&self.transcript),
+            escape_text(&self.soul),
+            escape_text(&self.transcript),
         )
     }
 }
@@ -88,6 +88,11 @@ fn transcript(said: &[Line], budget_chars: usize) -> String {
     }
     kept.reverse();
     kept.join("\n")
+}
+
+/// Text between tags. Quotes stay as they are: escaped, they would make a long soul several times as long.
+fn escape_text(text: &str) -> String {
+    escape(text).replace("&quot;", "\"").replace("&apos;", "'")
 }
 
 /// Text that cannot close a tag or an attribute. Characters that XML cannot hold are replaced.

@@ -20,12 +20,10 @@ pub struct Seats {
     lead: Option<AgentId>,
     /// The session that is open.
     session: Option<SeatSession>,
-    /// Every agent that ever sat in a seat, and the seat.
+    /// Every agent that ever sat in a seat, and the seat. Leads sit in the middle.
     agents: OrdMap<AgentId, Position>,
     /// Wakes that wait for the end of an old process.
     orders: OrdMap<Position, Arc<WakeOrder>>,
-    /// The seat that the lead was last asked to pass a message on to.
-    route: Option<Position>,
     /// The latest replies of the team inbox, the oldest first, and the same as a set.
     replies: Vector<Arc<str>>,
     known_replies: OrdSet<Arc<str>>,
@@ -58,18 +56,23 @@ impl Seats {
         self.lead
     }
 
-    pub fn session(&self) -> Option<&SeatSession> {
-        self.session.as_ref()
+    /// Whether an agent is the lead, or was the lead of an earlier session.
+    pub fn has_led(&self, agent: AgentId) -> bool {
+        self.position_of(agent) == Some(Position::LEAD)
     }
 
-    /// The seat that the lead was last asked to pass a message on to.
-    pub fn route(&self) -> Option<Position> {
-        self.route
+    pub fn session(&self) -> Option<&SeatSession> {
+        self.session.as_ref()
     }
 
     /// The seat that an agent sits in, or sat in.
     pub fn position_of(&self, agent: AgentId) -> Option<Position> {
         self.agents.get(&agent).copied()
+    }
+
+    /// Every agent that ever sat in a seat.
+    pub fn occupants(&self, position: Position) -> impl Iterator<Item = AgentId> {
+        self.agents.iter().filter(move |(_, seat)| **seat == position).map(|(agent, _)| *agent)
     }
 
     /// The seat that an agent sits in now.
@@ -92,6 +95,23 @@ impl Seats {
         self.known_replies.contains(key)
     }
 
+    /// What the seats' documents become with documents from elsewhere. Only those that change.
+    pub(crate) fn merged_with(&self, documents: &[Document]) -> Vec<Document> {
+        let mut merged: Vec<Document> = Vec::new();
+        for document in documents.iter().map(Document::seen_from_here) {
+            match merged.iter_mut().find(|it| it.position == document.position) {
+                Some(known) => *known = known.merge(&document).settled(),
+                None => merged.push(document.shared().settled()),
+            }
+        }
+        let changed = merged.into_iter().filter_map(|document| {
+            let own = self.seat(document.position).map(|seat| Document::of(document.position, seat).shared());
+            let merged = own.as_ref().map_or_else(|| document.clone(), |own| own.merge(&document).settled());
+            (own.as_ref() != Some(&merged)).then_some(merged)
+        });
+        changed.collect()
+    }
+
     /// When something happens to a seat by itself. An agent without a name has a deadline of its own.
     pub(crate) fn deadlines(&self) -> impl Iterator<Item = (Timestamp, Position)> {
         self.iter().filter_map(|(position, seat)| {
@@ -105,16 +125,21 @@ impl Seats {
             SeatEvent::Opened { session, mode, demo, model, .. } => {
                 self.session = Some(SeatSession { id: *session, mode: *mode, demo: *demo, model: model.clone() });
             }
-            SeatEvent::LeadNamed { agent } => self.lead = Some(*agent),
+            SeatEvent::LeadNamed { agent } => {
+                self.lead = Some(*agent);
+                self.agents.insert(*agent, Position::LEAD);
+            }
             SeatEvent::Summoned { seats } => {
                 for egg in seats {
                     let identity =
                         Identity { color: egg.color.clone(), gender: egg.gender.clone(), ..Identity::default() };
                     self.fill(egg.position, egg.agent, ts, Input::Summoned { until: egg.until });
-                    // What an expired seat had is the appearance of nobody.
+                    // What an expired seat had is the appearance of nobody. A soul stays in any case.
                     self.change(egg.position, ts, |seat| {
-                        seat.identity = identity;
-                        seat.created = ts;
+                        if !seat.has_soul() {
+                            seat.identity = identity;
+                            seat.created = ts;
+                        }
                     });
                 }
             }
@@ -157,11 +182,6 @@ impl Seats {
                 self.take(*position, ts, Input::TimeUp);
             }
             SeatEvent::Imported { document } => self.imported(ts, document),
-            SeatEvent::Addressed { agent, position, .. } => {
-                if self.lead == Some(*agent) {
-                    self.route = *position;
-                }
-            }
             SeatEvent::ReplyTaken { key, .. } => {
                 let key: Arc<str> = key.as_str().into();
                 self.known_replies.insert(key.clone());
@@ -172,7 +192,7 @@ impl Seats {
                     self.known_replies.remove(&oldest);
                 }
             }
-            SeatEvent::Closing { .. } | SeatEvent::MarkerRejected { .. } => {}
+            SeatEvent::Addressed { .. } | SeatEvent::Closing { .. } | SeatEvent::MarkerRejected { .. } => {}
         }
     }
 
@@ -183,7 +203,6 @@ impl Seats {
         }
         self.session = None;
         self.orders.clear();
-        self.route = None;
         let positions: Vec<Position> = self.places.keys().copied().collect();
         positions.into_iter().for_each(|position| self.take(position, ts, Input::SessionEnded));
     }
@@ -228,21 +247,18 @@ impl Seats {
     }
 
     fn imported(&mut self, ts: Timestamp, document: &Document) {
-        let here = self.seat(document.position).is_some_and(|seat| seat.agent.is_some());
         let born = document.born().cloned().unwrap_or_default();
         let created = born.fields.created_at.unwrap_or(ts);
-        let named = born.fields.name.is_some();
         let state = match document.vital.status {
             // It lives elsewhere, if at all. Here it can be woken.
             Status::Alive | Status::Sleeping => SeatState::ASLEEP,
-            // A birth that got a name has succeeded.
-            Status::Hatching if named => SeatState::ASLEEP,
-            Status::Hatching => SeatState::Hatching { until: created.plus_ms(HATCH_MS) },
+            // A clock that is ahead must not keep the seat for longer than a birth takes.
+            Status::Hatching => SeatState::Hatching { until: created.min(ts).plus_ms(HATCH_MS) },
             Status::Expired => SeatState::Expired,
         };
         self.change(document.position, ts, |seat| {
-            let own = seat.identity.soul.clone().filter(|soul| !soul.is_empty());
-            // The soul of a seat stays. Others are kept beside it.
+            // An agent that sits here keeps its soul. Otherwise the first birth is shown, on every machine the same.
+            let own = seat.identity.soul.clone().filter(|soul| seat.agent.is_some() && !soul.is_empty());
             let (mine, others): (Vec<Born>, Vec<Born>) = match own {
                 Some(own) => document.births.iter().cloned().partition(|born| born.soul.as_ref() == Some(&own)),
                 None => (
@@ -257,7 +273,14 @@ impl Seats {
             seat.others = others;
             seat.last_alive = document.vital.last_alive_at;
             seat.last_session = document.vital.last_session_id.clone();
-            if !here {
+            // What goes on here is known here. Otherwise the newest report counts.
+            let goes_on = match seat.state {
+                SeatState::Alive => true,
+                SeatState::Hatching { .. } => seat.agent.is_some(),
+                SeatState::Sleeping { .. } => seat.state != SeatState::ASLEEP,
+                SeatState::Expired => false,
+            };
+            if !goes_on {
                 seat.state = state;
             }
         });
