@@ -49,6 +49,7 @@ mod seats;
 mod selftest;
 mod send;
 mod session;
+mod short_ids;
 mod state;
 mod status;
 mod statusline;
@@ -59,6 +60,7 @@ mod thread;
 mod tree;
 mod trust;
 mod tui;
+mod typed;
 mod up;
 mod usage;
 mod wait;
@@ -96,7 +98,7 @@ struct Cli {
     #[arg(help_heading = EVERYWHERE)]
     project: Option<PathBuf>,
 
-    /// Print data as JSON
+    /// Print data as JSON; an error is JSON on standard error
     #[arg(long, global = true, help_heading = EVERYWHERE)]
     json: bool,
 }
@@ -189,6 +191,13 @@ impl Command {
     }
 }
 
+impl Command {
+    /// Commands whose standard error is read by a person, and not drawn over or parsed.
+    fn speaks_to_a_person(&self) -> bool {
+        !matches!(self, Self::Tui(_) | Self::Mcp(_) | Self::Launch(_) | Self::AgentSim(_) | Self::Statusline(_))
+    }
+}
+
 /// The commands as clap knows them, for the reference page.
 pub fn command() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
@@ -210,11 +219,20 @@ pub fn main() -> ExitCode {
     // Alone in a terminal it shows the terminal's screen; without one, the help.
     let alone = std::env::args_os().len() == 1 && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let cli = if alone { Cli::parse_from(["hatchery", "tui"]) } else { Cli::parse() };
+    // The daemon writes its last words into a log that people read.
+    let json = cli.json && !matches!(cli.command, Command::Up(_));
     match run(cli) {
         Ok(code) => code,
         Err(report) => {
-            say(format_args!("{}error:{:#} {report}", paint::BAD, paint::BAD));
-            ExitCode::from(report.code as u8)
+            let code = report.code as u8;
+            match json {
+                // As the API answers, with the exit code.
+                true => say(serde_json::json!({
+                    "error": { "message": report.message, "hint": report.hint, "exit_code": code },
+                })),
+                false => say(format_args!("{}error:{:#} {report}", paint::BAD, paint::BAD)),
+            }
+            ExitCode::from(code)
         }
     }
 }
@@ -227,6 +245,9 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
     let context = Context { project: Project::find(&start)?, json: cli.json };
     if !cli.command.is_for_any_project() {
         context.project.check_owner()?;
+    }
+    if cli.command.speaks_to_a_person() {
+        crate::client::notices::tell_by(|words| say(format_args!("note: {words}")));
     }
     match cli.command {
         Command::Tui(args) => tui::run(&context, &args),
@@ -377,6 +398,16 @@ fn written(result: std::io::Result<()>) -> Result<(), Report> {
 /// Words for a person who asked, where there is no data.
 fn say(words: impl std::fmt::Display) {
     anstream::eprintln!("{}", terminal::shown(&words.to_string()));
+}
+
+/// The text of a file that was named on the command line.
+fn read_given(file: &std::path::Path) -> Result<String, Report> {
+    std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))
+}
+
+/// A file that cannot be read is a mistake of the command line, whichever command it is.
+fn unreadable(file: &std::path::Path, error: &std::io::Error) -> Report {
+    Report::new(Code::Usage, format_args!("{} cannot be read: {error}", file.display()))
 }
 
 /// A text that is given, or comes from standard input when `-` is.

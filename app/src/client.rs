@@ -1,12 +1,13 @@
 //! How the commands speak to the daemon: they find it by the lock that it holds, start one in the background when none runs, and
 //! carry the project's token.
 
+pub mod notices;
 pub mod paths;
 pub mod patience;
 
 use crate::config::{Config, Flags};
 use crate::http::{ErrorBody, ErrorDetail};
-use crate::project::{DaemonFile, Project};
+use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use crate::trust;
 use bytes::Bytes;
@@ -31,6 +32,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 const NAMELESS_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a daemon that somebody else is starting is looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How long a daemon may be silent before the user is told.
+const HUNG_AFTER: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above the daemon's own time limit, so that its answer arrives.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
@@ -113,10 +116,16 @@ impl Client {
                 return Ok(None);
             }
             // The lock comes first and the announcement last: in between a daemon is starting.
-            if let (Some(DaemonFile { url, .. }), Some(token)) = (project.daemon(), project.existing_token()?) {
-                let client = Self::new(&url, token);
-                if client.get::<serde_json::Value>("/api/health").await.is_ok() {
-                    return Ok(Some(client));
+            if let (Some(daemon), Some(token)) = (project.daemon(), project.existing_token()?) {
+                let client = Self::new(&daemon.url, token);
+                match tokio::time::timeout(HUNG_AFTER, client.get::<serde_json::Value>("/api/health")).await {
+                    Ok(Ok(_)) => {
+                        notices::about(project, &daemon);
+                        return Ok(Some(client));
+                    }
+                    Ok(Err(_)) => {}
+                    // It was ready, so it is not about to start.
+                    Err(_) => notices::hung(&daemon, HUNG_AFTER),
                 }
             }
             if tokio::time::Instant::now() > nameless && project.lock_note().is_none() && project.is_served() {

@@ -75,6 +75,7 @@ impl Daemon {
     /// Takes the lock, opens the store, restores the world and binds the port. A log that is shorter than it was is refused, unless
     /// the loss is accepted.
     pub async fn prepare(project: Project, config: Config, accept_loss: bool) -> Result<Self, Report> {
+        let settings = project.settings_mark();
         let started = Instant::now();
         project.prepare()?;
         let lock = project.lock()?;
@@ -125,7 +126,10 @@ impl Daemon {
         };
         let url = format!("http://{address}");
         let version = env!("CARGO_PKG_VERSION").into();
-        project.announce(&lock, &DaemonFile { pid: std::process::id(), url: url.clone(), version })?;
+        project.announce(
+            &lock,
+            &DaemonFile { pid: std::process::id(), url: url.clone(), version, settings: Some(settings) },
+        )?;
         tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
         let limits = Limits { connections: config.max_connections, ..Limits::default() };
         let guard = DataGuard::new(&project, engine.handle.clone(), &lock, head);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub use acp::Acp;
 pub use claude::Claude;
 pub use codex::Codex;
-pub use program::{find_program, place_of};
+pub use program::{find_program, place_of, too_old};
 pub use scripted::Scripted;
 
 /// One kind of program that plays agents.

@@ -193,7 +193,9 @@ impl Server {
                 (run_tools.call(Call::Fork { child, prompt, name, at: at.map(EventId) }).await?, child.to_string())
             }
             None => {
-                let body = json!({ "parent": self.agent, "prompt": prompt, "name": name, "at": at });
+                let body = json!({
+                    "parent": self.agent, "prompt": prompt, "name": name, "at": at, "any_name": true, "run": false,
+                });
                 let accepted: Value = self.client().await?.ask("/api/agents", &body).await?;
                 let child = accepted["id"].as_str().unwrap_or_default().to_owned();
                 (accepted, child)

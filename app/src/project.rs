@@ -29,6 +29,9 @@ pub struct DaemonFile {
     pub pid: u32,
     pub url: String,
     pub version: String,
+    /// Says which settings it has read: see [`Project::settings_mark`].
+    #[serde(default)]
+    pub settings: Option<String>,
 }
 
 impl Project {
@@ -95,6 +98,13 @@ impl Project {
     }
 
     /// What the daemon says of itself: in the lock's file while it runs, which no other process writes. Otherwise what the last
+    /// A fingerprint of the settings file as it is now (FNV-1a). It only tells whether the file has changed.
+    pub fn settings_mark(&self) -> String {
+        let bytes = std::fs::read(self.config_file()).unwrap_or_default();
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix))
+    }
+
     /// daemon said that did not end in order.
     pub fn daemon(&self) -> Option<DaemonFile> {
         if self.is_served() {

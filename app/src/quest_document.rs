@@ -105,6 +105,9 @@ pub struct StepDocument {
     pub agent: Option<AgentId>,
     /// The open question about it.
     pub question: Option<EventId>,
+    /// What is asked.
+    #[serde(default)]
+    pub question_text: Option<String>,
     pub since: Timestamp,
     /// How often an agent was set to work on it.
     pub attempts: u32,
@@ -222,6 +225,7 @@ impl StepDocument {
         };
         // Its agent may be asked about, too: it is silent, or its money is used up.
         let of_run = || world.run(step.agent()?)?.question;
+        let question = step.question.or_else(of_run);
         let of_plan = |list: fn(&StepPlan) -> Vec<String>| plan.map(list).unwrap_or_default();
         Self {
             id: id.clone(),
@@ -235,7 +239,8 @@ impl StepDocument {
             status: status(quest, step),
             doing: doing(world, step).filter(|_| status(quest, step) == step.status()),
             agent: step.agent(),
-            question: step.question.or_else(of_run),
+            question,
+            question_text: question.and_then(|question| world.question(question)).map(|asked| asked.text.clone()),
             since: step.since,
             attempts: step.attempts,
             agents: step.agents.iter().map(hand).collect(),

@@ -1,7 +1,7 @@
 //! How a quest begins: the caller's options, the project's settings and the project's files become its `QuestSpec`.
 
 use crate::config::{self, Isolated};
-use crate::harness::{find_program, place_of};
+use crate::harness::{find_program, place_of, too_old};
 use crate::project::Project;
 use crate::quest_document::{QuestDocument, StepDocument};
 use crate::report::{Code, Context as _, Report};
@@ -32,13 +32,17 @@ pub struct QuestOptions {
 pub fn playable(project: &Project, harness: &str, program: &Path) -> Result<(), Report> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match find_program(program, project.root(), &path) {
-        Some(_) => Ok(()),
+        Some(found) => match too_old(harness, &found) {
+            None => Ok(()),
+            Some(why) => Err(Report::failed(format_args!("the harness `{harness}` cannot be used: {why}"))
+                .hint("update the program; `hatchery doctor` shows which one is used")),
+        },
         None => {
             let (program, place) = (program.display(), place_of(program));
             let message = format!("the harness `{harness}` needs the program {program}, which is not {place}");
             Err(Report::failed(message).hint(
                 "`hatchery doctor` tells what is missing; when it is mended, `hatchery down` lets the next command start a daemon \
-                 that finds it; `--harness scripted` plays a little quest without it",
+                 that finds it; `--harness scripted` needs no program",
             ))
         }
     }

@@ -9,6 +9,8 @@ use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, Timestamp,
 use imbl::{OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 
+/// The name of agent 0, which no other agent can be given.
+pub const ROOT_NAME: &str = "root";
 /// The longest name, provider or model, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
 /// The longest remark on why an agent was killed.
@@ -334,6 +336,43 @@ pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
         )),
         _ => Err(Refusal::Ambiguous { reference: reference.chars().take(MAX_NAME_BYTES).collect(), candidates }),
     }
+}
+
+/// Whether a person may give this name to an agent: no other living agent may have it, and `root` belongs to agent 0. Agents choose their names
+/// themselves, so two can still have the same one.
+pub fn check_given_name(world: &World, name: Option<&str>, of: Option<AgentId>) -> Result<(), Refusal> {
+    let Some(name) = name else { return Ok(()) };
+    let reserved = world.root().filter(|_| name == ROOT_NAME);
+    match reserved.or_else(|| living_named(world, name, of)).filter(|by| Some(*by) != of) {
+        Some(by) => {
+            let shown = name.chars().take(MAX_NAME_BYTES).collect();
+            Err(Refusal::NameTaken { name: shown, by, free: free_name(world, name) })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The name itself if no living agent has it, otherwise the name with the first number that is free.
+pub fn free_name(world: &World, name: &str) -> String {
+    let is_free = |name: &str| name != ROOT_NAME && living_named(world, name, None).is_none();
+    if is_free(name) {
+        return name.to_owned();
+    }
+    let mut numbered = (2_u64..).map(|number| {
+        let end = format!("-{number}");
+        let mut kept = name.len().min(MAX_NAME_BYTES - end.len());
+        while !name.is_char_boundary(kept) {
+            kept -= 1;
+        }
+        format!("{}{end}", &name[..kept])
+    });
+    numbered.find(|name| is_free(name)).unwrap_or_else(|| name.to_owned())
+}
+
+fn living_named(world: &World, name: &str, but: Option<AgentId>) -> Option<AgentId> {
+    let has_it =
+        |(id, agent): &(AgentId, &Agent)| Some(*id) != but && agent.is_living() && agent.name.as_deref() == Some(name);
+    world.agents().find(has_it).map(|(id, _)| id)
 }
 
 pub(crate) fn check_name(name: Option<&str>) -> Result<(), Refusal> {

@@ -40,6 +40,8 @@ pub enum Refusal {
     NobodyCalled(String),
     #[error("`{reference}` may mean any of {}", candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Ambiguous { reference: String, candidates: Vec<AgentId> },
+    #[error("the agent {by} is called `{name}` already")]
+    NameTaken { name: String, by: AgentId, free: String },
     #[error("agent 0 is there already: {0}")]
     RootExists(AgentId),
     #[error("agent {0} is agent 0 and cannot be killed")]
@@ -208,6 +210,7 @@ impl Refusal {
             | Self::AgentExpired(_)
             | Self::AgentAwake(_)
             | Self::Ambiguous { .. }
+            | Self::NameTaken { .. }
             | Self::RootExists(_)
             | Self::RootIsImmortal(_)
             | Self::KillsAncestor { .. }
@@ -281,6 +284,7 @@ impl Refusal {
             Self::AgentAwake(_) => "agent_awake",
             Self::NobodyCalled(_) => "nobody_called",
             Self::Ambiguous { .. } => "ambiguous",
+            Self::NameTaken { .. } => "name_taken",
             Self::RootExists(_) => "root_exists",
             Self::RootIsImmortal(_) => "root_is_immortal",
             Self::KillsAncestor { .. } => "kills_ancestor",
@@ -361,6 +365,7 @@ impl Refusal {
             Self::SessionNotEnding(_) => "ask for its end first".into(),
             Self::UnknownAgent(_) | Self::NobodyCalled(_) => "`hatchery ps --all` shows the agents".into(),
             Self::Ambiguous { .. } => "give more characters of the id".into(),
+            Self::NameTaken { free, .. } => format!("`{free}` is free"),
             Self::RootExists(_) => "nothing to do".into(),
             Self::RootIsImmortal(_) => "kill its children, or stop the daemon".into(),
             Self::KillsAncestor { .. } => "ask the user to do it".into(),

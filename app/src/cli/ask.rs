@@ -1,11 +1,12 @@
 //! `hatchery ask`
 
-use super::paint::{DIM, paint, printable};
+use super::paint::{DIM, STRONG, paint, printable};
 use super::{Context, accepted, asking, print_json, print_line, say, text_or_stdin, why::age};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{QuestionList, QuestionView};
-use crate::report::Report;
+use crate::projects;
+use crate::report::{Context as _, Report};
 use hatchery_core::Timestamp;
 use std::process::ExitCode;
 
@@ -23,7 +24,11 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// List the open questions, oldest first
-    List,
+    List {
+        /// List the questions of all your projects whose daemons run
+        #[arg(long)]
+        everywhere: bool,
+    },
     /// Answer a question
     Answer {
         /// The question's number
@@ -35,7 +40,8 @@ enum What {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
-        What::List => list(context),
+        What::List { everywhere: true } => list_everywhere(context),
+        What::List { everywhere: false } => list(context),
         What::Answer { question, answer } => {
             let body = serde_json::json!({ "answer": text_or_stdin(answer)? });
             accepted(context, &format!("/api/questions/{question}/answer"), &body, |accepted| {
@@ -61,6 +67,34 @@ fn list(context: &Context) -> Result<ExitCode, Report> {
     }
     for question in &list.questions {
         print_line(&line(question, clock::now()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list_everywhere(context: &Context) -> Result<ExitCode, Report> {
+    let mut lists = Vec::new();
+    for (project, answer) in asking(projects::everywhere("/api/questions"))? {
+        let Some((_, answer)) = answer else { continue };
+        let list: QuestionList = serde_json::from_value(answer).context("the answer cannot be read")?;
+        lists.push((project.root().display().to_string(), list.questions));
+    }
+    if context.json {
+        let json: Vec<_> = lists
+            .iter()
+            .map(|(root, questions)| serde_json::json!({ "project": root, "questions": questions }))
+            .collect();
+        print_json(&serde_json::json!({ "projects": json }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if lists.iter().all(|(_, questions)| questions.is_empty()) {
+        say("nobody asks anything");
+    }
+    for (root, questions) in lists.iter().filter(|(_, questions)| !questions.is_empty()) {
+        print_line(&paint(STRONG, root))?;
+        for question in questions {
+            print_line(&line(question, clock::now()))?;
+        }
+        say(paint(DIM, format_args!("  answer with `hatchery ask answer N … --project {root}`")));
     }
     Ok(ExitCode::SUCCESS)
 }

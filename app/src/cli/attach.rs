@@ -2,6 +2,7 @@
 
 use super::follow::Following;
 use super::paint::{BAD, DIM, STRONG, paint, printable};
+use super::typed::{self, Addressee};
 use super::{Context, asking, print_json_text, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
@@ -15,9 +16,10 @@ use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
 use std::process::ExitCode;
 
-/// Follow what an agent says and does, until Ctrl-C
+/// Follow what an agent says and does, and answer it, until Ctrl-C
 ///
-/// Ctrl-C ends this view, not the agent. The view continues after a restart of the daemon.
+/// In a terminal, each line that you type answers the agent's open question, or is a message to the agent if it asks nothing. Ctrl-C
+/// ends this view, not the agent. The view continues after a restart of the daemon.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agent: an id, the beginning of one, or a name
@@ -27,6 +29,10 @@ pub struct Args {
     /// Start after this event; 0 shows everything [default: only new events]
     #[arg(long, value_name = "N")]
     after: Option<u64>,
+
+    /// Also take lines from standard input when it is not a terminal
+    #[arg(long)]
+    input: bool,
 }
 
 /// When to stop following.
@@ -50,7 +56,15 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             say(paint(DIM, format_args!("{} so far", agent.spent.cost)));
         }
         introduce(context, &agent.name.map_or_else(|| agent.id.to_string(), |name| format!("{} ({name})", agent.id)));
-        follow(context, client, &agent.id.to_string(), after, Until::Interrupted).await
+        let lines = typed::lines(context, args.input);
+        if lines.is_some() && !context.json {
+            say(paint(DIM, "type an answer or a message, then Enter; Ctrl-C ends the view"));
+        }
+        let id = agent.id.to_string();
+        tokio::select! {
+            ended = follow(context, client, &id, after, Until::Interrupted) => ended,
+            failed = typed::send_all(context, lines, Addressee::Agent(agent.id)) => failed.map(|()| ExitCode::SUCCESS),
+        }
     })
 }
 

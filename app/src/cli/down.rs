@@ -23,13 +23,21 @@ pub struct Args {
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    match end(context, args.wait)? {
+        true => said(context, true, "the daemon has stopped"),
+        false => said(context, false, "no daemon runs here"),
+    }
+}
+
+/// Stops the daemon, and waits until it has ended. Says whether there was one.
+pub(super) fn end(context: &Context, wait: u64) -> Result<bool, Report> {
     let project = &context.project;
     // A daemon whose folder was deleted holds only the lock of the root.
     let runs = || project.is_served() || project.daemon_pid().is_some();
     if !runs() {
-        return said(context, false, "no daemon runs here");
+        return Ok(false);
     }
-    let deadline = Instant::now() + Duration::from_secs(args.wait);
+    let deadline = Instant::now() + Duration::from_secs(wait);
     let mut told = None;
     let mut process = None;
     // The lock is freed a little before the process has ended.
@@ -49,15 +57,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             told = Some(pid);
         }
         if Instant::now() > deadline {
-            return Err(Report::new(
-                Code::Unreachable,
-                format_args!("the daemon is still ending after {} s", args.wait),
-            )
-            .hint(format_args!("look into {}", project.daemon_log().display())));
+            return Err(Report::new(Code::Unreachable, format_args!("the daemon is still ending after {wait} s"))
+                .hint(format_args!("look into {}", project.daemon_log().display())));
         }
         std::thread::sleep(LOOK_AGAIN);
     }
-    said(context, true, "the daemon has stopped")
+    Ok(true)
 }
 
 /// A handle that stays with this very process, whoever gets its number next.

@@ -9,16 +9,21 @@ use std::process::ExitCode;
 
 /// Create an agent that inherits another agent's history
 ///
-/// Prints the new agent's id. The child inherits the history up to now, or up to an earlier message (--at). If the parent is
-/// running tools, the fork waits until they have returned.
+/// Prints the new agent's id. The child inherits the history up to now, or up to an earlier message (--at), and with it harness, model,
+/// permissions and folder of the parent. With a prompt it starts to work at once. If the parent is running tools, the fork waits until
+/// they have returned.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The parent: an id, the beginning of one, or a name [default: agent 0]
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: Option<String>,
 
-    /// The new agent's first message
+    /// The new agent's task
     prompt: Option<String>,
+
+    /// Only add the prompt to the history; start nothing
+    #[arg(long, requires = "prompt")]
+    no_run: bool,
 
     /// The new agent's name
     #[arg(long)]
@@ -30,14 +35,14 @@ pub struct Args {
 
     /// Start it at once with this program, for example codex; needs a prompt. If the parent's program is another one, the child is told
     /// the history as text
-    #[arg(long, value_name = "NAME", requires = "prompt")]
+    #[arg(long, value_name = "NAME", requires = "prompt", conflicts_with = "no_run")]
     harness: Option<String>,
 
     /// The provider of its model; only recorded
     #[arg(long)]
     provider: Option<String>,
 
-    /// Its model; only recorded, unless it is started by --harness
+    /// Its model [default: the parent's]
     #[arg(long)]
     model: Option<String>,
 
@@ -48,7 +53,8 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let body = serde_json::json!({
-        "parent": args.agent, "prompt": args.prompt.as_ref().filter(|_| args.harness.is_none()), "name": args.name, "at": args.at,
+        "parent": args.agent, "prompt": args.prompt.as_ref().filter(|_| args.harness.is_none()),
+        "run": args.prompt.is_some() && args.harness.is_none() && !args.no_run, "name": args.name, "at": args.at,
         "provider": args.provider, "model": args.model, "session": args.session,
     });
     let accepted: serde_json::Value =
@@ -59,14 +65,18 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         true => print_json(&accepted)?,
         false => print_line(accepted["id"].as_str().unwrap_or_default())?,
     }
+    let id = accepted["id"].as_str().unwrap_or_default();
     if let Some((harness, prompt)) = args.harness.as_ref().zip(args.prompt.as_ref()) {
         if waits {
             return Err(Report::failed("the fork waits for tools that run in the parent, so it was not started")
                 .hint("`hatchery say` with --harness starts it when it is there"));
         }
-        let path = agent_path(accepted["id"].as_str().unwrap_or_default(), "/say");
         let body = serde_json::json!({ "text": prompt, "with": { "harness": harness, "model": args.model } });
+        let path = agent_path(id, "/say");
         let _: serde_json::Value = asking(async { Client::reach(&context.project).await?.post(&path, &body).await })?;
+    }
+    if args.prompt.is_some() && !args.no_run && !context.json {
+        say(format_args!("it starts to work; `hatchery attach {id}` follows it"));
     }
     if waits {
         say("the fork is made when the tools have ended that run in the parent");

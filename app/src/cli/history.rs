@@ -1,11 +1,11 @@
 //! `hatchery history`
 
 use super::paint::{DIM, STRONG, WARN, paint};
-use super::{Context, asking, print_json, print_line, reference, say};
+use super::{Context, asking, print_json, print_line, read_given, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::{HistoryView, ImportView};
-use crate::report::{Context as _, Report};
+use crate::report::Report;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -90,7 +90,7 @@ fn shown(content: &str, full: bool) -> Vec<String> {
 }
 
 fn import(context: &Context, file: &PathBuf) -> Result<ExitCode, Report> {
-    let text = std::fs::read_to_string(file).context(format_args!("{} cannot be read", file.display()))?;
+    let text = read_given(file)?;
     let imported: ImportView =
         asking(async { Client::reach(&context.project).await?.post_text("/api/history/import", text).await })?;
     if context.json {

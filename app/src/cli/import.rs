@@ -1,6 +1,6 @@
 //! `hatchery import`
 
-use super::{Context, counted, print_json, say};
+use super::{Context, counted, print_json, read_given, say, unreadable};
 use crate::client::Client;
 use crate::daemon;
 use crate::report::{Code, Context as _, Report};
@@ -51,7 +51,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 fn identities(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     let text = match file.to_str() {
         Some("-") => super::text_or_stdin("-")?,
-        _ => std::fs::read_to_string(file).context(format_args!("{} cannot be read", file.display()))?,
+        _ => read_given(file)?,
     };
     let body = serde_json::json!({ "text": text });
     let accepted: serde_json::Value =
@@ -78,7 +78,7 @@ fn log(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     let mut input: Box<dyn std::io::BufRead> = match file.to_str() {
         Some("-") => Box::new(std::io::stdin().lock()),
         _ => {
-            let file = File::open(file).context(format_args!("{} cannot be read", file.display()))?;
+            let file = File::open(file).map_err(|error| unreadable(file, &error))?;
             Box::new(BufReader::new(file))
         }
     };

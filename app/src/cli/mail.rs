@@ -1,12 +1,12 @@
 //! `hatchery mail`
 
 use super::paint::{DIM, STRONG, paint};
-use super::{Context, asking, print_json, print_line, reference, say};
+use super::{Context, asking, counted, print_json, print_line, reference, say};
 use crate::client::paths::mail_path;
 use crate::client::{Client, patience};
 use crate::clock;
 use crate::http::MailList;
-use crate::mail_reader::Mail;
+use crate::mail_reader::{AwaitedState, Mail};
 use crate::report::Report;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -33,6 +33,8 @@ enum Command {
         mail: Option<u64>,
     },
     /// Wait for the next mail, or until each of the given agents has sent one or has ended
+    ///
+    /// Exits with 1 if that did not happen in time.
     Wait {
         /// The agents to wait for; write ids that begin with a dash after `--`
         agents: Vec<String>,
@@ -84,7 +86,8 @@ fn show(context: &Context, mail: &Mail) -> Result<ExitCode, Report> {
 
 async fn wait(context: &Context, of: &str, agents: &[String], timeout: u64) -> Result<ExitCode, Report> {
     let waited = patience::wait(&context.project, of, agents, Duration::from_secs(timeout)).await?;
-    let nothing = waited.mail.is_none() && agents.is_empty();
+    let late = waited.agents.iter().filter(|one| one.state == AwaitedState::Waiting).count() as u64;
+    let nothing = (waited.mail.is_none() && agents.is_empty()) || late > 0;
     if context.json {
         print_json(&waited)?;
     } else {
@@ -97,8 +100,10 @@ async fn wait(context: &Context, of: &str, agents: &[String], timeout: u64) -> R
                 show(context, mail)?;
             }
         }
-        if nothing {
-            say("no mail came in time");
+        match late {
+            0 if nothing => say("no mail came in time"),
+            0 => {}
+            late => say(format_args!("no mail came in time from {}", counted(late, "agent"))),
         }
     }
     Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })

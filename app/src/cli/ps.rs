@@ -1,6 +1,7 @@
 //! `hatchery ps`
 
 use super::paint::{BAD, DIM, STRONG, paint, printable};
+use super::short_ids::ShortIds;
 use super::why::age;
 use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
@@ -19,7 +20,8 @@ const DOING_CHARS: usize = 60;
 /// List the agents: what each one does now, and who waits for you
 ///
 /// Lists the agents that have a run or were active in the last 24 hours. An agent is hatching (created, but not heard from yet),
-/// alive, sleeping (its session has ended), expired (it never hatched) or dead.
+/// alive, sleeping (its session has ended), expired (it never hatched) or dead. Ids are shortened as far as they stay unambiguous; every command
+/// accepts them so, and --json has them whole.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// List all agents, also dead and expired ones and those that have been idle for long
@@ -40,12 +42,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 
 fn show_here(context: &Context, all: bool) -> Result<ExitCode, Report> {
     let mut list: AgentList = asking(async { Client::visit(&context.project).await?.get("/api/agents").await })?;
+    let ids = ShortIds::of(list.agents.iter().map(|agent| agent.id));
     let hidden = keep_shown(&mut list.agents, all);
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
-    show(&list.agents, hidden)?;
+    show(&list.agents, &ids, hidden)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -54,18 +57,19 @@ fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
     for (project, answer) in asking(projects::everywhere("/api/agents"))? {
         let Some((_, answer)) = answer else { continue };
         let mut list: AgentList = serde_json::from_value(answer).context("the answer cannot be read")?;
+        let ids = ShortIds::of(list.agents.iter().map(|agent| agent.id));
         let hidden = keep_shown(&mut list.agents, all);
-        lists.push((project.root().display().to_string(), list.agents, hidden));
+        lists.push((project.root().display().to_string(), list.agents, ids, hidden));
     }
     if context.json {
         let json: Vec<_> =
-            lists.iter().map(|(root, agents, _)| serde_json::json!({ "project": root, "agents": agents })).collect();
+            lists.iter().map(|(root, agents, ..)| serde_json::json!({ "project": root, "agents": agents })).collect();
         print_json(&serde_json::json!({ "projects": json }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    for (root, agents, hidden) in lists {
+    for (root, agents, ids, hidden) in lists {
         print_line(&paint(STRONG, root))?;
-        show(&agents, hidden)?;
+        show(&agents, &ids, hidden)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -73,21 +77,33 @@ fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
 /// Removes what is not worth a line, and counts it.
 fn keep_shown(agents: &mut Vec<AgentView>, all: bool) -> usize {
     let (now, before) = (clock::now(), agents.len());
-    let recent = |agent: &AgentView| now.ms_since(agent.last_active) < RECENT_MS;
-    let shown = |agent: &AgentView| agent.activity.has_run() || agent.question.is_some() || recent(agent);
-    agents.retain(|agent| all || (agent.state.is_living() && shown(agent)));
+    agents.retain(|agent| all || is_shown(agent, now));
     before - agents.len()
 }
 
-fn show(agents: &[AgentView], hidden: usize) -> Result<(), Report> {
+/// Whether an agent is worth a line: it lives, and has a run, asks something, or was active lately.
+pub(super) fn is_shown(agent: &AgentView, now: Timestamp) -> bool {
+    let recent = now.ms_since(agent.last_active) < RECENT_MS;
+    agent.state.is_living() && (agent.activity.has_run() || agent.question.is_some() || recent)
+}
+
+fn show(agents: &[AgentView], ids: &ShortIds, hidden: usize) -> Result<(), Report> {
     if agents.is_empty() {
         say("there are no agents");
     } else {
-        let head = format!("{:<22}  {:<9}  {:>12}  {:>8}  {:<20}  NOW", "ID", "STATE", "ACTIVE", "COST", "NAME");
+        let head = format!(
+            "{:<width$}  {:<9}  {:>12}  {:>8}  {:<20}  NOW",
+            "ID",
+            "STATE",
+            "ACTIVE",
+            "COST",
+            "NAME",
+            width = ids.width()
+        );
         print_line(&paint(DIM, head))?;
     }
     for agent in agents {
-        print_line(&line(agent, clock::now()))?;
+        print_line(&line(agent, ids, clock::now()))?;
     }
     if hidden > 0 {
         say(paint(DIM, format_args!("{hidden} more that are idle, dead or expired: --all")));
@@ -95,7 +111,7 @@ fn show(agents: &[AgentView], hidden: usize) -> Result<(), Report> {
     Ok(())
 }
 
-fn line(agent: &AgentView, now: Timestamp) -> String {
+fn line(agent: &AgentView, ids: &ShortIds, now: Timestamp) -> String {
     let state = match agent.activity.has_run() {
         true => agent.activity.word().to_owned(),
         false => agent.state.to_string(),
@@ -110,5 +126,6 @@ fn line(agent: &AgentView, now: Timestamp) -> String {
     };
     let active = age(agent.last_active, now);
     let cost = agent.spent.cost.to_string();
-    format!("{:<22}  {state:<9}  {active:>12}  {cost:>8}  {name:<20}  {now_doing}", agent.id.to_string())
+    let (id, width) = (ids.short(agent.id), ids.width());
+    format!("{id:<width$}  {state:<9}  {active:>12}  {cost:>8}  {name:<20}  {now_doing}")
 }

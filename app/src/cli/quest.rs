@@ -6,12 +6,12 @@ mod trial;
 pub mod watch;
 
 use super::run_options::Player;
-use super::{Context, asking, print_json, print_line, say, text_or_stdin};
+use super::{Context, asking, print_json, print_line, read_given, say, text_or_stdin};
 use crate::client::paths::quest_path;
 use crate::client::{Client, Failure};
 use crate::http::QuestList;
 use crate::quest_document::{QuestDocument, QuestWord};
-use crate::report::{Code, Context as _, Report};
+use crate::report::{Code, Report};
 use crate::step_plan;
 use hatchery_core::EventId;
 use hatchery_core::quest::{MAX_SLOTS, StepPlan};
@@ -70,7 +70,8 @@ enum What {
     },
     /// Follow a quest, one line per event
     ///
-    /// Shows each question with the command that answers it, and keeps waiting. Ctrl-C ends the view, not the quest.
+    /// Shows each question with the command that answers it, and keeps waiting. In a terminal, a line that you type answers the oldest question;
+    /// if nothing is asked, it is a message to the agent at work, or with `STEP: …` to the agent of a step. Ctrl-C ends the view, not the quest.
     #[command(after_help = ENDS)]
     Watch {
         /// The quest: an id, or the beginning of one
@@ -387,7 +388,7 @@ fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
 fn import(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     let text = match file.to_str() {
         Some("-") => text_or_stdin("-")?,
-        _ => std::fs::read_to_string(file).context(format_args!("{} cannot be read", file.display()))?,
+        _ => read_given(file)?,
     };
     let document: QuestDocument = serde_json::from_str(&text)
         .map_err(|error| Report::new(Code::Usage, format_args!("this is no exported quest: {error}")))?;

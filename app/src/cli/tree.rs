@@ -1,37 +1,62 @@
 //! `hatchery tree`
 
-use super::paint::{DIM, STRONG, paint};
-use super::{Context, asking, counted, print_json, print_line};
+use super::paint::{BAD, DIM, STRONG, paint};
+use super::ps::is_shown;
+use super::short_ids::ShortIds;
+use super::{Context, asking, counted, print_json, print_line, say};
 use crate::client::Client;
+use crate::clock;
 use crate::http::{AgentList, AgentView};
 use crate::report::Report;
 use hatchery_core::AgentId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-/// Show the agents as a tree
+/// Show the agents as a tree: what each one does now, and who waits for you
+///
+/// Shows the same agents as `hatchery ps`, and those above them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Also show dead and expired agents
+    /// Show all agents, also dead and expired ones and those that have been idle for long
     #[arg(long, short)]
     all: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let mut list: AgentList = asking(async { Client::visit(&context.project).await?.get("/api/agents").await })?;
-    list.agents.retain(|agent| args.all || agent.state.is_living());
+    let ids = ShortIds::of(list.agents.iter().map(|agent| agent.id));
+    let hidden = keep_shown_with_ancestors(&mut list.agents, args.all);
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
-    for line in drawn(&list.agents) {
+    for line in drawn(&list.agents, &ids) {
         print_line(&line)?;
+    }
+    if hidden > 0 {
+        say(paint(DIM, format_args!("{hidden} more that are idle, dead or expired: --all")));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// The same agents as in `ps`, and those above them, so that the tree has no gaps. Counts those that are left out.
+fn keep_shown_with_ancestors(agents: &mut Vec<AgentView>, all: bool) -> usize {
+    let (before, now) = (agents.len(), clock::now());
+    let shown: Vec<AgentId> = agents.iter().filter(|agent| all || is_shown(agent, now)).map(|agent| agent.id).collect();
+    let parents: BTreeMap<AgentId, Option<AgentId>> = agents.iter().map(|agent| (agent.id, agent.parent)).collect();
+    let mut kept: BTreeSet<AgentId> = BTreeSet::new();
+    for agent in shown {
+        let mut next = Some(agent);
+        while let Some(id) = next.filter(|id| kept.insert(*id)) {
+            next = parents.get(&id).copied().flatten();
+        }
+    }
+    agents.retain(|agent| kept.contains(&agent.id));
+    before - agents.len()
+}
+
 /// One line an agent. Not by recursion: a tree may be deeper than the stack.
-fn drawn(agents: &[AgentView]) -> Vec<String> {
+fn drawn(agents: &[AgentView], ids: &ShortIds) -> Vec<String> {
     let known: BTreeMap<AgentId, &AgentView> = agents.iter().map(|agent| (agent.id, agent)).collect();
     let mut children: BTreeMap<Option<AgentId>, Vec<&AgentView>> = BTreeMap::new();
     for agent in agents {
@@ -43,8 +68,15 @@ fn drawn(agents: &[AgentView]) -> Vec<String> {
         below(None).iter().rev().map(|root| (*root, String::new(), "", "")).collect();
     while let Some((agent, indent, branch, trunk)) = open.pop() {
         let name = agent.name.as_deref().unwrap_or("-");
-        let facts = format!("{} · {}", agent.state, counted(agent.messages, "message"));
-        lines.push(format!("{indent}{branch}{} {} {}", paint(STRONG, name), agent.id, paint(DIM, facts)));
+        let state = match agent.activity.has_run() {
+            true => agent.activity.word().to_owned(),
+            false => agent.state.to_string(),
+        };
+        let facts = paint(DIM, format_args!("{state} · {}", counted(agent.messages, "message")));
+        let waits =
+            agent.question.map(|question| paint(BAD, format_args!(" waits for you: hatchery ask answer {question} …")));
+        let (id, waits) = (ids.short(agent.id), waits.unwrap_or_default());
+        lines.push(format!("{indent}{branch}{} {id} {facts}{waits}", paint(STRONG, name)));
         let indent = format!("{indent}{trunk}");
         let last = below(Some(agent.id)).len().saturating_sub(1);
         for (place, child) in below(Some(agent.id)).iter().enumerate().rev() {

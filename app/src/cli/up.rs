@@ -38,7 +38,14 @@ pub struct Args {
     /// Do not open the page in a browser
     #[arg(long)]
     no_open: bool,
+
+    /// Stop the daemon that runs, and take its place; agents work on meanwhile
+    #[arg(long)]
+    replace: bool,
 }
+
+/// How long the daemon that is replaced may take to end.
+const REPLACE_SECONDS: u64 = 30;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let flags = Flags {
@@ -49,6 +56,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         ..Flags::default()
     };
     let config = Config::resolve(&context.project, &flags)?;
+    if args.replace {
+        super::down::end(context, REPLACE_SECONDS)?;
+    }
     super::start_logging(&config.log, log_writer(context)?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)))

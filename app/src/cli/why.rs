@@ -1,15 +1,15 @@
 //! `hatchery why`
 
-use super::paint::{DIM, STRONG, paint};
+use super::paint::{BAD, DIM, STRONG, paint, printable};
 use super::{Context, asking, print_json, print_line, reference};
 use crate::client::Client;
 use crate::client::paths::agent_path;
-use crate::http::WhyView;
+use crate::http::{QuestionList, WhyView};
 use crate::report::Report;
 use hatchery_core::Timestamp;
 use std::process::ExitCode;
 
-/// Show what an agent is doing now, with the evidence and its age
+/// Show what an agent is doing now, with the evidence and its age, and the question that it waits for
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agent: an id, the beginning of one, or a name
@@ -18,8 +18,12 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let view: WhyView =
-        asking(async { Client::visit(&context.project).await?.get(&agent_path(&args.agent, "/why")).await })?;
+    let (view, questions) = asking(async {
+        let client = Client::visit(&context.project).await?;
+        let view: WhyView = client.get(&agent_path(&args.agent, "/why")).await?;
+        let questions: QuestionList = client.get("/api/questions").await?;
+        Ok((view, questions.questions))
+    })?;
     if context.json {
         print_json(&view)?;
         return Ok(ExitCode::SUCCESS);
@@ -29,6 +33,11 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     for evidence in &view.evidence {
         let age = paint(DIM, age(evidence.at, view.now));
         print_line(&format!("  {} {age}", evidence.what))?;
+    }
+    for question in questions.iter().filter(|question| question.agent == view.agent) {
+        let text = printable(&question.whole()).replace('\n', "\n  ");
+        print_line(&format!("  {} {text}", paint(BAD, "asks you:")))?;
+        print_line(&format!("  hatchery ask answer {} …", question.id))?;
     }
     Ok(ExitCode::SUCCESS)
 }

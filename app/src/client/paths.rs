@@ -4,27 +4,36 @@ use std::fmt::Write as _;
 
 /// The path of something about an agent.
 pub fn agent_path(agent: &str, rest: &str) -> String {
-    format!("/api/agents/{}{rest}", escaped(agent))
+    format!("/api/agents/{}{rest}", named(agent))
 }
 
 /// The path of something about a mailbox.
 pub fn mail_path(address: &str, rest: &str) -> String {
-    format!("/api/mail/{}{rest}", escaped(address))
+    format!("/api/mail/{}{rest}", named(address))
 }
 
 /// The path of something about a quest.
 pub fn quest_path(quest: &str, rest: &str) -> String {
-    format!("/api/quests/{}{rest}", escaped(quest))
+    format!("/api/quests/{}{rest}", named(quest))
 }
 
 /// The path of something about the branch of a quest or an agent.
 pub fn branch_path(branch: &str, rest: &str) -> String {
-    format!("/api/branches/{}{rest}", escaped(branch))
+    format!("/api/branches/{}{rest}", named(branch))
 }
 
 /// The path of something about a step of a quest.
 pub fn step_path(quest: &str, step: &str, rest: &str) -> String {
-    format!("/api/quests/{}/steps/{}{rest}", escaped(quest), escaped(step))
+    format!("/api/quests/{}/steps/{}{rest}", named(quest), named(step))
+}
+
+/// A name as one part of a path. An empty one would be another path, and a very long one no request at all; nobody has either of them.
+fn named(text: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    match text {
+        "" => "%20".to_owned(),
+        text => escaped(&text.chars().take(MAX_CHARS).collect::<String>()),
+    }
 }
 
 /// A text as one part of a path or a query.
@@ -46,5 +55,7 @@ mod tests {
     fn a_name_cannot_leave_its_place() {
         assert_eq!(agent_path("../x?y#z", "/kill"), "/api/agents/%2E%2E%2Fx%3Fy%23z/kill");
         assert_eq!(agent_path("Ann Ü", ""), "/api/agents/Ann%20%C3%9C");
+        assert_eq!(agent_path("", "/why"), "/api/agents/%20/why");
+        assert!(agent_path(&"x".repeat(100_000), "/why").len() < 300);
     }
 }

@@ -43,13 +43,19 @@ pub struct Fork {
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     provider: Option<String>,
-    /// Its model; only recorded. At most 64 bytes of UTF-8.
+    /// Whether it starts to work on the prompt. If not given: when the parent has worked. Harness, model, permissions and folder are the
+    /// parent's.
+    run: Option<bool>,
+    /// Its model; the parent's if not given. At most 64 bytes of UTF-8.
     #[schema(
         min_length = 1,
         max_length = 64,
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     model: Option<String>,
+    /// Accept a name that another living agent has. For agents that choose their names; a name that a person gives is refused then.
+    #[serde(default)]
+    any_name: bool,
     /// The session that it belongs to.
     session: Option<SessionId>,
     /// The agent expires unless it is heard from within this time. At most a day.
@@ -152,7 +158,36 @@ pub struct KillQuery {
 
 /// Who is meant by a reference in a path or a body.
 pub(super) fn find(api: &Api, reference: &str) -> Result<AgentId, ApiError> {
-    Ok(agent::resolve(&api.handle.view(), reference)?)
+    let world = api.handle.view();
+    agent::resolve(&world, reference).map_err(|refusal| match refusal {
+        hatchery_core::Refusal::Ambiguous { candidates, .. } => ambiguous(&world, reference, &candidates),
+        refusal => refusal.into(),
+    })
+}
+
+/// How many of the agents that may be meant are listed.
+const MAX_CANDIDATES: usize = 10;
+
+/// Lists who may be meant, with what tells them apart.
+fn ambiguous(world: &World, reference: &str, candidates: &[AgentId]) -> ApiError {
+    let line = |id: &AgentId| {
+        let agent = world.agent(*id)?;
+        let state = agent.lifecycle.word();
+        let work = match world.assignment(*id) {
+            Some(assignment) => format!("{} of step {}, quest {}", assignment.role, assignment.step, assignment.quest),
+            None if world.run(*id).is_some_and(Run::is_open) => "at work".to_owned(),
+            None => "at rest".to_owned(),
+        };
+        Some(format!("\n  {id}  {state}, {work}, active {}", clock::written(agent.last_active)))
+    };
+    let lines: String = candidates.iter().take(MAX_CANDIDATES).filter_map(line).collect();
+    let more = match candidates.len().saturating_sub(MAX_CANDIDATES) {
+        0 => String::new(),
+        more => format!("\n  and {more} more"),
+    };
+    let shown: String = reference.chars().take(agent::MAX_NAME_BYTES).collect();
+    let message = format!("`{shown}` may mean {} agents:{lines}{more}", candidates.len());
+    ApiError::new(StatusCode::CONFLICT, "ambiguous", message, "give more characters of the id")
 }
 
 /// List agents, newest last, with what they are doing now.
@@ -195,7 +230,7 @@ pub(super) async fn add_doing(api: &Api, world: &World, mut agents: Vec<&mut Age
     responses((status = 200, description = "This one", body = AgentDetail)))]
 pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<AgentDetail>, ApiError> {
     let world = api.handle.view();
-    let id = agent::resolve(&world, &reference.0)?;
+    let id = find(&api, &reference.0)?;
     let agent = world.agent(id).ok_or(hatchery_core::Refusal::UnknownAgent(id))?;
     let doing = match world.run(id) {
         Some(_) => api.handle.latest_spoken(&[id]).await?.get(&id).and_then(Doing::of),
@@ -219,18 +254,39 @@ pub(super) fn drawn(world: &World, id: Option<AgentId>) -> Result<AgentId, hatch
 #[utoipa::path(post, path = "/api/agents", operation_id = "fork_agent", tag = "agents", request_body = Fork,
     responses((status = 201, description = "Forked", body = super::AcceptedBody), (status = 202, description = "It waits for tools that run in the parent", body = super::AcceptedBody)))]
 pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCode, Accepted), ApiError> {
-    let Fork { id, parent, at, prompt, name, provider, model, session, hatch_ms } = body.0;
+    let Fork { id, parent, at, prompt, name, provider, run, model, any_name, session, hatch_ms } = body.0;
     let world = api.handle.view();
     let agent = drawn(&world, id)?;
+    if !any_name {
+        agent::check_given_name(&world, name.as_deref(), None)?;
+    }
     let parent = match (parent, world.root()) {
-        (Some(reference), _) => agent::resolve(&world, &reference)?,
+        (Some(reference), _) => find(&api, &reference)?,
         (None, Some(root)) => root,
         (None, None) => return Err(hatchery_core::Refusal::NobodyCalled("agent 0".into()).into()),
     };
     if let Some(message) = at {
         super::history::check_message(&api, parent, message).await?;
     }
-    let birth = Birth { name, provider, model, prompt, session, hatch_ms, ..Birth::of(agent) };
+    let last = super::runs::last_spec(&world, parent);
+    let run = match run.unwrap_or(prompt.is_some() && last.is_some()) {
+        true if prompt.is_none() => {
+            return Err(ApiError::bad(
+                "nothing_to_do",
+                "a fork that starts to work needs a prompt",
+                "give it a prompt",
+            ));
+        }
+        true => {
+            let spec = api.defaults.spec_of_run(last, None, super::runs::RunOptions::with_model(model.clone()))?;
+            super::runs::playable(&api, &spec.harness).await?;
+            Some(Box::new(spec))
+        }
+        false => None,
+    };
+    let model = model.or_else(|| last.and_then(|last| last.model.clone()));
+    let provider = provider.or_else(|| last.map(|last| last.harness.clone()));
+    let birth = Birth { name, provider, model, prompt, session, hatch_ms, run, ..Birth::of(agent) };
     let records = api.handle.submit(Command::Fork { parent, at, birth }).await?;
     let waits = records
         .iter()
@@ -248,6 +304,7 @@ pub async fn rename(
     body: Body<RenameAgent>,
 ) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
+    agent::check_given_name(&api.handle.view(), body.0.name.as_deref(), Some(agent))?;
     tell(&api, agent, Command::RenameAgent { agent, name: body.0.name }).await
 }
 

@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use hatchery_core::event::MessageEvent;
 use hatchery_core::quest::QuestSpec;
 use hatchery_core::run::{Run, RunState};
-use hatchery_core::{AgentId, Event, MessageKind, QuestId, World, agent};
+use hatchery_core::{AgentId, Event, MessageKind, QuestId, World};
 use serde::{Deserialize, Serialize};
 
 /// How many messages of an agent are read for a title and a description.
@@ -204,7 +204,7 @@ fn find(api: &Api, reference: &str) -> Result<BranchLine, ApiError> {
             no_branch(format!("quest {quest} works in the project itself and has no branch"), hint.into())
         });
     }
-    let id = agent::resolve(&world, reference)?;
+    let id = super::agents::find(api, reference)?;
     if let Some(assignment) = world.assignment(id) {
         let quest = assignment.quest;
         let message = format!("{reference} works for the quest {quest}, whose branch has the work of all its agents");

@@ -68,7 +68,7 @@ pub fn is_view(path: &str) -> bool {
 pub fn locked(error: &ApiError) -> Response {
     let body = format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Hatchery</title>\
-         <h1>This page needs the project’s token</h1><p>Open the link that <code>hatchery up</code> or <code>hatchery status</code> prints: it \
+         <h1>This page needs the project’s token</h1><p>Run <code>hatchery open</code> in the folder of the project, or open the link that <code>hatchery status</code> prints: it \
          carries the token, which then becomes a cookie.</p><p>{}</p>",
         guard::cut(&error.message)
     );

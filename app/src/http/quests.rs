@@ -218,7 +218,7 @@ pub async fn pause(State(api): State<Api>, reference: Path<String>) -> Result<Ac
     responses((status = 200, description = "It goes on", body = super::AcceptedBody)))]
 pub async fn resume(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
     let quest = find(&api, &reference.0)?;
-    playable(&api, quest)?;
+    playable(&api, quest).await?;
     tell(&api, quest, Command::ResumeQuest { quest }).await
 }
 
@@ -268,7 +268,7 @@ pub async fn retry(
     let (reference, step) = of.0;
     let quest = find(&api, &reference)?;
     let step: StepId = step.parse()?;
-    playable(&api, quest)?;
+    playable(&api, quest).await?;
     tell(&api, quest, Command::RetryStep { quest, step, fresh: query.0.fresh }).await
 }
 
@@ -365,11 +365,13 @@ fn players(api: &Api, quest_spec: &QuestSpec) -> Result<(), ApiError> {
 }
 
 /// Whether the agents of a quest can be started, if they are to be started here.
-fn playable(api: &Api, quest: QuestId) -> Result<(), ApiError> {
-    let (world, defaults) = (api.handle.view(), &api.defaults);
-    let spec = world.quest_spec(quest).map(|quest_spec| &quest_spec.spec).filter(|spec| spec.host == defaults.host);
-    let player = spec.and_then(|spec| defaults.harnesses.get_key_value(spec.harness.as_str()));
-    player.map_or(Ok(()), |(harness, program)| quests::playable(&defaults.project, harness, program)).map_err(unusable)
+async fn playable(api: &Api, quest: QuestId) -> Result<(), ApiError> {
+    let world = api.handle.view();
+    let spec = world.quest_spec(quest).map(|quest_spec| &quest_spec.spec).filter(|spec| spec.host == api.defaults.host);
+    match spec {
+        Some(spec) => super::runs::playable(api, &spec.harness).await,
+        None => Ok(()),
+    }
 }
 
 pub(super) fn line_of(world: &World, id: QuestId) -> Option<QuestLine> {

@@ -237,6 +237,10 @@ pub struct DayUsage {
 }
 
 impl RunOptions {
+    pub(super) fn with_model(model: Option<String>) -> Self {
+        Self { model, ..Self::default() }
+    }
+
     pub(super) fn by(harness: String) -> Self {
         Self { harness: Some(harness), ..Self::default() }
     }
@@ -351,6 +355,7 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
     let budget = budget.map(|text| amount(&text)).transpose()?;
     let world = api.handle.view();
     let agent = drawn(&world, id)?;
+    hatchery_core::agent::check_given_name(&world, name.as_deref(), None)?;
     let root = world.root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into()));
     let parent = match parent {
         Some(reference) => find(&api, &reference)?,
@@ -372,11 +377,32 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
         warnings.push("with the permissions `all`, the agent may run any command on this machine, unasked".to_owned());
     }
     let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
+    playable(&api, &spec.harness).await?;
     let (provider, model) = (Some(spec.harness.clone()), spec.model.clone());
     let birth =
         Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), budget, ..Birth::of(agent) };
     let records = api.handle.submit(Command::Fork { parent, at: None, birth }).await?;
     Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records).warning(warning.as_deref())))
+}
+
+/// Whether the program of a harness is there and new enough. Asked before anything is recorded.
+pub(super) async fn playable(api: &Api, harness: &str) -> Result<(), ApiError> {
+    let Some((harness, program)) = api.defaults.harnesses.get_key_value(harness) else { return Ok(()) };
+    let (project, harness, program) = (api.defaults.project.clone(), (*harness).to_owned(), program.clone());
+    let looked = tokio::task::spawn_blocking(move || quests::playable(&project, &harness, &program));
+    looked.await.map_err(Report::failed).flatten().map_err(super::quests::unusable)
+}
+
+/// How an agent was run the last time; else how the agent was run from which it was forked.
+pub(super) fn last_spec(world: &World, agent: AgentId) -> Option<&RunSpec> {
+    let mut of = agent;
+    // As many steps as there are ancestors, which are a tree.
+    loop {
+        if let Some(run) = world.run(of) {
+            return Some(&run.spec);
+        }
+        of = world.agent(of)?.origin?.agent;
+    }
 }
 
 /// The folder of an agent with a worktree of its own, and a warning about what it does not see there.
@@ -394,9 +420,12 @@ async fn own_worktree(api: &Api, agent: AgentId, words: String) -> Result<(Strin
 pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say>) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
-    let last = world.run(agent).map(|run| &*run.spec);
     let harness_session = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
-    let spec = api.defaults.spec_of_run(last, harness_session, body.0.with)?;
+    let spec = api.defaults.spec_of_run(last_spec(&world, agent), harness_session, body.0.with)?;
+    // A message to a process that runs starts none.
+    if !world.run(agent).is_some_and(Run::is_open) {
+        playable(&api, &spec.harness).await?;
+    }
     tell(&api, agent, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await
 }
 

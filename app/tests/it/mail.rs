@@ -126,7 +126,7 @@ fn the_dead_the_unknown_and_the_finished_are_told_apart_at_once() {
     assert_eq!(states(door.wait(&me, &named, LONG_MS)), ["mail", "unknown", "unknown", "finished"]);
     assert_eq!(states(door.wait(&me, &named, LONG_MS)), ["dead", "unknown", "unknown", "finished"]);
     for _ in 0..2 {
-        door.fork(json!({ "name": "twin" }));
+        door.fork(json!({ "name": "twin", "any_name": true }));
     }
     assert_eq!(states(door.wait(&me, &["twin"], LONG_MS)), ["ambiguous"]);
     door.wait("nobody", &[], LONG_MS).refused(404, "nobody_called");
@@ -507,7 +507,9 @@ fn the_commands_speak_json_and_say_when_it_did_not_work() {
     assert_eq!(json(&["mail", "wait", "--of", &ann, "--timeout", "0"])["mail"]["body"], "hello");
     assert_eq!(json(&["mail", "read", "--of", &ann])["body"], "hello");
     assert_eq!(grounds.run(&["mail", "read"]).good(), "\"hi\"\n");
-    let named = json(&["mail", "wait", "--timeout", "0", "--", &ann, "nobody"]);
+    let late = grounds.run(&["--json", "mail", "wait", "--timeout", "0", "--", &ann, "nobody"]);
+    assert_eq!(late.code, Some(1), "as for any mail that did not come in time: {late:?}");
+    let named: Value = serde_json::from_str(&late.stdout).unwrap();
     assert_eq!((&named["agents"][0]["state"], &named["agents"][1]["state"]), (&json!("waiting"), &json!("unknown")));
     for (arguments, code, words) in [
         (&["mail", "read"][..], 1, "there is no mail for human"),

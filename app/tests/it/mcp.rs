@@ -137,7 +137,7 @@ fn each_mistake_is_told_with_what_to_do_next() {
     let dead = door.child(&me);
     door.kill(&dead, json!({}));
     door.fork(json!({ "parent": me, "name": "twin" }));
-    door.fork(json!({ "parent": me, "name": "twin" }));
+    door.fork(json!({ "parent": me, "name": "twin", "any_name": true }));
     let mut tools = Tools::start(&grounds, &me);
     let long = "x".repeat((1 << 20) + 1);
     for (tool, arguments, expected) in [

@@ -43,8 +43,9 @@ fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<
     // A client may have chosen the quest's id such that derived agent ids are already taken.
     let Some(agent) = ids.find(|agent| !at.world.is_taken(*agent)) else { return Vec::new() };
     let spec = spec(at, role);
+    let name: String = format!("{role}-{}", at.step_id).chars().take(agent::MAX_NAME_BYTES).collect();
     let birth = Birth {
-        name: Some(format!("{role}-{}", at.step_id).chars().take(agent::MAX_NAME_BYTES).collect()),
+        name: Some(agent::free_name(at.world, &name)),
         model: spec.model.clone().filter(|model| model.len() <= agent::MAX_NAME_BYTES),
         prompt: Some(words::prompt(at, line, brief)),
         run: Some(Box::new(spec)),

@@ -3,7 +3,7 @@
 use crate::given::*;
 use crate::run::words::*;
 use crate::{permissions, quest};
-use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, resolve};
+use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, check_given_name, resolve};
 use hatchery_core::ask::About;
 use hatchery_core::event::QuestionEvent;
 use hatchery_core::harness::Capabilities;
@@ -35,7 +35,7 @@ macro_rules! variants {
 
 variants! {
     Seat UnknownSession SessionExists SessionOver SessionEnding SessionNotEnding
-    UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous
+    UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous NameTaken
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
     NoQuestion BadAnswer NoRule TooManyRules HasHarnessSession HarnessSessionTaken
     RunOpen NoRun NoTurn CannotInterrupt RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
@@ -179,6 +179,9 @@ fn every_refusal_is_given_where_it_should_be() {
         check_words(&refusal, kind, code);
         assert_eq!(resolve(&it.world, reference), Err(refusal));
     }
+    let refusal = Refusal::NameTaken { name: "Cael".into(), by: A, free: "Cael-2".into() };
+    check_words(&refusal, Untimely, "name_taken");
+    assert_eq!(check_given_name(&it.world, Some("Cael"), None), Err(refusal));
     for (command, refusal, kind, code) in cases_of_runs() {
         check_words(&refusal, kind, code);
         working(spec()).when(command).refused(refusal);

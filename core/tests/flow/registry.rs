@@ -1,7 +1,7 @@
 //! Who is meant: an id, the beginning of one, or a name that only one living agent has.
 
 use crate::given::*;
-use hatchery_core::agent::{MAX_NAME_BYTES, resolve};
+use hatchery_core::agent::{MAX_NAME_BYTES, check_given_name, free_name, resolve};
 use hatchery_core::{AgentId, Refusal};
 
 /// `AAAA…` and `AAAB…`: alike in their first three characters.
@@ -69,4 +69,22 @@ fn a_refusal_repeats_no_more_than_a_name_may_have() {
     let endless = "é".repeat(10_000);
     let told = "é".repeat(MAX_NAME_BYTES);
     assert_eq!(resolve(&twins().world, &endless), Err(Refusal::NobodyCalled(told)));
+}
+
+#[test]
+fn a_free_name_is_the_nearest_that_no_living_agent_has() {
+    let it = twins().and(renamed(X, "docs")).and(renamed(Y, "docs-2"));
+    assert_eq!(free_name(&it.world, "docs"), "docs-3");
+    assert_eq!(free_name(&it.world, "other"), "other");
+    assert_eq!(free_name(&it.world, "root"), "root-2", "it belongs to agent 0");
+    let long = "ä".repeat(MAX_NAME_BYTES / 2);
+    let it = it.and(renamed(X, &long));
+    let free = free_name(&it.world, &long);
+    assert!(free.len() <= MAX_NAME_BYTES && free.ends_with("ä-2"), "{free}");
+    let it = it.and(dead(Y));
+    assert_eq!(free_name(&it.world, "docs-2"), "docs-2");
+    // An agent keeps its own name.
+    assert_eq!(check_given_name(&it.world, Some(&long), Some(X)), Ok(()));
+    assert_eq!(check_given_name(&it.world, None, None), Ok(()));
+    assert!(check_given_name(&it.world, Some("root"), Some(X)).is_err());
 }

@@ -2,6 +2,7 @@
 
 use super::super::follow::Following;
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
+use super::super::typed::{self, Addressee};
 use super::super::{Context, counted, print_json_text, print_line, say};
 use crate::client::Client;
 use crate::client::paths::quest_path;
@@ -78,8 +79,13 @@ pub async fn watch(
             }
         }
     };
+    let lines = typed::lines(context, false);
+    if lines.is_some() {
+        say(paint(DIM, "type an answer or a message, then Enter; Ctrl-C ends the view, not the quest"));
+    }
     tokio::select! {
         ended = until_it_waits => ended,
+        failed = typed::send_all(context, lines, Addressee::Quest(id)) => failed.map(|()| ExitCode::SUCCESS),
         interrupted = tokio::signal::ctrl_c() => {
             interrupted.context("signals cannot be heard")?;
             say(format_args!("it goes on in the background; `hatchery quest watch {id}` follows it again, `hatchery quest pause {id}` stops its agents"));

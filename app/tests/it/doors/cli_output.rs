@@ -225,7 +225,9 @@ fn exit_codes_are_as_promised() {
         (&["down"], 0),
         (&["doctor"], 0),
         (&["fsck"], 0),
-        (&["import", "nowhere.jsonl"], 1),
+        (&["import", "nowhere.jsonl"], 2),
+        (&["quest", "import", "nowhere.json"], 2),
+        (&["history", "import", "nowhere.jsonl"], 2),
         (&["frobnicate"], 2),
         (&["events", "--after", "soon"], 2),
         (&["up", "--port", "70000"], 2),
@@ -343,7 +345,7 @@ fn a_program_that_is_not_there_is_told_with_where_to_look() {
     let grounds = Grounds::with("claude_path = '/nowhere/claude'");
     let ran = grounds.run(&["run", "hello"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    assert!(ran.stderr.contains("/nowhere/claude could not be started"), "{ran:?}");
+    assert!(ran.stderr.contains("needs the program /nowhere/claude, which is not there"), "{ran:?}");
     assert!(ran.stderr.contains("`hatchery doctor`"), "{ran:?}");
     let found = grounds.run(&["doctor"]).good();
     assert!(found.contains("/nowhere/claude is not there"), "{found}");

@@ -216,7 +216,7 @@ fn every_operation_answers_as_described() {
     house.make(&format!("/api/agents/{busy}/messages"), &json!({ "kind": "tool_call", "content": "ls" }));
     let at = house.head();
     for _ in 0..2 {
-        house.make("/api/agents", &json!({ "name": "twin" }));
+        house.make("/api/agents", &json!({ "name": "twin", "any_name": true }));
     }
     let full_birth = json!({
         "parent": busy, "at": at, "prompt": "go on", "name": "Ædel 7", "provider": "p", "model": "m-1.5",
@@ -341,9 +341,19 @@ fn every_operation_answers_as_described() {
         tried("kill_agent", mine("kill"), Some(json!({ "cascade": true })), 200),
         tried("kill_agent", mine("kill"), Some(json!({ "cascade": "yes" })), 400),
         tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": full_options })), 201),
-        tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "parent": "root", "name": "Ida" })), 201),
+        tried(
+            "start_run",
+            "/api/runs",
+            Some(json!({ "prompt": "x", "parent": "root", "name": "Ida", "with": scripted })),
+            201,
+        ),
         tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": { "harness": "none" } })), 400),
-        tried("start_run", "/api/runs", Some(json!({ "prompt": "x", "with": { "stall_ms": 1 } })), 422),
+        tried(
+            "start_run",
+            "/api/runs",
+            Some(json!({ "prompt": "x", "with": { "harness": "scripted", "stall_ms": 1 } })),
+            422,
+        ),
         tried("say", format!("/api/agents/{worker}/say"), Some(json!({ "text": "more" })), 200),
         tried("say", format!("/api/agents/{NOBODY}/say"), Some(json!({ "text": "more" })), 404),
         tried("take_call", format!("/api/agents/{worker}/calls"), call(1), 200),

@@ -238,7 +238,7 @@ fn what_comes_at_the_wrong_time_is_a_conflict() {
     assert_refused(&house.post(&end, &json!({})), 409, "session_ending", "end");
     assert_refused(&house.post("/api/agents", &json!({ "session": session })), 409, "session_ending", "join");
     let child = house.make("/api/agents", &json!({ "parent": agent, "name": "twin" }));
-    house.make("/api/agents", &json!({ "name": "twin" }));
+    house.make("/api/agents", &json!({ "name": "twin", "any_name": true }));
     assert_refused(&house.get("/api/agents/twin"), 409, "ambiguous", "twin");
     assert_refused(&house.post("/api/agents/root/kill", &json!({})), 409, "root_is_immortal", "kill");
     assert_refused(&house.post(&mine("kill"), &json!({ "by": child })), 409, "kills_ancestor", "kill");

@@ -66,7 +66,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         (2, words(&["quest", "ward", &quest]), &["COMMAND"]),
         (1, words(&["quest", "ward", &quest, "--none"]), &["has no ward", "nothing to do"]),
         (1, words(&["quest", "ward", &quest, " "]), &["cannot be a ward"]),
-        (1, words(&["quest", "import", &missing]), &["nowhere.json"]),
+        (2, words(&["quest", "import", &missing]), &["nowhere.json"]),
         (2, words(&["quest", "import", &empty]), &["no exported quest"]),
         (2, words(&["quest", "new", ""]), &["the request is empty", "for example"]),
         (2, words(&["quest", "new", " "]), &["the request is empty"]),

@@ -3,6 +3,7 @@
 use crate::support::claude_cli::{Home, cli_or_skip, uuid};
 use crate::support::daemon::Grounds;
 use crate::support::model::{Block, Model, Step};
+use crate::support::program::write_program;
 use crate::support::transcripts::write;
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
@@ -150,7 +151,10 @@ fn what_stands_in_a_transcript_is_taken_in_whatever_is_wrong_with_it() {
 /// Of two processes in one conversation, one would lose what it says.
 #[test]
 fn a_conversation_that_somebody_is_at_is_left_alone() {
-    let shop = Workshop::with("claude_path = '/nowhere/claude'", Vec::new());
+    let bin = tempfile::tempdir().unwrap();
+    let program = bin.path().join("claude");
+    write_program(&program, "#!/bin/sh\nexit 1\n");
+    let shop = Workshop::with(&format!("claude_path = '{}'", program.display()), Vec::new());
     let root = shop.grounds.path().canonicalize().unwrap();
     let home = shop.grounds.path().join("home/.claude");
     let session = "11111111-1111-4111-8111-111111111111";
@@ -169,7 +173,9 @@ fn a_conversation_that_somebody_is_at_is_left_alone() {
     };
     assert!(detail(1).contains(&format!("process {pid} has the session {session} open")));
     fs::remove_file(note).unwrap();
-    assert!(detail(2).contains("/nowhere/claude could not be started"));
+    fs::remove_file(program).unwrap();
+    let refused = shop.grounds.run(&["say", "old", "hello"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("which is not there"), "{refused:?}");
 }
 
 #[test]

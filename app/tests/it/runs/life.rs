@@ -53,9 +53,47 @@ fn each_failure_has_its_cause() {
 fn a_program_that_is_not_there_is_a_clear_failure() {
     let shop = Workshop::with("claude_path = '/nowhere/claude'", Vec::new());
     let answer = shop.door().post("/api/runs", &json!({ "prompt": "x" }));
-    let ended = shop.wait_for(&answer.id(), "run_ended");
-    assert_eq!((ended["cause"].as_str(), ended["exit"].as_str()), (Some("crashed"), Some("not_started")));
-    assert!(ended["detail"].as_str().unwrap().contains("/nowhere/claude could not be started"), "{ended}");
+    answer.refused(409, "unusable");
+    assert!(answer.json()["error"]["message"].as_str().unwrap().contains("/nowhere/claude"), "{answer:?}");
+    let root = shop.door().root();
+    shop.door().post(&format!("/api/agents/{root}/say"), &json!({ "text": "x" })).refused(409, "unusable");
+    let fork = json!({ "parent": root, "prompt": "x", "run": true });
+    shop.door().post("/api/agents", &fork).refused(409, "unusable");
+    assert_eq!(shop.door().get("/api/agents").json()["agents"].as_array().unwrap().len(), 1, "nothing was made");
+    assert!(shop.said(&root).is_empty(), "and nothing was said");
+}
+
+#[test]
+fn a_program_that_is_too_old_is_refused_before_anything_is_made() {
+    let old = tempfile::tempdir().unwrap();
+    let program = old.path().join("claude");
+    write_program(&program, "#!/bin/sh\necho '1.0.77 (Claude Code)'\n");
+    let shop = Workshop::with(&format!("claude_path = '{}'\n", program.display()), Vec::new());
+    let ran = shop.grounds.run(&["run", "hello"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("version 1.0.77, and 2.0.0 or later is needed"), "{ran:?}");
+    assert_eq!(shop.door().get("/api/agents").json()["agents"].as_array().unwrap().len(), 1, "nothing was made");
+}
+
+#[test]
+fn a_fork_works_on_its_prompt_as_its_parent_did() {
+    let shop = Workshop::open();
+    let with = json!({ "model": "small", "permissions": "ask" });
+    let parent = shop.run_with(&[json!({ "text": "one" })], with);
+    assert_eq!(shop.end(&parent), "completed");
+    let child = shop.door().post("/api/agents", &json!({ "parent": parent, "prompt": "and you?" })).id();
+    assert_eq!(shop.end(&child), "completed");
+    let spec = |agent: &str| shop.wait_for(agent, "run_requested")["spec"].clone();
+    for name in ["harness", "model", "permissions", "script"] {
+        assert_eq!(spec(&child)[name], spec(&parent)[name], "{name}");
+    }
+    let silent = shop.grounds.run(&["fork", &parent, "later", "--no-run"]).good();
+    let silent = silent.trim();
+    assert_eq!(shop.door().get("/api/runs").json()["runs"].as_array().unwrap().len(), 2);
+    // What it inherits counts when it is spoken to, as well.
+    shop.say(silent, "now");
+    assert_eq!(shop.end(silent), "completed");
+    assert_eq!(spec(silent)["model"], "small");
 }
 
 #[test]
@@ -68,7 +106,7 @@ fn without_our_tools_it_does_not_count_as_started() {
     // A program that ends with its tools unheard of.
     let lonely = shop.grounds.path().join("lonely.sh");
     let init = json!({ "type": "system", "subtype": "init", "session_id": "x", "mcp_servers": [{ "name": "hatchery", "status": "failed" }] });
-    write_program(&lonely, &format!("#!/bin/sh\necho '{init}'\nexec sleep 600\n"));
+    write_program(&lonely, &format!("#!/bin/sh\ntest \"$1\" = --version && exit\necho '{init}'\nexec sleep 600\n"));
     let shop = Workshop::with(&format!("claude_path = '{}'\nstop_grace_ms = 50", lonely.display()), Vec::new());
     let agent = shop.door().post("/api/runs", &json!({ "prompt": "x" })).id();
     let ended = shop.wait_for(&agent, "run_ended");

@@ -2,6 +2,8 @@
 
 use crate::support::workshop::Workshop;
 use serde_json::json;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
 
 #[test]
 fn an_agent_that_has_ended_is_resumed_by_a_word() {
@@ -87,4 +89,28 @@ fn after_a_rewind_a_new_conversation_is_begun_with_what_counts() {
         .collect();
     assert_ne!(sessions[0], sessions[1]);
     assert_eq!(shop.said(&agent).last().unwrap(), "one", "the script is played from its beginning");
+}
+
+/// What is typed into the view answers the open question, or is a message.
+#[test]
+fn a_view_takes_answers_and_messages() {
+    let shop = Workshop::open();
+    let bash = json!({ "ask": { "name": "Bash", "input": { "command": "make" }, "result": "made" } });
+    let agent = shop
+        .run_with(&[bash, json!("turn"), json!({ "text": "heard" })], json!({ "stays": true, "permissions": "ask" }));
+    shop.wait_for(&agent, "question_asked");
+    let mut command = shop.grounds.command(&["attach", &agent, "--after", "0", "--input"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut typed = child.stdin.take().unwrap();
+    writeln!(typed, "deny: not now").unwrap();
+    let answered = shop.wait_for(&agent, "question_answered");
+    assert_eq!(answered["answer"], "deny: not now", "{answered}");
+    shop.wait_for(&agent, "turn_ended");
+    writeln!(typed, "\ngo on").unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "heard"), "the message was heard, and the answer was shown");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    shop.stop(&agent);
+    shop.end(&agent);
 }

@@ -1,0 +1,53 @@
+//! Ids for people: as much of each as tells it from all others. Every command accepts the beginning of an id.
+
+use hatchery_core::AgentId;
+use hatchery_core::id::ID_CHARS;
+use std::collections::BTreeSet;
+
+/// The fewest characters, so that an id stays unambiguous for a while when more agents come.
+const FEWEST_CHARS: usize = 8;
+
+/// The ids of all agents, and the length at which they are told apart.
+#[derive(Debug)]
+pub struct ShortIds {
+    chars: usize,
+}
+
+impl ShortIds {
+    pub fn of(ids: impl Iterator<Item = AgentId>) -> Self {
+        let ids: BTreeSet<String> = ids.map(|id| id.to_string()).collect();
+        let shared =
+            |(one, other): (&String, &String)| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+        // Neighbours in the order of the alphabet share the most.
+        let longest = ids.iter().zip(ids.iter().skip(1)).map(shared).max().unwrap_or(0);
+        Self { chars: (longest + 1).clamp(FEWEST_CHARS, ID_CHARS) }
+    }
+
+    pub fn short(&self, id: AgentId) -> String {
+        id.to_string().chars().take(self.chars).collect()
+    }
+
+    pub fn width(&self) -> usize {
+        self.chars
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_as_long_as_needed() {
+        let id = |last: u8, first: u8| {
+            let mut bytes = [0; 16];
+            (bytes[0], bytes[15]) = (first, last);
+            AgentId::from_bytes(bytes)
+        };
+        let ids = ShortIds::of([id(0, 1), id(0, 2), id(0, 3)].into_iter());
+        assert_eq!(ids.short(id(0, 1)), "AQAAAAAA");
+        let ids = ShortIds::of([id(1, 1), id(2, 1)].into_iter());
+        assert_eq!(ids.width(), 21);
+        assert_ne!(ids.short(id(1, 1)), ids.short(id(2, 1)));
+        assert_eq!(ShortIds::of(std::iter::empty()).width(), 8);
+    }
+}

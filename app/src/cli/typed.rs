@@ -1,0 +1,109 @@
+//! What a person types into a view that follows agents: an answer to the open question, or a message.
+
+use super::paint::{BAD, DIM, paint};
+use super::{Context, say};
+use crate::client::Client;
+use crate::client::paths::{agent_path, quest_path};
+use crate::http::{QuestionList, QuestionView};
+use crate::quest_document::{QuestDocument, StepDocument};
+use crate::report::{Code, Report};
+use hatchery_core::{AgentId, QuestId};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, IsTerminal as _};
+use tokio::sync::mpsc::{Receiver, channel};
+
+/// Lines that were typed and not taken yet.
+const MAX_WAITING: usize = 16;
+
+/// Who is followed, and so spoken to.
+#[derive(Clone, Copy, Debug)]
+pub enum Addressee {
+    Agent(AgentId),
+    Quest(QuestId),
+}
+
+/// The lines that are typed, one after the other. Without a terminal there are none, unless they are `wanted`: the lines may be for the
+/// program that started this one.
+pub fn lines(context: &Context, wanted: bool) -> Option<Receiver<String>> {
+    if !wanted && (context.json || !std::io::stdin().is_terminal()) {
+        return None;
+    }
+    let (typed, lines) = channel(MAX_WAITING);
+    // A thread, because reading from a terminal cannot be interrupted. It ends with the process.
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if typed.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    Some(lines)
+}
+
+/// Sends each line to those who are followed. Never ends, so that a view goes on when the input has ended.
+pub async fn send_all(context: &Context, lines: Option<Receiver<String>>, to: Addressee) -> Result<(), Report> {
+    let Some(mut lines) = lines else { return std::future::pending().await };
+    while let Some(line) = lines.recv().await {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let sent = match Client::visit(&context.project).await {
+            Ok(client) => send(&client, to, line.trim()).await,
+            Err(report) => Err(report),
+        };
+        match sent {
+            Ok(words) => say(paint(DIM, words)),
+            // What was typed is on the screen, and can be typed again.
+            Err(report) => say(format_args!("{}: {report}", paint(BAD, "not sent"))),
+        }
+    }
+    std::future::pending().await
+}
+
+/// An answer if something is asked, otherwise a message. Says what was done.
+async fn send(client: &Client, to: Addressee, words: &str) -> Result<String, Report> {
+    let list: QuestionList = client.get("/api/questions").await?;
+    let is_meant = |question: &&QuestionView| match to {
+        Addressee::Agent(agent) => question.agent == agent,
+        Addressee::Quest(quest) => question.quest == Some(quest),
+    };
+    if let Some(question) = list.questions.iter().find(is_meant) {
+        let path = format!("/api/questions/{}/answer", question.id);
+        let _: Value = client.post(&path, &json!({ "answer": words })).await?;
+        return Ok(format!("question {} is answered", question.id));
+    }
+    let (agent, words) = match to {
+        Addressee::Agent(agent) => (agent, words),
+        Addressee::Quest(quest) => {
+            let document: QuestDocument = client.get(&quest_path(&quest.to_string(), "")).await?;
+            at_work(&document, words)?
+        }
+    };
+    let _: Value = client.post(&agent_path(&agent.to_string(), "/say"), &json!({ "text": words })).await?;
+    Ok(format!("{agent} has your message"))
+}
+
+/// Whom a message to a quest is for: the agent of the step that it names, or the only one at work.
+fn at_work<'a>(quest: &QuestDocument, words: &'a str) -> Result<(AgentId, &'a str), Report> {
+    let working: Vec<(&StepDocument, AgentId)> =
+        quest.steps.iter().filter_map(|step| Some((step, step.agent?))).collect();
+    let named = words.split_once(':').and_then(|(step, rest)| {
+        let found = working.iter().find(|(at, _)| at.id.as_str() == step.trim())?;
+        Some((found.1, rest.trim()))
+    });
+    match (named, working.as_slice()) {
+        (Some(named), _) => Ok(named),
+        (None, [(_, agent)]) => Ok((*agent, words)),
+        (None, []) => Err(Report::new(Code::Usage, "nothing is asked, and no agent of the quest is at work")),
+        (None, several) => {
+            let steps: Vec<&str> = several.iter().map(|(step, _)| step.id.as_str()).collect();
+            let message = format!(
+                "{} agents are at work; begin with the step that you mean, such as `{}: …`",
+                steps.len(),
+                steps[0]
+            );
+            Err(Report::new(Code::Usage, message).hint(format_args!("the steps are {}", steps.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Names and short ids on the command line: a person's names are unique among the living, and whoever may be meant is told apart.
+
+use crate::support::quest::{SHORT, done, signal, step};
+use crate::support::workshop::Workshop;
+use serde_json::{Value, json};
+
+#[test]
+fn a_name_that_a_living_agent_has_is_refused_with_a_free_one() {
+    let shop = Workshop::open();
+    shop.grounds.run(&["run", "--name", "docs", "hello"]).good();
+    for arguments in
+        [&["run", "--name", "docs", "hello"][..], &["fork", "docs", "--name", "docs"], &["rename", "root", "docs"]]
+    {
+        let refused = shop.grounds.run(arguments);
+        assert_eq!(refused.code, Some(1), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains("is called `docs` already"), "{refused:?}");
+        assert!(refused.stderr.contains("`docs-2` is free"), "{refused:?}");
+    }
+    let reserved = shop.grounds.run(&["fork", "--name", "root"]);
+    assert!(reserved.code == Some(1) && reserved.stderr.contains("`root-2` is free"), "{reserved:?}");
+    // To give an agent its own name again changes nothing, and a dead one's is free.
+    shop.grounds.run(&["rename", "docs", "docs"]).good();
+    shop.grounds.run(&["kill", "docs"]).good();
+    shop.grounds.run(&["fork", "--name", "docs"]).good();
+}
+
+#[test]
+fn who_may_be_meant_is_listed_with_what_tells_them_apart() {
+    let shop = Workshop::open();
+    let ids: Vec<String> =
+        (0..2).map(|_| shop.door().post("/api/agents", &json!({ "name": "twin", "any_name": true })).id()).collect();
+    let ran = shop.grounds.run(&["why", "twin"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("`twin` may mean 2 agents"), "{ran:?}");
+    for id in &ids {
+        assert!(ran.stderr.contains(&format!("{id}  alive, at rest, active 20")), "{ran:?}");
+    }
+    let shown = shop.grounds.run(&["ps"]).good();
+    let short = &ids[0][..8];
+    assert!(shown.contains(&format!("{short} ")) && !shown.contains(&ids[0]), "{shown}");
+    let json: Value = serde_json::from_str(&shop.grounds.run(&["ps", "--json"]).good()).unwrap();
+    assert!(json.to_string().contains(&ids[0]));
+    assert!(shop.grounds.run(&["why", short]).good().contains(&ids[0]));
+    let tree = shop.grounds.run(&["tree"]).good();
+    assert!(tree.contains(&format!("twin {short} ")), "{tree}");
+}
+
+#[test]
+fn the_agents_of_quests_are_numbered_and_why_names_what_is_asked() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("a.codeweaver", &[ask, json!("turn"), done("wide")]);
+    for _ in 0..2 {
+        let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
+        shop.asked(&quest, 1);
+    }
+    let agents = shop.door().get("/api/agents").json();
+    let named = |name: &str| agents["agents"].as_array().unwrap().iter().filter(|it| it["name"] == name).count();
+    assert_eq!((named("codeweaver-a"), named("codeweaver-a-2")), (1, 1), "{agents:#}");
+    let why = shop.grounds.run(&["why", "codeweaver-a-2"]).good();
+    assert!(why.contains("asks you: How wide?") && why.contains("hatchery ask answer "), "{why}");
+    let tree = shop.grounds.run(&["tree"]).good();
+    assert_eq!(tree.matches("waits for you: hatchery ask answer").count(), 2, "{tree}");
+    let everywhere = shop.grounds.run(&["ask", "list", "--everywhere"]).good();
+    assert_eq!(everywhere.matches("How wide?").count(), 2, "{everywhere}");
+    let root = shop.grounds.path().canonicalize().unwrap();
+    assert!(everywhere.starts_with(root.to_str().unwrap()), "{everywhere}");
+}
+
+#[test]
+fn empty_and_absurd_ids_are_unknown_ones() {
+    let shop = Workshop::open();
+    let long = "x".repeat(50_000);
+    for absurd in ["", " ", "..", "/", "?", &long] {
+        for (arguments, words) in [
+            (["why", absurd], "no living agent is named"),
+            (["kill", absurd], "no living agent is named"),
+            (["diff", absurd], "no living agent is named"),
+        ] {
+            let ran = shop.grounds.run(&arguments);
+            assert_eq!(ran.code, Some(1), "{} {:.20}: {ran:?}", arguments[0], absurd);
+            assert!(ran.stderr.contains(words), "{} {:.20}: {ran:?}", arguments[0], absurd);
+        }
+        let quest = shop.grounds.run(&["quest", "show", absurd]);
+        assert!(quest.code == Some(1) && quest.stderr.contains("there is no quest"), "{quest:?}");
+    }
+}
