@@ -478,7 +478,13 @@ function change1(state: State, entry: AgentEntry, event: EventObject, change: Ch
 }
 
 /** Adds what an agent used to all sums that it is part of, in place of what was counted before. */
-function book(state: State, entry: AgentEntry, event: { ts: number; agent: string }, before: Usage, after: Usage): void {
+function book(
+  state: State,
+  entry: AgentEntry,
+  event: { ts: number; agent: string },
+  before: Usage,
+  after: Usage,
+): void {
   entry.spent = replaced(entry.spent, before, after);
   if (entry.run) patch(entry, { spent: replaced(entry.run.spent, before, after) });
   const day = Math.floor(event.ts / DAY_MS);
