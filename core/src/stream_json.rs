@@ -344,7 +344,15 @@ fn turn_result(line: &Fields, api_error: Option<ApiError>) -> TurnResult {
     let kind = match kind {
         FailureKind::Other if refused => FailureKind::Refused,
         FailureKind::Other => told_by_words(&detail),
-        known => known,
+        known @ (FailureKind::RateLimited
+        | FailureKind::Overloaded
+        | FailureKind::OutOfCredit
+        | FailureKind::Unauthorised
+        | FailureKind::PromptTooLong
+        | FailureKind::Unavailable
+        | FailureKind::Refused
+        | FailureKind::OutputTooLong
+        | FailureKind::WrongModel) => known,
     };
     TurnResult::Failed { kind, detail }
 }

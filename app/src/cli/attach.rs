@@ -130,7 +130,7 @@ impl Costs {
         let Event::Run { what, .. } = event else { return };
         let ends = match what {
             RunEvent::Metered { used } => {
-                self.sum = self.sum + *used;
+                self.sum += *used;
                 false
             }
             RunEvent::TurnEnded { spent, metered, .. } => {

@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::{HistoryView, ImportView};
 use crate::report::Report;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Show an agent's history as a model would receive it
@@ -89,7 +89,7 @@ fn shown(content: &str, full: bool) -> Vec<String> {
     lines
 }
 
-fn import(context: &Context, file: &PathBuf) -> Result<ExitCode, Report> {
+fn import(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     let text = read_given(file)?;
     let imported: ImportView =
         asking(async { Client::reach(&context.project).await?.post_text("/api/history/import", text).await })?;

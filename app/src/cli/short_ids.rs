@@ -46,7 +46,7 @@ mod tests {
         let ids = ShortIds::of([id(0, 1), id(0, 2), id(0, 3)].into_iter());
         assert_eq!(ids.short(id(0, 1)), "AQAAAAAA");
         let ids = ShortIds::of([id(1, 1), id(2, 1)].into_iter());
-        assert_eq!(ids.width(), 21);
+        assert_eq!(ids.width(), 22);
         assert_ne!(ids.short(id(1, 1)), ids.short(id(2, 1)));
         assert_eq!(ShortIds::of(std::iter::empty()).width(), 8);
     }

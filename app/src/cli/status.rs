@@ -6,9 +6,9 @@ use crate::http::Status;
 use crate::report::{Code, Report};
 use std::process::ExitCode;
 
-/// Show the project's daemon: address, link of the page, store, size of the log
+/// Show the project's daemon: address, how to open the page, store, size of the log
 ///
-/// The link carries the token of the project: whoever has it can do everything here. `hatchery open` opens it.
+/// The page needs the project's token. `hatchery open` opens it with the token, and `hatchery open --print` prints that link.
 /// Does not start a daemon. Exits with 3 if none is running.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
@@ -16,19 +16,17 @@ pub struct Args {}
 pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     let status = asking(async {
         match Client::running(&context.project).await? {
-            Some(client) => Ok(Some((client.get::<Status>("/api/status").await?, client.link()))),
+            Some(client) => Ok(Some(client.get::<Status>("/api/status").await?)),
             None => Ok(None),
         }
     })?;
     let url = context.project.daemon().map(|daemon| daemon.url);
     if context.json {
-        let (status, link) = status.as_ref().map(|(status, link)| (status, link)).unzip();
-        print_json(
-            &serde_json::json!({ "running": status.is_some(), "url": status.and(url), "page": link, "daemon": status }),
-        )?;
+        let url = status.as_ref().and(url);
+        print_json(&serde_json::json!({ "running": status.is_some(), "url": url, "daemon": status }))?;
         return Ok(if status.is_some() { ExitCode::SUCCESS } else { ExitCode::from(Code::Unreachable as u8) });
     }
-    let Some((status, link)) = status else {
+    let Some(status) = status else {
         say(format_args!("no daemon runs for {}; `hatchery up` starts one", context.project.root().display()));
         return Ok(ExitCode::from(Code::Unreachable as u8));
     };
@@ -39,7 +37,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         url.unwrap_or_default(),
         since(status.uptime_ms / 1_000)
     ))?;
-    print_line(&format!("page      {link}"))?;
+    print_line("page      `hatchery open` opens it")?;
     print_line(&format!("store     {}", status.store))?;
     if let Some(trouble) = &status.trouble {
         print_line(&format!("trouble   {}", super::paint::paint(super::paint::BAD, trouble)))?;

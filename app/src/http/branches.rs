@@ -265,7 +265,7 @@ async fn words(api: &Api, line: &BranchLine) -> Result<(String, String), ApiErro
                 })
             };
             let (title, rest) = titled(said(MessageKind::User).next().unwrap_or(&line.slug));
-            let last = said(MessageKind::Assistant).last().unwrap_or_default();
+            let last = said(MessageKind::Assistant).next_back().unwrap_or_default();
             let parts = [rest.as_str(), last.trim()];
             Ok((title, parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")))
         }

@@ -95,7 +95,8 @@ fn shortened(content: &str) -> Cow<'_, str> {
     if content.len() <= MAX_MESSAGE_BYTES {
         return Cow::Borrowed(content);
     }
-    let kept = &content[..content.floor_char_boundary(MAX_MESSAGE_BYTES)];
+    let end = (0..=MAX_MESSAGE_BYTES).rev().find(|end| content.is_char_boundary(*end)).unwrap_or(0);
+    let kept = &content[..end];
     Cow::Owned(format!("{kept} [{} more bytes of this message are left out]", content.len() - kept.len()))
 }
 

@@ -318,7 +318,7 @@ mod import_of {
         let long = daemon.door.say(agent, &"x".repeat(5_000));
         long.refused(413, "body_too_large");
         let ran = grounds.run(&["history", "import", "/no/such/file"]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
     }
 
     /// However deep: there is no recursion. Deeper ones would only take longer to write.

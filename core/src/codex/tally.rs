@@ -57,7 +57,7 @@ impl Tally {
         match (own, before) {
             (true, _) if !begun => self.counted = total,
             // The beginning of the output is gone, and with it what was counted.
-            (true, None) => self.counted = self.counted + total.saturating_sub(last),
+            (true, None) => self.counted += total.saturating_sub(last),
             _ => {}
         }
         if begun && before != Some(total) {

@@ -133,9 +133,11 @@ fn a_turn_begins_with_its_first_update_and_confirms_its_message_at_the_latest_at
     for name in names().iter().filter(|name| !name.ends_with("_v2")) {
         let outputs = outputs(name);
         let begun = outputs.iter().filter(|output| matches!(output, Output::TurnStarted)).count();
-        assert!(begun >= ends(&outputs).len(), "{name}");
+        // A turn that is refused at once has no update.
+        let well = ends(&outputs).iter().filter(|end| end.result.is_ok()).count();
+        assert!(begun >= well, "{name}");
         let heard = outputs.iter().filter(|output| matches!(output, Output::Heard { .. })).count();
-        assert_eq!(heard, ends(&outputs).len(), "{name}");
+        assert!(heard >= well && heard <= ends(&outputs).len(), "{name}");
     }
 }
 

@@ -26,8 +26,9 @@ fn tools_are(status: &str) -> serde_json::Value {
 fn it_is_ready_when_the_thread_is_open_and_the_tools_answer_in_either_order() {
     let ready = Output::Ready { session: "t".into(), model: Some("m".into()), version: Some("1".into()) };
     let (thread, tools) = (opened("thread/start"), tools_are("ready"));
-    assert_eq!(read(&[thread.clone(), tools.clone()]), [ready.clone()]);
-    assert_eq!(read(&[tools.clone(), thread.clone()]), [ready.clone()]);
+    for lines in [[thread.clone(), tools.clone()], [tools.clone(), thread.clone()]] {
+        assert_eq!(read(&lines), std::slice::from_ref(&ready));
+    }
     assert_eq!(read(&[thread.clone(), tools_are("starting")]), []);
     assert_eq!(read(&[tools.clone(), thread.clone(), tools, thread]), [ready], "it is said once");
 }

@@ -198,7 +198,9 @@ fn lasting(mut quest: Value) -> Value {
         // A review is worth as much as what it has seen, so it is done again.
         let complete = step["status"] == "complete" && step["phase"] != "review";
         let step = step.as_object_mut().unwrap();
-        for name in ["agent", "agents", "attempts", "history", "wards", "signals", "since", "question", "doing"] {
+        for name in
+            ["agent", "agents", "attempts", "history", "wards", "signals", "since", "question", "questionText", "doing"]
+        {
             step.remove(name);
         }
         if !complete {

@@ -178,7 +178,7 @@ fn two_quests_do_not_get_in_each_others_way() {
     let quests = books.each_ref().map(|book| shop.new_quest(book, options.clone()));
     for (quest, name) in quests.iter().zip(["first", "second"]) {
         shop.wait_quest(quest, "quest_completed");
-        assert_eq!(shop.git(&["show", &format!("{}:a.txt", shop.branch(&quest))]), format!("of the {name}"));
+        assert_eq!(shop.git(&["show", &format!("{}:a.txt", shop.branch(quest))]), format!("of the {name}"));
     }
     shop.expect_nothing_left();
 }

@@ -38,7 +38,7 @@ fn the_service_fails_in_many_ways() {
     for (api, cause) in [
         (json!(401), Cause::Unauthorised),
         (json!(429), Cause::RateLimited),
-        (json!(500), Cause::Crashed),
+        (json!(500), Cause::Unavailable),
         (json!(529), Cause::Overloaded),
         (json!("credit"), Cause::OutOfCredit),
         (json!("too_long"), Cause::PromptTooLong),

@@ -27,7 +27,7 @@ fn a_turn_with_everything_in_it() {
         json!({ "sleep_ms": 1 }),
         json!({ "text": "two" }),
     ]);
-    let expected = "turn_started thinking text tool_use tool_result tool_use subagent subagent tool_result compacted text turn_ended";
+    let expected = "turn_started thinking text tool_use tool_result tool_use subagent subagent tool_result compacted used text turn_ended";
     assert_eq!(played.kinds(), expected, "{played:?}");
     assert_eq!((played.exit, played.cause(), played.stderr.as_str()), (Exit::Code(0), Cause::Completed, ""));
     let Output::ToolUse { id, name, input } = &played.outputs[3] else { panic!("{played:?}") };

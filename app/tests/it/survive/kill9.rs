@@ -133,7 +133,9 @@ impl Load {
                 (format!("/api/sessions/{session}/end"), json!({}))
             }
             (10..15, ..) => {
-                (format!("/api/agents/{}/rename", self.random.one_of(&self.agents)), json!({ "name": "other" }))
+                let agent = self.random.one_of(&self.agents).clone();
+                // The name of a living agent would be refused.
+                (format!("/api/agents/{agent}/rename"), json!({ "name": format!("{agent} again") }))
             }
             _ => {
                 let agent = self.random.one_of(&self.agents).clone();

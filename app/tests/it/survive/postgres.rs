@@ -8,6 +8,7 @@ use crate::support::postgres::{Database, Durability, Server};
 use crate::support::runtime;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -266,6 +267,12 @@ impl Load {
     }
 }
 
+/// A name that no agent has: the name of a living one is refused.
+fn free_name(word: &str, number: usize) -> String {
+    static GIVEN: AtomicUsize = AtomicUsize::new(0);
+    format!("{word} {number}-{}", GIVEN.fetch_add(1, Ordering::Relaxed))
+}
+
 async fn speak(
     mut http: Http,
     number: usize,
@@ -279,8 +286,8 @@ async fn speak(
             break;
         }
         let (path, body) = match count % 10 {
-            0 => ("/api/agents".to_owned(), json!({ "name": format!("client {number}") })),
-            5 => (format!("/api/agents/{}/rename", agents[0]), json!({ "name": format!("by {number}") })),
+            0 => ("/api/agents".to_owned(), json!({ "name": free_name("client", number) })),
+            5 => (format!("/api/agents/{}/rename", agents[0]), json!({ "name": free_name("by", number) })),
             _ => {
                 let agent = &agents[count % agents.len()];
                 (

@@ -85,7 +85,7 @@ fn a_session_that_holds_everything_that_was_to_be_said_gets_a_nudge_when_it_is_r
     let capabilities = Capabilities { chooses_session_id: false, ..Capabilities::ALL };
     let it = wanted(spec()).and(spawned_with(first(), capabilities));
     let held = Output::Heard { id: wire_name(EventId(BRIEFING)) };
-    let it = hears(it, [held, ready()]).then([heard(first(), BRIEFING), begun(first()), taken(first(), 1)]);
+    let it = hears(it, [held, ready()]).then([heard(first(), BRIEFING), begun(first()), taken(first(), 2)]);
     let waiting: Vec<_> = conversation(&it).unheard.iter().map(|delivery| delivery.what).collect();
     assert_eq!(waiting, [DeliveryKind::Nudge]);
 }
