@@ -341,7 +341,9 @@ fn event(model: &mut Model, record: &Record) -> Vec<Effect> {
         if speaks {
             model.roster.hear(agent, record.ts, is_current, counts);
         }
-        if counts || ends_writing(&record.event) {
+        // The log may be behind the pieces: what happened before a text was begun does not end it.
+        let is_later = model.partial.get(&agent).is_some_and(|partial| record.ts > partial.since);
+        if is_later && (counts || ends_writing(&record.event)) {
             model.partial.remove(&agent);
         }
         if let Some(talk) = model.talks.get_mut(&agent) {
