@@ -123,8 +123,8 @@ impl Row {
     }
 }
 
-/// The providers' published prices. A cache write is that of the shortest lifetime. Where only a part of a long request costs more,
-/// the row has the larger factor, because a budget should rather act too early.
+/// Prices of the providers, as far as they are known; a project can set its own. A cache write is that of the shortest lifetime.
+/// Where only a part of a long request costs more, the row has the larger factor, because a budget should rather act too early.
 const LIST: [Row; 38] = [
     Row("claude-fable-5", 10.0, 50.0, 1.0, 12.5, None),
     Row("claude-fable-5-1", 10.0, 50.0, 0.25, 12.5, None),
