@@ -5,40 +5,36 @@
 //! queue when the process says that it has heard it, so a process that dies before that gets it again, and none gets it twice.
 
 mod conversation;
+mod ending;
 mod listener;
+mod opening;
+mod spec;
+mod waiting;
 
 use crate::agent::{Lifecycle, living};
 use crate::event::Refused;
 use crate::event::{AgentEvent, RunEvent};
-use crate::harness::{Capabilities, Opening};
+use crate::harness::Capabilities;
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnResult;
-use crate::permission::{EarlyAnswer, PATIENCE_MS, PendingPermission, PendingState, PermissionPolicy};
+use crate::permission::{EarlyAnswer, PATIENCE_MS, PendingPermission, PendingState};
 use crate::usage::{Meter, Usage};
-use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, ask, budget, quest};
+use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World};
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
+pub(crate) use ending::exited;
 pub(crate) use listener::{take_output, tool_call, tool_result};
+pub use opening::{inherited_session, opening};
+pub(crate) use spec::check_spec;
+use spec::check_texts;
+pub use spec::{MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS, RunSpec};
+pub(crate) use waiting::{due, goes_on};
 
 /// The name of the MCP server that offers our tools to a process.
 pub const TOOL_SERVER: &str = "hatchery";
-/// The longest folder, harness or host name, in bytes.
-pub const MAX_SPEC_BYTES: usize = 4_096;
-/// The shortest silence that may count as stuck.
-pub const MIN_STALL_MS: u64 = 1_000;
-/// The longest: a week.
-pub const MAX_STALL_MS: u64 = 7 * 24 * 3_600 * 1_000;
-/// More than this many crashes in a row are not bad luck.
-pub const MAX_RETRIES: u32 = 100;
-/// The first wait after an overload, when nobody says how long to wait; each further one is twice as long.
-const FIRST_PARK_MS: u64 = 15_000;
-/// The same after a crash.
-const FIRST_CRASH_PAUSE_MS: u64 = 1_000;
-/// The longest wait between two attempts.
-const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
 
 /// How long after the report of its silence a process is stopped that is to be stopped for it. Whoever was away itself first hears
 /// what was said meanwhile.
@@ -46,49 +42,6 @@ const LAST_LOOK_MS: u64 = 10_000;
 
 /// How much of what is said about something is kept in the world.
 const MAX_WORDS_CHARS: usize = 1_000;
-
-/// How an agent is to be run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct RunSpec {
-    /// The adapter that knows how to start the process.
-    pub harness: String,
-    /// Where it runs: processes do not move between machines.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub host: Arc<str>,
-    /// The folder it works in; the project's root without.
-    #[serde(default)]
-    pub folder: Option<String>,
-    #[serde(default)]
-    pub model: Option<String>,
-    /// The script that a scripted agent plays.
-    #[serde(default)]
-    pub script: Option<String>,
-    /// Waits for further messages after a turn, instead of ending.
-    #[serde(default)]
-    pub stays: bool,
-    /// Silence that counts as stuck.
-    pub stall_ms: u64,
-    /// Whether a stuck process is stopped. Otherwise a person is asked.
-    #[serde(default)]
-    pub kill_stuck: bool,
-    /// How often a crashed process is resumed.
-    pub retries: u32,
-    /// Whether the run waits out rate limits and overloads.
-    pub parks: bool,
-    /// Its work is done when it has signalled: an end without a signal is a crash, whatever the exit code.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub signals: bool,
-    /// What its agent may do without asking. Runs from before there were permissions have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub permissions: Option<PermissionPolicy>,
-}
-
-impl RunSpec {
-    pub fn policy(&self) -> PermissionPolicy {
-        self.permissions.unwrap_or(PermissionPolicy::None)
-    }
-}
 
 /// The last run of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -549,129 +502,6 @@ pub(crate) fn take_call(
     Ok([taken].into_iter().chain(events).collect())
 }
 
-/// The process is gone.
-pub(crate) fn exited(
-    world: &World,
-    of: AttemptId,
-    exit: Exit,
-    evidence: Option<&str>,
-    now: Timestamp,
-) -> Result<Vec<Event>, Refusal> {
-    let run = at_attempt(world, of)?;
-    let waits = world.conversation(of.agent).is_some_and(Conversation::has_words);
-    // What it signalled in its own stream counts, even if its tools could not pass it on.
-    let signal = match run.owes_signal() {
-        true => quest::from_stream(world, of, run.signal_heard.as_deref()),
-        false => Vec::new(),
-    };
-    let owes = run.owes_signal() && signal.is_empty();
-    let (cause, detail) = match &run.state {
-        RunState::Stopping { why, .. } => (why.cause(), why.detail()),
-        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-            judge(run, exit, evidence, waits, owes)
-        }
-        RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(of)),
-    };
-    let ended = |cause, detail| vec![Event::Run { of, what: RunEvent::Ended { cause, detail, exit } }];
-    if run.signalled || !signal.is_empty() {
-        return Ok(signal.into_iter().chain(ended(cause, detail)).collect());
-    }
-    let resumed = Event::Run { of: of.next(), what: RunEvent::Resumed };
-    // The answer may have come while it was being stopped.
-    if matches!(run.state, RunState::Stopping { why: StopWhy::AwaitsPermission, .. }) && living(world, of.agent).is_ok()
-    {
-        return Ok(vec![match run.waits_for_permission() {
-            true => Event::Run { of, what: RunEvent::Parked { cause, until: None, detail } },
-            false => resumed,
-        }]);
-    }
-    // It waits before the next attempt, if there is still no money.
-    if matches!(run.state, RunState::Stopping { why: StopWhy::OverBudget, .. }) && living(world, of.agent).is_ok() {
-        return Ok(vec![resumed]);
-    }
-    let lives = living(world, of.agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
-    if !lives {
-        return Ok(ended(cause, detail));
-    }
-    Ok(match cause {
-        Cause::RateLimited | Cause::Overloaded | Cause::Unavailable if run.spec.parks => {
-            let until = run
-                .outcome
-                .resets_at()
-                .filter(|at| *at > now)
-                .unwrap_or_else(|| now.plus_ms(back_off(FIRST_PARK_MS, run.parks)));
-            vec![Event::Run { of, what: RunEvent::Parked { cause, until: Some(until), detail } }]
-        }
-        // To start it again would only make it take a turn for nothing; the next message does.
-        Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
-        Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
-            let forgotten = run.outcome.last_turn() == Some(&TurnResult::SessionUnknown);
-            // One that left in peace and only has not signalled is told so at once.
-            let left = owes && exit == Exit::Code(0);
-            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten && !left) {
-                None => resumed,
-                Some(ms) => {
-                    let detail = format!("It is started again in {} s.", ms / 1_000);
-                    Event::Run { of, what: RunEvent::Parked { cause, until: Some(now.plus_ms(ms)), detail } }
-                }
-            };
-            vec![Event::Run { of, what: RunEvent::Crashed { cause, detail, exit, forgotten } }, then]
-        }
-        // It was let go because its money is used up, and has more to do: it waits for some.
-        Cause::Completed if owes => vec![resumed],
-        // Its turn was interrupted for its budget.
-        Cause::UserEnded if run.cut_short => vec![resumed],
-        // Something was said to it while it was leaving.
-        Cause::Completed | Cause::UserEnded if waits => vec![resumed],
-        // It was to stay, and was sent away because nothing more may be begun.
-        Cause::Completed | Cause::UserEnded if run.held && run.spec.stays => match budget::over(world, of.agent, now) {
-            Some(over) => budget::park(world, of.agent, run, over),
-            None => ended(cause, detail),
-        },
-        Cause::Completed
-        | Cause::Crashed
-        | Cause::Stuck
-        | Cause::Killed
-        | Cause::UserEnded
-        | Cause::RateLimited
-        | Cause::Overloaded
-        | Cause::OutOfCredit
-        | Cause::Unauthorised
-        | Cause::PromptTooLong
-        | Cause::OverBudget
-        | Cause::AwaitsPermission
-        | Cause::Unavailable
-        | Cause::Refused
-        | Cause::OutputTooLong
-        | Cause::WrongModel
-        | Cause::BadArguments
-        | Cause::LostWithMachine => ended(cause, detail),
-    })
-}
-
-/// Why a process ended that nobody had asked to end, when something `waits` to be said to it, or when it `owes` a signal.
-fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
-    let (cause, detail) = match run.outcome.cause(exit, evidence) {
-        // One that was to stay has no reason to leave.
-        (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) => {
-            let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
-            (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))
-        }
-        (Cause::Completed, _) if owes && !run.held => {
-            (Cause::Crashed, format!("It ended without `signal-back` ({exit})."))
-        }
-        // Started again for that, it would never come to an end.
-        (Cause::Completed | Cause::UserEnded, _) if waits && !run.heard => {
-            (Cause::Crashed, format!("It ended without having heard what was said to it ({exit})."))
-        }
-        judged => judged,
-    };
-    match evidence.filter(|_| cause == Cause::Crashed) {
-        Some(evidence) => (cause, cut(&format!("{detail} It left behind: {evidence}"))),
-        None => (cause, cut(&detail)),
-    }
-}
-
 /// Interrupts the turn; the process lives on. A second request for the same turn changes nothing: it would interrupt the next
 /// turn.
 pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Refusal> {
@@ -717,45 +547,6 @@ pub(crate) fn stop(world: &World, agent: AgentId, why: &StopWhy) -> Result<Vec<E
     }
 }
 
-/// Its time has come: the silence of a process, or the end of a wait.
-pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
-    let Some(run) = world.run(agent) else { return Vec::new() };
-    let of = run.attempt_id(agent);
-    match run.state {
-        RunState::Parked { .. } => vec![goes_on(world, agent, run)],
-        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } if run.waits_for_permission() => {
-            vec![Event::Run { of, what: RunEvent::Stopping { why: StopWhy::AwaitsPermission } }]
-        }
-        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-            let silent = Event::Run { of, what: RunEvent::Silent { since: run.quiet_since() } };
-            match (run.silent, run.spec.kill_stuck) {
-                (None, false) => vec![silent, ask::of_silence(of, run.spec.stall_ms)],
-                (None, true) => vec![silent],
-                (Some(_), _) => vec![Event::Run { of, what: RunEvent::Stopping { why: StopWhy::Stuck } }],
-            }
-        }
-        RunState::Stopping { .. } | RunState::Ended { .. } => Vec::new(),
-    }
-}
-
-/// The end of a wait. One that had nothing left to do when it was parked would take a turn for nothing; the next message runs it.
-pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
-    let of = run.attempt_id(agent);
-    let waits = world.conversation(agent).is_some_and(Conversation::has_words);
-    match run.state {
-        RunState::Parked { cause: Cause::OverBudget, .. } if run.had_finished() && !waits => {
-            let detail = "Its last turn ended well, and nothing was said to it since.".to_owned();
-            Event::Run { of, what: RunEvent::Ended { cause: Cause::Completed, detail, exit: Exit::Unknown } }
-        }
-        RunState::Parked { .. }
-        | RunState::Starting
-        | RunState::Spawned { .. }
-        | RunState::Running { .. }
-        | RunState::Stopping { .. }
-        | RunState::Ended { .. } => Event::Run { of: of.next(), what: RunEvent::Resumed },
-    }
-}
-
 /// Which process of which run of which agent is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -784,83 +575,6 @@ pub(crate) fn at_attempt(world: &World, of: AttemptId) -> Result<&Run, Refusal> 
 fn open(world: &World, agent: AgentId) -> Result<&Run, Refusal> {
     world.agent(agent).ok_or(Refusal::UnknownAgent(agent))?;
     world.run(agent).filter(|run| run.is_open()).ok_or(Refusal::NoRun(agent))
-}
-
-/// The conversation of the agent that this one was forked from, while it is exactly what was inherited: it can be copied.
-pub fn inherited_session(world: &World, agent: AgentId) -> Option<&HarnessSession> {
-    let child = world.agent(agent)?;
-    let origin = child.origin?;
-    let conversation = world.conversation(origin.agent)?;
-    let unmoved = origin.upto.is_some() && world.agent(origin.agent)?.last_message == origin.upto;
-    // What waits to be heard, or is about to be said, is not in it yet, or in part.
-    let at_rest = !conversation.has_words() && world.run(origin.agent).is_none_or(|run| !run.in_turn);
-    let copyable = child.cuts.is_empty() && world.conversation(agent).is_none_or(|own| !own.orphaned);
-    conversation.harness_session.as_ref().filter(|_| unmoved && at_rest && copyable)
-}
-
-/// The conversation of the agent that this one was forked from, and the turn up to which it holds what was inherited.
-fn inherited_turn(world: &World, agent: AgentId) -> Option<(&HarnessSession, &str)> {
-    let child = world.agent(agent)?;
-    let origin = child.origin?;
-    let conversation = world.conversation(origin.agent)?;
-    let turn = conversation.turns.get(&origin.upto?)?;
-    let copyable = child.cuts.is_empty() && world.conversation(agent).is_none_or(|own| !own.orphaned);
-    conversation.harness_session.as_ref().filter(|_| copyable).map(|it| (it, turn.as_str()))
-}
-
-/// How the session of the agent's next process is opened. The agent's own session goes on, if this machine has it. Otherwise the
-/// session of its parent is copied, if it holds exactly what the agent inherited, as a whole or up to a turn. Otherwise a new session
-/// begins.
-pub fn opening(world: &World, agent: AgentId, capabilities: Capabilities) -> Opening {
-    let Some(run) = world.run(agent) else { return Opening::New };
-    let is_here = |it: &&HarnessSession| it.harness == run.spec.harness && it.host == run.spec.host;
-    let own = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
-    if let Some(own) = own.filter(is_here) {
-        return Opening::Resume { session: own.session.clone() };
-    }
-    if !capabilities.forks {
-        return Opening::New;
-    }
-    if let Some(inherited) = inherited_session(world, agent).filter(is_here) {
-        return Opening::Fork { from: inherited.session.clone(), upto: None };
-    }
-    match inherited_turn(world, agent).filter(|(session, _)| is_here(session)) {
-        Some((session, turn)) => Opening::Fork { from: session.session.clone(), upto: Some(turn.to_owned()) },
-        None => Opening::New,
-    }
-}
-
-fn back_off(first_ms: u64, times: u32) -> u64 {
-    first_ms.saturating_mul(1 << times.min(16)).min(LONGEST_PARK_MS)
-}
-
-/// How long to wait after a crash. One that was at work goes on at once; what ends before that, or again, would likely do it again.
-fn crash_pause(run: &Run) -> Option<u64> {
-    (run.crashes > 0 || !run.started).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
-}
-
-pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {
-    if !(MIN_STALL_MS..=MAX_STALL_MS).contains(&spec.stall_ms) {
-        return Err(Refusal::StallOutOfRange { ms: spec.stall_ms });
-    }
-    if spec.retries > MAX_RETRIES {
-        return Err(Refusal::TooManyRetries { retries: spec.retries });
-    }
-    check_texts([
-        Some(&spec.harness),
-        Some(&spec.host),
-        spec.folder.as_deref(),
-        spec.model.as_deref(),
-        spec.script.as_deref(),
-    ])
-}
-
-/// They are kept in memory, and end up on a command line.
-fn check_texts<const N: usize>(texts: [Option<&str>; N]) -> Result<(), Refusal> {
-    match texts.into_iter().flatten().find(|text| text.is_empty() || text.len() > MAX_SPEC_BYTES) {
-        Some(text) => Err(Refusal::BadSpec { text: text.chars().take(64).collect() }),
-        None => Ok(()),
-    }
 }
 
 /// The beginning of what a process said: the world keeps it.

@@ -1,0 +1,147 @@
+//! The end of a process: why it ended, and whether the run goes on, waits or is over.
+
+use super::{AttemptId, Conversation, Run, RunState, StopWhy, at_attempt, cut};
+use crate::agent::living;
+use crate::event::RunEvent;
+use crate::outcome::{Cause, Exit};
+use crate::output::TurnResult;
+use crate::{Event, Refusal, Timestamp, World, budget, quest};
+
+/// The first wait after an overload, when nobody says how long to wait; each further one is twice as long.
+const FIRST_PARK_MS: u64 = 15_000;
+/// The same after a crash.
+const FIRST_CRASH_PAUSE_MS: u64 = 1_000;
+/// The longest wait between two attempts.
+const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
+
+/// The process is gone.
+pub(crate) fn exited(
+    world: &World,
+    of: AttemptId,
+    exit: Exit,
+    evidence: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    let run = at_attempt(world, of)?;
+    let waits = world.conversation(of.agent).is_some_and(Conversation::has_words);
+    // What it signalled in its own stream counts, even if its tools could not pass it on.
+    let signal = match run.owes_signal() {
+        true => quest::from_stream(world, of, run.signal_heard.as_deref()),
+        false => Vec::new(),
+    };
+    let owes = run.owes_signal() && signal.is_empty();
+    let (cause, detail) = match &run.state {
+        RunState::Stopping { why, .. } => (why.cause(), why.detail()),
+        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
+            judge(run, exit, evidence, waits, owes)
+        }
+        RunState::Parked { .. } | RunState::Ended { .. } => return Err(Refusal::StaleAttempt(of)),
+    };
+    let ended = |cause, detail| vec![Event::Run { of, what: RunEvent::Ended { cause, detail, exit } }];
+    if run.signalled || !signal.is_empty() {
+        return Ok(signal.into_iter().chain(ended(cause, detail)).collect());
+    }
+    let resumed = Event::Run { of: of.next(), what: RunEvent::Resumed };
+    // The answer may have come while it was being stopped.
+    if matches!(run.state, RunState::Stopping { why: StopWhy::AwaitsPermission, .. }) && living(world, of.agent).is_ok()
+    {
+        return Ok(vec![match run.waits_for_permission() {
+            true => Event::Run { of, what: RunEvent::Parked { cause, until: None, detail } },
+            false => resumed,
+        }]);
+    }
+    // It waits before the next attempt, if there is still no money.
+    if matches!(run.state, RunState::Stopping { why: StopWhy::OverBudget, .. }) && living(world, of.agent).is_ok() {
+        return Ok(vec![resumed]);
+    }
+    let lives = living(world, of.agent).is_ok() && !matches!(run.state, RunState::Stopping { .. });
+    if !lives {
+        return Ok(ended(cause, detail));
+    }
+    Ok(match cause {
+        Cause::RateLimited | Cause::Overloaded | Cause::Unavailable if run.spec.parks => {
+            let until = run
+                .outcome
+                .resets_at()
+                .filter(|at| *at > now)
+                .unwrap_or_else(|| now.plus_ms(back_off(FIRST_PARK_MS, run.parks)));
+            vec![Event::Run { of, what: RunEvent::Parked { cause, until: Some(until), detail } }]
+        }
+        // To start it again would only make it take a turn for nothing; the next message does.
+        Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
+        Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
+            let forgotten = run.outcome.last_turn() == Some(&TurnResult::SessionUnknown);
+            // One that left in peace and only has not signalled is told so at once.
+            let left = owes && exit == Exit::Code(0);
+            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten && !left) {
+                None => resumed,
+                Some(ms) => {
+                    let detail = format!("It is started again in {} s.", ms / 1_000);
+                    Event::Run { of, what: RunEvent::Parked { cause, until: Some(now.plus_ms(ms)), detail } }
+                }
+            };
+            vec![Event::Run { of, what: RunEvent::Crashed { cause, detail, exit, forgotten } }, then]
+        }
+        // It was let go because its money is used up, and has more to do: it waits for some.
+        Cause::Completed if owes => vec![resumed],
+        // Its turn was interrupted for its budget.
+        Cause::UserEnded if run.cut_short => vec![resumed],
+        // Something was said to it while it was leaving.
+        Cause::Completed | Cause::UserEnded if waits => vec![resumed],
+        // It was to stay, and was sent away because nothing more may be begun.
+        Cause::Completed | Cause::UserEnded if run.held && run.spec.stays => match budget::over(world, of.agent, now) {
+            Some(over) => budget::park(world, of.agent, run, over),
+            None => ended(cause, detail),
+        },
+        Cause::Completed
+        | Cause::Crashed
+        | Cause::Stuck
+        | Cause::Killed
+        | Cause::UserEnded
+        | Cause::RateLimited
+        | Cause::Overloaded
+        | Cause::OutOfCredit
+        | Cause::Unauthorised
+        | Cause::PromptTooLong
+        | Cause::OverBudget
+        | Cause::AwaitsPermission
+        | Cause::Unavailable
+        | Cause::Refused
+        | Cause::OutputTooLong
+        | Cause::WrongModel
+        | Cause::BadArguments
+        | Cause::LostWithMachine => ended(cause, detail),
+    })
+}
+
+/// Why a process ended that nobody had asked to end, when something `waits` to be said to it, or when it `owes` a signal.
+fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
+    let (cause, detail) = match run.outcome.cause(exit, evidence) {
+        // One that was to stay has no reason to leave.
+        (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) => {
+            let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
+            (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))
+        }
+        (Cause::Completed, _) if owes && !run.held => {
+            (Cause::Crashed, format!("It ended without `signal-back` ({exit})."))
+        }
+        // Started again for that, it would never come to an end.
+        (Cause::Completed | Cause::UserEnded, _) if waits && !run.heard => {
+            (Cause::Crashed, format!("It ended without having heard what was said to it ({exit})."))
+        }
+        judged => judged,
+    };
+    match evidence.filter(|_| cause == Cause::Crashed) {
+        Some(evidence) => (cause, cut(&format!("{detail} It left behind: {evidence}"))),
+        None => (cause, cut(&detail)),
+    }
+}
+
+fn back_off(first_ms: u64, times: u32) -> u64 {
+    first_ms.saturating_mul(1 << times.min(16)).min(LONGEST_PARK_MS)
+}
+
+/// How long to wait after a crash. One that was at work goes on at once; what ends before that, or again, would likely do it again.
+fn crash_pause(run: &Run) -> Option<u64> {
+    (run.crashes > 0 || !run.started).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
+}

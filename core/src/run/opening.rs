@@ -1,0 +1,49 @@
+//! How the session of an agent's next process is opened: its own goes on, its parent's is copied, or a new one begins.
+
+use super::HarnessSession;
+use crate::harness::{Capabilities, Opening};
+use crate::{AgentId, World};
+
+/// The conversation of the agent that this one was forked from, while it is exactly what was inherited: it can be copied.
+pub fn inherited_session(world: &World, agent: AgentId) -> Option<&HarnessSession> {
+    let child = world.agent(agent)?;
+    let origin = child.origin?;
+    let conversation = world.conversation(origin.agent)?;
+    let unmoved = origin.upto.is_some() && world.agent(origin.agent)?.last_message == origin.upto;
+    // What waits to be heard, or is about to be said, is not in it yet, or in part.
+    let at_rest = !conversation.has_words() && world.run(origin.agent).is_none_or(|run| !run.in_turn);
+    let copyable = child.cuts.is_empty() && world.conversation(agent).is_none_or(|own| !own.orphaned);
+    conversation.harness_session.as_ref().filter(|_| unmoved && at_rest && copyable)
+}
+
+/// The conversation of the agent that this one was forked from, and the turn up to which it holds what was inherited.
+fn inherited_turn(world: &World, agent: AgentId) -> Option<(&HarnessSession, &str)> {
+    let child = world.agent(agent)?;
+    let origin = child.origin?;
+    let conversation = world.conversation(origin.agent)?;
+    let turn = conversation.turns.get(&origin.upto?)?;
+    let copyable = child.cuts.is_empty() && world.conversation(agent).is_none_or(|own| !own.orphaned);
+    conversation.harness_session.as_ref().filter(|_| copyable).map(|it| (it, turn.as_str()))
+}
+
+/// How the session of the agent's next process is opened. The agent's own session goes on, if this machine has it. Otherwise the
+/// session of its parent is copied, if it holds exactly what the agent inherited, as a whole or up to a turn. Otherwise a new session
+/// begins.
+pub fn opening(world: &World, agent: AgentId, capabilities: Capabilities) -> Opening {
+    let Some(run) = world.run(agent) else { return Opening::New };
+    let is_here = |it: &&HarnessSession| it.harness == run.spec.harness && it.host == run.spec.host;
+    let own = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
+    if let Some(own) = own.filter(is_here) {
+        return Opening::Resume { session: own.session.clone() };
+    }
+    if !capabilities.forks {
+        return Opening::New;
+    }
+    if let Some(inherited) = inherited_session(world, agent).filter(is_here) {
+        return Opening::Fork { from: inherited.session.clone(), upto: None };
+    }
+    match inherited_turn(world, agent).filter(|(session, _)| is_here(session)) {
+        Some((session, turn)) => Opening::Fork { from: session.session.clone(), upto: Some(turn.to_owned()) },
+        None => Opening::New,
+    }
+}
