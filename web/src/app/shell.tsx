@@ -6,6 +6,7 @@ import { needs } from "../store/needs";
 import { store, useTopics } from "../store/store";
 import { Glyph, type Standing } from "../ui/glyph";
 import { Egg, Icon, type IconName } from "../ui/icon";
+import { FIND } from "../ui/key_names";
 import { projectName } from "../ui/names";
 import { useClock } from "../ui/time";
 import { clockSeconds, group } from "../ui/words";
@@ -59,7 +60,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         </div>
         <button class="find" type="button" aria-haspopup="dialog" onClick={() => palette.set({ text: "" })}>
           <span>Find or do …</span>
-          <kbd>⌘K</kbd>
+          <kbd>{FIND}</kbd>
         </button>
         <ul class="nav">
           {VIEWS.map((view) => (

@@ -7,6 +7,7 @@ import { to, usePlace } from "../app/router";
 import type { Need } from "../store/needs";
 import { store } from "../store/store";
 import { Glyph } from "./glyph";
+import { SEND } from "./key_names";
 import { nameOf, questName } from "./names";
 import { Age, Ago } from "./time";
 import { ceiling, firstLine, group, money, plain, span } from "./words";
@@ -282,7 +283,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
               disabled={sent.state === "sending" || draft.trim() === ""}
               onClick={() => void send(typed())}
             >
-              {sent.state === "sending" ? "Sending …" : "Answer"} <kbd>⌘↵</kbd>
+              {sent.state === "sending" ? "Sending …" : "Answer"} <kbd>{SEND}</kbd>
             </button>
           )}
           {!isOpen && open && (

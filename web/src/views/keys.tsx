@@ -3,9 +3,10 @@
 import { openDialog } from "../app/dialogs";
 import { switchTheme, VIEWS } from "../app/shell";
 import { Icon } from "../ui/icon";
+import { FIND, SEND } from "../ui/key_names";
 
 const KEYS: [string[], string][] = [
-  [["⌘K"], "find or do anything"],
+  [[FIND], "find or do anything"],
   [["A"], "answer the oldest"],
   [["E"], "next that needs you"],
   [["N"], "new quest"],
@@ -23,8 +24,10 @@ const KEYS: [string[], string][] = [
   [["X"], "stop"],
   [["#"], "go to an event, in the log"],
   [["C"], "new mail, in Mail"],
-  [["⌘↵"], "send"],
+  [["1", "9"], "choose a seat, in Seats"],
+  [[SEND], "send"],
   [["esc"], "back, close"],
+  [["?"], "all keys"],
 ];
 
 export default function Keys() {
@@ -32,8 +35,11 @@ export default function Keys() {
     <>
       <header class="head">
         <div>
-          <h1>Everything else</h1>
-          <p class="sub">
+          <h1>
+            <span class="hide-small">All keys</span>
+            <span class="only-small">Everything else</span>
+          </h1>
+          <p class="sub hide-small">
             Single letters work outside fields. Everything that a button does is in the palette, by the same words.
           </p>
         </div>

@@ -8,6 +8,7 @@ import { to } from "../app/router";
 import { store } from "../store/store";
 import { EmptyEgg, Face, HatchingEgg } from "../ui/face";
 import { Glyph } from "../ui/glyph";
+import { SEND } from "../ui/key_names";
 import { Markdown } from "../ui/markdown";
 import { Ago, useClock } from "../ui/time";
 import { Count, clock, count, exact, list as listed, plain, when } from "../ui/words";
@@ -349,7 +350,7 @@ function Composer({ to: name, position, led }: { to: string; position: number | 
             )}
           </span>
           <button class="btn you" type="submit" disabled={sending || text.trim() === ""}>
-            Send <kbd>⌘↵</kbd>
+            Send <kbd>{SEND}</kbd>
           </button>
         </div>
       </div>
