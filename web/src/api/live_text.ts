@@ -15,8 +15,13 @@ export function written(known: Writing | null, piece: LivePiece): Writing | null
   return begins || !known ? { kind, text, since } : { ...known, text: known.text + text };
 }
 
-/** What the agent writes. `said` is the last event that is shown: what came before it is whole. */
-export function useWriting(agent: string | null, said: number): Writing | null {
+/** The log may be behind the pieces: only what the agent said after the first words makes them whole. */
+export function stillWritten(writing: Writing | null, saidAt: number): Writing | null {
+  return writing && saidAt > writing.since ? null : writing;
+}
+
+/** What the agent writes. `saidAt` is the time of the last thing it said that is shown. */
+export function useWriting(agent: string | null, saidAt: number): Writing | null {
   const [writing, setWriting] = useState<Writing | null>(null);
   const [visible, setVisible] = useState(document.visibilityState !== "hidden");
   useEffect(() => {
@@ -37,8 +42,7 @@ export function useWriting(agent: string | null, said: number): Writing | null {
     source.onerror = () => setWriting(null);
     return () => source.close();
   }, [agent, visible]);
-  useEffect(() => setWriting(null), [said]);
-  return writing;
+  return stillWritten(writing, saidAt);
 }
 
 /** The last sentence of a thought that was begun. */

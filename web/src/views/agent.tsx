@@ -13,6 +13,7 @@ import { store, useTopics } from "../store/store";
 import { Changes, changesOf, Lines } from "../ui/changes";
 import { Glyph, standingOf } from "../ui/glyph";
 import { Icon } from "../ui/icon";
+import { SEND } from "../ui/key_names";
 import { nameOf, questName } from "../ui/names";
 import { messagesWord, Talk } from "../ui/talk";
 import { Age, Ago } from "../ui/time";
@@ -245,6 +246,9 @@ function Why({ id }: { id: string }) {
   );
 }
 
+/** What an agent says and does itself. What others say to it ends no text that it writes. */
+const OWN_WORDS: ReadonlySet<string> = new Set(["assistant", "tool_call"]);
+
 interface ConversationProps {
   entry: AgentEntry;
   messages: MessageView[];
@@ -266,7 +270,8 @@ function Conversation({ entry, messages, notes, loading, problem, hash }: Conver
   const inherited = messages.filter((message) => message.agent !== id);
   const own = messages.filter((message) => message.agent === id);
   const lastId = own.at(-1)?.id ?? 0;
-  const writing = useWriting(entry.activity === "working" ? id : null, lastId);
+  const saidAt = own.findLast((message) => OWN_WORDS.has(message.kind))?.ts ?? 0;
+  const writing = useWriting(entry.activity === "working" ? id : null, saidAt);
 
   useEffect(() => {
     const look = () => {
@@ -442,7 +447,7 @@ function Composer({ entry }: { entry: AgentEntry }) {
             </button>
           )}
           <button class="btn you" type="submit" disabled={dead || state.sending || draft.trim() === ""}>
-            {state.sending ? "Sending …" : "Send"} <kbd>⌘↵</kbd>
+            {state.sending ? "Sending …" : "Send"} <kbd>{SEND}</kbd>
           </button>
         </div>
       </div>

@@ -30,3 +30,10 @@ test("of a thought the latest sentence is shown", () => {
   assert.equal(live.latestSentence("First this. Then that, and"), "Then that, and");
   assert.equal(live.latestSentence("a\nb"), "b");
 });
+
+test("a text is over when something was said after its first words, and not by what the log tells late", () => {
+  const writing = { kind: "text", text: "one", since: 100 };
+  assert.equal(live.stillWritten(writing, 99), writing);
+  assert.equal(live.stillWritten(writing, 101), null);
+  assert.equal(live.stillWritten(null, 101), null);
+});
