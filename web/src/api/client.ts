@@ -109,8 +109,9 @@ export const api = {
     get<{ text: string; size: number }>(
       `/api/quests/${part(quest)}/steps/${part(step)}/wards/${ward}/output?from=-8192`,
     ),
-  mailThreads: (before: number | null) =>
-    get<MailThreads>(`/api/mail/human/threads?limit=200${before ? `&before=${before}` : ""}`),
+  /** The human's mail before a place in the log. */
+  mailThreads: (before: number, limit = 200) =>
+    get<MailThreads>(`/api/mail/human/threads?limit=${limit}&before=${before}`),
 
   answer: (question: number, answer: string) => post(`/api/questions/${question}/answer`, { answer }),
   projects: () => get<{ projects: ProjectLine[] }>("/api/projects"),

@@ -1,4 +1,4 @@
-// Mail: is something for me?
+// Mail: is something for me? Then what agents write to each other.
 import { useEffect, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { SeenMail } from "../api/types";
@@ -6,73 +6,22 @@ import { notify, prompt } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
 import { setActions } from "../app/keys";
 import { go, to } from "../app/router";
+import { keyOf, type Thread, threadsOf, useLetters } from "../store/letters";
 import { store, useTopics } from "../store/store";
 import { Glyph } from "../ui/glyph";
+import { SEND } from "../ui/key_names";
 import { nameOf } from "../ui/names";
 import { Age } from "../ui/time";
-import { Count, clockSeconds, exact, firstLine, plain, plural } from "../ui/words";
+import { Count, clockSeconds, exact, firstLine, list, plain, plural } from "../ui/words";
 import { Loading } from "./home";
 
-interface Box {
-  mail: SeenMail[];
-  /** To look further back. */
-  before: number | null;
-}
-
-/** All mail from and to the human: looked at once, then added to by the stream. Looking is not reading. */
-function useMail(): { box: Box | Problem | null; more: () => void } {
-  const [box, setBox] = useState<Box | Problem | null>(null);
-  useEffect(() => {
-    let pending: ((now: Box) => Box)[] | null = [];
-    const change = (it: (now: Box) => Box) => {
-      if (pending) pending.push(it);
-      else setBox((now) => (now && !(now instanceof Error) ? it(now) : now));
-    };
-    const state = (id: number, word: SeenMail["state"]) => (now: Box) => ({
-      ...now,
-      mail: now.mail.map((it) => (it.id === id ? { ...it, state: word } : it)),
-    });
-    const stop = store.tap((event) => {
-      if (event.type === "mail_sent" && (event.to === "human" || event.from === "human")) {
-        const mail: SeenMail = {
-          id: event.id,
-          from: event.from,
-          to: event.to,
-          sent: event.ts,
-          body: event.body,
-          state: "queued",
-        };
-        change((now) => (now.mail.some((it) => it.id === mail.id) ? now : { ...now, mail: [...now.mail, mail] }));
-      } else if (event.type === "mail_read") change(state(event.mail, "read"));
-      else if (event.type === "mail_delivered") change(state(event.mail, "delivered"));
-    });
-    api.mailThreads(null).then(
-      ({ mail, before }) => {
-        const waiting = pending ?? [];
-        pending = null;
-        setBox(waiting.reduce((now, it) => it(now), { mail, before: before ?? null } as Box));
-      },
-      (problem: Problem) => setBox(problem),
-    );
-    return stop;
-  }, []);
-  const more = () => {
-    if (!box || box instanceof Error || box.before === null) return;
-    api.mailThreads(box.before).then(
-      ({ mail, before }) =>
-        setBox((now) =>
-          now && !(now instanceof Error) ? { mail: [...mail, ...now.mail], before: before ?? null } : now,
-        ),
-      (problem: Problem) => notify(problem),
-    );
-  };
-  return { box, more };
-}
+/** Unread mail to the human. */
+const waitsIn = (thread: Thread) => thread.mail.filter((it) => it.to === "human" && it.state !== "read").length;
 
 export default function Mail({ parts }: { parts: string[] }) {
   useTopics("mail", "agents");
-  const { box, more } = useMail();
-  const chosen = parts[1] ?? null;
+  const { letters, earlier } = useLetters();
+  const chosen = parts.length > 1 ? keyOf(parts.slice(1)) : null;
   const write = () =>
     prompt({
       title: "New mail",
@@ -86,30 +35,30 @@ export default function Mail({ parts }: { parts: string[] }) {
         go(`/mail/${view.id}`);
       },
     });
-  useEffect(() => setActions({ C: write }));
-  if (!store.state || box === null) return <Loading />;
-  if (box instanceof Error)
+  useEffect(() =>
+    setActions({
+      C: write,
+      S: () => document.getElementById("mail")?.focus(),
+    }),
+  );
+  if (!store.state || letters === null) return <Loading />;
+  if (letters instanceof Error)
     return (
       <div class="empty">
         <h3>The mail cannot be read</h3>
         <p>
-          {box.message} {box.hint}
+          {letters.message} {letters.hint}
         </p>
       </div>
     );
-  const byOther = new Map<string, SeenMail[]>();
-  for (const letter of box.mail) {
-    const other = letter.from === "human" ? letter.to : letter.from;
-    byOther.set(other, [...(byOther.get(other) ?? []), letter]);
-  }
-  if (chosen && !byOther.has(chosen)) byOther.set(chosen, []);
-  const threads = [...byOther].sort(
-    (a, b) => (b[1].at(-1)?.id ?? Number.MAX_SAFE_INTEGER) - (a[1].at(-1)?.id ?? Number.MAX_SAFE_INTEGER),
-  );
+  // What waits for the human is on top.
+  const threads = threadsOf(letters.mail).sort((a, b) => Number(waitsIn(b) > 0) - Number(waitsIn(a) > 0));
+  if (chosen && !threads.some((it) => it.key === chosen))
+    threads.unshift({ key: chosen, others: chosen.split("/"), mail: [] });
   const n = store.state.mail.size;
   const title =
     n === 0 ? "No mail for you is unread" : `${Count(n)} ${plural(n, "mail")} for you ${n === 1 ? "is" : "are"} unread`;
-  const open = chosen ?? threads[0]?.[0] ?? null;
+  const open = threads.find((it) => it.key === chosen) ?? threads.find((it) => waitsIn(it) > 0) ?? threads[0] ?? null;
   return (
     <>
       <header class="head">
@@ -126,121 +75,200 @@ export default function Mail({ parts }: { parts: string[] }) {
       {threads.length === 0 ? (
         <div class="empty">
           <h3>No mail yet</h3>
-          <p>What agents write to you stands here, and so does what you write to them.</p>
+          <p>What agents write to you and to each other stands here, and so does what you write to them.</p>
         </div>
       ) : (
-        <div class="mail-cols">
-          <section aria-label="Threads">
-            {threads.map(([other, thread]) => {
-              const last = thread.at(-1);
-              const waits = thread.filter((it) => it.to === "human" && it.state !== "read").length;
-              return (
-                <a
-                  key={other}
-                  class={`row is-flat${waits > 0 ? " is-new" : ""}${other === open ? " is-chosen" : ""}`}
-                  href={`/mail/${other}`}
-                >
-                  <div>
-                    <div class="title">
-                      <b>{nameOf(other)}</b>
-                      <span class="where cut">{last ? (last.to === "human" ? "to you" : "from you") : "new"}</span>
-                    </div>
-                    <div class="now cut">{plain(firstLine(last?.body ?? ""))}</div>
-                  </div>
-                  <div class="aside">
-                    {last && <Age at={last.sent} />}
-                    {waits > 0 && <span class="badge">{waits}</span>}
-                  </div>
-                </a>
-              );
-            })}
-            {box.before !== null && (
-              <button class="btn quiet" type="button" onClick={more}>
-                Earlier mail
+        <div class={`mail-cols${chosen ? " has-chosen" : ""}`}>
+          <section class="threads" aria-label="Threads">
+            {threads.map((thread) => (
+              <ThreadRow key={thread.key} thread={thread} isOpen={thread === open} />
+            ))}
+            {letters.more && (
+              <button
+                class="btn quiet"
+                type="button"
+                onClick={() => void earlier().catch((problem: Problem) => notify(problem))}
+              >
+                Look for earlier mail
               </button>
             )}
           </section>
-          {open && <Thread key={open} other={open} thread={byOther.get(open) ?? []} />}
+          {open && <OneThread key={open.key} thread={open} />}
         </div>
       )}
     </>
   );
 }
 
-function Thread({ other, thread }: { other: string; thread: SeenMail[] }) {
-  const [draft, setDraft] = useDraft(`mail:${other}`);
+function ThreadRow({ thread, isOpen }: { thread: Thread; isOpen: boolean }) {
+  const last = thread.mail.at(-1);
+  const waits = waitsIn(thread);
+  const [first = "", second] = thread.others;
+  // Of two agents, the one that wrote last stands in front.
+  const lead = second && last ? last.from : first;
+  const rest = thread.others.find((it) => it !== lead);
+  const where = rest ? `with ${nameOf(rest)}` : !last ? "new" : last.to === "human" ? "to you" : "from you";
+  return (
+    <a
+      class={`row is-flat${waits > 0 ? " is-new" : ""}${isOpen ? " is-chosen" : ""}`}
+      aria-current={isOpen ? "true" : undefined}
+      href={`/mail/${thread.key}`}
+    >
+      <div>
+        <div class="title">
+          <b class="cut">{nameOf(lead)}</b>
+          <span class="where cut">{where}</span>
+        </div>
+        <div class="now cut">{plain(firstLine(last?.body ?? ""))}</div>
+      </div>
+      <div class="aside">
+        {last && <Age at={last.sent} />}
+        {waits > 0 && <span class="badge">{waits}</span>}
+      </div>
+    </a>
+  );
+}
+
+function OneThread({ thread }: { thread: Thread }) {
+  const names = list(thread.others.map(nameOf));
+  return (
+    <section class="thread" aria-label={names}>
+      <a class="link small faint only-small" href="/mail">
+        All mail
+      </a>
+      <div class="section-head">
+        <h2 class="thread-name">
+          {thread.others.map((other, at) => (
+            <>
+              {at > 0 && " and "}
+              <a href={to.agent(other)} key={other}>
+                {nameOf(other)}
+              </a>
+            </>
+          ))}
+        </h2>
+        <span class="faint small">
+          {thread.mail.length} {plural(thread.mail.length, "mail")}
+        </span>
+      </div>
+      {thread.mail.map((letter) => (
+        <Letter key={letter.id} letter={letter} />
+      ))}
+      <Compose thread={thread} />
+    </section>
+  );
+}
+
+function Letter({ letter }: { letter: SeenMail }) {
+  const words: Record<SeenMail["state"], string> = {
+    queued: "waits to be read",
+    delivered: "handed over",
+    read: "read",
+  };
+  return (
+    <article class={`msg${letter.from === "human" ? " is-human" : ""}`}>
+      <div class="by">
+        <b>{nameOf(letter.from)}</b>
+        <span>to {letter.to === "human" ? "you" : nameOf(letter.to)}</span>
+        <time title={exact(letter.sent)}>{clockSeconds(letter.sent)}</time>
+        {letter.to === "human" && letter.state !== "read" ? (
+          <button
+            class="btn line small-btn push"
+            type="button"
+            onClick={() => api.readMail(letter.id).catch((problem: Problem) => notify(problem))}
+          >
+            <Glyph as="done" silent /> Mark as read
+          </button>
+        ) : (
+          <span class="push">{words[letter.state]}</span>
+        )}
+      </div>
+      <div class="body prose said-by-you">{plain(letter.body)}</div>
+    </article>
+  );
+}
+
+/** To the agent of the thread, or to those of the two that are chosen. */
+function Compose({ thread }: { thread: Thread }) {
+  const [draft, setDraft] = useDraft(`mail:${thread.key}`);
   const [sending, setSending] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [whom, setWhom] = useState<string[]>(thread.others);
+  const names = list(whom.map(nameOf));
   const send = async () => {
-    if (draft.trim() === "" || sending) return;
+    if (draft.trim() === "" || sending || whom.length === 0) return;
     setSending(true);
+    setProblem(null);
     try {
-      await api.sendMail(other, draft);
+      // Somebody who has it is not written to again when the next one fails.
+      for (const other of whom) {
+        await api.sendMail(other, draft);
+        if (whom.length > 1) setWhom((now) => now.filter((it) => it !== other));
+      }
       setDraft("");
-    } catch (problem) {
-      notify(problem as Problem);
+      setWhom(thread.others);
+    } catch (it) {
+      setProblem(it as Problem);
     }
     setSending(false);
   };
   return (
-    <section aria-label={nameOf(other)}>
-      <div class="section-head">
-        <h2 class="thread-name">
-          <a href={to.agent(other)}>{nameOf(other)}</a>
-        </h2>
-        <span class="faint small">
-          {thread.length} {plural(thread.length, "mail")}
-        </span>
-      </div>
-      {thread.map((letter) => (
-        <article class={`msg${letter.from === "human" ? " is-human" : ""}`} key={letter.id}>
-          <div class="by">
-            <b>{nameOf(letter.from)}</b>
-            <span>to {letter.to === "human" ? "you" : nameOf(letter.to)}</span>
-            <time title={exact(letter.sent)}>{clockSeconds(letter.sent)}</time>
-            {letter.to === "human" && letter.state !== "read" ? (
-              <button
-                class="btn line small-btn push"
-                type="button"
-                onClick={() => api.readMail(letter.id).catch((problem: Problem) => notify(problem))}
-              >
-                <Glyph as="done" silent /> Mark as read
-              </button>
-            ) : (
-              <span class="push">{letter.state === "read" ? "read" : "waits to be read"}</span>
-            )}
-          </div>
-          <div class="body prose said-by-you">{plain(letter.body)}</div>
-        </article>
-      ))}
-      <form
-        class="composer is-still"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void send();
-        }}
-      >
-        <div class="box">
-          <label class="sr" for="mail">
-            Mail to {nameOf(other)}
-          </label>
-          <textarea
-            id="mail"
-            rows={2}
-            placeholder={`Mail to ${nameOf(other)}`}
-            value={draft}
-            onInput={(event) => setDraft(event.currentTarget.value)}
-            onKeyDown={(event) => {
-              if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) void send();
-            }}
-          />
-          <div class="bar">
+    <form
+      class="composer is-still"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      {problem && (
+        <p class="refused" role="alert">
+          <Glyph as="failed" word="refused" />
+          <span>
+            {problem.away ? "The daemon is away. Your words are still here." : problem.message}{" "}
+            <span class="faint">{problem.away ? "" : problem.hint}</span>
+          </span>
+        </p>
+      )}
+      <div class="box">
+        <label class="sr" for="mail">
+          Mail to {names}
+        </label>
+        <textarea
+          id="mail"
+          rows={2}
+          placeholder={`Mail to ${names}`}
+          value={draft}
+          onInput={(event) => setDraft(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) void send();
+          }}
+        />
+        <div class="bar">
+          {thread.others.length > 1 ? (
+            <span class="whom" role="group" aria-label="To">
+              From you, to
+              {thread.others.map((other) => (
+                <label key={other}>
+                  <input
+                    type="checkbox"
+                    checked={whom.includes(other)}
+                    onChange={(event) => {
+                      const on = event.currentTarget.checked;
+                      setWhom((now) => thread.others.filter((it) => (it === other ? on : now.includes(it))));
+                    }}
+                  />
+                  {nameOf(other)}
+                </label>
+              ))}
+            </span>
+          ) : (
             <span>From you</span>
-            <button class="btn you" type="submit" disabled={sending || draft.trim() === ""}>
-              Send <kbd>⌘↵</kbd>
-            </button>
-          </div>
+          )}
+          <button class="btn you" type="submit" disabled={sending || draft.trim() === "" || whom.length === 0}>
+            {sending ? "Sending …" : "Send"} <kbd>{SEND}</kbd>
+          </button>
         </div>
-      </form>
-    </section>
+      </div>
+    </form>
   );
 }
