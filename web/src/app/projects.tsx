@@ -19,7 +19,7 @@ export function ProjectSwitcher() {
         aria-label="All projects of this machine"
         title="All projects of this machine"
       >
-        <Icon name="down" size={14} />
+        <Icon name="unfold" size={14} />
       </button>
       <div
         id="projects"

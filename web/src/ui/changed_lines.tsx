@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client";
 import type { ChangeSet } from "../api/types";
 import { Lines } from "./changes";
+import { plural } from "./words";
 
 const PAUSE_MS = 4000;
 
@@ -15,7 +16,7 @@ interface Known {
 
 const known = new Map<string, Known>();
 
-export function ChangedLines({ base, stamp }: { base: string; stamp: number }) {
+export function ChangedLines({ base, stamp, files = false }: { base: string; stamp: number; files?: boolean }) {
   const [, again] = useState(0);
   const have = known.get(base);
   useEffect(() => {
@@ -31,5 +32,12 @@ export function ChangedLines({ base, stamp }: { base: string; stamp: number }) {
     }, wait);
     return () => clearTimeout(timer);
   }, [base, stamp]);
-  return have?.set ? <Lines added={have.set.added} removed={have.set.removed} /> : null;
+  const set = have?.set;
+  if (!set || set.added + set.removed === 0) return null;
+  return (
+    <span>
+      <Lines added={set.added} removed={set.removed} />
+      {files && ` in ${set.files.length} ${plural(set.files.length, "file")}`}
+    </span>
+  );
 }

@@ -6,6 +6,7 @@ import { notify } from "../app/dialogs";
 import { to } from "../app/router";
 import { store } from "../store/store";
 import { questionWords } from "./ask";
+import { ChangedLines } from "./changed_lines";
 import { Changes, changesOf } from "./changes";
 import { Glyph, type Standing } from "./glyph";
 import { nameOf } from "./names";
@@ -125,11 +126,20 @@ export function StepPanel({ quest, step }: { quest: QuestDocument; step: StepDoc
       </div>
       <p class="desc">
         {step.description || step.name}
-        {spent && spent.cost.nanodollars > 0 && (
-          <span class="faint small num block">
-            {money(spent.cost)} · {tokens(allTokens(spent))} tokens
-          </span>
-        )}
+        <span class="faint small num block sums">
+          {spent && spent.cost.nanodollars > 0 && (
+            <>
+              <span>{money(spent.cost)}</span> <span>{tokens(allTokens(spent))} tokens</span>{" "}
+            </>
+          )}
+          {step.attempts > 0 && (
+            <ChangedLines
+              base={`/api/quests/${quest.id}/steps/${step.id}`}
+              stamp={step.since + stations.length}
+              files
+            />
+          )}
+        </span>
       </p>
       {question && (
         <div class="call">
@@ -206,7 +216,7 @@ export function StepPanel({ quest, step }: { quest: QuestDocument; step: StepDoc
         )}
         {agent && (
           <a class={`btn ${step.status === "failed" ? "quiet" : "line"}`} href={to.agent(agent)}>
-            Open {nameOf(agent)}
+            Open {step.agents.find((hand) => hand.agent === agent)?.role ?? nameOf(agent)}
           </a>
         )}
         {step.attempts > 0 && (

@@ -164,7 +164,9 @@ function Tree() {
                 return (
                   <li key={node.id} class="is-quest">
                     <a href={to.quest(node.id)}>
-                      <div class="title cut">{questName(node.id)}</div>
+                      <div class="title">
+                        <span class="cut">{questName(node.id)}</span>
+                      </div>
                       <div class="evidence-line cut">
                         quest · {node.agents} {plural(node.agents, "agent")}, folded
                       </div>

@@ -3,10 +3,12 @@ import { useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import { type Fields, number, object, objects, text, time, useStatus } from "../api/live_status";
 import { notify } from "../app/dialogs";
+import { store, useTopics } from "../store/store";
+import { questionWords } from "../ui/ask";
 import { Glyph, type Standing } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { Age, Ago } from "../ui/time";
-import { clock, count, plural } from "../ui/words";
+import { clock, count, plain, plural } from "../ui/words";
 import { Loading } from "./home";
 
 /** How many events are shown. The log has all of them. */
@@ -34,7 +36,7 @@ export default function Build() {
         <div>
           <Crumbs state={state} />
           <h1>{title(run, chunks)}</h1>
-          <p class="sub">{subtitle(state)}</p>
+          <Subtitle state={state} />
         </div>
         {text(run.questId) && (
           <div class="actions right">
@@ -93,17 +95,37 @@ function title(run: Fields, chunks: Fields[]): string {
   return `${where}${paused}${failed > 0 ? `, ${count(failed)} ${failed === 1 ? "has" : "have"} failed` : ""}`;
 }
 
-function subtitle(state: Fields): string {
+/** Where the build is and what comes next. What it asks is answered on Home, so the command line's way to answer is left out. */
+function Subtitle({ state }: { state: Fields }) {
+  useTopics("questions");
   const section = text(state.activeSection);
   const number = text(state.activeSectionNumber);
   const next = text(state.nextStep);
-  const question = text(object(state.buildRun).pendingQuestion);
-  const parts = [
-    section && `In section ${number ? `${number}, ` : ""}${section}.`,
-    question && `It asks: ${question}`,
-    next && `Next: ${next}.`,
-  ];
-  return parts.filter(Boolean).join(" ") || "A build goes through its chunks, and says of each whether it holds.";
+  const run = object(state.buildRun);
+  const pending = text(run.pendingQuestion);
+  const question = pending
+    ? [...(store.state?.questions.values() ?? [])].find((it) => it.quest === text(run.questId))
+    : undefined;
+  const where = section && `In section ${number ? `${number}, ` : ""}${section}.`;
+  return (
+    <p class="sub">
+      {where}{" "}
+      {question ? (
+        <>
+          It asks: {questionWords(question)}{" "}
+          <a class="link" href={`/#ask-${question.id}`}>
+            Answer
+          </a>
+        </>
+      ) : (
+        <>
+          {pending && `It asks: ${plain(pending)} `}
+          {next && `Next: ${next.replace(/\.$/, "")}.`}
+        </>
+      )}
+      {!where && !pending && !next && "A build goes through its chunks, and says of each whether it holds."}
+    </p>
+  );
 }
 
 function Crumbs({ state }: { state: Fields }) {

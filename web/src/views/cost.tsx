@@ -10,13 +10,14 @@ import { allTokens, ceiling, group, money, plural, tokens } from "../ui/words";
 import { Loading } from "./home";
 
 const DAYS = 14;
+const SMALL_DAYS = 7;
 const DAY_MS = 86_400_000;
 const ROWS = 20;
 
 export default function Cost() {
   useTopics("usage", "agents");
   const [by, setBy] = useState<By>("quest");
-  const [unit, setUnit] = useState<"dollars" | "tokens">("dollars");
+  const [unit, setUnit] = useState<Unit>("dollars");
   const [usage, setUsage] = useState<UsageView | Problem | null>(null);
   const state = store.state;
   const spent = state?.today.cost.nanodollars;
@@ -40,6 +41,7 @@ export default function Cost() {
     .filter((it) => allTokens(it.spent) > 0 || it.spent.cost.nanodollars > 0)
     .sort((a, b) => value(b.spent, unit) - value(a.spent, unit));
   const series = seriesOf(usage, by, unit);
+  const models = new Map((usage.parts ?? []).map((part) => [part.agent, part.model ?? part.harness ?? ""]));
   const most = Math.max(1, value(agents[0]?.spent ?? null, unit));
   return (
     <>
@@ -67,78 +69,80 @@ export default function Cost() {
         </div>
       </header>
       <div class="cost-cols">
-        <div>
-          <section aria-label="By day">
-            <div class="section-head">
-              <h2>By day</h2>
-              <span class="faint small num">
-                in all {money(usage.total.cost)}, {tokens(allTokens(usage.total))} tokens
-              </span>
+        <section aria-label="By day">
+          <div class="section-head">
+            <h2>By day</h2>
+            <span class="faint small num">
+              in all {money(usage.total.cost)}, {tokens(allTokens(usage.total))} tokens
+            </span>
+          </div>
+          <Plot usage={usage} unit={unit} series={series} now={store.now()} />
+        </section>
+        <Legend by={by} unit={unit} series={series} />
+        <section aria-label="By agent">
+          <div class="section-head">
+            <h2>By agent</h2>
+            <span class="faint small">
+              {group(agents.length)} {plural(agents.length, "agent")}
+            </span>
+          </div>
+          {agents.length === 0 ? (
+            <div class="empty">
+              <h3>Nothing was used yet</h3>
+              <p>Each agent stands here with its tokens and its money.</p>
             </div>
-            <Plot usage={usage} unit={unit} series={series} now={store.now()} />
-          </section>
-          <section class="section" aria-label="By agent">
-            <div class="section-head">
-              <h2>By agent</h2>
-              <span class="faint small">
-                {group(agents.length)} {plural(agents.length, "agent")}
-              </span>
-            </div>
-            {agents.length === 0 ? (
-              <div class="empty">
-                <h3>Nothing was used yet</h3>
-                <p>Each agent stands here with its tokens and its money.</p>
-              </div>
-            ) : (
-              <table class="table">
-                <thead>
-                  <tr>
-                    <th>Agent</th>
-                    <th class="hide-small">Work</th>
-                    <th class="n hide-small">In</th>
-                    <th class="n hide-small">Out</th>
-                    <th class="n hide-small">Cached</th>
-                    <th class="share hide-small">
-                      <span class="sr">Share</span>
-                    </th>
-                    <th class="n">Cost</th>
+          ) : (
+            <table class="table">
+              <thead>
+                <tr>
+                  <th>Agent</th>
+                  <th class="hide-small">Work</th>
+                  <th class="hide-small">Model</th>
+                  <th class="n hide-small">In</th>
+                  <th class="n hide-small">Out</th>
+                  <th class="n hide-small">Cached</th>
+                  <th class="share hide-small">
+                    <span class="sr">Share</span>
+                  </th>
+                  <th class="n">Cost</th>
+                </tr>
+              </thead>
+              <tbody>
+                {agents.slice(0, ROWS).map(({ agent, spent: used }) => (
+                  <tr key={agent}>
+                    <td>
+                      <a class="link" href={to.agent(agent)}>
+                        {nameOf(agent)}
+                      </a>
+                    </td>
+                    <td class="muted hide-small">{whereOf(agent)}</td>
+                    <td class="muted hide-small">{models.get(agent) ?? ""}</td>
+                    <td class="n muted hide-small">{tokens(used.input_tokens)}</td>
+                    <td class="n muted hide-small">{tokens(used.output_tokens)}</td>
+                    <td class="n muted hide-small">{tokens(used.cache_read_tokens)}</td>
+                    <td class="share hide-small">
+                      <span class="bar" style={{ width: `${(value(used, unit) / most) * 100}%` }} />
+                    </td>
+                    <td class="n">{money(used.cost)}</td>
                   </tr>
-                </thead>
-                <tbody>
-                  {agents.slice(0, ROWS).map(({ agent, spent: used }) => (
-                    <tr key={agent}>
-                      <td>
-                        <a class="link" href={to.agent(agent)}>
-                          {nameOf(agent)}
-                        </a>
-                      </td>
-                      <td class="muted hide-small">{whereOf(agent)}</td>
-                      <td class="n muted hide-small">{tokens(used.input_tokens)}</td>
-                      <td class="n muted hide-small">{tokens(used.output_tokens)}</td>
-                      <td class="n muted hide-small">{tokens(used.cache_read_tokens)}</td>
-                      <td class="share hide-small">
-                        <span class="bar" style={{ width: `${(value(used, unit) / most) * 100}%` }} />
-                      </td>
-                      <td class="n">{money(used.cost)}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            )}
-            {agents.length > ROWS && <p class="small faint">and {group(agents.length - ROWS)} more</p>}
-          </section>
-        </div>
+                ))}
+              </tbody>
+            </table>
+          )}
+          {agents.length > ROWS && <p class="small faint">and {group(agents.length - ROWS)} more</p>}
+        </section>
         <Ceilings />
       </div>
     </>
   );
 }
 
-function value(usage: Usage | null, unit: "dollars" | "tokens"): number {
+function value(usage: Usage | null, unit: Unit): number {
   if (!usage) return 0;
   return unit === "dollars" ? usage.cost.nanodollars : allTokens(usage);
 }
 
+type Unit = "dollars" | "tokens";
 type By = "quest" | "agent" | "model";
 
 interface Series {
@@ -152,7 +156,7 @@ interface Series {
 /** Four are told apart; the rest is one. */
 const TOLD_APART = 4;
 
-function seriesOf(usage: UsageView, by: By, unit: "dollars" | "tokens"): Series[] {
+function seriesOf(usage: UsageView, by: By, unit: Unit): Series[] {
   const all = new Map<string, Series>();
   for (const part of usage.parts ?? []) {
     const key = by === "quest" ? (part.quest ?? "") : by === "agent" ? part.agent : (part.model ?? part.harness ?? "");
@@ -188,32 +192,50 @@ function seriesOf(usage: UsageView, by: By, unit: "dollars" | "tokens"): Series[
   return [...sorted.slice(0, TOLD_APART), rest];
 }
 
-function Plot({
-  usage,
-  unit,
-  series,
-  now,
-}: {
-  usage: UsageView;
-  unit: "dollars" | "tokens";
-  series: Series[];
-  now: number;
-}) {
+const say = (n: number, unit: Unit) => (unit === "dollars" ? money({ nanodollars: n }) : tokens(n));
+
+/** What the shades of the bars mean. */
+function Legend({ by, unit, series }: { by: By; unit: Unit; series: Series[] }) {
+  return (
+    <section aria-label={`By ${by}`}>
+      <div class="section-head">
+        <h2>By {by}</h2>
+      </div>
+      {series.length === 0 && <p class="small faint">Nothing was used yet.</p>}
+      <ul class="legend">
+        {series.map((it, index) => (
+          <li key={it.name}>
+            <i class={`s${index}`} aria-hidden="true" />
+            <span class="cut" title={it.name}>
+              {it.name}
+            </span>
+            {it.open && <span class="faint whole">· open</span>}
+            <span class="num muted">{say(it.total, unit)}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Plot({ usage, unit, series, now }: { usage: UsageView; unit: Unit; series: Series[]; now: number }) {
   const today = Math.floor(now / DAY_MS);
-  const days = Array.from({ length: DAYS }, (_, at) => {
-    const day = today - DAYS + 1 + at;
+  // At a hand's width there is room for the words of a week.
+  const small = matchMedia("(max-width: 860px)").matches;
+  const shown = small ? SMALL_DAYS : DAYS;
+  const days = Array.from({ length: shown }, (_, at) => {
+    const day = today - shown + 1 + at;
     const used = usage.days.find((it) => Math.floor(it.day / DAY_MS) === day);
     return { day, used: value(used?.spent ?? null, unit) };
   });
   const most = Math.max(...days.map((it) => it.used), 1);
   const top = nice(most);
-  const [wide, high, base, left] = [760, 212, 188, 44];
-  const step = (wide - left) / DAYS;
-  const say = (n: number) => (unit === "dollars" ? money({ nanodollars: n }) : tokens(n));
+  const [wide, high, base, left] = [small ? 380 : 760, 212, 188, 44];
+  const step = (wide - left) / shown;
   const date = (day: number) =>
     new Date(day * DAY_MS).toLocaleDateString("en-GB", { weekday: "short", day: "numeric", timeZone: "UTC" });
   const busiest = days.reduce((a, b) => (b.used > a.used ? b : a));
-  const words = `${unit === "dollars" ? "Dollars" : "Tokens"} by day. Today ${say(days.at(-1)?.used ?? 0)}; the most was ${say(busiest.used)} on ${date(busiest.day)}.`;
+  const words = `${unit === "dollars" ? "Dollars" : "Tokens"} by day. Today ${say(days.at(-1)?.used ?? 0, unit)}; the most was ${say(busiest.used, unit)} on ${date(busiest.day)}.`;
   return (
     <>
       <svg class="plot" viewBox={`0 0 ${wide} ${high}`} role="img" aria-label={words}>
@@ -223,7 +245,7 @@ function Plot({
             <g key={share}>
               <line x1={left - 8} x2={wide} y1={y} y2={y} />
               <text x="0" y={y + 4}>
-                {say(top * share)}
+                {say(top * share, unit)}
               </text>
             </g>
           );
@@ -251,24 +273,18 @@ function Plot({
             <g key={day}>
               {told}
               {rest > 1 && <rect class="s4" x={x} y={y - rest + 1} width={step * 0.68} height={rest - 1} rx="1" />}
-              <text x={x + step * 0.34} y="205" text-anchor="middle">
-                {date(day).replace(",", "")}
+              {used > 0 && (day === today || day === busiest.day) && (
+                <text class="sum" x={x + step * 0.34} y={base - (used / top) * (base - 20) - 6} text-anchor="middle">
+                  {say(used, unit)}
+                </text>
+              )}
+              <text class={day === today ? "is-today" : ""} x={x + step * 0.34} y="205" text-anchor="middle">
+                {day === today ? "today" : date(day).replace(",", "")}
               </text>
             </g>
           );
         })}
       </svg>
-      <ul class="legend">
-        {series.map((it, index) => (
-          <li key={it.name}>
-            <i class={`s${index}`} aria-hidden="true" />
-            <span class="cut">
-              {it.name} {it.open && <span class="faint">· open</span>}
-            </span>
-            <span class="num muted">{say(it.total)}</span>
-          </li>
-        ))}
-      </ul>
       <div class="sr">
         <table>
           <caption>{words}</caption>
@@ -276,7 +292,7 @@ function Plot({
             {days.map(({ day, used }) => (
               <tr key={day}>
                 <th scope="row">{date(day)}</th>
-                <td>{say(used)}</td>
+                <td>{say(used, unit)}</td>
               </tr>
             ))}
           </tbody>

@@ -82,6 +82,8 @@ async function fromFolder(context) {
     (url) => !url.pathname.startsWith("/api/") && !url.searchParams.has("token"),
     (route) => {
       const { pathname } = new URL(route.request().url());
+      // A page that came by a redirect is the embedded one, and has scripts of its own.
+      if (pathname.startsWith("/assets/") && !existsSync(join(folder, pathname))) return route.continue();
       const file =
         [join(folder, pathname), join(folder, "index.html")].find((path) => pathname !== "/" && existsSync(path)) ??
         join(folder, "index.html");
