@@ -5,36 +5,70 @@ import { store } from "../store/store";
 import { questionWords } from "../ui/ask";
 import { nameOf, projectName } from "../ui/names";
 import { remember, remembered } from "./drafts";
-import { go } from "./router";
+import { go, to } from "./router";
 
 /** What comes within this time is announced together. */
 const GATHER_MS = 10_000;
 const ASKED = "asked-to-notify";
 
+/** What is announced: a need, or mail to the human. */
+type News = { key: string; title: string; body: string; path: string };
+
 const known = new Set<string>();
-const open = new Map<string, Notification>();
+/** Notices that are shown, and what each one tells of. */
+const shown = new Map<Notification, Set<string>>();
+let looked = false;
 let gathering: ReturnType<typeof setTimeout> | undefined;
-let fresh: Need[] = [];
+let fresh: News[] = [];
+
+function newsOf(need: Need): News {
+  if (need.kind === "failed")
+    return {
+      key: need.key,
+      title: `${need.step.id} failed`,
+      body: need.request,
+      path: to.quest(need.quest, need.step.id),
+    };
+  const { question } = need;
+  const title = `${nameOf(question.agent)} needs you`;
+  return { key: need.key, title, body: questionWords(question), path: `/#ask-${question.id}` };
+}
+
+function news(): News[] {
+  const mail = [...(store.state?.mail ?? [])].map(([id, from]) => ({
+    key: `m${id}`,
+    title: `${nameOf(from)} wrote to you`,
+    body: projectName(),
+    path: `/mail/${from}`,
+  }));
+  return [...needs(store).map(newsOf), ...mail];
+}
 
 function look(): void {
-  const now = needs(store);
-  const keys = new Set(now.map((need) => need.key));
-  for (const [key, notice] of open) {
-    if (keys.has(key)) continue;
+  if (!store.state) return;
+  const now = news();
+  const keys = new Set(now.map((it) => it.key));
+  // What is answered or read elsewhere is not announced any longer.
+  for (const [notice, of] of shown) {
+    for (const key of of) if (!keys.has(key)) of.delete(key);
+    if (of.size > 0) continue;
     notice.close();
-    open.delete(key);
+    shown.delete(notice);
   }
-  const first = known.size === 0;
-  for (const need of now) {
-    if (known.has(need.key)) continue;
-    known.add(need.key);
-    if (!first || document.hidden) fresh.push(need);
+  const first = !looked;
+  looked = true;
+  for (const it of now) {
+    if (known.has(it.key)) continue;
+    known.add(it.key);
+    // What was there before the page is told by the page itself.
+    if (!first || document.hidden) fresh.push(it);
   }
   if (fresh.length === 0 || gathering) return;
   gathering = setTimeout(
     () => {
       gathering = undefined;
-      const wanted = fresh.filter((need) => needs(store).some((it) => it.key === need.key));
+      const still = new Set(news().map((it) => it.key));
+      const wanted = fresh.filter((it) => still.has(it.key));
       fresh = [];
       if (wanted.length > 0) announce(wanted);
     },
@@ -42,26 +76,24 @@ function look(): void {
   );
 }
 
-function announce(wanted: Need[]): void {
+function announce(wanted: News[]): void {
   if (!document.hidden || typeof Notification === "undefined" || Notification.permission !== "granted") return;
   const one = wanted.length === 1 ? wanted[0] : undefined;
-  const title = one
-    ? one.kind === "question"
-      ? `${nameOf(one.question.agent)} needs you`
-      : `${one.step.id} failed`
-    : `${wanted.length} need you`;
-  const body = one?.kind === "question" ? questionWords(one.question) : projectName();
-  const notice = new Notification(title, { body, tag: one?.key ?? "several", silent: true });
+  const notice = new Notification(one?.title ?? `${wanted.length} need you`, {
+    body: one?.body ?? projectName(),
+    tag: one?.key ?? "several",
+    silent: true,
+  });
   notice.onclick = () => {
     focus();
-    go(one?.kind === "question" ? `/#ask-${one.question.id}` : "/");
+    go(one?.path ?? "/");
     notice.close();
   };
-  for (const need of wanted) open.set(need.key, notice);
+  shown.set(notice, new Set(wanted.map((it) => it.key)));
 }
 
 export function watchNeeds(): void {
-  store.on(["questions", "quests", "all"], look);
+  store.on(["questions", "quests", "mail", "all"], look);
 }
 
 /** Asked once, at the first question. */
