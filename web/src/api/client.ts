@@ -57,7 +57,13 @@ async function ask<T>(path: string, init?: RequestInit): Promise<T> {
     response = await fetch(path, { credentials: "same-origin", ...init });
   } catch {
     throw new Problem(
-      { code: "away", message: "The daemon is away.", hint: "Nothing was sent. Try again when it is back." },
+      {
+        code: "away",
+        message: "The daemon is away.",
+        hint: init?.method
+          ? "It may not have arrived: look before you try again when the daemon is back."
+          : "Try again when it is back.",
+      },
       0,
     );
   }

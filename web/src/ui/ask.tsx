@@ -5,7 +5,7 @@ import type { About, PermissionView, QuestionView } from "../api/types";
 import { useDraft } from "../app/drafts";
 import { to, usePlace } from "../app/router";
 import type { Need } from "../store/needs";
-import { store } from "../store/store";
+import { store, useTopics } from "../store/store";
 import { Glyph } from "./glyph";
 import { SEND } from "./key_names";
 import { nameOf, questName } from "./names";
@@ -15,6 +15,8 @@ import { ceiling, firstLine, group, money, plain, span } from "./words";
 /** With a field, the words that are typed there follow `before` in the answer. */
 type Choice = { words: string; answer?: string; danger?: boolean; field?: string; before?: string; href?: string };
 
+/** How long an answer waits before it is sent again: the stream may be the last to notice that the daemon has gone. */
+const AGAIN_MS = 500;
 /** How much of a tool's input is shown. The conversation has all of it. */
 const SHOWN_INPUT = 2000;
 
@@ -166,10 +168,12 @@ export function questionWords(question: QuestionView): string {
   return shape(question).words;
 }
 
-interface Sent {
-  state: "idle" | "sending" | "refused" | "waiting";
-  problem?: Problem;
-}
+type Sent =
+  | { state: "idle" }
+  | { state: "sending" }
+  | { state: "refused"; problem: Problem }
+  /** The daemon is away. A question takes one answer, so sending it again when the daemon is back cannot answer twice. */
+  | { state: "waiting"; answer: string };
 
 export function Ask({ need, first }: { need: Need; first: boolean }) {
   return need.kind === "question" ? <Question question={need.question} first={first} /> : <FailedStep need={need} />;
@@ -210,10 +214,19 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
       await api.answer(question.id, answer);
       // It is done when its event is seen: then this is not here any more.
       setDraft("");
-    } catch (problem) {
-      setSent({ state: "refused", problem: problem as Problem });
+    } catch (it) {
+      const problem = it as Problem;
+      setSent(problem.away ? { state: "waiting", answer } : { state: "refused", problem });
     }
   };
+  useTopics("connection");
+  const here = store.connection.live;
+  useEffect(() => {
+    if (sent.state !== "waiting" || !here) return;
+    const timer = setTimeout(() => void send(sent.answer), AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [sent.state, here]);
+  const busy = sent.state === "sending" || sent.state === "waiting";
   const typed = () => (draft.trim() === "" ? "" : before + draft);
   const openField = (label: string) => {
     asked.current = true;
@@ -266,7 +279,19 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
             />
           </div>
         )}
-        {sent.state === "refused" && sent.problem && (
+        {sent.state === "waiting" && (
+          <p class="refused is-waiting" role="status">
+            <Glyph as="parked" word="waits" />
+            <span>
+              The daemon is away. Your answer “{plain(firstLine(sent.answer)).slice(0, 80)}” will be sent when it is
+              back.
+            </span>
+            <button class="btn quiet small-btn" type="button" onClick={() => setSent({ state: "idle" })}>
+              Do not send it
+            </button>
+          </p>
+        )}
+        {sent.state === "refused" && (
           <p class="refused" role="alert">
             <Glyph as="failed" word="refused" />
             <span>
@@ -280,7 +305,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
             <button
               class="btn you"
               type="button"
-              disabled={sent.state === "sending" || draft.trim() === ""}
+              disabled={busy || draft.trim() === ""}
               onClick={() => void send(typed())}
             >
               {sent.state === "sending" ? "Sending …" : "Answer"} <kbd>{SEND}</kbd>
@@ -302,7 +327,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
             if (choice.field && isOpen) return null;
             const act = () => (choice.answer ? void send(choice.answer) : openField(choice.field ?? ""));
             return (
-              <button class={look} type="button" disabled={sent.state === "sending"} onClick={act}>
+              <button class={look} type="button" disabled={busy} onClick={act}>
                 {choice.words}
               </button>
             );
@@ -347,7 +372,7 @@ function FailedStep({ need }: { need: Extract<Need, { kind: "failed" }> }) {
           {/[.!?]$/.test(why) ? "" : "."}
           {blocks}
         </p>
-        {sent.problem && (
+        {sent.state === "refused" && (
           <p class="refused" role="alert">
             {sent.problem.message} <span class="faint">{sent.problem.hint}</span>
           </p>
