@@ -1,6 +1,6 @@
 // Which view is shown. All but Home come when they are needed.
 import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { store, useTopics } from "../store/store";
 import { Home, Loading } from "../views/home";
 import { Dialogs } from "./dialogs";
@@ -54,8 +54,24 @@ function Nowhere() {
   );
 }
 
+/** When the focused element has left with its view, the focus goes to the content and not to the beginning of the document. */
+function useFocusInContent(path: string): void {
+  const first = useRef(true);
+  useEffect(() => {
+    if (first.current) {
+      first.current = false;
+      return;
+    }
+    const timer = setTimeout(() => {
+      if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
+    }, 50);
+    return () => clearTimeout(timer);
+  }, [path]);
+}
+
 export function App() {
-  const { parts } = usePlace();
+  const { path, parts } = usePlace();
+  useFocusInContent(path);
   useTopics();
   if (!store.state && store.problem) return <Locked />;
   return (

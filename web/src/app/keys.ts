@@ -1,22 +1,42 @@
 // Keys: one letter each, outside fields. Everything that a key does, a button and the palette do as well.
+import { useEffect } from "preact/hooks";
 import { openDialog } from "./dialogs";
 import { palette } from "./palette_state";
 import { go } from "./router";
 
 type Deed = () => unknown;
 
-/** What the view at hand does with a letter. */
-let ofView: Record<string, Deed> = {};
-
-export function setActions(actions: Record<string, Deed>): () => void {
-  ofView = actions;
-  return () => {
-    if (ofView === actions) ofView = {};
-  };
+/** What can be done in a view: by a button, by its words in the palette, and for some by a letter. */
+export interface Action {
+  words: string;
+  key?: string;
+  act: Deed;
 }
 
-export function actions(): Record<string, Deed> {
+let ofView: Action[] = [];
+
+/** What the view at hand can do now. */
+export function useActions(actions: (Action | "" | false | null | undefined)[]): void {
+  useEffect(() => {
+    const offered = actions.filter((it) => !!it);
+    ofView = offered;
+    return () => {
+      if (ofView === offered) ofView = [];
+    };
+  });
+}
+
+export function actionsHere(): Action[] {
   return ofView;
+}
+
+/** Puts the cursor into a field as soon as it is there: its view may have to be drawn first. */
+export function focusSoon(find: () => HTMLElement | null | undefined, frames = 60): void {
+  const it = find();
+  if (it) {
+    it.focus();
+    it.scrollIntoView({ block: "nearest" });
+  } else if (frames > 0) requestAnimationFrame(() => focusSoon(find, frames - 1));
 }
 
 const PLACES: Record<string, string> = {
@@ -40,7 +60,9 @@ function inField(target: EventTarget | null): boolean {
 /** The rows, questions and nodes that J and K go through. */
 function stops(): HTMLElement[] {
   return [
-    ...document.querySelectorAll<HTMLElement>("main :is(a.row, .ask, a.node, .msg, .git li, [role=row][tabindex])"),
+    ...document.querySelectorAll<HTMLElement>(
+      "main :is(a.row, .ask, a.node, .msg, .git li:not(.is-point), [role=row][tabindex])",
+    ),
   ].filter((it) => it.offsetParent !== null);
 }
 
@@ -54,23 +76,32 @@ function step(by: number): void {
   next.scrollIntoView({ block: "nearest" });
 }
 
-function answer(which: "oldest" | "next"): void {
-  const open = () => {
-    const asks = [...document.querySelectorAll<HTMLElement>(".ask[data-need]")];
-    const at = asks.findIndex((it) => it.contains(document.activeElement));
-    const ask = which === "oldest" ? asks[0] : asks[(at + 1) % Math.max(1, asks.length)];
-    if (!ask) return;
-    const field = ask.querySelector<HTMLElement>("textarea") ?? ask.querySelector<HTMLElement>("button");
-    field?.focus();
-    ask.scrollIntoView({ block: "nearest" });
-  };
-  if (location.pathname !== "/") {
-    go("/");
-    setTimeout(open, 60);
-  } else open();
+/** Where a question is answered: its field, else its first button. */
+function answerOf(ask: HTMLElement | undefined): HTMLElement | null {
+  return ask?.querySelector<HTMLElement>("textarea") ?? ask?.querySelector<HTMLElement>("button, a.btn") ?? null;
 }
 
-export const ANYWHERE: { key: string; words: string; act: Deed }[] = [
+/** Opens what J and K have chosen, if it is no link itself. */
+function openChosen(): boolean {
+  const chosen = document.activeElement;
+  if (!(chosen instanceof HTMLElement)) return false;
+  if (chosen.matches(".ask")) answerOf(chosen)?.focus();
+  else if (chosen.matches(".git li")) chosen.querySelector<HTMLElement>("a[href]")?.click();
+  else return false;
+  return true;
+}
+
+function answer(which: "oldest" | "next"): void {
+  if (location.pathname !== "/") go("/");
+  const asks = () => [...document.querySelectorAll<HTMLElement>(".ask[data-need]")];
+  const at = which === "oldest" ? 0 : asks().findIndex((it) => it.contains(document.activeElement)) + 1;
+  focusSoon(() => {
+    const all = asks();
+    return answerOf(all[at % Math.max(1, all.length)]);
+  });
+}
+
+export const ANYWHERE: (Action & { key: string })[] = [
   { key: "A", words: "Answer the oldest question", act: () => answer("oldest") },
   { key: "E", words: "Next that needs you", act: () => answer("next") },
   { key: "N", words: "New quest", act: () => openDialog("quest") },
@@ -105,12 +136,12 @@ export function listenKeys(): void {
     }
     goSince = 0;
     const named = event.shiftKey && key !== "?" && key !== "#" ? `⇧${key}` : key;
-    const deed = ofView[named] ?? ANYWHERE.find((it) => it.key === named)?.act;
+    const action = [...ofView, ...ANYWHERE].find((it) => it.key === named);
     if (key === "G" && !event.shiftKey) goSince = Date.now();
     else if (key === "J") step(1);
     else if (key === "K") step(-1);
-    else if (deed) deed();
-    else return;
+    else if (action) action.act();
+    else if (key !== "Enter" || !openChosen()) return;
     event.preventDefault();
   });
 }

@@ -7,7 +7,7 @@ import { Glyph, standingOf, standingOfStep } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { nameOf, questName } from "../ui/names";
 import { forkDialog, notify, openDialog } from "./dialogs";
-import { ANYWHERE } from "./keys";
+import { ANYWHERE, actionsHere, focusSoon } from "./keys";
 import { palette } from "./palette_state";
 import { go, to } from "./router";
 import { switchTheme, VIEWS } from "./shell";
@@ -84,6 +84,14 @@ function choices(text: string): Choice[] {
       act: () => go(view.path),
     });
   }
+  for (const { words, key, act } of actionsHere().filter((it) => has(it.words)))
+    found.push({
+      group: "Do here",
+      words,
+      ...(key ? { key } : {}),
+      sign: <Icon name="right" />,
+      act: () => void act(),
+    });
   const first = word === "" ? undefined : shown[0];
   if (first) {
     const { id } = first.view;
@@ -95,7 +103,10 @@ function choices(text: string): Choice[] {
       words: `Say something to ${name}`,
       key: "S",
       sign: <Icon name="mail" />,
-      act: () => go(to.agent(id)),
+      act: () => {
+        go(to.agent(id));
+        focusSoon(() => document.getElementById("say"));
+      },
     });
     found.push({
       group,

@@ -5,7 +5,7 @@ import { useWriting } from "../api/live_text";
 import type { ChangeSet, MessageView, WhyView } from "../api/types";
 import { confirm, forkDialog, notify, prompt } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
-import { setActions } from "../app/keys";
+import { useActions } from "../app/keys";
 import { go, to, usePlace } from "../app/router";
 import { useHistory } from "../store/history";
 import type { AgentEntry } from "../store/state";
@@ -48,24 +48,38 @@ export function AgentPage({ id }: { id: string }) {
 
   const name = nameOf(id);
   const kill = () => entry && void askKill(entry);
-  useEffect(() =>
-    setActions({
-      S: () => document.getElementById("say")?.focus(),
-      F: () => forkDialog(id, name, chosenMessage()),
-      D: () => setChanges((now) => !now),
-      W: () => setWhy((now) => !now),
-      L: () => go(`/log?agent=${id}`),
-      "⇧I": () => act(api.interrupt(id)),
-      X: () => act(api.stop(id)),
-    }),
-  );
+  const rename = () =>
+    prompt({
+      title: `Rename ${name}`,
+      words: "Two agents may have one name.",
+      label: "Name",
+      value: entry?.view.name ?? "",
+      button: "Rename",
+      act: (text) => api.rename(id, text.trim()),
+    });
+  const lives = entry && entry.view.state !== "dead" && entry.view.state !== "expired";
+  const runs = entry && ["starting", "working", "listening", "silent", "parked"].includes(entry.activity);
+  const inTurn = entry && (entry.activity === "working" || entry.activity === "silent");
+  useActions([
+    lives && { key: "S", words: `Say something to ${name}`, act: () => document.getElementById("say")?.focus() },
+    entry && { key: "F", words: `Fork ${name}`, act: () => forkDialog(id, name, chosenMessage()) },
+    entry && {
+      key: "D",
+      words: changes ? "See the conversation" : "See the changes",
+      act: () => setChanges((now) => !now),
+    },
+    entry && { key: "W", words: "How we know", act: () => setWhy((now) => !now) },
+    entry && { key: "L", words: "See its events in the log", act: () => go(`/log?agent=${id}`) },
+    inTurn && { key: "⇧I", words: "Interrupt its turn", act: () => act(api.interrupt(id)) },
+    runs && { key: "X", words: `Stop ${name}`, act: () => act(api.stop(id)) },
+    lives && { words: `Rename ${name}`, act: rename },
+    lives && { words: `Kill ${name}`, act: kill },
+  ]);
   if (!entry) {
     if (missing) return <NoAgent problem={missing} />;
     return <Loading />;
   }
   const { view } = entry;
-  const dead = view.state === "dead" || view.state === "expired";
-  const runs = ["starting", "working", "listening", "silent", "parked"].includes(entry.activity);
   const parent = view.forkedFrom ?? view.parent;
   return (
     <>
@@ -83,21 +97,8 @@ export function AgentPage({ id }: { id: string }) {
           <h1>{name}</h1>
         </div>
         <div class="actions right">
-          {!dead && (
-            <button
-              class="btn quiet hide-small"
-              type="button"
-              onClick={() =>
-                prompt({
-                  title: `Rename ${name}`,
-                  words: "Two agents may have one name.",
-                  label: "Name",
-                  value: view.name ?? "",
-                  button: "Rename",
-                  act: (text) => api.rename(id, text.trim()),
-                })
-              }
-            >
+          {lives && (
+            <button class="btn quiet hide-small" type="button" onClick={rename}>
               Rename
             </button>
           )}
@@ -107,10 +108,10 @@ export function AgentPage({ id }: { id: string }) {
           </button>
           {runs && (
             <button class="btn line" type="button" onClick={() => act(api.stop(id))}>
-              Stop
+              Stop <kbd>X</kbd>
             </button>
           )}
-          {!dead && (
+          {lives && (
             <button class="btn quiet danger hide-small" type="button" onClick={kill}>
               Kill
             </button>

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, get } from "../api/client";
 import type { ChangeSet } from "../api/types";
 import { forkDialog, openDialog } from "../app/dialogs";
-import { setActions } from "../app/keys";
+import { useActions } from "../app/keys";
 import { go, to, usePlace } from "../app/router";
 import { useHistory } from "../store/history";
 import { store, useTopics } from "../store/store";
@@ -43,7 +43,7 @@ function Tree() {
       .catch(() => {});
   }, [all]);
   const [a, b] = [query.get("a"), query.get("b")];
-  useEffect(() => setActions({ F: () => a && forkDialog(a, nameOf(a), null) }));
+  useActions([a && { key: "F", words: `Fork ${nameOf(a)}`, act: () => forkDialog(a, nameOf(a), null) }]);
   const views = [...(state?.agents.values() ?? [])].map((entry) => entry.view);
   const shape = views.map((view) => `${view.id}${view.state}${view.parent}${view.assignment ? 1 : 0}`).join();
   const tree = useMemo(() => {

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { Usage, UsageView } from "../api/types";
 import { prompt } from "../app/dialogs";
+import { useActions } from "../app/keys";
 import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
 import { nameOf, questName, whereOf } from "../ui/names";
@@ -19,6 +20,7 @@ export default function Cost() {
   const [by, setBy] = useState<By>("quest");
   const [unit, setUnit] = useState<Unit>("dollars");
   const [usage, setUsage] = useState<UsageView | Problem | null>(null);
+  useActions([{ words: "Set a ceiling for each day", act: askCeiling }]);
   const state = store.state;
   const spent = state?.today.cost.nanodollars;
   useEffect(() => {
@@ -308,6 +310,19 @@ function nice(n: number): number {
   return ([1, 2, 4, 5, 10].find((it) => it * power >= n) ?? 10) * power;
 }
 
+function askCeiling(): void {
+  const limit = store.state?.budgets.find((it) => !it.agent)?.limit;
+  prompt({
+    title: "A ceiling for each day",
+    words:
+      "What all agents may use in a day, in dollars. Those in a turn finish it; then you are asked. Leave it empty for none.",
+    label: "Dollars",
+    value: limit ? String(limit.nanodollars / 1e9) : "",
+    button: "Set ceiling",
+    act: (text) => api.setBudget(null, text.trim() === "" ? null : text.replace("$", "")),
+  });
+}
+
 function Ceilings() {
   const budgets = store.state?.budgets ?? [];
   const quests = [...(store.state?.quests.values() ?? [])].flatMap((line) => {
@@ -329,21 +344,7 @@ function Ceilings() {
     <section aria-label="Ceilings" class="ceilings">
       <div class="section-head">
         <h2>Ceilings</h2>
-        <button
-          class="btn quiet end small-btn"
-          type="button"
-          onClick={() =>
-            prompt({
-              title: "A ceiling for each day",
-              words:
-                "What all agents may use in a day, in dollars. Those in a turn finish it; then you are asked. Leave it empty for none.",
-              label: "Dollars",
-              value: "",
-              button: "Set ceiling",
-              act: (text) => api.setBudget(null, text.trim() === "" ? null : text.replace("$", "")),
-            })
-          }
-        >
+        <button class="btn quiet end small-btn" type="button" onClick={askCeiling}>
           Set one
         </button>
       </div>

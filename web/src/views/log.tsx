@@ -3,7 +3,7 @@ import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { EventObject } from "../api/types";
 import { prompt } from "../app/dialogs";
-import { setActions } from "../app/keys";
+import { useActions } from "../app/keys";
 import { usePlace } from "../app/router";
 import { store, useTopics } from "../store/store";
 import { FilterBar, filtersOf, isFiltered } from "../ui/log_filters";
@@ -113,7 +113,16 @@ export default function Log() {
         goTo(id);
       },
     });
-  useEffect(() => setActions({ "#": ask }));
+  const follow = () => {
+    setHead(live);
+    setFollowing(!following);
+    jumps.current += 1;
+    if (!following) setJump({ at: 0, id: jumps.current });
+  };
+  useActions([
+    { key: "#", words: "Go to an event", act: ask },
+    { words: following ? "Stop following" : "Follow", act: follow },
+  ]);
   if (!store.state) return <Loading />;
   const filters = filtersOf(query);
   const fresh = live - head;
@@ -131,17 +140,7 @@ export default function Log() {
           </p>
         </div>
         <div class="actions right">
-          <button
-            class="btn line"
-            type="button"
-            aria-pressed={following}
-            onClick={() => {
-              setHead(live);
-              setFollowing(!following);
-              jumps.current += 1;
-              if (!following) setJump({ at: 0, id: jumps.current });
-            }}
-          >
+          <button class="btn line" type="button" aria-pressed={following} onClick={follow}>
             <span class={`live${following ? "" : " is-idle"}`} aria-hidden="true" />
             {following ? "Following" : fresh > 0 ? `${group(fresh)} new` : "Follow"}
           </button>

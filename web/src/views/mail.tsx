@@ -1,10 +1,10 @@
 // Mail: is something for me? Then what agents write to each other.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { SeenMail } from "../api/types";
 import { notify, prompt } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
-import { setActions } from "../app/keys";
+import { useActions } from "../app/keys";
 import { go, to } from "../app/router";
 import { keyOf, type Thread, threadsOf, useLetters } from "../store/letters";
 import { store, useTopics } from "../store/store";
@@ -35,12 +35,10 @@ export default function Mail({ parts }: { parts: string[] }) {
         go(`/mail/${view.id}`);
       },
     });
-  useEffect(() =>
-    setActions({
-      C: write,
-      S: () => document.getElementById("mail")?.focus(),
-    }),
-  );
+  useActions([
+    { key: "C", words: "New mail", act: write },
+    { key: "S", words: "Write to this thread", act: () => document.getElementById("mail")?.focus() },
+  ]);
   if (!store.state || letters === null) return <Loading />;
   if (letters instanceof Error)
     return (

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { QuestDocument, StepDocument } from "../api/types";
 import { confirm, notify, prompt } from "../app/dialogs";
-import { setActions } from "../app/keys";
+import { useActions } from "../app/keys";
 import { go, to } from "../app/router";
 import { store, useTopics } from "../store/store";
 import { questionWords } from "../ui/ask";
@@ -26,20 +26,30 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
   const act = (deed: Promise<unknown>) => {
     deed.catch((it: Problem) => notify(it));
   };
-  useEffect(() => {
-    if (!quest) return;
-    return setActions({
-      P: () => act(quest.state === "paused" ? api.resume(quest.id) : api.pause(quest.id)),
-      R: () => chosen && act(api.retry(quest.id, chosen.id)),
-      D: () => setChanges((now) => !now),
-      L: () => go(`/log?quest=${quest.id}`),
-    });
-  });
+  const over = quest?.state === "complete" || quest?.state === "abandoned";
+  const open = quest && !over ? quest : null;
+  const pause = () => open && act(open.state === "paused" ? api.resume(open.id) : api.pause(open.id));
+  const ward = () => open && askWard(open);
+  const budget = () => open && askBudget(open);
+  const abandon = () => open && askAbandon(open);
+  useActions([
+    open && { key: "P", words: open.state === "paused" ? "Resume quest" : "Pause quest", act: pause },
+    open &&
+      chosen?.status === "failed" && {
+        key: "R",
+        words: `Retry step ${chosen.id}`,
+        act: () => act(api.retry(open.id, chosen.id)),
+      },
+    quest && { key: "D", words: changes ? "See the steps" : "See the changes", act: () => setChanges((now) => !now) },
+    quest && { key: "L", words: "See its events in the log", act: () => go(`/log?quest=${quest.id}`) },
+    open && { words: "Set the ward of this quest", act: ward },
+    open && { words: "Set the budget of this quest", act: budget },
+    open && { words: "Abandon quest", act: abandon },
+  ]);
   if (!quest) {
     if (problem) return <Missing problem={problem} />;
     return <Loading />;
   }
-  const over = quest.state === "complete" || quest.state === "abandoned";
   const work = quest.steps.filter((it) => it.phase === "work");
   const complete = work.filter((it) => it.status === "complete").length;
 
@@ -80,58 +90,16 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
           </button>
           {!over && (
             <>
-              <button
-                class="btn quiet hide-small"
-                type="button"
-                onClick={() =>
-                  prompt({
-                    title: "The ward of this quest",
-                    words: "The command that says whether the work is good. Leave it empty for none.",
-                    label: "Command",
-                    value: quest.ward?.command ?? "",
-                    button: "Set ward",
-                    act: (text) => api.setWard(quest.id, text.trim() === "" ? null : text),
-                  })
-                }
-              >
+              <button class="btn quiet hide-small" type="button" onClick={ward}>
                 Ward
               </button>
-              <button
-                class="btn quiet hide-small"
-                type="button"
-                onClick={() =>
-                  prompt({
-                    title: "The ceiling of this quest",
-                    words: "What its agents may use in all, in dollars. Leave it empty for none.",
-                    label: "Dollars",
-                    value: quest.budget ? String(quest.budget.nanodollars / 1e9) : "",
-                    button: "Set ceiling",
-                    act: (text) => api.setQuestBudget(quest.id, text.trim() === "" ? null : text.replace("$", "")),
-                  })
-                }
-              >
+              <button class="btn quiet hide-small" type="button" onClick={budget}>
                 Budget
               </button>
-              <button
-                class="btn quiet danger hide-small"
-                type="button"
-                onClick={() =>
-                  confirm({
-                    title: "Abandon this quest?",
-                    words:
-                      "Its agents are stopped, and no step is begun any more. What is done stays on its branch, and the log keeps all of it.",
-                    keep: "Keep it",
-                    choices: [{ words: "Abandon quest", act: () => api.abandon(quest.id) }],
-                  })
-                }
-              >
+              <button class="btn quiet danger hide-small" type="button" onClick={abandon}>
                 Abandon
               </button>
-              <button
-                class="btn line"
-                type="button"
-                onClick={() => act(quest.state === "paused" ? api.resume(quest.id) : api.pause(quest.id))}
-              >
+              <button class="btn line" type="button" onClick={pause}>
                 {quest.state === "paused" ? "Resume" : "Pause"} <kbd>P</kbd>
               </button>
             </>
@@ -158,6 +126,38 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
       )}
     </>
   );
+}
+
+function askWard(quest: QuestDocument): void {
+  prompt({
+    title: "The ward of this quest",
+    words: "The command that says whether the work is good. Leave it empty for none.",
+    label: "Command",
+    value: quest.ward?.command ?? "",
+    button: "Set ward",
+    act: (text) => api.setWard(quest.id, text.trim() === "" ? null : text),
+  });
+}
+
+function askBudget(quest: QuestDocument): void {
+  prompt({
+    title: "The ceiling of this quest",
+    words: "What its agents may use in all, in dollars. Leave it empty for none.",
+    label: "Dollars",
+    value: quest.budget ? String(quest.budget.nanodollars / 1e9) : "",
+    button: "Set ceiling",
+    act: (text) => api.setQuestBudget(quest.id, text.trim() === "" ? null : text.replace("$", "")),
+  });
+}
+
+function askAbandon(quest: QuestDocument): void {
+  confirm({
+    title: "Abandon this quest?",
+    words:
+      "Its agents are stopped, and no step is begun any more. What is done stays on its branch, and the log keeps all of it.",
+    keep: "Keep it",
+    choices: [{ words: "Abandon quest", act: () => api.abandon(quest.id) }],
+  });
 }
 
 /** The step that a person would look at first. */

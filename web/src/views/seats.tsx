@@ -4,10 +4,12 @@ import { api, type Problem } from "../api/client";
 import type { SeatList, SeatView, ThreadLine } from "../api/types";
 import { notify } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
+import { useActions } from "../app/keys";
 import { to } from "../app/router";
 import { store } from "../store/store";
 import { EmptyEgg, Face, HatchingEgg } from "../ui/face";
 import { Glyph } from "../ui/glyph";
+import { Icon } from "../ui/icon";
 import { SEND } from "../ui/key_names";
 import { Markdown } from "../ui/markdown";
 import { Ago, useClock } from "../ui/time";
@@ -66,6 +68,7 @@ export default function Seats() {
     const key = (event: KeyboardEvent) => {
       const field = event.target instanceof HTMLElement && event.target.closest("input, textarea, select");
       if (field || event.metaKey || event.ctrlKey || event.altKey || !list || list instanceof Error) return;
+      if (document.querySelector("dialog[open]")) return;
       const at = Number(event.key) - 1;
       if (event.key === "Escape") choose(null, list.lead ?? null);
       else if (Number.isInteger(at) && at >= 0 && at <= 8) choose(...target(list, at));
@@ -73,7 +76,17 @@ export default function Seats() {
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, [list, choose]);
-  // Whoever has said something is worth more than an empty panel: the first who is awake is chosen at the start.
+  const button = list && !(list instanceof Error) ? list.button : "none";
+  useActions([
+    agent && {
+      key: "S",
+      words: "Say something to the chosen seat",
+      act: () => document.getElementById("to-seat")?.focus(),
+    },
+    button === "summon" && { words: "SUMMON", act: () => api.summon().catch(notify) },
+    button === "wake" && { words: "WAKE", act: () => api.wakeSeats().catch(notify) },
+  ]);
+  // An agent's thread is worth more than an empty panel: the first agent that is awake is chosen at the start.
   const first = list && !(list instanceof Error) ? firstOf(list) : null;
   useEffect(() => {
     if (first && agent === null) choose(...first);
@@ -193,6 +206,7 @@ function Soul({ seat }: { seat: SeatView }) {
       }}
     >
       <summary class="lab">
+        <Icon name="right" size={12} />
         <span class="cut">Its soul, written {when(seat.createdAt, store.now())} when it chose its name</span>
       </summary>
       <div class="prose">{words === null ? <p class="faint">Reading …</p> : <Markdown text={plain(words)} />}</div>

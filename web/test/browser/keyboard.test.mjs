@@ -1,0 +1,153 @@
+// Everything by keyboard alone: every control can be reached and shows that it has the focus, and what buttons do is in the palette.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, open } from "./support/browser.mjs";
+import { scene } from "./support/scene.mjs";
+
+let daemon;
+let who;
+let browser;
+before(async () => {
+  ({ daemon, who } = await scene());
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+const views = () => ({
+  home: "/",
+  quests: "/quests",
+  quest: `/quests/${who.quest}/alerts`,
+  agents: `/agents?a=${who.table}&b=${who.redis}`,
+  agent: `/agents/${who.redis}`,
+  seats: "/seats",
+  build: "/build",
+  mail: "/mail",
+  cost: "/cost",
+});
+
+async function show(page, path) {
+  await page.goto(daemon.url + path);
+  await page.getByRole("heading", { level: 1 }).first().waitFor();
+  await page.waitForFunction(() => !document.querySelector(".skeleton"));
+}
+
+/** Numbers the controls of the page. A row of a folded list is none. */
+const controls = () => {
+  const list = [...document.querySelectorAll("a[href], button, input, textarea, select, summary, [tabindex]")].filter(
+    (it) =>
+      it.tabIndex >= 0 && !it.disabled && it.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true }),
+  );
+  list.forEach((it, at) => {
+    it.dataset.walk = String(at);
+  });
+  return list.map((it) => `${it.tagName} ${(it.getAttribute("aria-label") ?? it.textContent).trim().slice(0, 40)}`);
+};
+
+/** What has the focus: which control, and whether one sees it. */
+const focused = () => {
+  const it = document.activeElement;
+  if (!it || it === document.body) return null;
+  const box = it.closest(".composer .box");
+  const { bottom, top } = it.getBoundingClientRect();
+  const seen = [it, box].some((part) => {
+    if (!part) return false;
+    const { boxShadow, outlineStyle, outlineColor } = getComputedStyle(part);
+    return boxShadow !== "none" || (outlineStyle !== "none" && outlineColor !== "rgba(0, 0, 0, 0)");
+  });
+  return { walk: Number(it.dataset.walk ?? -1), seen, inSight: bottom > 0 && top < innerHeight };
+};
+
+for (const forced of [false, true]) {
+  test(`every control is reached by Tab and shows the focus${forced ? ", in forced colours" : ""}`, async () => {
+    const page = await open(browser, daemon);
+    if (forced) await page.emulateMedia({ forcedColors: "active" });
+    const faults = [];
+    // In forced colours the same controls are reached: one view of each kind is enough.
+    const paths = forced ? { home: "/", agent: `/agents/${who.redis}`, mail: "/mail" } : views();
+    for (const [name, path] of Object.entries(paths)) {
+      await show(page, path);
+      const all = await page.evaluate(controls);
+      const reached = new Set();
+      for (let press = 0; press < all.length + 5; press += 1) {
+        await page.keyboard.press("Tab");
+        const at = await page.evaluate(focused);
+        if (!at) continue;
+        reached.add(at.walk);
+        if (!at.seen) faults.push(`${name}: ${all[at.walk]} shows no focus`);
+        if (!at.inSight) faults.push(`${name}: ${all[at.walk]} is out of sight`);
+      }
+      all.forEach((it, at) => {
+        if (!reached.has(at)) faults.push(`${name}: ${it} is not reached`);
+      });
+    }
+    assert.deepEqual(faults, []);
+    assert.deepEqual(page.troubles, []);
+  });
+}
+
+test("J, K and Enter choose and open; the focus is not lost when the view changes", async () => {
+  const page = await open(browser, daemon);
+  const reach = async (row) => {
+    await row.waitFor();
+    for (let press = 0; press < 20 && !(await row.evaluate((it) => it === document.activeElement)); press += 1)
+      await page.keyboard.press("j");
+  };
+  const ask = page.locator(".ask", { hasText: "failed ten times" });
+  await reach(ask);
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("Keep them.");
+  assert.equal(await ask.getByRole("textbox").inputValue(), "Keep them.");
+  await page.keyboard.press("Escape");
+
+  await show(page, "/quests");
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/quests\/.+/);
+  await page.waitForFunction(() => document.activeElement !== document.body);
+
+  await show(page, "/agents");
+  await reach(page.locator(".git li:not(.is-point)", { hasText: "weaver-redis" }));
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "weaver-redis" }).waitFor();
+
+  // From anywhere to the oldest question.
+  await page.waitForFunction(() => document.activeElement?.id === "main");
+  await page.keyboard.press("a");
+  await page.waitForFunction(() => document.activeElement?.closest(".ask") !== null);
+  assert.deepEqual(page.troubles, []);
+});
+
+test("what buttons do here is in the palette, by the same words", async () => {
+  const page = await open(browser, daemon, { path: `/agents/${who.redis}` });
+  await page.getByRole("button", { name: "Rename" }).waitFor();
+  const choose = async (words) => {
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox").fill(words);
+    await page.getByRole("group", { name: "Do here" }).getByRole("option", { name: words }).waitFor();
+    while ((await page.locator('[role=option][aria-selected="true"]').innerText()).split("\n")[0].trim() !== words)
+      await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+  };
+  await choose("Rename weaver-redis");
+  await page.getByRole("dialog").getByLabel("Name").fill("redis");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "redis", exact: true }).waitFor();
+  await choose("Kill redis");
+  await page.getByRole("dialog").getByText("Kill redis?").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+
+  await show(page, `/quests/${who.quest}/alerts`);
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+  await choose("Pause quest");
+  await page.getByRole("button", { name: "Resume" }).waitFor();
+  await choose("Resume quest");
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+  await choose("Set the budget of this quest");
+  assert.equal(await page.getByRole("dialog").getByLabel("Dollars").inputValue(), "15");
+  await page.keyboard.press("Escape");
+  assert.deepEqual(page.troubles, []);
+});
