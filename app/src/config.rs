@@ -275,7 +275,7 @@ impl Settings {
             runs,
             quests: self.quests.over_defaults()?,
             worktrees: self.worktrees.over_defaults(),
-            seats: self.seats.over_defaults()?,
+            seats: self.seats.over_defaults(project.root())?,
             notify: self.notify.over_defaults()?,
             tui: self.tui.over_defaults()?,
             prices: Arc::new(self.prices.over_defaults()?),
@@ -310,7 +310,7 @@ fn parse_listen(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 pub(crate) fn seats_of(toml: &str) -> Seats {
     let settings: Settings = toml::from_str(toml).expect("a test's settings are right");
-    settings.seats.over_defaults().expect("a test's settings are right")
+    settings.seats.over_defaults(Path::new("/mill")).expect("a test's settings are right")
 }
 
 #[cfg(test)]

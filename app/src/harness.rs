@@ -71,6 +71,8 @@ pub struct Start<'a> {
     pub tools: &'a ToolServer,
     /// The part in a quest: QUEST/STEP/ROLE/NUMBER.
     pub part: Option<String>,
+    /// The agent leads the seats with a team of its own.
+    pub leads_team: bool,
 }
 
 /// The MCP server with our tools, which speaks over standard input and output.

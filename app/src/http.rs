@@ -25,6 +25,7 @@ mod questions;
 mod quests;
 mod rescue;
 mod runs;
+mod seat_messages;
 mod seats;
 mod server;
 mod sessions;
@@ -52,7 +53,8 @@ pub use questions::{BudgetList, BudgetView, PermissionView, QuestionList, Questi
 pub use quests::{QuestLine, QuestList};
 pub use rescue::RescueList;
 pub use runs::{RunDefaults, RunList, RunPhase, RunView, UsageView, WhyView};
-pub use seats::{DocList, FillAnswer, SeatList, SeatView, SessionAnswer, ThreadView};
+pub use seat_messages::{SeatMessageAnswer, ThreadView};
+pub use seats::{DocList, FillAnswer, SeatList, SeatView, SessionAnswer};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
 pub use state::{Changed, StatusValue};
@@ -272,12 +274,13 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(seats::list))
         .routes(routes!(seats::start))
         .routes(routes!(seats::end))
-        .routes(routes!(seats::say))
+        .routes(routes!(seat_messages::say))
         .routes(routes!(seats::summon))
         .routes(routes!(seats::wake))
         .routes(routes!(seats::docs))
         .routes(routes!(seats::import))
-        .routes(routes!(seats::thread))
+        .routes(routes!(seat_messages::thread))
+        .routes(routes!(seat_messages::seat_thread))
         .routes(routes!(state::read, state::change))
         .routes(routes!(state::build_status))
         .routes(routes!(state::record_build_event))

@@ -1,5 +1,6 @@
 //! The events that clients of the original program know, as a view of our own log. Nothing here is stored: each event is computed
-//! from one record, and has the id of that record. Events of other nouns, which such clients do not know, are left out.
+//! from one record and the world of that moment, and has the id of that record. So a record always means the same to such a client,
+//! live or later. Events of other nouns, which such clients do not know, are left out.
 
 mod event;
 
@@ -19,49 +20,52 @@ use hatchery_core::session::EndReason;
 use hatchery_core::usage::Usage;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, SessionId, World};
 use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// How many tool calls of the lead are remembered until their results come.
-const MAX_TOOLS: usize = 1_000;
-/// The label of sessions of the seats.
-const LABEL: &str = "seats";
-/// Where artifacts are, from the folder of the lead.
-const ARTIFACTS: &str = "memory/";
+use std::sync::Arc;
 
 /// Reads the log in order and says what each record means to such a client.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Translator {
+    /// The world as it was at the last record.
+    world: Arc<World>,
     /// The record before the next one: who said a message is told by the event before it.
     previous: Option<Record>,
-    tools: BTreeMap<String, Tool>,
-    /// The seat that the lead was last asked to pass a message on to, as far as this reader has seen.
-    route: Option<Position>,
+    /// Where the client has come from. It has seen what has an id up to this one.
+    after: EventId,
 }
 
-#[derive(Clone, Debug)]
-struct Tool {
-    name: String,
-    input: Value,
+/// What a record may take away from the world, and what its meaning needs.
+struct Before {
+    /// The tool whose result the record is.
+    tool: Option<String>,
+    /// The open session of the seats.
+    session: Option<SessionId>,
 }
 
 impl Translator {
-    /// Starts after a record, if there is one.
-    pub fn after(previous: Option<Record>) -> Self {
-        Self { previous, ..Self::default() }
+    /// Begins after the last record of a world.
+    pub fn after(world: Arc<World>, previous: Option<Record>) -> Self {
+        Self { after: world.head(), world, previous }
     }
 
-    /// What a record means. At most one event of each id.
-    pub fn take(&mut self, world: &World, record: &Record) -> Vec<DialectEvent> {
-        if let Event::Seat(SeatEvent::Addressed { agent, position, .. }) = &record.event
-            && world.seats().has_led(*agent)
-        {
-            self.route = *position;
+    /// The last event up to which everything was said: what a client may be told as its position. The start of a session is said
+    /// with the event after it.
+    pub fn position(&self) -> EventId {
+        match &self.previous {
+            Some(previous) if is_start(previous) && previous.id > self.after => previous.id.before(),
+            _ => self.world.head(),
         }
-        let said = self.say(world, record);
+    }
+
+    /// What a record means. At most one event of each id. An error if the record does not follow the last one.
+    pub fn take(&mut self, record: &Record) -> Result<Vec<DialectEvent>, String> {
+        // A call is forgotten with its result, and a session with its end.
+        let before = Before { tool: self.tool_of(record), session: self.world.seats().session().map(|open| open.id) };
+        Arc::make_mut(&mut self.world).apply(record).map_err(|error| error.to_string())?;
+        let said = self.say(record, before).map(|what| enveloped(record, what));
         // The start of a session is told when it is known what for: by the event after it.
         let started = match (&self.previous, &record.event) {
             (Some(previous), Event::Seat(SeatEvent::Opened { demo, with_transcript, with_catalog, .. }))
-                if matches!(previous.event, Event::Session { what: SessionEvent::Started { .. }, .. }) =>
+                if is_start(previous) && previous.id > self.after =>
             {
                 let what = DialectWhat::UserSessionStart {
                     demo_mode: *demo,
@@ -72,40 +76,61 @@ impl Translator {
             }
             _ => None,
         };
-        let said = said.map(|what| enveloped(record, what));
         self.previous = Some(record.clone());
-        started.into_iter().chain(said).collect()
+        Ok(started.into_iter().chain(said).collect())
     }
 
-    fn say(&mut self, world: &World, record: &Record) -> Option<DialectWhat> {
+    /// Takes over an equal world, so that many clients share one.
+    pub fn share(&mut self, world: &Arc<World>) {
+        if world.head() == self.world.head() {
+            self.world = Arc::clone(world);
+        }
+    }
+
+    fn say(&self, record: &Record, before: Before) -> Option<DialectWhat> {
+        let world = &self.world;
         let seats = world.seats();
         match &record.event {
-            Event::Seat(what) => self.of_seats(world, record, what),
-            Event::Session { session, what: SessionEvent::Ending { reason } } if is_of_seats(world, *session) => {
+            Event::Seat(what) => self.of_seats(record, what),
+            Event::Session { session, what: SessionEvent::Ending { reason } } if before.session == Some(*session) => {
                 let reason = match reason {
                     EndReason::User | EndReason::Completed => DialectEnd::UserEnded,
                     EndReason::Inactive => DialectEnd::InactivityTimeout,
                     EndReason::Failed => DialectEnd::ProcessCrash,
                 };
-                Some(DialectWhat::SessionEnd { exit_code: None, reason })
+                Some(DialectWhat::SessionEnd { exit_code: seats.lead_exit(), reason })
             }
             Event::Agent { agent, what: AgentEvent::Killed { .. } } => {
                 seats.position_of(*agent).filter(|position| *position != Position::LEAD)?;
                 Some(status(world, &alive(world)))
             }
             Event::Message(MessageEvent::Added { agent, kind, content, .. }) => {
-                self.of_message(world, record.id, *agent, *kind, content)
+                self.of_message(record.id, *agent, *kind, content, before.tool)
             }
-            Event::Run { of, what } if seats.has_led(of.agent) => of_lead(what),
+            Event::Run { of, what } if seats.has_led(of.agent) => of_lead(record.id, what),
             _ => None,
         }
     }
 
-    fn of_seats(&self, world: &World, record: &Record, what: &SeatEvent) -> Option<DialectWhat> {
+    /// The name of the tool whose result a record is.
+    fn tool_of(&self, record: &Record) -> Option<String> {
+        let Event::Message(MessageEvent::Added { agent, kind: MessageKind::ToolResult, content, .. }) = &record.event
+        else {
+            return None;
+        };
+        if !self.world.seats().has_led(*agent) {
+            return None;
+        }
+        let result: Value = serde_json::from_str(content).ok()?;
+        self.world.seats().call(result["id"].as_str()?).map(|call| call.tool.clone())
+    }
+
+    fn of_seats(&self, record: &Record, what: &SeatEvent) -> Option<DialectWhat> {
+        let world = &self.world;
         let seats = world.seats();
         Some(match what {
-            SeatEvent::Opened { demo, model, .. } => {
-                DialectWhat::SessionStart { pid: std::process::id(), model: model.clone(), demo_mode: *demo }
+            SeatEvent::Opened { demo, model, pid, .. } => {
+                DialectWhat::SessionStart { pid: *pid, model: model.clone(), demo_mode: *demo }
             }
             SeatEvent::Closing { .. } => DialectWhat::UserSessionEnd {},
             SeatEvent::Summoned { .. } => DialectWhat::UserSummon {},
@@ -124,7 +149,7 @@ impl Translator {
                 DialectWhat::UserWake { agent_payloads: waking.iter().map(payload).collect() }
             }
             SeatEvent::Registered { position, identity } => {
-                let created = seats.seat(*position).map_or(record.ts, |seat| seat.created);
+                let created = seats.seat(*position).and_then(|seat| seat.created).unwrap_or(record.ts);
                 let agent = RegisteredSeat {
                     identity: identity.clone(),
                     grid_position: *position,
@@ -144,6 +169,12 @@ impl Translator {
             SeatEvent::ReplyTaken { from, text: Some(text), position, .. } => {
                 agent_message(from, position.as_ref().map(|it| it.number()), text)
             }
+            SeatEvent::ArtifactWritten { path, filename, bytes, is_new, .. } => DialectWhat::ArtifactWritten {
+                filename: filename.clone(),
+                path: path.clone(),
+                is_new: *is_new,
+                size_bytes: *bytes,
+            },
             SeatEvent::LeadNamed { .. }
             | SeatEvent::Expired { .. }
             | SeatEvent::Imported { .. }
@@ -153,28 +184,26 @@ impl Translator {
     }
 
     fn of_message(
-        &mut self,
-        world: &World,
+        &self,
         id: EventId,
         agent: AgentId,
         kind: MessageKind,
         content: &str,
+        tool: Option<String>,
     ) -> Option<DialectWhat> {
+        let world = &self.world;
         let seats = world.seats();
-        let leads = seats.has_led(agent);
-        let position = seats.position_of(agent);
-        if !leads && position.is_none() {
-            return None;
-        }
+        let position = seats.position_of(agent)?;
+        let leads = position == Position::LEAD;
         if kind == MessageKind::User {
-            return self.user_message(world, agent, content);
+            return self.user_message(agent, content);
         }
         let shown = || Some(scan(content).shown).filter(|text| !text.trim().is_empty());
         match (kind, leads) {
             (MessageKind::Assistant, false) => {
-                Some(agent_message(&name(world, agent), position.map(|it| it.number()), &shown()?))
+                Some(agent_message(&name(world, agent), Some(position.number()), &shown()?))
             }
-            (MessageKind::Assistant, true) => match self.route {
+            (MessageKind::Assistant, true) => match seats.route() {
                 // The lead answers for somebody else.
                 Some(position) => {
                     let name = seats.seat(position).and_then(|seat| seat.called()).unwrap_or("nameless");
@@ -187,42 +216,32 @@ impl Translator {
             },
             (MessageKind::ToolCall, true) => {
                 let call: Value = serde_json::from_str(content).ok()?;
-                let tool = Tool { name: text(&call["name"]), input: call["input"].clone() };
-                let used = DialectContent::ToolUse {
-                    id: text(&call["id"]),
-                    name: tool.name.clone(),
-                    input: tool.input.clone(),
-                };
-                if self.tools.len() < MAX_TOOLS {
-                    self.tools.insert(text(&call["id"]), tool);
-                }
+                let (id_of_call, name, input) = (text(&call["id"]), text(&call["name"]), call["input"].clone());
+                let used = DialectContent::ToolUse { id: id_of_call, name, input };
                 Some(DialectWhat::ClaudeText { message_id: message_id(id), content: vec![used] })
             }
             (MessageKind::ToolResult, true) => {
                 let result: Value = serde_json::from_str(content).ok()?;
-                let tool = self.tools.remove(&text(&result["id"]));
-                let failed = result["is_error"] == true;
-                let artifact = tool.as_ref().filter(|_| !failed).and_then(artifact);
-                Some(artifact.unwrap_or_else(|| DialectWhat::ClaudeToolResult {
+                Some(DialectWhat::ClaudeToolResult {
                     tool_use_id: text(&result["id"]),
-                    tool_name: tool.map(|tool| tool.name).unwrap_or_default(),
+                    tool_name: tool,
                     content: result["content"].clone(),
-                    is_error: failed,
-                }))
+                    is_error: result["is_error"] == true,
+                })
             }
             _ => None,
         }
     }
 
     /// A message of a person. A prompt has no speaker, and is none.
-    fn user_message(&self, world: &World, agent: AgentId, content: &str) -> Option<DialectWhat> {
+    fn user_message(&self, agent: AgentId, content: &str) -> Option<DialectWhat> {
         let Event::Seat(SeatEvent::Addressed { agent: to, position, speaker }) = &self.previous.as_ref()?.event else {
             return None;
         };
         if *to != agent {
             return None;
         }
-        let seat = position.and_then(|position| world.seats().seat(position));
+        let seat = position.and_then(|position| self.world.seats().seat(position));
         let target = seat.map(|seat| seat.called().unwrap_or("nameless"));
         Some(DialectWhat::UserMessage {
             text: unrouted(content).to_owned(),
@@ -233,17 +252,20 @@ impl Translator {
     }
 }
 
+/// The start of a session, which the next event may make one of the seats.
+fn is_start(record: &Record) -> bool {
+    matches!(record.event, Event::Session { what: SessionEvent::Started { .. }, .. })
+}
+
 /// What the process of the lead does.
-fn of_lead(what: &RunEvent) -> Option<DialectWhat> {
+fn of_lead(id: EventId, what: &RunEvent) -> Option<DialectWhat> {
     let error = |message: String, code| Some(DialectWhat::ServerError { message, code });
     match what {
-        RunEvent::Started { session } => {
-            Some(DialectWhat::ClaudeSystem { claude_session_id: session.to_string(), available_tools: Vec::new() })
-        }
+        RunEvent::Started { session } => Some(DialectWhat::ClaudeSystem { claude_session_id: session.to_string() }),
         RunEvent::TurnEnded { end, spent, .. } => Some(result(end, *spent)),
         RunEvent::OutputNoted { output: Output::Compacted { .. } } => Some(DialectWhat::ClaudeCompact {}),
         RunEvent::OutputNoted { output: Output::Thinking { text } } => Some(DialectWhat::ClaudeText {
-            message_id: String::new(),
+            message_id: message_id(id),
             content: vec![DialectContent::Thinking { thinking: text.clone() }],
         }),
         RunEvent::OutputNoted { output: Output::ApiError(failed) } => {
@@ -272,21 +294,8 @@ fn result(end: &TurnEnd, spent: Usage) -> DialectWhat {
             cache_read_tokens: spent.cache_read_tokens,
             cache_creation_tokens: spent.cache_write_tokens,
         },
-        result_text: end.text.clone().unwrap_or_default(),
+        result_text: end.text.clone(),
     }
-}
-
-/// A file that the lead has written into its folder of artifacts.
-fn artifact(tool: &Tool) -> Option<DialectWhat> {
-    let path = tool.input["file_path"].as_str().filter(|_| tool.name == "Write")?;
-    let inside = path.strip_prefix(ARTIFACTS).or_else(|| path.split_once("/memory/").map(|(_, inside)| inside))?;
-    Some(DialectWhat::ArtifactWritten {
-        filename: inside.to_owned(),
-        path: path.to_owned(),
-        is_new: true,
-        size_bytes: tool.input["content"].as_str().map_or(0, str::len),
-        meta: None,
-    })
 }
 
 fn agent_message(name: &str, position: Option<u8>, text: &str) -> DialectWhat {
@@ -310,10 +319,6 @@ fn status(world: &World, agents: &[Listed]) -> DialectWhat {
         ReportedSeat { name: listed.name.clone().or_else(own), status: listed.status, grid_position: listed.position }
     });
     DialectWhat::AgentStatus { agents: listed.collect() }
-}
-
-fn is_of_seats(world: &World, session: SessionId) -> bool {
-    world.session(session).is_some_and(|session| session.label.as_deref() == Some(LABEL))
 }
 
 fn message_id(id: EventId) -> String {

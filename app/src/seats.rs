@@ -2,7 +2,7 @@
 
 use crate::engine::{Handle, HistoryError};
 use hatchery_core::event::{MessageEvent, SeatEvent};
-use hatchery_core::seat::{Line, Payload, Position, scan};
+use hatchery_core::seat::{Line, MAX_PAYLOAD_BYTES, Payload, Position, scan};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind};
@@ -10,6 +10,10 @@ use std::path::Path;
 
 /// How many messages that were said by or to an agent are looked at for one thread or transcript: the newest.
 pub const MAX_THREAD: usize = 1_000;
+
+/// How long a message to a lead about sleeping seats may be, in bytes: longer than the longest payload and shorter than the longest
+/// message, with room for what is around the payloads.
+const WAKE_MESSAGE_BYTES: usize = MAX_PAYLOAD_BYTES + (128 << 10);
 
 /// The colours that seats are given, by position. The colour's name is left to the agent.
 const COLORS: [&str; 9] =
@@ -86,10 +90,23 @@ pub fn summon_message(positions: &[Position]) -> String {
     format!("[SUMMON AGENTS]\n\n{}", seats.join("\n"))
 }
 
-/// What a lead is told that is to fill sleeping seats again.
-pub fn wake_message(payloads: &[Payload]) -> String {
-    let agents: Vec<String> = payloads.iter().map(Payload::xml).collect();
-    format!("[WAKE AGENTS]\n\n<agent-payloads>\n{}\n</agent-payloads>", agents.join("\n"))
+/// What a lead is told that is to fill sleeping seats again: one message, or several if the payloads do not fit into one. A payload is
+/// never divided.
+pub fn wake_messages(payloads: &[Payload]) -> Vec<String> {
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    for payload in payloads.iter().map(Payload::xml) {
+        let bytes = |part: &Vec<String>| part.iter().map(String::len).sum::<usize>();
+        match parts.last_mut().filter(|part| bytes(part) + payload.len() <= WAKE_MESSAGE_BYTES) {
+            Some(part) => part.push(payload),
+            None => parts.push(vec![payload]),
+        }
+    }
+    let of = parts.len();
+    let part = |(number, agents): (usize, Vec<String>)| {
+        let number = if of > 1 { format!(" (part {number} of {of})") } else { String::new() };
+        format!("[WAKE AGENTS]{number}\n\n<agent-payloads>\n{}\n</agent-payloads>", agents.join("\n"))
+    };
+    (1..).zip(parts).map(part).collect()
 }
 
 /// One entry of the conversation between people and an agent.
@@ -116,7 +133,44 @@ pub enum SpeakerType {
 pub async fn thread(handle: &Handle, agent: AgentId, human: &str) -> Result<Vec<ThreadLine>, HistoryError> {
     let world = handle.view();
     let records = handle.own_messages(agent, MAX_THREAD, is_said).await?;
-    lines(handle, &world, agent, human, &records).await
+    let own = lines(handle, &world, agent, human, &records).await?;
+    let routed = routed(handle, &world, agent, human).await?;
+    Ok(merged(own, routed))
+}
+
+/// Both in the order of the log: the newest of them.
+fn merged(own: Vec<ThreadLine>, routed: Vec<ThreadLine>) -> Vec<ThreadLine> {
+    let mut all: Vec<ThreadLine> = own.into_iter().chain(routed).collect();
+    all.sort_by_key(|line| line.id);
+    all.drain(..all.len().saturating_sub(MAX_THREAD));
+    all
+}
+
+/// What the lead was asked to pass on to the agent of a seat, and what it answered for that agent: these words are in the lead's
+/// history.
+async fn routed(handle: &Handle, world: &World, agent: AgentId, human: &str) -> Result<Vec<ThreadLine>, HistoryError> {
+    let seats = world.seats();
+    let position = seats.position_of(agent).filter(|position| *position != Position::LEAD);
+    let Some(position) = position else { return Ok(Vec::new()) };
+    let own_name = name(world, agent);
+    let born = world.agent(agent).map(|it| it.born).unwrap_or_default();
+    let mut found = Vec::new();
+    for lead in seats.occupants(Position::LEAD) {
+        let mut answers = false;
+        for record in handle.own_messages(lead, MAX_THREAD, is_said).await? {
+            let Event::Message(MessageEvent::Added { kind, .. }) = &record.event else { continue };
+            if *kind == MessageKind::User {
+                answers = addressed(handle, &record).await?.is_some_and(|(to, _)| to == Some(position));
+            }
+            if answers && record.id > born {
+                found.extend(lines(handle, world, lead, human, std::slice::from_ref(&record)).await?);
+            }
+        }
+    }
+    for line in found.iter_mut().filter(|line| line.speaker_type == SpeakerType::Agent) {
+        line.speaker_name.clone_from(&own_name);
+    }
+    Ok(found)
 }
 
 /// What was said in the last session of an agent.
@@ -131,6 +185,11 @@ pub async fn last_session(handle: &Handle, agent: AgentId, human: &str) -> Resul
     let last = said.iter().rev().find_map(|line| line.session_id);
     let is_older = |line: &ThreadLine| line.session_id.is_some() && line.session_id != last;
     said.drain(..said.iter().rposition(is_older).map_or(0, |at| at + 1));
+    let first = records[begins..].first().map_or(EventId::START, |record| record.id);
+    let routed = routed(handle, &world, agent, human).await?;
+    let last = last.or_else(|| routed.last().and_then(|line| line.session_id));
+    let is_last = |line: &ThreadLine| line.session_id == last && line.id > first;
+    let said = merged(said, routed.into_iter().filter(is_last).collect());
     Ok(said.into_iter().map(|line| Line { speaker: line.speaker_name, text: line.text }).collect())
 }
 
@@ -160,8 +219,8 @@ async fn lines(
         let Event::Message(MessageEvent::Added { kind, content, .. }) = &record.event else { continue };
         let (speaker_name, speaker_type, text) = match kind {
             MessageKind::Assistant => (own_name.clone(), SpeakerType::Agent, scan(content).shown),
-            MessageKind::User => match speaker(handle, record).await? {
-                Some(speaker) => {
+            MessageKind::User => match addressed(handle, record).await? {
+                Some((_, speaker)) => {
                     let speaker = if speaker == "human" { human.to_owned() } else { speaker };
                     (speaker, SpeakerType::Human, unrouted(content).to_owned())
                 }
@@ -187,11 +246,11 @@ async fn lines(
     Ok(lines)
 }
 
-/// Who said a message: the event before it tells. None for a prompt.
-async fn speaker(handle: &Handle, message: &Record) -> Result<Option<String>, HistoryError> {
+/// For which seat a message was, and who said it: the event before it tells. None for a prompt.
+async fn addressed(handle: &Handle, message: &Record) -> Result<Option<(Option<Position>, String)>, HistoryError> {
     let before = handle.record(message.id.before()).await?;
     Ok(before.and_then(|record| match record.event {
-        Event::Seat(SeatEvent::Addressed { speaker, .. }) => Some(speaker),
+        Event::Seat(SeatEvent::Addressed { position, speaker, .. }) => Some((position, speaker)),
         _ => None,
     }))
 }
@@ -214,6 +273,8 @@ pub fn name(world: &World, agent: AgentId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hatchery_core::history::MAX_MESSAGE_BYTES;
+    use hatchery_core::seat::MAX_SOUL_BYTES;
 
     #[test]
     fn words_in_a_payload_are_no_placeholders() {
@@ -230,11 +291,37 @@ mod tests {
         assert!(told.contains("waking up in seat 4") && told.contains("the name Lyra"), "{told}");
     }
 
+    /// Eight souls of the greatest length are more than one message may have.
+    #[test]
+    fn eight_large_souls_are_told_in_several_messages() {
+        let payload = |number: u64| Payload {
+            position: Position::new(number).unwrap(),
+            name: format!("Name{number}"),
+            color: String::new(),
+            color_name: String::new(),
+            soul: "x".repeat(MAX_SOUL_BYTES),
+            transcript: "y".repeat(60_000),
+        };
+        let payloads: Vec<Payload> = [0, 1, 2, 3, 5, 6, 7, 8].into_iter().map(payload).collect();
+        let messages = wake_messages(&payloads);
+        assert_eq!(messages.len(), 4);
+        for (number, message) in (1..).zip(&messages) {
+            assert!(message.len() <= MAX_MESSAGE_BYTES, "{} bytes", message.len());
+            assert!(message.starts_with(&format!("[WAKE AGENTS] (part {number} of 4)\n")), "{}", &message[..60]);
+            assert_eq!(message.matches("<agent ").count(), 2);
+        }
+        for number in [0, 8] {
+            assert_eq!(messages.concat().matches(&format!("name=\"Name{number}\"")).count(), 1);
+        }
+        assert!(wake_messages(&payloads[..1])[0].starts_with("[WAKE AGENTS]\n"));
+    }
+
     #[test]
     fn every_prompt_leaves_the_choice() {
         let birth = Prompt::Birth.built_in();
         assert!(birth.contains("You may say no") && birth.contains("`register`"), "{birth}");
-        assert!(Prompt::LeadTeam.built_in().contains("[AGENT_STATUS]"));
+        let lead = Prompt::LeadTeam.built_in();
+        assert!(lead.contains("[AGENT_STATUS]") && lead.contains("`{team}`") && lead.contains("`{human}`"), "{lead}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn is_slug(text: &str) -> bool {
 }
 
 /// The first words of a request, as far as they fit.
-fn words(request: &str) -> String {
+pub fn words(request: &str) -> String {
     let lower = request.to_lowercase();
     let found = lower.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut slug = String::new();

@@ -246,8 +246,10 @@ pub enum Command {
     WakeSeats {
         seats: Vec<Rising>,
         spec: Box<RunSpec>,
-        /// What a lead is told that manages the seats.
-        message: String,
+        /// What a lead is told that manages the seats, in one message or several.
+        messages: Vec<String>,
+        /// How long an agent of a seat without a soul may take to choose a name.
+        hatch_ms: u64,
     },
     /// The agent of a seat has chosen a name.
     RegisterSeat {
@@ -261,8 +263,8 @@ pub enum Command {
         text: String,
         speaker: String,
         lead: Box<LeadOrder>,
-        /// The lead is asked to pass it on.
-        via_lead: bool,
+        /// The inbox file of an agent of the lead's team cannot be written: the lead is asked to pass it on.
+        no_inbox: bool,
     },
     /// An entry of the human's team inbox.
     TakeReply {

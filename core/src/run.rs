@@ -396,16 +396,20 @@ pub fn holder(world: &World, session: &str) -> Option<AgentId> {
         .filter(|owner| living(world, *owner).is_ok() || at_rest(world, *owner).is_err())
 }
 
-/// Asks for a process that plays the agent. One that sleeps is woken by it, outside of any session.
+/// Asks for a process that plays the agent. One that sleeps is woken by it: an agent of the seats in the session of the seats, and
+/// another one outside of any session.
 pub(crate) fn request(world: &World, agent: AgentId, spec: &RunSpec) -> Result<Vec<Event>, Refusal> {
     let it = living(world, agent)?;
     at_rest(world, agent)?;
     check_spec(spec)?;
-    if let Some(session) = it.session() {
-        crate::session::open(world, session)?;
-    }
-    let woken = (it.lifecycle == Lifecycle::Sleeping)
-        .then_some(Event::Agent { agent, what: AgentEvent::Woken { session: None } });
+    let woken = match (crate::seat::session_of(world, agent)?, it.session()) {
+        (Some(session), _) => crate::seat::enter(world, agent, session),
+        (None, Some(session)) => crate::session::open(world, session).map(|_| Vec::new())?,
+        (None, None) if it.lifecycle == Lifecycle::Sleeping => {
+            vec![Event::Agent { agent, what: AgentEvent::Woken { session: None } }]
+        }
+        (None, None) => Vec::new(),
+    };
     let run = world.run(agent).map_or(0, |last| last.number) + 1;
     Ok(woken
         .into_iter()
@@ -424,6 +428,8 @@ pub(crate) fn at_rest(world: &World, agent: AgentId) -> Result<(), Refusal> {
 /// Says something to an agent. When nothing runs it, `spec` says how it is to be run.
 pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSpec>) -> Result<Vec<Event>, Refusal> {
     let said = crate::history::add(world, agent, MessageKind::User, text)?;
+    // An agent of the seats hears nothing outside of their session.
+    crate::seat::session_of(world, agent)?;
     // It would wait for a run that nobody asked for.
     if let Some(run) = world.run(agent).filter(|run| matches!(run.state, RunState::Stopping { .. })) {
         return Err(Refusal::RunStopping { agent, run: run.number });

@@ -6,6 +6,9 @@
 //! | `state` | the states of a seat, what changes them, and which button there is |
 //! | `places` | all seats, and how events change them |
 //! | `decide` | what can be asked of seats |
+//! | `report` | what agents report by markers, and what the daemon knows about processes |
+//! | `words` | what is said to agents, and how they are reached |
+//! | `lead_call` | tool calls of the lead that wait for a result |
 //! | `document` | the identity document that other programs exchange, and merging two of them |
 //! | `marker` | markers in the words of agents |
 //! | `payload` | what an agent is told when it is woken |
@@ -13,22 +16,28 @@
 
 mod decide;
 mod document;
+mod lead_call;
 mod marker;
 mod payload;
 mod places;
 mod refusal;
+mod report;
 mod state;
+mod words;
 
 pub use decide::{EggOrder, LeadOrder, Rising};
-pub(crate) use decide::{
-    address, addressed, closing, due, follow, heed, import, open, register, rise, summon, take_reply,
-};
+pub(crate) use decide::{closing, enter, import, open, register, rise, summon};
 pub use document::{Born, Document, Fields, Status, Vital};
+pub use lead_call::{ArtifactWrite, LeadCall};
+pub(crate) use lead_call::artifacts;
 pub use marker::{Marker, MarkerProblem, Scanned, scan};
-pub use payload::{Line, Payload, TRANSCRIPT_CHARS, escape};
-pub use places::{SeatSession, Seats};
+pub use payload::{Line, MAX_PAYLOAD_BYTES, Payload, TRANSCRIPT_CHARS, escape};
+pub use places::{MAX_REPLIES, SeatSession, Seats};
 pub use refusal::SeatRefusal;
+pub(crate) use report::{due, follow, heed};
 pub use state::{Button, Input, SeatState, button, next};
+pub use words::{Reach, reach, team_managed};
+pub(crate) use words::{address, addressed, session_of, take_reply};
 
 use crate::{AgentId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -41,7 +50,7 @@ pub const SEATS: u8 = 9;
 pub const HATCH_MS: u64 = 5 * 60 * 1_000;
 /// How long a seat may take to be reported alive after it was woken.
 pub const WAKE_MS: u64 = 5 * 60 * 1_000;
-/// The longest soul, in bytes: many pages. All souls are kept in memory.
+/// The longest soul, in bytes as XML: many pages. All souls are kept in memory.
 pub const MAX_SOUL_BYTES: usize = 256 << 10;
 /// The longest colour, name of a colour, gender and part of a face, in bytes.
 pub const MAX_TRAIT_BYTES: usize = 256;
@@ -180,7 +189,8 @@ pub struct Seat {
     pub identity: Identity,
     /// Souls of the same seat that came from elsewhere and are not this seat's own.
     pub others: Vec<Born>,
-    pub created: Timestamp,
+    /// When the seat was summoned. None for a document from elsewhere that does not say.
+    pub created: Option<Timestamp>,
     /// The last time that the seat was known to be alive.
     pub last_alive: Option<Timestamp>,
     /// The session in which it was last known to be alive, as a UUID.

@@ -101,10 +101,12 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::SummonSeats { eggs, spec, message, hatch_ms } => {
             seat::summon(world, eggs, spec, message, *hatch_ms, now)
         }
-        Command::WakeSeats { seats, spec, message } => seat::rise(world, seats, spec, message, now),
+        Command::WakeSeats { seats, spec, messages, hatch_ms } => {
+            seat::rise(world, seats, spec, messages, *hatch_ms, now)
+        }
         Command::RegisterSeat { agent, position, identity } => seat::register(world, *agent, *position, identity),
-        Command::AddressSeat { to, text, speaker, lead, via_lead } => {
-            seat::address(world, *to, text, speaker, lead, *via_lead)
+        Command::AddressSeat { to, text, speaker, lead, no_inbox } => {
+            seat::address(world, *to, text, speaker, lead, *no_inbox)
         }
         Command::TakeReply { key, from, text } => seat::take_reply(world, key, from, text),
         Command::ImportIdentities { documents } => seat::import(world, documents),

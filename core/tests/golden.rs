@@ -92,7 +92,7 @@ variants! {
         Ended {}
     }
     SeatEvent {
-        Opened { demo model with_transcript with_catalog }
+        Opened { pid demo model with_transcript with_catalog }
         Closing {}
         LeadNamed {}
         Summoned { color gender }
@@ -104,6 +104,7 @@ variants! {
         Imported { lastAliveAt lastSessionId }
         Addressed { position }
         MarkerRejected {}
+        ArtifactWritten { is_new }
         ReplyTaken { position text }
     }
     QuestEvent {

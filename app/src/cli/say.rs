@@ -2,25 +2,36 @@
 
 use super::attach::{self, Until};
 use super::run_options::RunOptions;
-use super::{Context, accepted, asking, reference, words_or_stdin};
+use super::{Context, accepted, asking, print_json, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::client::paths::agent_path;
-use crate::report::Report;
+use crate::http::{AgentView, SeatList, SeatMessageAnswer};
+use crate::report::{Code, Report};
 use hatchery_core::EventId;
+use hatchery_core::seat::Position;
 use std::process::ExitCode;
 
 /// Send a message to an agent, and start a process for it if none is running
 ///
 /// The message is in the agent's history at once. A running process receives it at its next tool call or at the end of its
 /// turn. Without --follow this command does not wait for the answer: `hatchery attach` shows it.
+///
+/// Without an agent the message is for the lead of the seats. The lead and the agents in seats hear messages only while the
+/// seats have a session: `hatchery session start --lead`, `hatchery summon` and `hatchery wake` start one.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "hatchery say [OPTIONS] [AGENT] <TEXT>", after_help = EXAMPLES)]
 pub struct Args {
-    /// The agent: an id, the beginning of one, or a name
-    #[arg(allow_hyphen_values = true, value_parser = reference)]
-    agent: String,
+    /// The agent: an id, the beginning of one, or a name. Without it the message is for the lead of the seats
+    #[arg(allow_hyphen_values = true, value_name = "AGENT")]
+    first: String,
 
     /// The message; `-` reads it from standard input
-    text: String,
+    #[arg(value_name = "TEXT")]
+    second: Option<String>,
+
+    /// Send it to the agent in this seat, 0 to 8, instead; seat 4 is the lead's
+    #[arg(long, value_name = "SEAT", conflicts_with = "second", value_parser = clap::value_parser!(u8).range(..9))]
+    seat: Option<u8>,
 
     /// Print the answer, until the run ends or Ctrl-C
     #[arg(long, short)]
@@ -30,11 +41,28 @@ pub struct Args {
     with: RunOptions,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  hatchery say Lyra \"how are you?\"       to an agent
+  hatchery say --seat 3 \"how are you?\"   to the agent in seat 3
+  hatchery say \"good morning\"            to the lead of the seats";
+
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let body = serde_json::json!({ "text": words_or_stdin(&args.text)?, "with": args.with.as_json(context)? });
-    let path = agent_path(&args.agent, "/say");
+    let lead = Position::LEAD.number();
+    match (&args.second, args.seat) {
+        (Some(text), _) => {
+            let agent = reference(&args.first).map_err(|why| Report::new(Code::Usage, why))?;
+            to_agent(context, args, &agent, text)
+        }
+        (None, Some(seat)) if seat != lead => to_agent(context, args, &occupant(context, seat)?, &args.first),
+        (None, _) => to_lead(context, args, &args.first),
+    }
+}
+
+fn to_agent(context: &Context, args: &Args, agent: &str, text: &str) -> Result<ExitCode, Report> {
+    let body = serde_json::json!({ "text": words_or_stdin(text)?, "with": args.with.as_json(context)? });
+    let path = agent_path(agent, "/say");
     if !args.follow {
-        let agent = &args.agent;
         return accepted(context, &path, &body, |accepted| match accepted.has("run_requested") {
             true => format!("{agent} has your message and starts to work; `hatchery attach {agent}` follows it"),
             false => format!(
@@ -47,8 +75,48 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let accepted: serde_json::Value = client.post(&path, &body).await?;
         let events = accepted["events"].as_array().map(Vec::as_slice).unwrap_or_default();
         let message = events.iter().find(|event| event["type"] == "message_added");
-        let message = message.and_then(|event| event["id"].as_u64()).unwrap_or_default();
-        let id = accepted["id"].as_str().unwrap_or_default();
-        attach::follow(context, client, id, message.saturating_sub(1), Until::Answered(EventId(message))).await
+        let id = message.and_then(|event| event["id"].as_u64()).unwrap_or_default();
+        // A lead may be asked to pass the message on: then the lead answers.
+        let hearer = message.and_then(|event| event["agent"].as_str()).or_else(|| accepted["id"].as_str());
+        let until = Until::Answered(EventId(id));
+        attach::follow(context, client, hearer.unwrap_or_default(), id.saturating_sub(1), until).await
+    })
+}
+
+fn to_lead(context: &Context, args: &Args, text: &str) -> Result<ExitCode, Report> {
+    let words = words_or_stdin(text)?;
+    let body = serde_json::json!({ "message": words, "with": args.with.as_json(context)? });
+    asking(async {
+        let client = Client::visit(&context.project).await?;
+        // `hatchery say Lyra` forgot the message: it is not a word for the lead.
+        if args.seat.is_none() && !text.contains(char::is_whitespace) && text != "-" {
+            let meant: Result<AgentView, Report> = client.get(&agent_path(text, "")).await;
+            if meant.is_ok() {
+                return Err(Report::new(Code::Usage, format_args!("there is no message for {text}"))
+                    .hint(format_args!("give the message after the agent: `hatchery say {text} \"…\"`")));
+            }
+        }
+        let answer: SeatMessageAnswer = client.post("/api/send", &body).await?;
+        if args.follow {
+            let list: SeatList = client.get("/api/seats").await?;
+            let lead = list.lead.map(|lead| lead.to_string()).unwrap_or_default();
+            let cursor = answer.event_id.0.saturating_sub(1);
+            return attach::follow(context, client, &lead, cursor, Until::Answered(answer.event_id)).await;
+        }
+        match context.json {
+            true => print_json(&answer)?,
+            false => say("the lead of the seats has your message; `hatchery thread` shows the conversation"),
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The agent in a seat.
+fn occupant(context: &Context, seat: u8) -> Result<String, Report> {
+    let list: SeatList = asking(async { Client::visit(&context.project).await?.get("/api/seats").await })?;
+    let agent = list.seats.iter().find(|it| it.grid_position == seat).and_then(|it| it.agent);
+    agent.map(|agent| agent.to_string()).ok_or_else(|| {
+        Report::new(Code::Failed, format_args!("nobody sits in seat {seat}"))
+            .hint("`hatchery seats` shows the seats; `hatchery summon` and `hatchery wake` fill them")
     })
 }

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 /// Show the nine seats as a grid
 ///
-/// A seat is empty, hatching (its agent has not chosen a name yet), alive, sleeping (its process is gone; `hatchery wake` fills
-/// the seat again) or expired (nobody chose a name). The last line says what can be done.
+/// A seat is empty, hatching (its agent has not chosen a name yet), alive, sleeping (its process has ended; `hatchery wake` fills
+/// the seat again) or expired (its agent chose no name in time). The last line says what can be done.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Also list each seat with its agent and when it was last alive
@@ -41,10 +41,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         }
     }
     print_line(match list.button {
-        Button::Summon => "nobody is here: `hatchery summon`",
-        Button::Wake => "somebody sleeps: `hatchery wake`",
-        Button::Waking => "waking …",
-        Button::None => "everybody who is here is alive",
+        Button::Summon => "all seats are empty: `hatchery summon` fills them",
+        Button::Wake => "some seats sleep: `hatchery wake` fills them again",
+        Button::Waking => "some seats are being filled; please wait",
+        Button::None => "all agents in seats are alive",
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -75,8 +75,12 @@ fn grid(list: &SeatList) -> String {
 /// The two lines of a seat.
 fn cell(list: &SeatList, position: u8) -> [(Style, String); 2] {
     if position == 4 {
-        let state = if list.lead.is_some() && list.session_id.is_some() { "lead" } else { "" };
-        return [(STRONG, " 4 lead".into()), (DIM, format!("   {state}"))];
+        let (style, state) = match (list.lead, list.lead_alive) {
+            (None, _) => (DIM, "not started"),
+            (Some(_), true) => (GOOD, "alive"),
+            (Some(_), false) => (WARN, "sleeping"),
+        };
+        return [(STRONG, " 4 lead".into()), (style, format!("   {state}"))];
     }
     let seat = list.seats.iter().find(|seat| seat.grid_position == position);
     let name = seat.and_then(|seat| seat.name.as_deref()).map(printable).unwrap_or_default();
@@ -122,6 +126,7 @@ mod tests {
             mode: None,
             button: Button::None,
             lead: None,
+            lead_alive: false,
             seats: vec![seat],
         };
         let drawn = anstream::adapter::strip_str(&grid(&list)).to_string();
@@ -129,7 +134,7 @@ mod tests {
         assert_eq!(lines[0], "┌────────────────┬────────────────┬────────────────┐");
         assert_eq!(lines[1], "│ 0 Lyra of the …│ 1              │ 2              │");
         assert_eq!(lines[2], "│   alive        │   empty        │   empty        │");
-        assert_eq!(lines[5], "│   empty        │                │   empty        │");
+        assert_eq!(lines[5], "│   empty        │   not started  │   empty        │");
         assert!(lines.iter().all(|line| line.chars().count() == 52), "{drawn}");
     }
 }

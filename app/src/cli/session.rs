@@ -25,7 +25,12 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Start a session and print its id
-    #[command(after_help = "Example: hatchery session start \"add a verbose flag\" --idle 3600")]
+    ///
+    /// The session of the seats is a special one: there is at most one, and --lead starts it. `hatchery summon` and `hatchery wake` start
+    /// it, too, when they need it.
+    #[command(
+        after_help = "Examples:\n  hatchery session start \"add a verbose flag\" --idle 3600\n  hatchery session start --lead"
+    )]
     Start {
         /// A label for people
         label: Option<String>,

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 /// Fill empty and expired seats with new agents
 ///
-/// There are nine seats; the one in the middle is the lead's. Each new agent is invited to choose a name and may refuse. A seat
-/// whose agent has not chosen a name after five minutes expires. Starts a session if the seats have none.
+/// There are nine seats; seat 4, in the middle, is the lead's. Each new agent is invited to choose a name and may refuse. A seat whose
+/// agent has not chosen a name after five minutes expires. This command starts a session if the seats have none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery summon 0 1 2")]
 pub struct Args {

@@ -8,20 +8,30 @@ use crate::clock;
 use crate::http::ThreadView;
 use crate::report::Report;
 use crate::seats::SpeakerType;
+use hatchery_core::seat::Position;
 use std::process::ExitCode;
 
 /// Show what was said to an agent and what it said, over all its sessions
 ///
-/// Prompts, tools and reports about who is alive are left out. `hatchery history` shows everything since the last wake.
+/// Prompts, tools and reports about who is alive are left out. `hatchery history` shows everything since the last wake. Without an
+/// agent it is the conversation with the lead of the seats.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example: hatchery thread --seat 3")]
 pub struct Args {
-    /// The agent: an id, the beginning of one, or a name
+    /// The agent: an id, the beginning of one, or a name [default: the lead of the seats]
     #[arg(allow_hyphen_values = true, value_parser = reference)]
-    agent: String,
+    agent: Option<String>,
+
+    /// Everybody who ever sat in this seat, 0 to 8; seat 4 is the lead's
+    #[arg(long, value_name = "SEAT", conflicts_with = "agent", value_parser = clap::value_parser!(u8).range(..9))]
+    seat: Option<u8>,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let path = agent_path(&args.agent, "/thread");
+    let path = match &args.agent {
+        Some(agent) => agent_path(agent, "/thread"),
+        None => format!("/api/seats/{}/thread", args.seat.unwrap_or(Position::LEAD.number())),
+    };
     let thread: ThreadView = asking(async { Client::visit(&context.project).await?.get(&path).await })?;
     if context.json {
         print_json(&thread)?;

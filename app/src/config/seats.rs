@@ -1,16 +1,16 @@
 //! The settings of seats: `[seats]` in `hatchery.toml`.
 
 use crate::report::{Code, Report};
+use crate::slug;
 use crate::strict::Within;
 use hatchery_core::agent::MAX_HATCH_MS;
 use hatchery_core::seat::{HATCH_MS, Mode, TRANSCRIPT_CHARS};
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 /// What the human is called where nothing else is said.
 const HUMAN: &str = "human";
-/// The team whose inboxes are read if a lead manages the seats.
-const TEAM: &str = "hatchery";
 /// Where the Claude CLI keeps its teams, from the home folder.
 const TEAMS: &str = ".claude/teams";
 
@@ -26,7 +26,7 @@ pub struct Seats {
     pub human: String,
     /// The form of events for clients that do not ask for one.
     pub dialect: Dialect,
-    /// The team whose inboxes are used.
+    /// The team that a lead creates, and whose inboxes are used.
     pub team: String,
     /// Where teams are. None if there is no home folder.
     pub teams: Option<PathBuf>,
@@ -64,7 +64,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn over_defaults(self) -> Result<Seats, Report> {
+    pub(super) fn over_defaults(self, root: &Path) -> Result<Seats, Report> {
         let named = |key: &str, name: String| match is_file_name(&name) {
             true => Ok(name),
             false => Err(Report::new(Code::Usage, format_args!("`seats.{key}` cannot be `{name}`"))
@@ -82,10 +82,17 @@ impl Settings {
                 .map_or(TRANSCRIPT_CHARS, |it| usize::try_from(it.0).unwrap_or(TRANSCRIPT_CHARS)),
             human: named("human", self.human.unwrap_or_else(|| HUMAN.into()))?,
             dialect: self.dialect.unwrap_or_default(),
-            team: named("team", self.team.unwrap_or_else(|| TEAM.into()))?,
+            team: named("team", self.team.unwrap_or_else(|| own_team(root)))?,
             teams: self.teams.or_else(home),
         })
     }
+}
+
+/// The team of a project: two projects never read each other's inboxes. The words are for people; the number tells folders of one
+/// name apart.
+fn own_team(root: &Path) -> String {
+    let name = root.file_name().unwrap_or_default().to_string_lossy();
+    format!("hatchery-{}-{:08x}", slug::words(&name), crc32fast::hash(root.as_os_str().as_bytes()))
 }
 
 /// Whether a name is safe as the name of a file: nothing that could lead out of its folder or be hidden.
@@ -99,6 +106,17 @@ pub fn is_file_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_project_has_a_team_of_its_own() {
+        let team = |root: &str| Settings::default().over_defaults(Path::new(root)).unwrap().team;
+        assert!(team("/home/ada/My Mill!").starts_with("hatchery-my-mill-"), "{}", team("/home/ada/My Mill!"));
+        assert_ne!(team("/home/ada/mill"), team("/home/bob/mill"));
+        assert_eq!(team("/home/ada/mill"), team("/home/ada/mill"));
+        for root in ["/", "/mill", "/工場", &format!("/{}", "long-name-".repeat(30))] {
+            assert!(is_file_name(&team(root)), "{}", team(root));
+        }
+    }
 
     #[test]
     fn only_plain_names_become_files() {

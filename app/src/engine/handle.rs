@@ -4,7 +4,7 @@ use super::follower::{Content, FollowError, Follower, RecordFollower, read_page}
 use super::page::Page;
 use super::recent::RecentMessages;
 use super::replay::Replay;
-use super::{Job, SubmitError};
+use super::{EngineError, Job, SubmitError, snapshot};
 use crate::store::{Store, StoreError};
 use hatchery_core::event::{MessageEvent, Unreadable};
 use hatchery_core::history::{self, Said};
@@ -13,13 +13,16 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot, watch};
 
 /// A commit takes milliseconds; one that takes longer than this is trouble.
 const STORE_SILENCE: Duration = Duration::from_secs(1);
 
 /// How far before its last message the last words of an agent are looked for. Between them are results of tools, and what others did.
 const LATEST_WINDOW: u64 = 256;
+
+/// How many worlds of the past are made at the same time: each takes as much memory as the view, and a core.
+static REBUILDS: Semaphore = Semaphore::const_new(2);
 
 /// Cheap to clone; all clones reach the same engine.
 #[derive(Clone, Debug)]
@@ -90,6 +93,22 @@ impl Handle {
     /// The world as of the last durable event. It does not change under the caller, and costs one reference count.
     pub fn view(&self) -> Arc<World> {
         Arc::clone(&self.shared.view.read().unwrap_or_else(PoisonError::into_inner).world)
+    }
+
+    /// The world as it was at an event. For the last event it is the view; otherwise it is made again from a snapshot and the log.
+    pub async fn world_at(&self, at: EventId) -> Result<Arc<World>, EngineError> {
+        let view = self.view();
+        if view.head() == at {
+            return Ok(view);
+        }
+        if at == EventId::START {
+            return Ok(Arc::default());
+        }
+        let broken = |error: String| EngineError::Store(StoreError::Broken(error));
+        let _turn = REBUILDS.acquire().await.map_err(|error| broken(error.to_string()))?;
+        let store = Arc::clone(&self.shared.store);
+        let rebuilt = tokio::task::spawn_blocking(move || snapshot::world_at(store.as_ref(), at)).await;
+        rebuilt.unwrap_or_else(|error| Err(broken(error.to_string()))).map(Arc::new)
     }
 
     /// The last event of the view.

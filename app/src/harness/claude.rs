@@ -91,6 +91,10 @@ impl Harness for Claude {
         // With this, a message that the CLI confirms is on its disk. Without it, a process that is killed in its first turn
         // cannot be resumed. The measurements are in docs/claude-cli.md.
         env.insert("CLAUDE_CODE_EAGER_FLUSH".into(), "1".into());
+        if start.leads_team {
+            // Without it the CLI has no tools for a team.
+            env.insert("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS".into(), "1".into());
+        }
         Invocation { program: self.program.clone(), args, env, files: files(start), first_lines: Vec::new() }
     }
 

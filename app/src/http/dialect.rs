@@ -5,7 +5,7 @@ use super::error::ApiError;
 use crate::engine::RecordFollower;
 use crate::seat_dialect::Translator;
 use axum::body::{Body, Bytes};
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hatchery_core::EventId;
 use std::convert::Infallible;
@@ -28,6 +28,8 @@ struct Live {
 }
 
 pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiError> {
+    let unreadable = |error| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unreadable", error, "run `hatchery fsck`");
+    let world = api.handle.world_at(after).await.map_err(unreadable)?;
     let before = match after {
         EventId::START => None,
         after => api.handle.record(after).await?,
@@ -39,7 +41,7 @@ pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiErr
         opening: true,
         api: api.clone(),
         follower: api.handle.follow_records(after),
-        translator: Translator::after(before),
+        translator: Translator::after(world, before),
         announced: after,
         heartbeat,
         closing: api.closing.clone(),
@@ -74,14 +76,22 @@ impl Live {
                     return None;
                 }
             };
-            let world = self.api.handle.view();
-            let said = records.iter().flat_map(|record| self.translator.take(&world, record));
             let mut frames = String::new();
-            for event in said {
-                let Ok(data) = serde_json::to_string(&event) else { continue };
-                frames.push_str(&format!("id: {}\ndata: {data}\n\n", event.id));
-                self.announced = event.id;
+            for record in records.iter() {
+                let said = match self.translator.take(record) {
+                    Ok(said) => said,
+                    Err(error) => {
+                        tracing::warn!(%error, event = record.id.0, "an event stream ends: the log cannot be followed");
+                        return None;
+                    }
+                };
+                for event in said {
+                    let Ok(data) = serde_json::to_string(&event) else { continue };
+                    frames.push_str(&format!("id: {}\ndata: {data}\n\n", event.id));
+                    self.announced = event.id;
+                }
             }
+            self.translator.share(&self.api.handle.view());
             if !frames.is_empty() {
                 self.heartbeat.reset();
                 return Some(Bytes::from(frames));
@@ -91,7 +101,7 @@ impl Live {
 
     /// Keeps the connection awake. A frame with an id and no data moves a client's cursor, and is not an event for it.
     fn heartbeat(&mut self) -> Bytes {
-        let cursor = self.follower.cursor();
+        let cursor = self.translator.position();
         match cursor > self.announced {
             true => {
                 self.announced = cursor;

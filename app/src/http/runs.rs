@@ -25,6 +25,7 @@ use hatchery_core::outcome::Cause;
 use hatchery_core::permission::PermissionPolicy;
 use hatchery_core::quest::StepId;
 use hatchery_core::run::{AttemptId, HarnessSession, PastRun, Run, RunSpec, RunState};
+use hatchery_core::seat;
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
 use hatchery_core::{AgentId, Command, EventId, QuestId, Refusal, Timestamp, World};
@@ -420,6 +421,12 @@ async fn own_worktree(api: &Api, agent: AgentId, words: String) -> Result<(Strin
 pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say>) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
+    // Its process is in the team of the seats' lead, and is reached by the team's inbox or by the lead.
+    if let Some(position) = seat::team_managed(&world, agent) {
+        let records =
+            super::seat_messages::deliver(&api, Some(position), body.0.text, None, RunOptions::default()).await?;
+        return Ok(Accepted::new(agent.to_string(), &records));
+    }
     let harness_session = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
     let spec = api.defaults.spec_of_run(last_spec(&world, agent), harness_session, body.0.with)?;
     // A message to a process that runs starts none.

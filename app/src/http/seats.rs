@@ -1,31 +1,31 @@
-//! Seats over HTTP, in the words of the clients that know them: sessions, summon, wake, messages, documents. One session of the
-//! seats is open at a time; other sessions are in `sessions.rs`.
+//! Seats over HTTP, in the words of the clients that know them: sessions, summon, wake, documents. One session of the seats is open at
+//! a time; other sessions are in `sessions.rs`. Messages are in `seat_messages.rs`.
 
-use super::agents::find;
-use super::error::{ApiError, Body, Loose, Path, Query};
+use super::error::{ApiError, Body, Loose, Query};
 use super::runs::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
 use crate::engine::HistoryError;
 use crate::identity_document::{self, IdentityDocument};
-use crate::seats::{self, Prompt, ThreadLine};
-use crate::team_inbox;
+use crate::seats::{self, Prompt};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::event::SeatEvent;
-use hatchery_core::run::RunSpec;
+use hatchery_core::run::{Run, RunSpec};
 use hatchery_core::seat::{
-    self, Button, Document, EggOrder, FaceVariant, LeadOrder, MAX_SAID_CHARS, Mode, Payload, Position, Rising, Seat,
-    SeatRefusal, SeatState, Seats, escape, session_uuid,
+    self, Button, Document, EggOrder, FaceVariant, LeadOrder, Mode, Payload, Position, Rising, Seat, SeatRefusal,
+    SeatState, Seats, escape, session_uuid,
 };
 use hatchery_core::session::EndReason;
-use hatchery_core::{AgentId, Command, EventId, Record, Refusal, SessionId, Timestamp, World};
+use hatchery_core::{AgentId, Command, EventId, Record, Refusal, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::io;
 
 /// The longest transcript and the longest catalogue that a lead is told, in characters.
 const MAX_TOLD_CHARS: usize = 200_000;
+/// The same in bytes as XML: both together are shorter than the longest message.
+const MAX_TOLD_BYTES: usize = 384 << 10;
 
 /// Everything that the daemon knows about the seats.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -40,6 +40,9 @@ pub struct SeatList {
     pub button: Button,
     /// The lead, which sits in seat 4.
     pub lead: Option<AgentId>,
+    /// Whether the lead has a process.
+    #[serde(default)]
+    pub lead_alive: bool,
     /// The seats that were summoned or imported.
     pub seats: Vec<SeatView>,
 }
@@ -61,7 +64,8 @@ pub struct SeatView {
     pub gender: Option<String>,
     pub face_variant: Option<FaceVariant>,
     pub has_soul: bool,
-    pub created_at: Timestamp,
+    /// When it was summoned. Null for a document from elsewhere that does not say.
+    pub created_at: Option<Timestamp>,
     pub last_alive_at: Option<Timestamp>,
     pub last_session_id: Option<String>,
     /// When a seat expires that has no name yet.
@@ -90,27 +94,6 @@ pub struct SessionAnswer {
     /// A UUID.
     pub session_id: String,
     /// The last event of the request.
-    pub event_id: EventId,
-}
-
-#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SeatMessage {
-    /// At most 100,000 characters.
-    #[serde(default)]
-    message: String,
-    /// The name of an agent in a seat. Without a target the message is for the lead.
-    target_agent: Option<String>,
-    /// The seat; wins over the name.
-    target_grid_position: Option<u64>,
-    /// Who speaks.
-    speaker_name: Option<String>,
-}
-
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SeatMessageAnswer {
-    /// The event of the message.
     pub event_id: EventId,
 }
 
@@ -157,16 +140,6 @@ pub struct ImportIdentities {
     text: String,
 }
 
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ThreadView {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
-    pub head: EventId,
-    pub agent: AgentId,
-    pub name: Option<String>,
-    /// The newest messages, the oldest of them first.
-    pub messages: Vec<ThreadLine>,
-}
-
 /// Show the seats.
 #[utoipa::path(get, path = "/api/seats", operation_id = "list_seats", tag = "seats", responses((status = 200, description = "The seats, their session and the button", body = SeatList)))]
 pub async fn list(State(api): State<Api>) -> Json<SeatList> {
@@ -178,6 +151,7 @@ pub async fn list(State(api): State<Api>) -> Json<SeatList> {
         mode: seats.session().map(|open| open.mode),
         button: seat::button(seats.iter().map(|(_, seat)| seat.state)),
         lead: seats.lead(),
+        lead_alive: seats.lead().and_then(|lead| world.run(lead)).is_some_and(Run::is_open),
         seats: seats.iter().map(|(position, seat)| SeatView::of(position, seat)).collect(),
     })
 }
@@ -212,15 +186,14 @@ pub async fn start(State(api): State<Api>, body: Loose<SessionStart>) -> Result<
     let mut lead = lead_order(&api, with)?;
     for (tag, text) in [("previous-transcript", &previous_transcript), ("artifact-catalog", &artifact_catalog)] {
         if let Some(text) = text.as_deref().filter(|text| !text.trim().is_empty()) {
-            let skipped = text.chars().count().saturating_sub(MAX_TOLD_CHARS);
-            let newest: String = text.chars().skip(skipped).collect();
-            lead.prompt.push_str(&format!("\n\n<{tag}>\n{}\n</{tag}>", escape(&newest)));
+            lead.prompt.push_str(&format!("\n\n<{tag}>\n{}\n</{tag}>", newest(text)));
         }
     }
     let session = clock::new_session_id();
     let opened = SeatEvent::Opened {
         session,
         mode: api.defaults.seats.mode,
+        pid: Some(std::process::id()),
         demo: demo_mode,
         model: lead.spec.model.clone(),
         with_transcript: previous_transcript.is_some(),
@@ -228,6 +201,18 @@ pub async fn start(State(api): State<Api>, body: Loose<SessionStart>) -> Result<
     };
     let records = api.handle.submit(Command::OpenSeats { session, opened, lead: Some(Box::new(lead)) }).await?;
     Ok(Json(SessionAnswer { ok: true, session_id: session_uuid(session), event_id: last(&records) }))
+}
+
+/// The end of a text as XML, as much as a lead is told of it.
+fn newest(text: &str) -> String {
+    let mut bytes = 0;
+    let fits = |character: &char| {
+        bytes += escape(character.encode_utf8(&mut [0; 4])).len();
+        bytes <= MAX_TOLD_BYTES
+    };
+    let count = text.chars().rev().take(MAX_TOLD_CHARS).take_while(fits).count();
+    let skipped = text.chars().count() - count;
+    escape(&text.chars().skip(skipped).collect::<String>())
 }
 
 /// End the session of the seats. Its agents fall asleep.
@@ -238,62 +223,6 @@ pub async fn end(State(api): State<Api>) -> Result<Json<SessionAnswer>, ApiError
     let session = session.ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
     let records = api.handle.submit(Command::EndSession { session, reason: EndReason::User }).await?;
     Ok(Json(SessionAnswer { ok: true, session_id: session_uuid(session), event_id: last(&records) }))
-}
-
-/// Say something to an agent in a seat, or to the lead.
-#[utoipa::path(post, path = "/api/send", operation_id = "address_seat", tag = "seats", request_body = SeatMessage,
-    responses((status = 202, description = "It is on its way", body = SeatMessageAnswer)))]
-pub async fn say(
-    State(api): State<Api>,
-    body: Loose<SeatMessage>,
-) -> Result<(StatusCode, Json<SeatMessageAnswer>), ApiError> {
-    let SeatMessage { message, target_agent, target_grid_position, speaker_name } = body.0;
-    check_said(&message)?;
-    let world = api.handle.view();
-    let open = world.seats().session().ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
-    let to = target(&world, target_grid_position, target_agent.as_deref())?;
-    if to.is_none() && open.mode == Mode::Direct && message.starts_with("[WAKE AGENTS]") {
-        // Clients of a lead send it what it needs to wake its team. Without such a lead the daemon does it.
-        let (_, answer) = wake(State(api), Loose(FillSeats::default())).await?;
-        return Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id: answer.0.event_id })));
-    }
-    let speaker = speaker_name.unwrap_or_else(|| api.defaults.seats.human.clone());
-    let team_managed = |position: &Position| {
-        let agent = world.seats().seat(*position).and_then(|seat| seat.agent);
-        open.mode == Mode::Lead && agent.is_none_or(|agent| world.run(agent).is_none())
-    };
-    let inbox = to.filter(team_managed).map(|position| inbox_of(&api, &world, position));
-    let lead = Box::new(lead_order(&api, RunOptions::default())?);
-    let mut command = Command::AddressSeat {
-        to,
-        text: message.clone(),
-        speaker: speaker.clone(),
-        lead,
-        via_lead: inbox == Some(None),
-    };
-    let mut records = api.handle.submit(command.clone()).await?;
-    // First the log, then the file.
-    if let Some(Some(name)) = inbox
-        && let Err(error) = team_inbox::send(&api.defaults.seats, &name, &speaker, &message).await
-    {
-        tracing::warn!(name, %error, "the agent's inbox cannot be written; the lead is asked to pass the message on");
-        if let Command::AddressSeat { via_lead, .. } = &mut command {
-            *via_lead = true;
-        }
-        records = api.handle.submit(command).await?;
-    }
-    let said = |record: &&Record| matches!(record.event, hatchery_core::Event::Seat(SeatEvent::Addressed { .. }));
-    let event_id = records.iter().find(said).map_or_else(|| last(&records), |record| record.id.next());
-    Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id })))
-}
-
-/// The name under which an agent of a team has its inbox. None if only the lead can reach it.
-fn inbox_of(api: &Api, world: &World, position: Position) -> Option<String> {
-    let name = world.seats().seat(position).filter(|seat| seat.agent.is_some()).and_then(|seat| seat.called())?;
-    // Two agents of one name have one inbox file, in small letters: the lead can tell them apart.
-    let is_same = |other: &str| other.to_lowercase() == name.to_lowercase();
-    let same = world.seats().iter().filter(|(_, seat)| seat.called().is_some_and(is_same)).count();
-    (same == 1 && team_inbox::can_reach(&api.defaults.seats, name)).then(|| name.to_owned())
 }
 
 /// Fill empty and expired seats with new agents. Starts a session if none is open.
@@ -384,8 +313,10 @@ pub async fn wake(State(api): State<Api>, body: Loose<FillSeats>) -> Result<(Sta
         payloads.push(payload);
     }
     let session = ensure_session(&api, &spec).await?;
-    let message = seats::wake_message(&payloads);
-    let records = api.handle.submit(Command::WakeSeats { seats: rising, spec: Box::new(spec), message }).await?;
+    let messages = seats::wake_messages(&payloads);
+    let hatch_ms = settings.hatch_ms;
+    let command = Command::WakeSeats { seats: rising, spec: Box::new(spec), messages, hatch_ms };
+    let records = api.handle.submit(command).await?;
     let event_id = records.first().map_or_else(|| api.handle.head(), |record| record.id);
     let seats = asleep.iter().map(|(position, _)| position.number()).collect();
     Ok((StatusCode::ACCEPTED, Json(FillAnswer { ok: true, event_id, session_id: session_uuid(session), seats })))
@@ -419,17 +350,6 @@ pub async fn import(State(api): State<Api>, body: Body<ImportIdentities>) -> Res
     Ok(Accepted::new(root, &records).warning(warning))
 }
 
-/// What was said to an agent and what it said, over all its sessions.
-#[utoipa::path(get, path = "/api/agents/{agent}/thread", operation_id = "thread", tag = "seats", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
-    responses((status = 200, description = "The newest messages", body = ThreadView)))]
-pub async fn thread(State(api): State<Api>, reference: Path<String>) -> Result<Json<ThreadView>, ApiError> {
-    let agent = find(&api, &reference.0)?;
-    let world = api.handle.view();
-    let messages = seats::thread(&api.handle, agent, &api.defaults.seats.human).await.map_err(unread)?;
-    let name = world.agent(agent).and_then(|it| it.name.clone());
-    Ok(Json(ThreadView { head: world.head(), agent, name, messages }))
-}
-
 /// The open session of the seats, which is started if there is none. A lead that manages the seats is started with it.
 async fn ensure_session(api: &Api, spec: &RunSpec) -> Result<SessionId, ApiError> {
     if let Some(open) = api.handle.view().seats().session() {
@@ -444,6 +364,7 @@ async fn ensure_session(api: &Api, spec: &RunSpec) -> Result<SessionId, ApiError
     let opened = SeatEvent::Opened {
         session,
         mode,
+        pid: Some(std::process::id()),
         demo: false,
         model: spec.model.clone(),
         with_transcript: false,
@@ -458,7 +379,7 @@ async fn ensure_session(api: &Api, spec: &RunSpec) -> Result<SessionId, ApiError
 }
 
 /// How the lead is started: as the last time, or as is usual here.
-fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiError> {
+pub(super) fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiError> {
     let world = api.handle.view();
     let last = world.seats().lead().and_then(|lead| world.run(lead)).map(|run| &*run.spec);
     let spec = RunSpec { stays: true, ..api.defaults.spec(last, None, with)? };
@@ -466,7 +387,8 @@ fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiError> {
         Mode::Direct => Prompt::Lead,
         Mode::Lead => Prompt::LeadTeam,
     };
-    let prompt = read_prompt(api, prompt)?.replace("{human}", &api.defaults.seats.human);
+    let settings = &api.defaults.seats;
+    let prompt = read_prompt(api, prompt)?.replace("{human}", &settings.human).replace("{team}", &settings.team);
     Ok(LeadOrder { agent: clock::new_agent_id(), prompt, spec })
 }
 
@@ -484,7 +406,7 @@ fn read_prompt(api: &Api, prompt: Prompt) -> Result<String, ApiError> {
     prompt.read(&folder).map_err(unreadable)
 }
 
-fn positions(numbers: Option<Vec<u64>>) -> Result<Option<Vec<Position>>, ApiError> {
+pub(super) fn positions(numbers: Option<Vec<u64>>) -> Result<Option<Vec<Position>>, ApiError> {
     let position = |number: u64| {
         let wrong = || ApiError::bad("no_such_seat", format!("there is no seat {number}"), "seats are 0 to 8");
         Position::new(number).ok_or_else(wrong)
@@ -492,48 +414,25 @@ fn positions(numbers: Option<Vec<u64>>) -> Result<Option<Vec<Position>>, ApiErro
     numbers.map(|numbers| numbers.into_iter().map(position).collect()).transpose()
 }
 
-/// The seat that a message is for. None: the lead.
-fn target(world: &World, number: Option<u64>, name: Option<&str>) -> Result<Option<Position>, ApiError> {
-    if let Some(number) = number {
-        let found = positions(Some(vec![number]))?.unwrap_or_default();
-        return Ok(found.first().copied().filter(|position| *position != Position::LEAD));
-    }
-    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
-    let called = |(_, seat): &(Position, &Seat)| {
-        seat.state != SeatState::Expired && seat.called().is_some_and(|own| own.to_lowercase() == name.to_lowercase())
-    };
-    let found: Vec<Position> = world.seats().iter().filter(called).map(|(position, _)| position).collect();
-    match found[..] {
-        [position] => Ok(Some(position)),
-        [] => Err(ApiError::new(
-            StatusCode::NOT_FOUND,
-            "no_such_seat",
-            format!("nobody in a seat is called `{}`", super::guard::cut(name)),
-            "GET /api/seats lists the seats",
-        )),
-        _ => {
-            let seats = found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let message = format!("`{}` may mean any of the seats {seats}", super::guard::cut(name));
-            Err(ApiError::new(StatusCode::CONFLICT, "ambiguous", message, "send targetGridPosition"))
-        }
-    }
-}
-
-fn check_said(message: &str) -> Result<(), ApiError> {
-    let chars = message.chars().count();
-    let refusal = match chars {
-        _ if message.trim().is_empty() => SeatRefusal::NothingSaid,
-        chars if chars > MAX_SAID_CHARS => SeatRefusal::SaidTooMuch { chars },
-        _ => return Ok(()),
-    };
-    let refusal = Refusal::Seat(refusal);
-    Err(ApiError::bad(refusal.code(), &refusal, refusal.hint()))
-}
-
-fn unread(error: HistoryError) -> ApiError {
+pub(super) fn unread(error: HistoryError) -> ApiError {
     ApiError::from(error)
 }
 
-fn last(records: &[Record]) -> EventId {
+pub(super) fn last(records: &[Record]) -> EventId {
     records.last().map_or(EventId::START, |record| record.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lead_is_told_the_newest_part_within_bounds() {
+        assert_eq!(newest("a <b>"), "a &lt;b&gt;");
+        let long = format!("{}end", "x".repeat(300_000));
+        assert_eq!(newest(&long).len(), MAX_TOLD_CHARS);
+        let hostile = format!("{}end", "\"".repeat(300_000));
+        let told = newest(&hostile);
+        assert!(told.len() <= MAX_TOLD_BYTES && told.ends_with("&quot;end"), "{} bytes", told.len());
+    }
 }

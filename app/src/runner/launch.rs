@@ -11,6 +11,7 @@ use hatchery_core::outcome::Exit;
 use hatchery_core::quest::QuestSpec;
 use hatchery_core::roles::Phase;
 use hatchery_core::run::{self, AttemptId, RunSpec};
+use hatchery_core::seat;
 use hatchery_core::{AgentId, World};
 use std::io;
 use std::sync::Arc;
@@ -84,6 +85,7 @@ pub fn describe(
         new_session: new_session.as_deref(),
         tools: &tools,
         part: part(world, of.agent),
+        leads_team: leads_team(world, of.agent),
     };
     let Invocation { program, args, mut env, files, first_lines } = harness.command(&start);
     for (name, content) in files {
@@ -116,6 +118,12 @@ fn work(world: &World, agent: AgentId, spec: &RunSpec) -> Work {
         (false, Some(_)) => Work::Seat,
         (false, None) => Work::Free,
     }
+}
+
+/// Whether an agent leads the seats with a team of its own.
+fn leads_team(world: &World, agent: AgentId) -> bool {
+    let seats = world.seats();
+    seats.lead() == Some(agent) && seats.session().is_some_and(|open| open.mode == seat::Mode::Lead)
 }
 
 /// The part of an agent in a seat. Scripted agents play by it.

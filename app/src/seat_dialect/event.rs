@@ -28,12 +28,16 @@ pub enum DialectWhat {
     UserSessionEnd {},
     /// The session is open.
     SessionStart {
-        pid: u32,
+        /// The process of the daemon that opened it. Absent in logs of older versions.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
         model: Option<String>,
         demo_mode: bool,
     },
-    /// Told when the end is decided, before a next session can begin. The processes are still running then, so there is no exit code.
+    /// Told when the end is decided, before a next session can begin.
     SessionEnd {
+        /// Of the lead's process. Absent if it has not ended before the session, or ended without a code.
+        #[serde(skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
         reason: DialectEnd,
     },
@@ -62,7 +66,6 @@ pub enum DialectWhat {
     /// The process of the lead is ready.
     ClaudeSystem {
         claude_session_id: String,
-        available_tools: Vec<String>,
     },
     ClaudeText {
         message_id: String,
@@ -70,7 +73,9 @@ pub enum DialectWhat {
     },
     ClaudeToolResult {
         tool_use_id: String,
-        tool_name: String,
+        /// Absent if the call is too long ago.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_name: Option<String>,
         content: Value,
         is_error: bool,
     },
@@ -79,16 +84,19 @@ pub enum DialectWhat {
         num_turns: u64,
         cost_usd: f64,
         usage: DialectUsage,
-        result_text: String,
+        /// Absent: the words of the answer are in `claude_text`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result_text: Option<String>,
     },
     ClaudeCompact {},
-    /// The lead has written a file into its folder of artifacts.
+    /// The lead has written a file into its folder of artifacts. The result of its tool is an event of its own.
     ArtifactWritten {
         filename: String,
         path: String,
-        is_new: bool,
-        size_bytes: usize,
-        meta: Option<Value>,
+        /// Whether the file was not there before. Absent if the tool does not say so.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        is_new: Option<bool>,
+        size_bytes: u64,
     },
     ServerError {
         message: String,

@@ -2,7 +2,9 @@
 
 mod claude;
 mod clients;
+mod cursor;
 mod direct;
 mod inbox;
 mod lead;
+mod say;
 mod scene;

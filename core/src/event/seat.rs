@@ -14,6 +14,9 @@ pub enum SeatEvent {
     Opened {
         session: SessionId,
         mode: Mode,
+        /// The process of the daemon that opened it. Older logs do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
         /// A session that shows the program and costs nothing: only recorded.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         demo: bool,
@@ -72,6 +75,18 @@ pub enum SeatEvent {
     /// An agent wrote a marker that cannot be followed.
     #[serde(rename = "marker_rejected")]
     MarkerRejected { agent: AgentId, marker: String, reason: String },
+    /// The lead has written a file into its folder of artifacts.
+    #[serde(rename = "artifact_written")]
+    ArtifactWritten {
+        agent: AgentId,
+        path: String,
+        /// The path within the folder of artifacts.
+        filename: String,
+        bytes: u64,
+        /// Whether the file was not there before, if the tool has said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        is_new: Option<bool>,
+    },
     /// An entry of the human's team inbox was read. If the agent is known, its words are the next event.
     #[serde(rename = "inbox_reply_taken")]
     ReplyTaken {

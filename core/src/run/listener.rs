@@ -53,6 +53,7 @@ pub(crate) fn take_output(
     }
     if living(world, agent).is_ok() {
         events.extend(crate::seat::heed(world, agent, outputs.iter().filter_map(words), now));
+        events.extend(crate::seat::artifacts(world, agent, outputs));
     }
     if listener.more != 0 && !stopping && budget::over_by(world, agent, listener.more, now).is_some() {
         events.extend(listener.over_budget());

@@ -9,6 +9,8 @@ use serde_json::Value;
 
 /// How much of a marker that cannot be read is repeated in its report.
 const SHOWN_CHARS: usize = 200;
+/// How many entries of a report are read. There are nine seats.
+const MAX_ENTRIES: usize = 64;
 /// How far the JSON of one marker may reach, in bytes.
 const MAX_MARKER_BYTES: usize = 512 << 10;
 
@@ -19,8 +21,15 @@ const ACTION: &str = "[ACTION]";
 /// What an agent says with a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marker {
-    Registered { position: Option<Position>, identity: Identity },
-    Status { agents: Vec<Listed> },
+    Registered {
+        position: Option<Position>,
+        identity: Identity,
+    },
+    Status {
+        agents: Vec<Listed>,
+        /// Whether every entry could be read. The others are problems of their own.
+        whole: bool,
+    },
 }
 
 /// A marker that cannot be followed.
@@ -81,13 +90,14 @@ pub fn scan(text: &str) -> Scanned {
                 rest = after;
             }
             Some(name) => {
-                let (marker, length) = read(name, rest);
-                let is_status = match &marker {
-                    Some(Ok(Marker::Status { .. })) => true,
-                    Some(Ok(Marker::Registered { .. })) | None => false,
-                    Some(Err(_)) => name == STATUS,
+                let (found, length) = read(name, rest);
+                let is_status = |found: &Result<Marker, MarkerProblem>| match found {
+                    Ok(Marker::Status { .. }) => true,
+                    Ok(Marker::Registered { .. }) => false,
+                    Err(_) => name == STATUS,
                 };
-                scanned.found.extend(marker);
+                let is_status = found.iter().any(is_status);
+                scanned.found.extend(found);
                 let (said, after) = rest.split_at(length);
                 let (tail, after) = after.split_at(after.find('\n').map_or(after.len(), |at| at + 1));
                 // The rest of the line stays, unless nothing is on it.
@@ -105,7 +115,7 @@ pub fn scan(text: &str) -> Scanned {
 }
 
 /// Reads the marker at the start of a text. Says how many bytes belong to it.
-fn read(name: &str, text: &str) -> (Option<Result<Marker, MarkerProblem>>, usize) {
+fn read(name: &str, text: &str) -> (Vec<Result<Marker, MarkerProblem>>, usize) {
     let line = text.find('\n').unwrap_or(text.len());
     let problem = |reason: String| MarkerProblem { marker: text.chars().take(SHOWN_CHARS).collect(), reason };
     let body = &text[name.len()..];
@@ -117,24 +127,24 @@ fn read(name: &str, text: &str) -> (Option<Result<Marker, MarkerProblem>>, usize
     };
     let json = &body[start..];
     if !json.starts_with('{') {
-        return (Some(Err(problem(format!("{name} is not followed by a JSON object")))), line);
+        return (vec![Err(problem(format!("{name} is not followed by a JSON object")))], line);
     }
     let mut values = serde_json::Deserializer::from_str(&json[..floor(json, MAX_MARKER_BYTES)]).into_iter::<Value>();
     match values.next() {
         Some(Ok(value)) => {
             let length = name.len() + start + values.byte_offset();
-            (understand(name, value).map(|read| read.map_err(problem)), length)
+            (understand(name, value).into_iter().map(|read| read.map_err(problem)).collect(), length)
         }
-        Some(Err(error)) => (Some(Err(problem(format!("its JSON cannot be read: {error}")))), line),
-        None => (Some(Err(problem(format!("{name} is not followed by a JSON object")))), line),
+        Some(Err(error)) => (vec![Err(problem(format!("its JSON cannot be read: {error}")))], line),
+        None => (vec![Err(problem(format!("{name} is not followed by a JSON object")))], line),
     }
 }
 
-/// What a marker says. None if it is not for us.
-fn understand(name: &str, value: Value) -> Option<Result<Marker, String>> {
+/// What a marker says. Nothing if it is not for us, and more than one thing if a part of it cannot be followed.
+fn understand(name: &str, value: Value) -> Vec<Result<Marker, String>> {
     match name {
-        REGISTERED => Some(registered(value)),
-        STATUS => Some(status(value)),
+        REGISTERED => vec![registered(value)],
+        STATUS => status(value),
         _ => {
             #[derive(Deserialize)]
             struct Action {
@@ -144,13 +154,15 @@ fn understand(name: &str, value: Value) -> Option<Result<Marker, String>> {
                 data: Value,
             }
             match serde_json::from_value::<Action>(value) {
-                Ok(Action { target, .. }) if target != "agents" => None,
-                Ok(Action { action, data, .. }) => Some(match action.as_str() {
-                    "register" | "registered" => registered(data),
+                Ok(Action { target, .. }) if target != "agents" => Vec::new(),
+                Ok(Action { action, data, .. }) => match action.as_str() {
+                    "register" | "registered" => vec![registered(data)],
                     "status" => status(data),
-                    other => Err(format!("`{other}` is not an action on agents: there are register and status")),
-                }),
-                Err(error) => Some(Err(format!("its JSON is not an action: {error}"))),
+                    other => {
+                        vec![Err(format!("`{other}` is not an action on agents: there are register and status"))]
+                    }
+                },
+                Err(error) => vec![Err(format!("its JSON is not an action: {error}"))],
             }
         }
     }
@@ -181,10 +193,12 @@ fn registered(value: Value) -> Result<Marker, String> {
     Ok(Marker::Registered { position: given.grid_position, identity })
 }
 
-fn status(value: Value) -> Result<Marker, String> {
+/// A report, and what is wrong with entries of it. A report without any entry that can be read is none: it does not mean that
+/// nobody is alive.
+fn status(value: Value) -> Vec<Result<Marker, String>> {
     #[derive(Deserialize)]
     struct Report {
-        agents: Vec<Entry>,
+        agents: Vec<Value>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -194,9 +208,23 @@ fn status(value: Value) -> Result<Marker, String> {
         #[serde(default)]
         status: ListedStatus,
     }
-    let given: Report = serde_json::from_value(value).map_err(|error| format!("it is not a report: {error}"))?;
+    let given: Report = match serde_json::from_value(value) {
+        Ok(given) => given,
+        Err(error) => return vec![Err(format!("it is not a report: {error}"))],
+    };
     let listed = |entry: Entry| Listed { position: entry.grid_position, name: entry.name, status: entry.status };
-    Ok(Marker::Status { agents: given.agents.into_iter().map(listed).collect() })
+    let (mut agents, mut problems) = (Vec::new(), Vec::new());
+    for (number, entry) in (1..).zip(given.agents.into_iter().take(MAX_ENTRIES)) {
+        match serde_json::from_value(entry) {
+            Ok(entry) => agents.push(listed(entry)),
+            Err(error) => problems.push(Err(format!("entry {number} of the report cannot be read: {error}"))),
+        }
+    }
+    if agents.is_empty() && !problems.is_empty() {
+        return problems;
+    }
+    let whole = problems.is_empty();
+    [Ok(Marker::Status { agents, whole })].into_iter().chain(problems).collect()
 }
 
 /// The longest beginning of a text within a limit that does not cut a character.
@@ -212,7 +240,7 @@ mod tests {
     fn alive(positions: &[u64]) -> Marker {
         let listed =
             |at: &u64| Listed { position: Position::new(*at).unwrap(), name: None, status: ListedStatus::Alive };
-        Marker::Status { agents: positions.iter().map(listed).collect() }
+        Marker::Status { agents: positions.iter().map(listed).collect(), whole: true }
     }
 
     fn found(text: &str) -> Vec<Marker> {
@@ -227,7 +255,7 @@ mod tests {
     fn a_marker_on_a_line_of_its_own() {
         let text = "Good morning.\n[AGENT_STATUS] {\"agents\":[{\"gridPosition\":3,\"name\":\"Lyra\",\"status\":\"idle\"}]}\nBye.";
         let scanned = scan(text);
-        let Ok(Marker::Status { agents }) = &scanned.found[0] else { panic!("{scanned:?}") };
+        let Ok(Marker::Status { agents, .. }) = &scanned.found[0] else { panic!("{scanned:?}") };
         assert_eq!((agents[0].position.number(), agents[0].status), (3, ListedStatus::Idle));
         assert_eq!(scanned.shown, "Good morning.\nBye.");
     }
@@ -294,6 +322,23 @@ mod tests {
         assert!(reason("[AGENT_REGISTERED] {\"gridPosition\":1}").contains("name"));
         // What follows a marker that cannot be read is still looked at.
         assert_eq!(scan("[AGENT_STATUS] {\n[AGENT_STATUS] {\"agents\":[]}").found.len(), 2);
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_rejected_alone() {
+        let text = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0},{\"gridPosition\":1,\"status\":\"dancing\"},\
+                    {\"gridPosition\":77},{\"gridPosition\":2,\"status\":\"idle\"}]}\nBye.";
+        let scanned = scan(text);
+        assert_eq!(scanned.shown, "Bye.");
+        let [Ok(Marker::Status { agents, whole: false }), Err(one), Err(two)] = &scanned.found[..] else {
+            panic!("{scanned:?}")
+        };
+        assert_eq!(agents.iter().map(|listed| listed.position.number()).collect::<Vec<_>>(), [0, 2]);
+        assert!(one.reason.contains("entry 2") && one.reason.contains("dancing"), "{}", one.reason);
+        assert!(two.reason.contains("entry 3") && two.reason.contains("no seat 77"), "{}", two.reason);
+        // Nothing that can be read is not an empty list, which would put everybody to sleep.
+        assert!(scan("[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0,\"status\":\"x\"}]}").found[0].is_err());
+        assert_eq!(found("[AGENT_STATUS] {\"agents\":[]}"), [alive(&[])]);
     }
 
     proptest! {

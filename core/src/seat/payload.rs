@@ -3,8 +3,11 @@
 
 use super::{Position, Seat};
 
-/// The longest transcript of one agent, in characters. Nine of them and their souls fit into one message.
+/// The longest transcript of one agent, in characters, unless a setting says otherwise.
 pub const TRANSCRIPT_CHARS: usize = 60_000;
+/// The longest payload of one agent, in bytes as XML: half of the longest message, so that it fits into a prompt. A soul is not longer
+/// than half of that ([`super::MAX_SOUL_BYTES`]), and the transcript gets the rest.
+pub const MAX_PAYLOAD_BYTES: usize = 512 << 10;
 
 /// Put where older lines were left out.
 const LEFT_OUT: &str = "[…]";
@@ -31,14 +34,21 @@ impl Payload {
     pub fn new(position: Position, seat: &Seat, said: &[Line], budget_chars: usize) -> Self {
         let identity = &seat.identity;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        Self {
+        let mut payload = Self {
             position,
             name: text(&identity.name),
             color: text(&identity.color),
             color_name: text(&identity.color_name),
             soul: identity.soul.as_deref().unwrap_or_default().to_owned(),
             transcript: transcript(said, budget_chars),
+        };
+        // What a character takes depends on the text, so a budget that is too large is halved until the payload fits.
+        let mut budget_chars = budget_chars.min(payload.transcript.chars().count());
+        while payload.xml().len() > MAX_PAYLOAD_BYTES && budget_chars > 0 {
+            budget_chars /= 2;
+            payload.transcript = transcript(said, budget_chars);
         }
+        payload
     }
 
     pub fn has_soul(&self) -> bool {
@@ -91,7 +101,7 @@ fn transcript(said: &[Line], budget_chars: usize) -> String {
 }
 
 /// Text between tags. Quotes stay as they are: escaped, they would make a long soul several times as long.
-fn escape_text(text: &str) -> String {
+pub(super) fn escape_text(text: &str) -> String {
     escape(text).replace("&quot;", "\"").replace("&apos;", "'")
 }
 
@@ -130,7 +140,7 @@ mod tests {
             agent: None,
             identity,
             others: Vec::new(),
-            created: crate::Timestamp(0),
+            created: None,
             last_alive: None,
             last_session: None,
         }
@@ -155,6 +165,18 @@ mod tests {
         assert!(payload.transcript.starts_with(LEFT_OUT), "{}", payload.transcript);
         assert!(!payload.has_soul());
         assert!(payload.xml().contains("type=\"birth\" hasSoul=\"false\" hasTranscript=\"true\""));
+    }
+
+    /// Every character becomes several bytes as XML. The soul is kept as a whole, and the transcript gets what is left.
+    #[test]
+    fn a_payload_fits_however_much_is_escaped() {
+        let soul = "&".repeat(super::super::MAX_SOUL_BYTES / "&amp;".len());
+        let said = [line("human", &"<".repeat(900_000)), line("Lyra", "the last words")];
+        let payload = Payload::new(Position::LEAD, &seat("Lyra", Some(&soul)), &said, 1_000_000);
+        let xml = payload.xml();
+        assert!(xml.len() <= MAX_PAYLOAD_BYTES, "{} bytes", xml.len());
+        assert_eq!(payload.soul, soul);
+        assert!(payload.transcript.ends_with("[Lyra]: the last words"), "the newest is kept");
     }
 
     #[test]

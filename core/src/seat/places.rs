@@ -1,6 +1,8 @@
 //! All seats, and how events change them. Only [`Seats::apply`] and [`Seats::take`] change a seat.
 
-use super::{Born, Document, Identity, Input, ListedStatus, Mode, Position, Seat, SeatState, next, session_uuid};
+use super::{
+    Born, Document, Identity, Input, LeadCall, ListedStatus, Mode, Position, Seat, SeatState, next, session_uuid,
+};
 use crate::event::{SeatEvent, WakeOrder};
 use crate::seat::document::Status;
 use crate::seat::{HATCH_MS, SEATS};
@@ -27,6 +29,12 @@ pub struct Seats {
     /// The latest replies of the team inbox, the oldest first, and the same as a set.
     replies: Vector<Arc<str>>,
     known_replies: OrdSet<Arc<str>>,
+    /// The seat for which the lead was last asked to pass a message on. What the lead says next are the words of that seat.
+    route: Option<Position>,
+    /// Tool calls of the lead without a result, the oldest first.
+    pub(super) calls: Vector<Arc<LeadCall>>,
+    /// How the last process of the lead ended, if it ended with a code and no other one was asked for.
+    lead_exit: Option<i32>,
 }
 
 /// The open session of the seats.
@@ -59,6 +67,16 @@ impl Seats {
     /// Whether an agent is the lead, or was the lead of an earlier session.
     pub fn has_led(&self, agent: AgentId) -> bool {
         self.position_of(agent) == Some(Position::LEAD)
+    }
+
+    /// The seat for which the lead speaks: it was asked to pass a message on to its agent, and nothing else since.
+    pub fn route(&self) -> Option<Position> {
+        self.route
+    }
+
+    /// The exit code of the lead's last process. None while it runs.
+    pub fn lead_exit(&self) -> Option<i32> {
+        self.lead_exit
     }
 
     pub fn session(&self) -> Option<&SeatSession> {
@@ -123,6 +141,8 @@ impl Seats {
     pub(crate) fn apply(&mut self, ts: Timestamp, event: &SeatEvent) {
         match event {
             SeatEvent::Opened { session, mode, demo, model, .. } => {
+                self.route = None;
+                self.lead_exit = None;
                 self.session = Some(SeatSession { id: *session, mode: *mode, demo: *demo, model: model.clone() });
             }
             SeatEvent::LeadNamed { agent } => {
@@ -130,6 +150,7 @@ impl Seats {
                 self.agents.insert(*agent, Position::LEAD);
             }
             SeatEvent::Summoned { seats } => {
+                self.route = None;
                 for egg in seats {
                     let identity =
                         Identity { color: egg.color.clone(), gender: egg.gender.clone(), ..Identity::default() };
@@ -138,7 +159,7 @@ impl Seats {
                     self.change(egg.position, ts, |seat| {
                         if !seat.has_soul() {
                             seat.identity = identity;
-                            seat.created = ts;
+                            seat.created = Some(ts);
                         }
                     });
                 }
@@ -165,6 +186,7 @@ impl Seats {
                 }
             }
             SeatEvent::Waking { seats } => {
+                self.route = None;
                 for waking in seats {
                     let input = match waking.has_soul {
                         true => Input::WakeBegun { until: waking.until },
@@ -192,7 +214,12 @@ impl Seats {
                     self.known_replies.remove(&oldest);
                 }
             }
-            SeatEvent::Addressed { .. } | SeatEvent::Closing { .. } | SeatEvent::MarkerRejected { .. } => {}
+            SeatEvent::Addressed { agent, position, .. } => {
+                if self.has_led(*agent) {
+                    self.route = *position;
+                }
+            }
+            SeatEvent::Closing { .. } | SeatEvent::MarkerRejected { .. } | SeatEvent::ArtifactWritten { .. } => {}
         }
     }
 
@@ -213,6 +240,12 @@ impl Seats {
         self.orders.remove(&position);
         self.take(position, ts, Input::OccupantGone);
         self.change_known(position, |seat| seat.agent = None);
+    }
+
+    /// The lead's process has ended, or (without a code) another one was asked for.
+    pub(crate) fn lead_ended(&mut self, code: Option<i32>) {
+        self.lead_exit = code;
+        self.calls.clear();
     }
 
     /// An agent has begun with the order that its seat had for it.
@@ -268,7 +301,7 @@ impl Seats {
             };
             if let Some(mine) = mine.first() {
                 seat.identity = mine.identity();
-                seat.created = mine.fields.created_at.unwrap_or(created);
+                seat.created = mine.fields.created_at;
             }
             seat.others = others;
             seat.last_alive = document.vital.last_alive_at;
@@ -294,7 +327,7 @@ impl Seats {
                 agent: None,
                 identity: Identity::default(),
                 others: Vec::new(),
-                created: ts,
+                created: Some(ts),
                 last_alive: None,
                 last_session: None,
             })

@@ -18,6 +18,10 @@ pub enum SeatRefusal {
     LeadSeat(Position),
     #[error("nobody sits in seat {0}")]
     Empty(Position),
+    #[error("seat {0} sleeps, so nobody would read the message")]
+    Asleep(Position),
+    #[error("the process of seat {0} is in the lead's team, and is not started here")]
+    TeamManaged(Position),
     #[error("agent {0} sits in no seat")]
     NoSeat(AgentId),
     #[error("agent {agent} sits in seat {own} and cannot speak for seat {other}")]
@@ -28,7 +32,7 @@ pub enum SeatRefusal {
     NoName,
     #[error("a registration needs the text in which the agent describes itself")]
     NoSoul,
-    #[error("the soul is {bytes} bytes long, more than {MAX_SOUL_BYTES}")]
+    #[error("the soul is {bytes} bytes long as XML, more than {MAX_SOUL_BYTES}")]
     SoulTooLong { bytes: usize },
     #[error("`{field}` is {bytes} bytes long, more than {MAX_TRAIT_BYTES}")]
     TraitTooLong { field: &'static str, bytes: usize },
@@ -56,6 +60,8 @@ impl SeatRefusal {
             | Self::NothingToWake
             | Self::HasSoul(_)
             | Self::NoLead
+            | Self::Asleep(_)
+            | Self::TeamManaged(_)
             | Self::ReplyTaken
             | Self::Changed(_) => RefusalKind::Untimely,
             Self::LeadSeat(_)
@@ -78,6 +84,8 @@ impl SeatRefusal {
             Self::NothingToWake => "nothing_to_wake",
             Self::LeadSeat(_) => "lead_seat",
             Self::Empty(_) => "empty_seat",
+            Self::Asleep(_) => "seat_asleep",
+            Self::TeamManaged(_) => "team_managed",
             Self::NoSeat(_) => "no_seat",
             Self::OtherSeat { .. } => "other_seat",
             Self::HasSoul(_) => "has_soul",
@@ -97,22 +105,24 @@ impl SeatRefusal {
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::Active(_) => "end it first: `hatchery session end`".into(),
-            Self::NoSession => "start one: `hatchery session start`, `hatchery summon` or `hatchery wake`".into(),
+            Self::NoSession => "start one: `hatchery wake` fills sleeping seats, `hatchery summon` empty ones, `hatchery session start --lead` starts the lead".into(),
             Self::NothingToSummon => "`hatchery seats` shows the seats; `hatchery wake` fills those that sleep".into(),
             Self::NothingToWake => "`hatchery seats` shows the seats; `hatchery summon` fills empty ones".into(),
             Self::LeadSeat(_) => "name another seat: 0 to 8 without 4".into(),
             Self::Empty(_) => "`hatchery summon` fills it".into(),
+            Self::Asleep(position) => format!("wake it first: `hatchery wake {position}`"),
+            Self::TeamManaged(position) => format!("talk to it: `hatchery say --seat {position} \"…\"`"),
             Self::NoSeat(_) => "only agents that were summoned or woken can do this".into(),
-            Self::OtherSeat { .. } => "leave the position out".into(),
+            Self::OtherSeat { .. } => "leave `gridPosition` out: the seat of an agent is known".into(),
             Self::HasSoul(_) => "nothing to do: the first registration stands".into(),
             Self::NoName => "send a name".into(),
             Self::NoSoul => "send a text about yourself".into(),
             Self::SoulTooLong { .. } | Self::TraitTooLong { .. } | Self::SpeakerTooLong { .. } => {
                 "make it shorter".into()
             }
-            Self::NothingSaid => "say something".into(),
+            Self::NothingSaid => "give the text of the message".into(),
             Self::SaidTooMuch { .. } => "put the text into a file and name the file".into(),
-            Self::NoLead => "say something to the lead first".into(),
+            Self::NoLead => "start the lead: `hatchery session start --lead`".into(),
             Self::ReplyTaken => "nothing to do".into(),
             Self::Changed(_) => "repeat the wake".into(),
         }

@@ -1,9 +1,10 @@
 //! How events change seats: their own, and those of sessions and agents that concern them.
 
 use super::{Due, World};
-use crate::event::{AgentEvent, SeatEvent, SessionEvent};
+use crate::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, SessionEvent};
+use crate::outcome::Exit;
 use crate::seat::Seats;
-use crate::{Event, Timestamp};
+use crate::{Event, MessageKind, Timestamp};
 use std::sync::Arc;
 
 impl World {
@@ -16,6 +17,7 @@ impl World {
         if let Event::Session { session, what: SessionEvent::Ending { .. } } = event {
             self.change_seats(|seats| seats.session_ending(ts, *session));
         }
+        self.lead_follows(event);
         let Event::Agent { agent, what } = event else { return };
         if self.seats.occupied_by(*agent).is_none() {
             return;
@@ -25,6 +27,48 @@ impl World {
         }
         if let AgentEvent::RunRequested { .. } = what {
             self.change_seats(|seats| seats.order_carried_out(*agent));
+        }
+    }
+
+    /// What the lead's process does: its tool calls, and its end.
+    fn lead_follows(&mut self, event: &Event) {
+        match event {
+            Event::Message(MessageEvent::Added { agent, kind, content, .. }) if self.seats.has_led(*agent) => {
+                match kind {
+                    MessageKind::ToolCall => Arc::make_mut(&mut self.seats).call_made(content),
+                    MessageKind::ToolResult => Arc::make_mut(&mut self.seats).call_answered(content),
+                    MessageKind::Clear
+                    | MessageKind::System
+                    | MessageKind::User
+                    | MessageKind::Assistant
+                    | MessageKind::Mark
+                    | MessageKind::Rewind
+                    | MessageKind::AgentKilled
+                    | MessageKind::Command
+                    | MessageKind::Fork
+                    | MessageKind::Usage
+                    | MessageKind::Interrupted => {}
+                }
+            }
+            Event::Run { of, what: RunEvent::Ended { exit, .. } } if self.seats.lead() == Some(of.agent) => {
+                let code = if let Exit::Code(code) = exit { Some(*code) } else { None };
+                Arc::make_mut(&mut self.seats).lead_ended(code);
+            }
+            Event::Agent { agent, what: AgentEvent::RunRequested { .. } } if self.seats.lead() == Some(*agent) => {
+                Arc::make_mut(&mut self.seats).lead_ended(None);
+            }
+            Event::Session { .. }
+            | Event::Agent { .. }
+            | Event::Message(_)
+            | Event::Mail(_)
+            | Event::Question { .. }
+            | Event::Budget(_)
+            | Event::Permission(_)
+            | Event::Run { .. }
+            | Event::Seat(_)
+            | Event::Quest { .. }
+            | Event::Step { .. }
+            | Event::Status(_) => {}
         }
     }
 

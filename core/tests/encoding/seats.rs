@@ -63,11 +63,12 @@ pub fn happened() -> impl Strategy<Value = Event> {
     let egg = (position(), agent(), option::of(text()), option::of(text()), moment())
         .prop_map(|(position, agent, color, gender, until)| Egg { position, agent, color, gender, until });
     let mode = prop::sample::select(vec![Mode::Direct, Mode::Lead]);
-    let opened = (session(), mode, any::<[bool; 3]>(), option::of(text()));
+    let opened = (session(), mode, option::of(any::<u32>()), any::<[bool; 3]>(), option::of(text()));
     prop_oneof![
-        opened.prop_map(|(session, mode, [demo, with_transcript, with_catalog], model)| SeatEvent::Opened {
+        opened.prop_map(|(session, mode, pid, [demo, with_transcript, with_catalog], model)| SeatEvent::Opened {
             session,
             mode,
+            pid,
             demo,
             model,
             with_transcript,
@@ -92,6 +93,15 @@ pub fn happened() -> impl Strategy<Value = Event> {
             marker,
             reason
         }),
+        (agent(), text(), text(), any::<u64>(), option::of(any::<bool>())).prop_map(
+            |(agent, path, filename, bytes, is_new)| SeatEvent::ArtifactWritten {
+                agent,
+                path,
+                filename,
+                bytes,
+                is_new
+            }
+        ),
         (text(), text(), option::of(position()), option::of(text()))
             .prop_map(|(key, from, position, text)| SeatEvent::ReplyTaken { key, from, position, text }),
     ]

@@ -17,6 +17,10 @@ use hatchery_core::{
     AgentId, Command, Event, Exit, MessageKind, Record, Refusal, SessionId, Timestamp, World, plan, step,
 };
 
+mod eggs;
+mod reports;
+mod words;
+
 /// A world, its log, the time in it, and how many bytes each process has said.
 struct Play {
     world: World,
@@ -56,8 +60,15 @@ fn identity(name: &str, soul: &str) -> Identity {
 }
 
 fn open(session: SessionId, mode: Mode) -> Command {
-    let opened =
-        SeatEvent::Opened { session, mode, demo: false, model: None, with_transcript: false, with_catalog: false };
+    let opened = SeatEvent::Opened {
+        session,
+        mode,
+        pid: None,
+        demo: false,
+        model: None,
+        with_transcript: false,
+        with_catalog: false,
+    };
     let lead = (mode == Mode::Lead).then(|| Box::new(lead()));
     Command::OpenSeats { session, opened, lead }
 }
@@ -87,7 +98,8 @@ fn wake(seats: &[(u64, bool)]) -> Command {
         has_transcript: false,
     };
     let seats = seats.iter().map(rising).collect();
-    Command::WakeSeats { seats, spec: Box::new(spec()), message: "[WAKE AGENTS]".into() }
+    let messages = vec!["[WAKE AGENTS]".into()];
+    Command::WakeSeats { seats, spec: Box::new(spec()), messages, hatch_ms: HATCH_MS }
 }
 
 fn register(agent: AgentId, name: &str) -> Command {
@@ -452,55 +464,6 @@ fn a_registration_that_is_not_whole_is_refused() {
 }
 
 #[test]
-fn a_message_goes_to_the_agent_and_not_through_the_lead() {
-    let mut play = alive(&[0]);
-    let say = |to: Option<Position>, via_lead| Command::AddressSeat {
-        to,
-        text: "hello".into(),
-        speaker: "Ada".into(),
-        lead: Box::new(lead()),
-        via_lead,
-    };
-    let to_agent = play.must(say(Some(at(0)), false));
-    assert!(
-        matches!(&to_agent[0].event, Event::Seat(SeatEvent::Addressed { agent: a, speaker, .. }) if *a == agent(0) && speaker == "Ada")
-    );
-    assert!(matches!(&to_agent[1].event, Event::Message(MessageEvent::Added { agent: a, .. }) if *a == agent(0)));
-    assert_eq!(play.world.seats().lead(), None);
-    assert_eq!(play.refused(say(Some(at(0)), true)), SeatRefusal::NoLead);
-    // Without a target: the lead, which is started for it.
-    play.must(say(None, false));
-    assert_eq!(play.world.seats().lead(), Some(LEAD));
-    play.runs(LEAD);
-    play.must(say(None, false));
-    let routed = play.must(say(Some(at(0)), true));
-    let Event::Message(MessageEvent::Added { content, .. }) = &routed[1].event else { panic!("{routed:?}") };
-    assert_eq!(content, "[ROUTE TO AGENT: Name0]\n\nhello");
-    assert_eq!(play.refused(say(Some(at(5)), false)), SeatRefusal::Empty(at(5)));
-    let empty = Command::AddressSeat {
-        to: None,
-        text: " ".into(),
-        speaker: String::new(),
-        lead: Box::new(lead()),
-        via_lead: false,
-    };
-    assert_eq!(play.refused(empty), SeatRefusal::NothingSaid);
-}
-
-#[test]
-fn each_reply_of_the_inbox_is_taken_once() {
-    let mut play = alive(&[0]);
-    let reply = |key: &str, from: &str| Command::TakeReply { key: key.into(), from: from.into(), text: "hi".into() };
-    let taken = play.must(reply("k1", "name0"));
-    assert!(
-        matches!(&taken[1].event, Event::Message(MessageEvent::Added { agent: a, kind: MessageKind::Assistant, .. }) if *a == agent(0))
-    );
-    assert_eq!(play.refused(reply("k1", "name0")), SeatRefusal::ReplyTaken);
-    let stranger = play.must(reply("k2", "stranger"));
-    assert!(matches!(&stranger[0].event, Event::Seat(SeatEvent::ReplyTaken { text: Some(_), position: None, .. })));
-}
-
-#[test]
 fn an_import_merges_and_never_replaces_a_soul() {
     let mut play = alive(&[0]);
     let document = |position: u64, soul: &str, status| Document {
@@ -537,7 +500,6 @@ fn an_imported_egg_expires_and_one_with_a_name_sleeps() {
     assert_eq!(play.state(0), Some(SeatState::Expired));
 }
 
-/// A wake payload of any size fits: the prompt is a message like any other.
 #[test]
 fn the_daemon_reports_when_it_starts_again() {
     let mut play = alive(&[0, 1]);

@@ -207,7 +207,9 @@ function Soul({ seat }: { seat: SeatView }) {
     >
       <summary class="lab">
         <Icon name="right" size={12} />
-        <span class="cut">Its soul, written {when(seat.createdAt, store.now())} when it chose its name</span>
+        <span class="cut">
+          Its soul, written {seat.createdAt != null && when(seat.createdAt, store.now())} when it chose its name
+        </span>
       </summary>
       <div class="prose">{words === null ? <p class="faint">Reading …</p> : <Markdown text={plain(words)} />}</div>
     </details>

@@ -53,3 +53,54 @@ fn two_seats_register_answer_sleep_and_wake_with_their_souls() {
     assert!(seen.contains("How are you?") && seen.contains("I am well."), "the last session: {seen}");
     assert!(!seen.contains("Kael"), "nobody else's: {seen}");
 }
+
+/// The CLI as a lead that manages the seats: what it says are the markers, and what it is told are the messages of the program.
+#[test]
+fn a_lead_reports_passes_on_and_wakes_its_team() {
+    let cli = cli_or_skip!();
+    let registered =
+        json!({ "name": "Lyra", "gridPosition": 0, "individuationArtifact": "I am Lyra, and I like plain words." });
+    let alive = "[AGENT_STATUS] {\"agents\":[{\"name\":\"Lyra\",\"status\":\"alive\",\"gridPosition\":0}]}";
+    let model = Model::playing([
+        Step::text("Good morning.\n[AGENT_STATUS] {\"agents\":[]}"),
+        Step::text(&format!("As you wish.\n[AGENT_REGISTERED] {registered}\n{alive}")),
+        Step::text("Lyra says that she is well."),
+        Step::text("I have lost my team.\n[AGENT_STATUS] {\"agents\":[]}"),
+        Step::text(&format!("She is back.\n{alive}")),
+    ]);
+    let home = Home::new(cli, &model);
+    let environment = home.environment().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let settings = format!(
+        "claude_path = '{}'\nstop_grace_ms = 3000\n[seats]\nmode = 'lead'\nteam = 'crew'\nteams = 'no-teams'\n",
+        cli.program().display()
+    );
+    let shop = Workshop::with(&settings, environment);
+    let post = |path: &str, body: &Value, status: u16| {
+        let answer = shop.door().post(path, body);
+        assert_eq!(answer.status, status, "{answer:?}");
+    };
+    post("/api/session/start", &json!({}), 200);
+    shop.wait("the first report", |event| event["type"] == "seats_reported");
+    post("/api/agents/summon", &json!({ "seats": [0] }), 202);
+    shop.wait("the registration", |event| event["type"] == "seat_registered");
+    post("/api/send", &json!({ "message": "How is she?", "targetAgent": "Lyra" }), 202);
+    shop.wait("the answer", |event| event["content"] == "Lyra says that she is well.");
+    post("/api/send", &json!({ "message": "Who is there?" }), 202);
+    shop.wait("the empty report", |event| {
+        event["type"] == "seats_reported" && event["agents"] == json!([]) && event["id"].as_u64() > Some(30)
+    });
+    post("/api/agents/wake", &json!({}), 202);
+    shop.wait("the last words", |event| event["content"].as_str().is_some_and(|it| it.starts_with("She is back.")));
+    assert_eq!(seat(&shop, 0)["status"], "alive");
+    let seen = model.asked(5).dialogue().join("\n");
+    for words in [
+        "Create your team with the name `crew`",
+        "[SUMMON AGENTS]",
+        "[ROUTE TO AGENT: Lyra]\n\nHow is she?",
+        "[WAKE AGENTS]",
+        "I am Lyra, and I like plain words.",
+        "Lyra says that she is well.",
+    ] {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+}

@@ -154,3 +154,31 @@ fn a_session_is_restarted_while_the_old_process_takes_its_time() {
     assert_eq!((of("session_start"), of("session_end")), (vec![first.clone(), second.clone()], vec![first]));
     assert_eq!(scene.door().get("/api/health").json()["sessionId"], second);
 }
+
+/// Nobody is left who could choose a name: the seat does not stay blocked for five minutes.
+#[test]
+fn an_egg_whose_process_ends_expires_at_once() {
+    let scene = Scene::of("harness = 'scripted'\nretries = 0\nstop_grace_ms = 300\n[seats]\n");
+    scene.script("birth", &[json!({ "text": "No, thank you." }), json!({ "exit": 3 })]);
+    scene.summon(&[0]);
+    scene.wait_seat(0, "expired");
+    assert_eq!(scene.seats()["button"], "summon");
+    scene.registers(0, "Lyra");
+    scene.summon(&[0]);
+    scene.wait_seat(0, "alive");
+}
+
+/// In this mode there is no team of ours. The inboxes of other teams are none of our business.
+#[test]
+fn no_team_inbox_is_read() {
+    let teams = tempfile::tempdir().unwrap();
+    let inboxes = teams.path().join("crew/inboxes");
+    std::fs::create_dir_all(&inboxes).unwrap();
+    std::fs::write(inboxes.join("ada.json"), json!([{ "from": "lyra", "text": "not for us" }]).to_string()).unwrap();
+    let scene = Scene::with(&format!("human = 'ada'\nteam = 'crew'\nteams = '{}'", teams.path().display()));
+    scene.registers(0, "Lyra");
+    scene.summon(&[0]);
+    scene.wait_seat(0, "alive");
+    let taken = scene.shop.events().iter().any(|event| event["type"] == "inbox_reply_taken");
+    assert!(!taken, "a lead's daemon would have read it before it answered its first request");
+}

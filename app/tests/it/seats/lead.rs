@@ -114,3 +114,53 @@ fn the_lead_registers_reports_and_passes_on() {
         .any(|event| event["type"] == "claude_text" && event.to_string().contains("[AGENT_STATUS] {\\\"agents"));
     assert!(!shown, "a status is no part of the conversation");
 }
+
+/// Eight souls of the greatest length do not fit into one message. The lead gets them in several, each soul whole.
+#[test]
+fn eight_large_souls_reach_the_lead() {
+    let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'");
+    scene.script("lead", &[json!({ "text": status(&[]) })]);
+    let documents: Vec<Value> = [0, 1, 2, 3, 5, 6, 7, 8]
+        .into_iter()
+        .map(|at| {
+            let soul = format!("{at}{}", "x".repeat(250_000));
+            json!({ "type": "agent-identity", "gridPosition": at, "name": format!("N{at}"), "individuationArtifact": soul })
+        })
+        .collect();
+    let imported = scene.door().post("/api/docs/import", &json!({ "text": json!(documents).to_string() }));
+    assert_eq!(imported.status, 200, "{imported:?}");
+    scene.wake(None);
+    assert_eq!(scene.seats()["button"], "waking");
+    scene.shop.wait("the last part", |event| {
+        event["content"].as_str().is_some_and(|content| content.starts_with("[WAKE AGENTS] (part 4 of 4)"))
+    });
+    let events = scene.shop.events();
+    let told: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event["content"].as_str())
+        .filter(|content| content.starts_with("[WAKE AGENTS]"))
+        .collect();
+    assert!(told.len() == 4 && told.iter().all(|message| message.len() <= 1 << 20), "{} messages", told.len());
+    for at in [0, 1, 2, 3, 5, 6, 7, 8] {
+        let soul = format!("<soul>\n{at}{}\n</soul>", "x".repeat(250_000));
+        assert_eq!(told.iter().filter(|message| message.contains(&soul)).count(), 1, "seat {at}");
+    }
+}
+
+/// What cannot be read of a report is rejected alone.
+#[test]
+fn an_unknown_status_does_not_spoil_a_report() {
+    let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'");
+    let words = format!("{}\n{}\n{}", registered(0, "Lyra"), registered(1, "Kael"), registered(2, "Vael"));
+    scene.script(
+        "lead",
+        &[json!({ "text": words }), json!({ "text": status(&[(0, "shutdown"), (1, "dancing"), (2, "idle")]) })],
+    );
+    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
+    assert_eq!(started.status, 200, "{started:?}");
+    let rejected = scene.shop.wait("the bad entry", |event| event["type"] == "marker_rejected");
+    let reason = rejected["reason"].as_str().unwrap();
+    assert!(reason.contains("entry 2") && reason.contains("dancing"), "{reason}");
+    scene.wait_seat(0, "sleeping");
+    assert_eq!((&scene.seat(1)["status"], &scene.seat(2)["status"]), (&json!("alive"), &json!("alive")));
+}

@@ -107,30 +107,33 @@ impl Scene {
 
     /// The events of the other dialect, until one of them is the last that is wanted.
     pub fn dialect(&self, query: &str, last_seen: Option<u64>, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
-        let door = self.door();
-        let mut stream = TcpStream::connect(&door.authority).unwrap();
-        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-        let header = last_seen.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
-        let request = format!(
-            "GET /api/events{query} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n{header}\r\n",
-            door.authority, door.token
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        let (mut text, mut buffer) = (Vec::new(), [0; 1 << 16]);
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Ok(count) = stream.read(&mut buffer) {
-                text.extend_from_slice(&buffer[..count]);
-            }
-            let shown = String::from_utf8_lossy(&text);
-            let complete = shown.rfind("\n\n").map_or("", |end| &shown[..end]);
-            let events: Vec<Value> =
-                complete.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect();
-            if events.iter().any(&is_last) {
-                return events;
-            }
-            assert!(Instant::now() < deadline, "the last event did not come: {shown}");
+        dialect(&self.door(), query, last_seen, is_last)
+    }
+}
+
+pub fn dialect(door: &Door, query: &str, last_seen: Option<u64>, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let mut stream = TcpStream::connect(&door.authority).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let header = last_seen.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+    let request = format!(
+        "GET /api/events{query} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n{header}\r\n",
+        door.authority, door.token
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut text, mut buffer) = (Vec::new(), [0; 1 << 16]);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Ok(count) = stream.read(&mut buffer) {
+            text.extend_from_slice(&buffer[..count]);
         }
+        let shown = String::from_utf8_lossy(&text);
+        let complete = shown.rfind("\n\n").map_or("", |end| &shown[..end]);
+        let events: Vec<Value> =
+            complete.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect();
+        if events.iter().any(&is_last) {
+            return events;
+        }
+        assert!(Instant::now() < deadline, "the last event did not come: {shown}");
     }
 }
 

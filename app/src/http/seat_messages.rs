@@ -1,0 +1,179 @@
+//! What is said to the agents of seats, and the threads of what was said.
+
+use super::agents::find;
+use super::error::{ApiError, Loose, Path};
+use super::runs::RunOptions;
+use super::seats::{FillSeats, last, lead_order, positions, unread, wake};
+use super::Api;
+use crate::seats::{self, ThreadLine};
+use crate::team_inbox;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use hatchery_core::event::SeatEvent;
+use hatchery_core::seat::{self, MAX_SAID_CHARS, Mode, Position, Reach, Seat, SeatRefusal, SeatState};
+use hatchery_core::{AgentId, Command, Event, EventId, Record, Refusal, World};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatMessage {
+    /// At most 100,000 characters.
+    #[serde(default)]
+    message: String,
+    /// The name of an agent in a seat. Without a target the message is for the lead.
+    target_agent: Option<String>,
+    /// The seat; wins over the name.
+    target_grid_position: Option<u64>,
+    /// Who speaks.
+    speaker_name: Option<String>,
+    /// How the lead is run if the message starts it.
+    #[serde(default)]
+    with: RunOptions,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatMessageAnswer {
+    /// The event of the message.
+    pub event_id: EventId,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ThreadView {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
+    pub agent: AgentId,
+    pub name: Option<String>,
+    /// The newest messages, the oldest of them first.
+    pub messages: Vec<ThreadLine>,
+}
+
+/// Say something to an agent in a seat, or to the lead.
+#[utoipa::path(post, path = "/api/send", operation_id = "address_seat", tag = "seats", request_body = SeatMessage,
+    responses((status = 202, description = "It is on its way", body = SeatMessageAnswer)))]
+pub async fn say(
+    State(api): State<Api>,
+    body: Loose<SeatMessage>,
+) -> Result<(StatusCode, Json<SeatMessageAnswer>), ApiError> {
+    let SeatMessage { message, target_agent, target_grid_position, speaker_name, with } = body.0;
+    check_said(&message)?;
+    let world = api.handle.view();
+    let open = world.seats().session().ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
+    let to = target(&world, target_grid_position, target_agent.as_deref())?;
+    if to.is_none() && open.mode == Mode::Direct && message.starts_with("[WAKE AGENTS]") {
+        // Clients of a lead send it what it needs to wake its team. Without such a lead the daemon does it.
+        let (_, answer) = wake(State(api), Loose(FillSeats::default())).await?;
+        return Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id: answer.0.event_id })));
+    }
+    let records = deliver(&api, to, message, speaker_name, with).await?;
+    let said = |record: &&Record| matches!(record.event, Event::Seat(SeatEvent::Addressed { .. }));
+    let event_id = records.iter().find(said).map_or_else(|| last(&records), |record| record.id.next());
+    Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id })))
+}
+
+/// Says something to the agent of a seat, or to the lead: to its process, into its inbox file, or through the lead.
+pub(super) async fn deliver(
+    api: &Api,
+    to: Option<Position>,
+    text: String,
+    speaker: Option<String>,
+    with: RunOptions,
+) -> Result<Vec<Record>, ApiError> {
+    let settings = &api.defaults.seats;
+    let speaker = speaker.unwrap_or_else(|| settings.human.clone());
+    let reach = to.map(|position| seat::reach(&api.handle.view(), position)).transpose().map_err(Refusal::Seat)?;
+    let inbox = match reach {
+        Some(Reach::Inbox { name, .. }) => Some(name).filter(|name| team_inbox::can_reach(settings, name)),
+        Some(Reach::Process(_) | Reach::Lead) | None => None,
+    };
+    let lead = Box::new(lead_order(api, with)?);
+    let command = |no_inbox| Command::AddressSeat {
+        to,
+        text: text.clone(),
+        speaker: speaker.clone(),
+        lead: lead.clone(),
+        no_inbox,
+    };
+    let records = api.handle.submit(command(inbox.is_none())).await?;
+    // First the log, then the file.
+    match inbox {
+        Some(name) => match team_inbox::send(settings, &name, &speaker, &text).await {
+            Ok(()) => Ok(records),
+            Err(error) => {
+                tracing::warn!(name, %error, "the agent's inbox cannot be written; the lead is asked to pass the message on");
+                Ok(api.handle.submit(command(true)).await?)
+            }
+        },
+        None => Ok(records),
+    }
+}
+
+/// What was said to an agent and what it said, over all its sessions.
+#[utoipa::path(get, path = "/api/agents/{agent}/thread", operation_id = "thread", tag = "seats", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
+    responses((status = 200, description = "The newest messages", body = ThreadView)))]
+pub async fn thread(State(api): State<Api>, reference: Path<String>) -> Result<Json<ThreadView>, ApiError> {
+    let agent = find(&api, &reference.0)?;
+    let world = api.handle.view();
+    let messages = seats::thread(&api.handle, agent, &api.defaults.seats.human).await.map_err(unread)?;
+    let name = world.agent(agent).and_then(|it| it.name.clone());
+    Ok(Json(ThreadView { head: world.head(), agent, name, messages }))
+}
+
+/// What was said to the agents of a seat and what they said, over all sessions. Seat 4 is the lead's.
+#[utoipa::path(get, path = "/api/seats/{seat}/thread", operation_id = "seat_thread", tag = "seats", params(("seat" = u64, Path, description = "0 to 8")),
+    responses((status = 200, description = "The newest messages", body = ThreadView)))]
+pub async fn seat_thread(State(api): State<Api>, number: Path<u64>) -> Result<Json<ThreadView>, ApiError> {
+    let world = api.handle.view();
+    let found = positions(Some(vec![number.0]))?.unwrap_or_default();
+    let position = found.first().copied().unwrap_or(Position::LEAD);
+    let of_lead = world.seats().lead().filter(|_| position == Position::LEAD);
+    let agent = of_lead.or_else(|| seats::last_occupant(&world, position));
+    let agent = agent.ok_or(Refusal::Seat(SeatRefusal::Empty(position)))?;
+    let mut messages = Vec::new();
+    for occupant in world.seats().occupants(position) {
+        messages.extend(seats::thread(&api.handle, occupant, &api.defaults.seats.human).await.map_err(unread)?);
+    }
+    messages.sort_by_key(|line| line.id);
+    messages.drain(..messages.len().saturating_sub(seats::MAX_THREAD));
+    let name = world.agent(agent).and_then(|it| it.name.clone());
+    Ok(Json(ThreadView { head: world.head(), agent, name, messages }))
+}
+
+/// The seat that a message is for. None: the lead.
+fn target(world: &World, number: Option<u64>, name: Option<&str>) -> Result<Option<Position>, ApiError> {
+    if let Some(number) = number {
+        let found = positions(Some(vec![number]))?.unwrap_or_default();
+        return Ok(found.first().copied().filter(|position| *position != Position::LEAD));
+    }
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+    let called = |(_, seat): &(Position, &Seat)| {
+        seat.state != SeatState::Expired && seat.called().is_some_and(|own| own.to_lowercase() == name.to_lowercase())
+    };
+    let found: Vec<Position> = world.seats().iter().filter(called).map(|(position, _)| position).collect();
+    match found[..] {
+        [position] => Ok(Some(position)),
+        [] => Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            "no_such_seat",
+            format!("nobody in a seat is called `{}`", super::guard::cut(name)),
+            "GET /api/seats lists the seats",
+        )),
+        _ => {
+            let seats = found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let message = format!("`{}` may mean any of the seats {seats}", super::guard::cut(name));
+            Err(ApiError::new(StatusCode::CONFLICT, "ambiguous", message, "send targetGridPosition"))
+        }
+    }
+}
+
+fn check_said(message: &str) -> Result<(), ApiError> {
+    let chars = message.chars().count();
+    let refusal = match chars {
+        _ if message.trim().is_empty() => SeatRefusal::NothingSaid,
+        chars if chars > MAX_SAID_CHARS => SeatRefusal::SaidTooMuch { chars },
+        _ => return Ok(()),
+    };
+    let refusal = Refusal::Seat(refusal);
+    Err(ApiError::bad(refusal.code(), &refusal, refusal.hint()))
+}

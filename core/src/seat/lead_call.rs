@@ -1,0 +1,124 @@
+//! Tool calls of the lead that wait for a result. The log has a call and its result as two messages far apart; what clients are told
+//! about a result also needs the name of the tool, and whether the lead has written an artifact.
+
+use super::Seats;
+use crate::event::SeatEvent;
+use crate::output::Output;
+use crate::{AgentId, Event, World};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How many calls without a result are remembered: the newest. A turn has a few.
+const MAX_CALLS: usize = 256;
+/// The longest id and the longest name of a tool that are remembered, and the longest path, in bytes. Longer ones are no real ones.
+const MAX_NAME_BYTES: usize = 1 << 10;
+const MAX_PATH_BYTES: usize = 4 << 10;
+/// Where artifacts are, from the folder of the lead.
+const ARTIFACTS: &str = "memory/";
+/// The tool of the Claude CLI that writes a file as a whole.
+const WRITE: &str = "Write";
+/// How the result of that tool begins if the file was not there before, and what it says if it was.
+const CREATED: &str = "File created";
+const REPLACED: [&str; 2] = ["has been updated", "has been overwritten"];
+
+/// A tool call of the lead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeadCall {
+    pub id: String,
+    pub tool: String,
+    /// The artifact that it writes.
+    pub artifact: Option<ArtifactWrite>,
+}
+
+/// A file that a call writes into the folder of artifacts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactWrite {
+    pub path: String,
+    /// The path within the folder of artifacts.
+    pub filename: String,
+    pub bytes: u64,
+}
+
+impl LeadCall {
+    pub(crate) fn new(id: &str, tool: &str, input: &Value) -> Self {
+        Self { id: id.to_owned(), tool: tool.to_owned(), artifact: ArtifactWrite::of(tool, input) }
+    }
+
+    /// From a tool call as it stands in a history.
+    pub(crate) fn read(content: &str) -> Option<Self> {
+        let call: Value = serde_json::from_str(content).ok()?;
+        let name = |value: &'_ Value| value.as_str().filter(|it| it.len() <= MAX_NAME_BYTES).map(str::to_owned);
+        Some(Self::new(&name(&call["id"])?, &name(&call["name"])?, &call["input"]))
+    }
+}
+
+impl ArtifactWrite {
+    fn of(tool: &str, input: &Value) -> Option<Self> {
+        let path = input["file_path"].as_str().filter(|path| tool == WRITE && path.len() <= MAX_PATH_BYTES)?;
+        let inside = path.strip_prefix(ARTIFACTS).or_else(|| path.split_once("/memory/").map(|(_, inside)| inside))?;
+        let bytes = input["content"].as_str().map_or(0, str::len) as u64;
+        Some(Self { path: path.to_owned(), filename: inside.to_owned(), bytes })
+    }
+}
+
+/// The id of the call that a result answers, as it stands in a history.
+fn answered(content: &str) -> Option<String> {
+    let result: Value = serde_json::from_str(content).ok()?;
+    result["id"].as_str().map(str::to_owned)
+}
+
+/// The artifacts that the lead has written, from what its process said.
+pub(crate) fn artifacts(world: &World, agent: AgentId, outputs: &[Output]) -> Vec<Event> {
+    let seats = world.seats();
+    if seats.lead() != Some(agent) {
+        return Vec::new();
+    }
+    // A call and its result may be read at once.
+    let mut calls: Vec<LeadCall> = Vec::new();
+    let mut written = Vec::new();
+    for output in outputs {
+        if let Output::ToolUse { id, name, input } = output {
+            let input = serde_json::from_str(input).unwrap_or_default();
+            calls.push(LeadCall::new(id, name, &input));
+        }
+        if let Output::ToolResult { id, content, is_error: false } = output {
+            let call = calls.iter().find(|call| call.id == *id).or_else(|| seats.call(id));
+            written.extend(call.and_then(|call| call.artifact.as_ref()).map(|artifact| {
+                Event::Seat(SeatEvent::ArtifactWritten {
+                    agent,
+                    path: artifact.path.clone(),
+                    filename: artifact.filename.clone(),
+                    bytes: artifact.bytes,
+                    is_new: is_new(content),
+                })
+            }));
+        }
+    }
+    written
+}
+
+/// Whether the file was not there before, if the tool says so.
+fn is_new(result: &str) -> Option<bool> {
+    let replaced = || REPLACED.iter().any(|words| result.contains(words));
+    result.starts_with(CREATED).then_some(true).or_else(|| replaced().then_some(false))
+}
+
+impl Seats {
+    /// A tool call of the lead that has no result yet.
+    pub fn call(&self, id: &str) -> Option<&LeadCall> {
+        self.calls.iter().find(|call| call.id == id).map(AsRef::as_ref)
+    }
+
+    pub(crate) fn call_made(&mut self, content: &str) {
+        let Some(call) = LeadCall::read(content) else { return };
+        self.calls.push_back(std::sync::Arc::new(call));
+        if self.calls.len() > MAX_CALLS {
+            self.calls.pop_front();
+        }
+    }
+
+    pub(crate) fn call_answered(&mut self, content: &str) {
+        let Some(id) = answered(content) else { return };
+        self.calls.retain(|call| call.id != id);
+    }
+}

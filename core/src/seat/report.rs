@@ -1,0 +1,208 @@
+//! What agents report about seats by markers, and what the daemon knows about the processes that it holds.
+
+use super::decide::{begin, register, registered};
+use super::marker::{Marker, scan};
+use super::{Listed, ListedStatus, Mode, Position, Seat, SeatState, Seats};
+use crate::agent::{self, Lifecycle, living};
+use crate::event::{AgentEvent, SeatEvent};
+use crate::outcome::Cause;
+use crate::run::{self, Run, RunState};
+use crate::{AgentId, Event, Timestamp, World};
+
+/// Follows the markers in the words of an agent. Agents that sit in no seat have none.
+pub(crate) fn heed<'a>(
+    world: &World,
+    agent: AgentId,
+    texts: impl Iterator<Item = &'a str>,
+    now: Timestamp,
+) -> Vec<Event> {
+    let seats = world.seats();
+    let leads = seats.lead() == Some(agent);
+    if !leads && seats.occupied_by(agent).is_none() {
+        return Vec::new();
+    }
+    // Later markers of one text rest on what the earlier ones have changed.
+    let mut after = seats.clone();
+    let mut events = Vec::new();
+    for found in texts.flat_map(|text| scan(text).found) {
+        let (marker, problem) = match found {
+            Ok(marker) => (Some(marker), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        let (shown, followed) = match (marker, problem) {
+            (Some(marker), _) => (word(&marker), follow_marker(world, &after, agent, leads, marker)),
+            (None, Some(problem)) => (problem.marker, Err(problem.reason)),
+            (None, None) => continue,
+        };
+        let followed = followed
+            .unwrap_or_else(|reason| vec![Event::Seat(SeatEvent::MarkerRejected { agent, marker: shown, reason })]);
+        for event in &followed {
+            if let Event::Seat(what) = event {
+                after.apply(now, what);
+            }
+        }
+        events.extend(followed);
+    }
+    events
+}
+
+fn word(marker: &Marker) -> String {
+    match marker {
+        Marker::Registered { identity, .. } => {
+            format!("[AGENT_REGISTERED] {}", identity.name.as_deref().unwrap_or_default())
+        }
+        Marker::Status { .. } => "[AGENT_STATUS]".into(),
+    }
+}
+
+fn follow_marker(
+    world: &World,
+    seats: &Seats,
+    agent: AgentId,
+    leads: bool,
+    marker: Marker,
+) -> Result<Vec<Event>, String> {
+    let managed = seats.session().is_some_and(|open| open.mode == Mode::Lead);
+    match (marker, leads) {
+        (_, true) if !managed => Err("the daemon starts the processes of the seats itself and reports on them".into()),
+        (Marker::Registered { position, identity }, false) => {
+            // The copy of the seats knows what this text has registered already.
+            if seats.occupied_by(agent).is_some_and(|(_, seat)| seat.has_soul()) {
+                return Err("its seat has a soul, and a soul is written once".into());
+            }
+            register(world, agent, position, &identity).map_err(|refusal| refusal.to_string())
+        }
+        (Marker::Registered { position, identity }, true) => {
+            let position = position.ok_or("it does not say which seat: `gridPosition` is missing")?;
+            if position == Position::LEAD {
+                return Err("seat 4 is the lead's own".into());
+            }
+            registered(world, position, seats.seat(position), &identity).map_err(|refusal| refusal.to_string())
+        }
+        (Marker::Status { .. }, false) => Err("only the lead reports on the seats".into()),
+        (Marker::Status { agents, whole }, true) => {
+            Ok(reported(world, seats, agent, if whole { agents } else { completed(seats, agents) }))
+        }
+    }
+}
+
+/// A report of which a part could not be read says nothing about the seats that it does not list: those that are alive stay so.
+fn completed(seats: &Seats, agents: Vec<Listed>) -> Vec<Listed> {
+    let is_listed = |position: Position| agents.iter().any(|listed| listed.position == position);
+    let unlisted = seats.iter().filter(|(position, seat)| seat.state == SeatState::Alive && !is_listed(*position));
+    let stays = |(position, seat): (Position, &Seat)| Listed {
+        position,
+        name: seat.identity.name.clone(),
+        status: ListedStatus::Alive,
+    };
+    let unlisted: Vec<Listed> = unlisted.map(stays).collect();
+    agents.into_iter().chain(unlisted).collect()
+}
+
+/// The lead's report, and what it means for the agents of the registry that have no process here.
+fn reported(world: &World, seats: &Seats, lead: AgentId, agents: Vec<Listed>) -> Vec<Event> {
+    let lives = |position: Position| {
+        agents.iter().any(|listed| listed.position == position && listed.status != ListedStatus::Shutdown)
+    };
+    let session = seats.session().map(|open| open.id);
+    let follows = seats.iter().filter_map(|(position, seat)| {
+        let agent = seat.agent?;
+        // A process that the daemon holds says for itself whether it lives.
+        if world.run(agent).is_some() {
+            return None;
+        }
+        let what = match (world.agent(agent)?.lifecycle, lives(position)) {
+            (Lifecycle::Alive { .. }, false) => AgentEvent::Slept,
+            (Lifecycle::Sleeping, true) => AgentEvent::Woken { session },
+            (Lifecycle::Alive { .. }, true)
+            | (Lifecycle::Sleeping, false)
+            | (Lifecycle::Hatching { .. } | Lifecycle::Expired { .. } | Lifecycle::Dead { .. }, _) => return None,
+        };
+        Some(Event::Agent { agent, what })
+    });
+    let follows: Vec<Event> = follows.collect();
+    [Event::Seat(SeatEvent::Reported { by: Some(lead), agents })].into_iter().chain(follows).collect()
+}
+
+/// What follows by itself: a wake that waited begins, an egg without a process expires, and the daemon reports on the processes that it holds.
+pub(crate) fn follow(world: &World) -> Vec<Event> {
+    let seats = world.seats();
+    if seats.is_empty() {
+        return Vec::new();
+    }
+    let ready = seats.orders().find_map(|(position, order)| {
+        let agent = seats.seat(position)?.agent?;
+        run::at_rest(world, agent).is_ok().then_some((agent, order))
+    });
+    if let Some((agent, order)) = ready {
+        return begin(world, agent, order);
+    }
+    if let Some(egg) = seats.iter().find_map(|(_, seat)| lost_egg(world, seat)) {
+        return agent::expire(world, egg);
+    }
+    let leaderless = is_leaderless(world);
+    let waits = |position: Position| seats.orders().any(|(waiting, _)| waiting == position);
+    let lives = |position: Position, seat: &Seat| {
+        match (seat.state, seat.agent.and_then(|agent| world.run(agent))) {
+            // Managed by the lead: the lead says so, as long as it lives.
+            (state, None) => state == SeatState::Alive && !leaderless,
+            (SeatState::Alive, Some(run)) => holds(run),
+            (SeatState::Sleeping { .. }, Some(run)) => {
+                matches!(run.state, RunState::Running { .. }) && !waits(position)
+            }
+            (SeatState::Hatching { .. } | SeatState::Expired, Some(_)) => false,
+        }
+    };
+    let differs = |(position, seat): (Position, &Seat)| match seat.state {
+        SeatState::Alive => !lives(position, seat),
+        SeatState::Sleeping { .. } => lives(position, seat),
+        SeatState::Hatching { .. } | SeatState::Expired => false,
+    };
+    if !seats.iter().any(differs) {
+        return Vec::new();
+    }
+    let listed = |(position, seat): (Position, &Seat)| {
+        let name = seat.identity.name.clone();
+        lives(position, seat).then_some(Listed { position, name, status: ListedStatus::Alive })
+    };
+    let agents = seats.iter().filter_map(listed).collect();
+    vec![Event::Seat(SeatEvent::Reported { by: None, agents })]
+}
+
+/// The agent of a seat that has no name and whose process has ended: nobody is left who could choose one.
+fn lost_egg(world: &World, seat: &Seat) -> Option<AgentId> {
+    let agent = seat.agent.filter(|_| matches!(seat.state, SeatState::Hatching { .. }))?;
+    let hatches = matches!(world.agent(agent)?.lifecycle, Lifecycle::Hatching { .. });
+    (hatches && !world.run(agent)?.is_open()).then_some(agent)
+}
+
+/// Whether the lead of an open session was killed or its process has failed for good. Its team has ended with it.
+fn is_leaderless(world: &World) -> bool {
+    let seats = world.seats();
+    let Some(lead) = seats.lead().filter(|_| seats.session().is_some_and(|open| open.mode == Mode::Lead)) else {
+        return false;
+    };
+    let failed = world.run(lead).is_some_and(|run| match run.state {
+        RunState::Ended { cause, .. } => !matches!(cause, Cause::Completed | Cause::UserEnded),
+        RunState::Starting
+        | RunState::Spawned { .. }
+        | RunState::Running { .. }
+        | RunState::Stopping { .. }
+        | RunState::Parked { .. } => false,
+    });
+    failed || living(world, lead).is_err()
+}
+
+/// The time of a seat is up.
+pub(crate) fn due(world: &World, position: Position) -> Vec<Event> {
+    match world.seats().seat(position).map(|seat| seat.state) {
+        Some(SeatState::Hatching { .. }) => vec![Event::Seat(SeatEvent::Expired { position })],
+        Some(SeatState::Sleeping { .. }) => vec![Event::Seat(SeatEvent::WakeExpired { position })],
+        Some(SeatState::Alive | SeatState::Expired) | None => Vec::new(),
+    }
+}
+
+/// A process that works, or is started again after a crash or a pause, keeps its seat alive.
+fn holds(run: &Run) -> bool {
+    run.is_open() && !matches!(run.state, RunState::Stopping { .. })
+}

@@ -1,0 +1,209 @@
+//! What is said to the agents of seats and to their lead, and how each of them is reached.
+
+use super::decide::{LeadOrder, enter, requested, start_lead};
+use super::{MAX_SAID_CHARS, MAX_SPEAKER_BYTES, Mode, Position, Seat, SeatRefusal, SeatState};
+use crate::agent::living;
+use crate::event::SeatEvent;
+use crate::history::{MAX_MESSAGE_BYTES, check_content, said};
+use crate::run::{self, RunSpec, RunState};
+use crate::{AgentId, Event, MessageKind, Refusal, SessionId, World};
+
+/// Who speaks if nothing else is said.
+const HUMAN: &str = "human";
+/// What an agent is called that has no name.
+const NAMELESS: &str = "nameless";
+/// How much of a message is left for the remark that the rest was left out, in bytes.
+const REMARK_BYTES: usize = 200;
+
+/// How the agent of a seat is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The daemon holds its process, or can start one.
+    Process(AgentId),
+    /// The lead's team has its process: by its inbox file, which has this name.
+    Inbox { agent: AgentId, name: String },
+    /// The lead's team has its process, and only the lead can tell which one is meant.
+    Lead,
+}
+
+/// How to reach the agent of a seat in the open session.
+pub fn reach(world: &World, position: Position) -> Result<Reach, SeatRefusal> {
+    let seats = world.seats();
+    let open = seats.session().ok_or(SeatRefusal::NoSession)?;
+    let seat = seats.seat(position).ok_or(SeatRefusal::Empty(position))?;
+    let agent = seat.agent.filter(|agent| living(world, *agent).is_ok());
+    if open.mode == Mode::Direct || agent.is_some_and(|agent| world.run(agent).is_some()) {
+        let nobody = match seat.state {
+            SeatState::Sleeping { .. } => SeatRefusal::Asleep(position),
+            SeatState::Hatching { .. } | SeatState::Alive | SeatState::Expired => SeatRefusal::Empty(position),
+        };
+        return agent.map(Reach::Process).ok_or(nobody);
+    }
+    match seat.state {
+        SeatState::Expired => return Err(SeatRefusal::Empty(position)),
+        SeatState::Sleeping { waking: None } => return Err(SeatRefusal::Asleep(position)),
+        SeatState::Sleeping { waking: Some(_) } | SeatState::Hatching { .. } | SeatState::Alive => {}
+    }
+    // Two agents of one name have one inbox file, in small letters: the lead can tell them apart.
+    let is_same = |name: &str, other: &Seat| other.called().is_some_and(|it| it.to_lowercase() == name.to_lowercase());
+    let own_name = seat.called().filter(|name| seats.iter().filter(|(_, other)| is_same(name, other)).count() == 1);
+    Ok(match (agent, own_name) {
+        (Some(agent), Some(name)) => Reach::Inbox { agent, name: name.to_owned() },
+        (Some(_), None) | (None, _) => Reach::Lead,
+    })
+}
+
+/// The seat of an agent whose process a lead's team has.
+pub fn team_managed(world: &World, agent: AgentId) -> Option<Position> {
+    let (position, _) = world.seats().occupied_by(agent)?;
+    let open = world.seats().session()?;
+    (open.mode == Mode::Lead && world.run(agent).is_none()).then_some(position)
+}
+
+/// The session in which a process of an agent of the seats may be started. None for an agent that sits in no seat.
+pub(crate) fn session_of(world: &World, agent: AgentId) -> Result<Option<SessionId>, Refusal> {
+    let seats = world.seats();
+    if seats.occupied_by(agent).is_none() && seats.lead() != Some(agent) {
+        return Ok(None);
+    }
+    let open = seats.session().ok_or(SeatRefusal::NoSession)?;
+    match team_managed(world, agent) {
+        Some(position) => Err(SeatRefusal::TeamManaged(position).into()),
+        None => Ok(Some(open.id)),
+    }
+}
+
+/// Says something to the agent of a seat, or to the lead. With `no_inbox` the inbox file of an agent of the lead's team cannot be
+/// written, and the lead is asked to pass it on.
+pub(crate) fn address(
+    world: &World,
+    to: Option<Position>,
+    text: &str,
+    speaker: &str,
+    lead: &LeadOrder,
+    no_inbox: bool,
+) -> Result<Vec<Event>, Refusal> {
+    let seats = world.seats();
+    let open = seats.session().ok_or(SeatRefusal::NoSession)?;
+    if text.trim().is_empty() {
+        return Err(SeatRefusal::NothingSaid.into());
+    }
+    let chars = text.chars().count();
+    if chars > MAX_SAID_CHARS {
+        return Err(SeatRefusal::SaidTooMuch { chars }.into());
+    }
+    if speaker.len() > MAX_SPEAKER_BYTES {
+        return Err(SeatRefusal::SpeakerTooLong { bytes: speaker.len() }.into());
+    }
+    let speaker = if speaker.is_empty() { HUMAN } else { speaker };
+    let living_lead = seats.lead().filter(|lead| living(world, *lead).is_ok());
+    let Some(position) = to else {
+        return match living_lead {
+            Some(agent) => speak(world, open.id, agent, None, text, speaker, Some(&lead.spec)),
+            None => start_lead(world, open.id, lead, Some((speaker, text))),
+        };
+    };
+    match reach(world, position)? {
+        Reach::Process(agent) => {
+            // Started again, it is run as the last time.
+            let spec = world.run(agent).map_or(&lead.spec, |last| &last.spec);
+            speak(world, open.id, agent, to, text, speaker, Some(spec))
+        }
+        Reach::Inbox { agent, .. } if !no_inbox => speak(world, open.id, agent, to, text, speaker, None),
+        Reach::Inbox { .. } | Reach::Lead => {
+            let agent = living_lead.ok_or(SeatRefusal::NoLead)?;
+            let called = |seat: &Seat| seat.called().unwrap_or(NAMELESS).to_owned();
+            let name = seats.seat(position).map(called).unwrap_or_default();
+            // Two agents of one name are told apart by their seats.
+            let routed = match seats.iter().filter(|(_, other)| called(other) == name).count() {
+                1 => format!("[ROUTE TO AGENT: {name}]\n\n{text}"),
+                _ => format!("[ROUTE TO AGENT: {name}, seat {position}]\n\n{text}"),
+            };
+            speak(world, open.id, agent, to, &routed, speaker, Some(&lead.spec))
+        }
+    }
+}
+
+/// For a message that is said in the general way: who of the seats it is for.
+pub(crate) fn addressed(world: &World, agent: AgentId) -> Option<Event> {
+    let seats = world.seats();
+    let position = seats.occupied_by(agent).map(|(position, _)| position);
+    (position.is_some() || seats.lead() == Some(agent))
+        .then(|| Event::Seat(SeatEvent::Addressed { agent, position, speaker: HUMAN.into() }))
+}
+
+/// Takes in an entry of the human's team inbox. One that is too long for a message keeps its beginning.
+pub(crate) fn take_reply(world: &World, key: &str, from: &str, text: &str) -> Result<Vec<Event>, Refusal> {
+    let seats = world.seats();
+    if seats.knows_reply(key) {
+        return Err(SeatRefusal::ReplyTaken.into());
+    }
+    let text = within_bounds(text);
+    let called =
+        |(_, seat): &(Position, &Seat)| seat.called().is_some_and(|name| name.to_lowercase() == from.to_lowercase());
+    let mut matching = seats.iter().filter(called);
+    // Two agents of one name cannot be told apart here.
+    let seat = matching.next().filter(|_| matching.next().is_none());
+    let position = seat.map(|(position, _)| position);
+    let agent = seat.and_then(|(_, seat)| seat.agent).filter(|agent| living(world, *agent).is_ok());
+    let taken =
+        |text| Event::Seat(SeatEvent::ReplyTaken { key: key.to_owned(), from: from.to_owned(), position, text });
+    Ok(match agent {
+        Some(agent) => vec![taken(None), said(agent, MessageKind::Assistant, text)],
+        None => vec![taken(Some(text))],
+    })
+}
+
+/// A text that is too long for a message, cut, with a remark.
+fn within_bounds(text: &str) -> String {
+    if text.len() <= MAX_MESSAGE_BYTES {
+        return text.to_owned();
+    }
+    let limit = MAX_MESSAGE_BYTES - REMARK_BYTES;
+    let end = (0..=limit).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let left_out = text.len() - end;
+    format!("{}\n\n[{left_out} more bytes were left out; the inbox file has them]", &text[..end])
+}
+
+/// Says something to an agent. With `spec`, an agent without a process is started.
+fn speak(
+    world: &World,
+    session: SessionId,
+    agent: AgentId,
+    position: Option<Position>,
+    text: &str,
+    speaker: &str,
+    spec: Option<&RunSpec>,
+) -> Result<Vec<Event>, Refusal> {
+    check_content(MessageKind::User, text)?;
+    let words = [
+        Event::Seat(SeatEvent::Addressed { agent, position, speaker: speaker.to_owned() }),
+        said(agent, MessageKind::User, text.to_owned()),
+    ];
+    match (world.run(agent).filter(|run| run.is_open()), spec) {
+        (Some(run), _) if matches!(run.state, RunState::Stopping { .. }) => {
+            Err(Refusal::RunStopping { agent, run: run.number })
+        }
+        (Some(_), _) | (None, None) => Ok(words.into()),
+        (None, Some(spec)) => {
+            run::check_spec(spec)?;
+            let entered = enter(world, agent, session);
+            Ok(entered.into_iter().chain(words).chain([requested(world, agent, spec)]).collect())
+        }
+    }
+}
+
+/// Tells the lead something that no person said, in one message or several. It is started if it does not run.
+pub(super) fn tell_lead(
+    world: &World,
+    session: SessionId,
+    messages: &[String],
+    spec: &RunSpec,
+) -> Result<Vec<Event>, Refusal> {
+    let lead = world.seats().lead().filter(|lead| living(world, *lead).is_ok()).ok_or(SeatRefusal::NoLead)?;
+    let Some((first, others)) = messages.split_first() else { return Ok(Vec::new()) };
+    let told = speak(world, session, lead, None, first, HUMAN, Some(spec))?;
+    others.iter().try_for_each(|message| check_content(MessageKind::User, message))?;
+    let others = others.iter().map(|message| said(lead, MessageKind::User, message.clone()));
+    Ok(told.into_iter().filter(|event| !matches!(event, Event::Seat(_))).chain(others).collect())
+}

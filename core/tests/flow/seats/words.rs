@@ -1,0 +1,202 @@
+//! What is said to seats and to their lead, and how it reaches them.
+
+use super::*;
+use hatchery_core::history::MAX_MESSAGE_BYTES;
+use hatchery_core::seat::{Reach, reach};
+
+fn say(to: Option<Position>, no_inbox: bool) -> Command {
+    let lead = Box::new(lead());
+    Command::AddressSeat { to, text: "hello".into(), speaker: "Ada".into(), lead, no_inbox }
+}
+
+fn general(agent: AgentId) -> Command {
+    Command::Say { agent, text: "hello".into(), spec: Some(spec()) }
+}
+
+/// What the agents were told, each with the message.
+fn told(events: &[Record]) -> Vec<(AgentId, String)> {
+    let told = events.iter().filter_map(|record| match &record.event {
+        Event::Message(MessageEvent::Added { agent, kind: MessageKind::User, content, .. }) => {
+            Some((*agent, content.clone()))
+        }
+        _ => None,
+    });
+    told.collect()
+}
+
+/// A lead with a team: Lyra in seat 0, and a second agent of this name in seat 1.
+fn team(second: &str) -> Play {
+    let mut play = Play::new();
+    play.must(open(S, Mode::Lead));
+    play.runs(LEAD);
+    play.must(summon(&[0, 1], 0));
+    for (position, name) in [(0, "Lyra"), (1, second)] {
+        let identity =
+            format!("{{\"name\":\"{name}\",\"gridPosition\":{position},\"individuationArtifact\":\"I am\"}}");
+        play.says_text(LEAD, &format!("[AGENT_REGISTERED] {identity}"));
+    }
+    play
+}
+
+#[test]
+fn a_message_goes_to_the_agent_and_not_through_the_lead() {
+    let mut play = alive(&[0]);
+    let to_agent = play.must(say(Some(at(0)), false));
+    assert!(
+        matches!(&to_agent[0].event, Event::Seat(SeatEvent::Addressed { agent: a, speaker, .. }) if *a == agent(0) && speaker == "Ada")
+    );
+    assert_eq!(told(&to_agent), [(agent(0), "hello".to_owned())]);
+    assert_eq!(play.world.seats().lead(), None);
+    // Without a target: the lead, which is started for it.
+    play.must(say(None, false));
+    assert_eq!(play.world.seats().lead(), Some(LEAD));
+    play.runs(LEAD);
+    play.must(say(None, false));
+    assert_eq!(play.refused(say(Some(at(5)), false)), SeatRefusal::Empty(at(5)));
+    let empty = Command::AddressSeat {
+        to: None,
+        text: " ".into(),
+        speaker: String::new(),
+        lead: Box::new(lead()),
+        no_inbox: false,
+    };
+    assert_eq!(play.refused(empty), SeatRefusal::NothingSaid);
+}
+
+/// The process of such an agent is in the lead's team. None is ever started here, whichever way somebody talks to it.
+#[test]
+fn an_agent_of_the_leads_team_is_reached_by_its_inbox_or_the_lead() {
+    let mut play = team("Kael");
+    assert_eq!(reach(&play.world, at(0)), Ok(Reach::Inbox { agent: agent(0), name: "Lyra".into() }));
+    let by_inbox = play.must(say(Some(at(0)), false));
+    assert_eq!(told(&by_inbox), [(agent(0), "hello".to_owned())]);
+    let by_lead = play.must(say(Some(at(0)), true));
+    assert_eq!(told(&by_lead), [(LEAD, "[ROUTE TO AGENT: Lyra]\n\nhello".to_owned())]);
+    assert_eq!(play.refused(general(agent(0))), SeatRefusal::TeamManaged(at(0)));
+    let start = Command::StartRun { agent: agent(0), spec: spec() };
+    assert_eq!(play.refused(start), SeatRefusal::TeamManaged(at(0)));
+    assert!(play.world.run(agent(0)).is_none(), "no process of our own");
+    // The lead says that it sleeps: there is nobody to read an inbox.
+    play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":1}]}");
+    assert_eq!(play.refused(say(Some(at(0)), false)), SeatRefusal::Asleep(at(0)));
+}
+
+#[test]
+fn two_agents_of_one_name_in_a_team_are_told_apart_by_the_lead() {
+    let mut play = team("lyra");
+    assert_eq!(reach(&play.world, at(1)), Ok(Reach::Lead), "one inbox file would be for both");
+    let by_lead = play.must(say(Some(at(1)), false));
+    assert_eq!(told(&by_lead), [(LEAD, "[ROUTE TO AGENT: lyra]\n\nhello".to_owned())]);
+    let mut play = team("Lyra");
+    let by_lead = play.must(say(Some(at(1)), false));
+    assert_eq!(told(&by_lead), [(LEAD, "[ROUTE TO AGENT: Lyra, seat 1]\n\nhello".to_owned())]);
+}
+
+/// After a message was passed on, the lead speaks for that seat, until it is asked something else.
+#[test]
+fn the_lead_speaks_for_a_seat_until_it_is_asked_something_else() {
+    let mut play = team("Kael");
+    play.must(say(Some(at(0)), true));
+    assert_eq!(play.world.seats().route(), Some(at(0)));
+    play.must(say(None, false));
+    assert_eq!(play.world.seats().route(), None);
+    play.must(say(Some(at(0)), true));
+    play.must(summon(&[2], 10));
+    assert_eq!(play.world.seats().route(), None, "what it says now is about the summon");
+}
+
+/// Nobody of the seats is started outside of their session.
+#[test]
+fn after_the_end_of_the_session_nobody_is_spoken_to() {
+    let mut play = alive(&[0]);
+    play.must(say(None, false));
+    play.runs(LEAD);
+    play.must(Command::EndSession { session: S, reason: EndReason::User });
+    assert_eq!(play.refused(general(agent(0))), SeatRefusal::NoSession, "while its process is stopping");
+    play.closes(S, &[agent(0), LEAD]);
+    for who in [agent(0), LEAD] {
+        assert_eq!(play.refused(general(who)), SeatRefusal::NoSession);
+        assert_eq!(play.refused(Command::StartRun { agent: who, spec: spec() }), SeatRefusal::NoSession);
+    }
+    assert_eq!(play.refused(say(Some(at(0)), false)), SeatRefusal::NoSession);
+    // In the next session it is started in that session.
+    play.must(open(T, Mode::Direct));
+    play.must(general(agent(0)));
+    assert_eq!(play.world.agent(agent(0)).unwrap().lifecycle, Lifecycle::Alive { session: Some(T) });
+    // Agents without a seat have nothing to do with it.
+    play.must(general(R));
+}
+
+#[test]
+fn a_lead_is_told_of_a_wake_in_several_messages() {
+    let mut play = team("Kael");
+    play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[]}");
+    let Command::WakeSeats { seats, spec, hatch_ms, .. } = wake(&[(0, true), (1, true)]) else { panic!() };
+    let messages = vec!["[WAKE AGENTS] one".to_owned(), "[WAKE AGENTS] two".to_owned()];
+    let woken = play.must(Command::WakeSeats { seats, spec, messages, hatch_ms });
+    let both = [(LEAD, "[WAKE AGENTS] one".to_owned()), (LEAD, "[WAKE AGENTS] two".to_owned())];
+    assert_eq!(told(&woken), both);
+}
+
+#[test]
+fn each_reply_of_the_inbox_is_taken_once() {
+    let mut play = alive(&[0]);
+    let reply = |key: &str, from: &str| Command::TakeReply { key: key.into(), from: from.into(), text: "hi".into() };
+    let taken = play.must(reply("k1", "name0"));
+    assert!(
+        matches!(&taken[1].event, Event::Message(MessageEvent::Added { agent: a, kind: MessageKind::Assistant, .. }) if *a == agent(0))
+    );
+    assert_eq!(play.refused(reply("k1", "name0")), SeatRefusal::ReplyTaken);
+    let stranger = play.must(reply("k2", "stranger"));
+    assert!(matches!(&stranger[0].event, Event::Seat(SeatEvent::ReplyTaken { text: Some(_), position: None, .. })));
+}
+
+#[test]
+fn a_reply_that_is_too_long_keeps_its_beginning() {
+    let mut play = alive(&[0]);
+    let text = format!("é{}", "x".repeat(2 * MAX_MESSAGE_BYTES));
+    let taken = play.must(Command::TakeReply { key: "k".into(), from: "name0".into(), text });
+    let Event::Message(MessageEvent::Added { content, .. }) = &taken[1].event else { panic!("{taken:?}") };
+    assert!(content.len() <= MAX_MESSAGE_BYTES && content.starts_with("éxx"));
+    assert!(
+        content.ends_with("more bytes were left out; the inbox file has them]"),
+        "{}",
+        &content[content.len() - 80..]
+    );
+}
+
+#[test]
+fn an_artifact_of_the_lead_is_recorded_beside_the_result_of_its_tool() {
+    let mut play = team("Kael");
+    let call = |id: &str, path: &str| Output::ToolUse {
+        id: id.into(),
+        name: "Write".into(),
+        input: format!("{{\"file_path\":\"{path}\",\"content\":\"twelve bytes\"}}"),
+    };
+    let result =
+        |id: &str, content: &str, is_error| Output::ToolResult { id: id.into(), content: content.into(), is_error };
+    // The call and its result in two reads of the output.
+    play.says(LEAD, vec![call("t1", "/mill/memory/a.html")]);
+    assert_eq!(play.world.seats().call("t1").map(|call| call.tool.as_str()), Some("Write"));
+    let events = play.says(LEAD, vec![result("t1", "File created successfully at: /mill/memory/a.html", false)]);
+    let written = |events: &[Record]| -> Vec<Event> {
+        let of_seat = |record: &&Record| matches!(record.event, Event::Seat(SeatEvent::ArtifactWritten { .. }));
+        events.iter().filter(of_seat).map(|record| record.event.clone()).collect()
+    };
+    let path = "/mill/memory/a.html".to_owned();
+    let artifact =
+        SeatEvent::ArtifactWritten { agent: LEAD, path, filename: "a.html".into(), bytes: 12, is_new: Some(true) };
+    assert_eq!(written(&events), [Event::Seat(artifact)]);
+    assert!(events.iter().any(|record| matches!(
+        &record.event,
+        Event::Message(MessageEvent::Added { kind: MessageKind::ToolResult, .. })
+    )));
+    assert_eq!(play.world.seats().call("t1"), None);
+    // In one read; elsewhere; and one that failed.
+    let at_once = vec![call("t2", "memory/b.html"), result("t2", "The file memory/b.html has been updated.", false)];
+    let events = play.says(LEAD, at_once);
+    assert!(matches!(&written(&events)[..], [Event::Seat(SeatEvent::ArtifactWritten { is_new: Some(false), .. })]));
+    let others =
+        vec![call("t3", "/tmp/c.html"), result("t3", "ok", false), call("t4", "memory/d"), result("t4", "no", true)];
+    assert_eq!(written(&play.says(LEAD, others)), []);
+}
