@@ -9,12 +9,13 @@ use crate::clock;
 use crate::config::{self, is_file_name};
 use crate::engine::{Handle, SubmitError};
 use crate::shared_file::{self, Durability};
-use hatchery_core::seat::SeatRefusal;
+use hatchery_core::seat::{MAX_REPLIES, Mode, SeatRefusal};
 use hatchery_core::{Command, Refusal};
 use notify::{RecursiveMode, Watcher as _};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -27,6 +28,12 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 const LOCK_STALE: Duration = Duration::from_secs(10);
 /// How often the human's inbox is looked at, because notices of changes may be lost.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// A file that was changed so recently may change again without another time of change: it is looked at once more.
+const SETTLED_AFTER: Duration = Duration::from_secs(1);
+/// How many of the newest entries of an inbox are looked at. The log remembers twice as many, so none of them is taken in twice.
+const MAX_ENTRIES: usize = MAX_REPLIES / 2;
+/// The longest name of a sender, in characters.
+const MAX_FROM_CHARS: usize = 200;
 /// How much of a message is its summary, in characters.
 const SUMMARY_CHARS: usize = 80;
 
@@ -117,30 +124,40 @@ fn is_stale(lock: &Path) -> bool {
     touched.is_ok_and(|touched| SystemTime::now().duration_since(touched).is_ok_and(|age| age > LOCK_STALE))
 }
 
-/// Reads the human's inbox from the daemon's start to its end.
+/// Reads the human's inbox from the daemon's start to its end. Only a lead has a team: without one there is nothing to read.
 pub async fn keep_reading(settings: config::Seats, handle: Handle, mut closing: watch::Receiver<bool>) {
+    if settings.mode == Mode::Direct {
+        return;
+    }
     let Ok(path) = inbox(&settings, &settings.human) else { return };
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
     let changed = Arc::new(Notify::new());
     let mut watcher = watcher(&changed);
     let mut watched = false;
     let mut seen = None;
+    let mut complaint = None;
     loop {
         // The folder appears with the team.
         if !watched && folder.is_dir() {
             watched = watcher.as_mut().is_some_and(|it| it.watch(&folder, RecursiveMode::NonRecursive).is_ok());
         }
         let look = path.clone();
-        match blocking(move || Ok((state(&look), read(&look)))).await {
-            Ok((state, _)) if state.is_some() && state == seen => {}
-            Ok((state, Ok(entries))) => {
+        let known = seen.clone();
+        match blocking(move || Ok(look_at(&look, known.as_ref()))).await {
+            Ok(Look::Unchanged) => {}
+            Ok(Look::Read { entries, state }) => {
+                complaint = None;
                 if take(&handle, entries).await {
                     seen = state;
                 }
             }
-            // The file may be half written: it is read again.
-            Ok((_, Err(error))) | Err(error) => {
-                tracing::debug!(%error, inbox = %path.display(), "the human's inbox cannot be read now");
+            // The file may be half written: it is read again. Said once for each problem, and not with every look.
+            Ok(Look::Unreadable(error)) | Err(error) => {
+                let words = error.to_string();
+                if complaint.as_ref() != Some(&words) {
+                    tracing::warn!(%error, inbox = %path.display(), "the human's inbox cannot be read; it is tried again");
+                }
+                complaint = Some(words);
             }
         }
         tokio::select! {
@@ -161,16 +178,58 @@ fn watcher(changed: &Arc<Notify>) -> Option<notify::RecommendedWatcher> {
     watcher.inspect_err(|error| tracing::warn!(%error, "team inboxes cannot be watched; they are looked at")).ok()
 }
 
-/// What changes when the file does.
-fn state(path: &Path) -> Option<(SystemTime, u64)> {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.modified().ok()?, found.len()))
+/// What is found in the human's inbox.
+enum Look {
+    Unchanged,
+    /// The state is there if the next change of the file will certainly change it.
+    Read {
+        entries: Vec<Value>,
+        state: Option<FileState>,
+    },
+    Unreadable(io::Error),
+}
+
+/// What tells one content of the file from another: a rename gives it another inode, and a write or a cut another size or time of
+/// change. Unlike the time of modification, the time of change cannot be set by a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FileState {
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl FileState {
+    fn of(path: &Path) -> Option<Self> {
+        let found = std::fs::metadata(path).ok()?;
+        Some(Self { inode: found.ino(), bytes: found.len(), changed: (found.ctime(), found.ctime_nsec()) })
+    }
+
+    /// Whether a change from now on gets another time: the clock of the file system moves in steps of several milliseconds.
+    fn is_settled(&self) -> bool {
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(self.changed.0.unsigned_abs());
+        SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED_AFTER)
+    }
+}
+
+/// The state is taken before the file is read, so that a change in between is seen at the next look.
+fn look_at(path: &Path, seen: Option<&FileState>) -> Look {
+    let state = FileState::of(path);
+    if state.is_some() && state.as_ref() == seen {
+        return Look::Unchanged;
+    }
+    match read(path) {
+        Ok(entries) => Look::Read { entries, state: state.filter(FileState::is_settled) },
+        Err(error) => Look::Unreadable(error),
+    }
 }
 
 /// Takes in the entries that the log does not know. Says whether all of them are taken in.
 async fn take(handle: &Handle, entries: Vec<Value>) -> bool {
     let mut all = true;
-    for (key, from, text) in replies(&entries) {
+    if entries.len() > MAX_ENTRIES {
+        tracing::debug!(entries = entries.len(), "only the newest entries of the human's inbox are looked at");
+    }
+    for (key, from, text) in replies(&entries[entries.len().saturating_sub(MAX_ENTRIES)..]) {
         if handle.view().seats().knows_reply(&key) {
             continue;
         }
@@ -191,15 +250,17 @@ fn replies(entries: &[Value]) -> Vec<(String, String, String)> {
     let mut replies = Vec::new();
     for entry in entries {
         let field = |name: &str| entry[name].as_str().unwrap_or_default();
-        let (from, text) = (field("from"), field("text"));
+        let from: String = field("from").chars().take(MAX_FROM_CHARS).collect();
+        let (timestamp, text) = (field("timestamp"), field("text"));
         if from.is_empty() || text.is_empty() || is_notice(text) {
             continue;
         }
         let sum = crc32fast::hash(text.as_bytes());
-        let name = format!("{}|{from}|{}|{}|{sum:08x}", field("timestamp"), field("msg_id"), text.len());
+        let short = |text: &str| text.chars().take(MAX_FROM_CHARS).collect::<String>();
+        let name = format!("{}|{from}|{}|{}|{sum:08x}", short(timestamp), short(field("msg_id")), text.len());
         // The same words twice in one inbox are two replies.
         let count = counts.entry(name.clone()).and_modify(|count| *count += 1).or_insert(1);
-        replies.push((format!("{name}|{count}"), from.to_owned(), text.to_owned()));
+        replies.push((format!("{name}|{count}"), from, text.to_owned()));
     }
     replies
 }
@@ -295,5 +356,60 @@ mod tests {
         let read = json!({ "from": "lyra", "text": "hi", "timestamp": "t", "read": true });
         assert_eq!(keys(&[read])[0], both[0], "whether it was read does not matter");
         assert_eq!(keys(&[json!({ "from": "lyra", "text": "{\"type\":\"idle_notification\"}" })]), [""; 0]);
+    }
+
+    fn texts(look: Look) -> Vec<String> {
+        let Look::Read { entries, .. } = look else { panic!("the file was not read") };
+        entries.iter().map(|entry| entry["text"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The state that a file has when nothing was written for a while.
+    fn settled(path: &Path) -> Option<FileState> {
+        FileState::of(path)
+    }
+
+    #[test]
+    fn every_kind_of_change_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ada.json");
+        let write = |path: &Path, text: &str| {
+            std::fs::write(path, json!([{ "from": "lyra", "text": text }]).to_string()).unwrap();
+        };
+        write(&path, "one");
+        let seen = settled(&path);
+        assert!(matches!(look_at(&path, seen.as_ref()), Look::Unchanged));
+        // By a rename, with the same size and the same time of modification.
+        let other = folder.path().join("other.json");
+        write(&other, "two");
+        let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+        std::fs::File::open(&other).unwrap().set_modified(modified).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(texts(look_at(&path, seen.as_ref())), ["two"]);
+        // Cut.
+        let seen = settled(&path);
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(texts(look_at(&path, seen.as_ref())), [""; 0]);
+        // Half written: not an empty inbox, and read again.
+        std::fs::write(&path, "[{").unwrap();
+        assert!(matches!(look_at(&path, None), Look::Unreadable(_)));
+    }
+
+    /// Two writes within one step of the clock look alike from outside, so a file that has just changed is never taken as known.
+    #[test]
+    fn a_file_that_has_just_changed_is_looked_at_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ada.json");
+        std::fs::write(&path, "[]").unwrap();
+        let Look::Read { state, .. } = look_at(&path, None) else { panic!("it was not read") };
+        assert_eq!(state, None);
+        let long_ago = FileState { inode: 1, bytes: 2, changed: (1_000, 0) };
+        assert!(long_ago.is_settled());
+    }
+
+    #[test]
+    fn names_and_keys_are_bounded() {
+        let entry = json!({ "from": "x".repeat(1 << 20), "text": "hi", "timestamp": "t".repeat(1 << 20) });
+        let found = replies(&[entry]);
+        assert!(found[0].0.len() < 1_000 && found[0].1.len() <= MAX_FROM_CHARS);
     }
 }

@@ -84,3 +84,16 @@ fn each_reply_counts_once_however_the_file_changes() {
     assert_eq!(thread["messages"][0]["text"], "hello");
     assert_eq!(thread["messages"].as_array().unwrap().len(), 5, "{thread}");
 }
+
+/// A reply that is too long for a message is taken in as far as it fits, and stops nobody else's.
+#[test]
+fn a_reply_that_is_too_long_does_not_hold_up_the_others() {
+    let (scene, inboxes, _teams) = scene();
+    scene.shop.wait("the reply from before", |event| event["type"] == "inbox_reply_taken" && event["text"] == "early");
+    let long = format!("long {}", "x".repeat(2 << 20));
+    write(&inboxes.join("ada.json"), &[entry("lyra", "early"), entry("lyra", &long), entry("kael", "short")]);
+    scene.shop.wait("the next one", |event| event["type"] == "inbox_reply_taken" && event["text"] == "short");
+    let taken = replies(&scene);
+    assert_eq!(taken.len(), 3, "each once");
+    assert!(taken[1].starts_with("long x") && taken[1].contains("more bytes were left out"));
+}
