@@ -1,5 +1,6 @@
 // The one event stream. Ids have no gaps, so what is missing or doubled is seen, counted, and put right from the log.
 import { api } from "./client";
+import { browserMeans, shared } from "./shared_stream";
 import type { EventObject } from "./types";
 
 /** How soon the stream is tried again after it broke, in ms; the last one holds from then on. */
@@ -28,11 +29,15 @@ export interface FeedState {
   nextTry: number | null;
 }
 
-interface Source {
+export interface Source {
   close(): void;
 }
 
-export type Open = (after: number, on: { open(): void; event(event: EventObject): void; error(): void }) => Source;
+/** A stream that is open may say which event was the last before it. */
+export type Open = (
+  after: number,
+  on: { open(head?: number): void; event(event: EventObject): void; error(): void },
+) => Source;
 
 /** The browser's own, one for each try: its own way of coming back would begin at the first cursor again. */
 const browserSource: Open = (after, on) => {
@@ -42,6 +47,12 @@ const browserSource: Open = (after, on) => {
   source.onerror = () => on.error();
   return source;
 };
+
+/** One for all tabs, where the browser can do that. */
+function bestSource(): Open {
+  const means = browserMeans();
+  return means ? shared(browserSource, means) : browserSource;
+}
 
 export class Feed {
   readonly counters: Counters = { taken: 0, doubled: 0, filled: 0, opened: 0 };
@@ -58,7 +69,7 @@ export class Feed {
     head: number,
     private readonly take: (event: EventObject) => void,
     private readonly changed: (state: FeedState) => void,
-    private readonly open: Open = browserSource,
+    private readonly open: Open = bestSource(),
     private readonly read: (after: number, limit: number) => Promise<{ events: EventObject[] }> = api.events,
   ) {
     this.head = head;
@@ -70,9 +81,10 @@ export class Feed {
     this.source?.close();
     this.counters.opened += 1;
     const source = this.open(this.head, {
-      open: () => {
+      open: (head) => {
         this.failures = 0;
         this.tell({ live: true, brokenSince: null, nextTry: null });
+        if (head !== undefined && head > this.head && !this.filling) void this.fill(head, "behind");
       },
       event: (event) => this.arrive(event),
       error: () => {
@@ -108,7 +120,8 @@ export class Feed {
     this.take(event);
   }
 
-  private async fill(upto: number): Promise<void> {
+  /** Reads from the log what the stream did not bring. To have been behind when it was opened is no fault of the stream. */
+  private async fill(upto: number, why: "missing" | "behind" = "missing"): Promise<void> {
     this.filling = true;
     try {
       while (this.head < upto) {
@@ -118,7 +131,7 @@ export class Feed {
         for (const event of next) {
           this.head = event.id;
           this.counters.taken += 1;
-          this.counters.filled += 1;
+          if (why === "missing") this.counters.filled += 1;
           this.take(event);
         }
       }

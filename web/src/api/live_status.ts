@@ -1,5 +1,6 @@
 // The status document and the ideas, as they change. Fields may hold anything: other programs write them, too.
 import { useEffect, useState } from "preact/hooks";
+import { useVisible } from "./visible";
 
 export type Fields = Record<string, unknown>;
 
@@ -24,7 +25,9 @@ export function applied(known: LiveStatus | null, event: string, data: unknown):
 
 export function useStatus(): LiveStatus | null {
   const [status, setStatus] = useState<LiveStatus | null>(null);
+  const visible = useVisible();
   useEffect(() => {
+    if (!visible) return;
     // The browser comes back by itself, and the first event has everything again.
     const source = new EventSource("/api/status/live");
     for (const name of ["status", "change", "inbox"]) {
@@ -34,7 +37,7 @@ export function useStatus(): LiveStatus | null {
       });
     }
     return () => source.close();
-  }, []);
+  }, [visible]);
   return status;
 }
 

@@ -1,6 +1,7 @@
 // What an agent is writing at the moment. It is not in the log: the log brings the text when it is whole.
 import { useEffect, useState } from "preact/hooks";
 import type { LivePiece } from "./types";
+import { useVisible } from "./visible";
 
 export interface Writing {
   kind: "text" | "thinking";
@@ -23,15 +24,9 @@ export function stillWritten(writing: Writing | null, saidAt: number): Writing |
 /** What the agent writes. `saidAt` is the time of the last thing it said that is shown. */
 export function useWriting(agent: string | null, saidAt: number): Writing | null {
   const [writing, setWriting] = useState<Writing | null>(null);
-  const [visible, setVisible] = useState(document.visibilityState !== "hidden");
-  useEffect(() => {
-    const look = () => setVisible(document.visibilityState !== "hidden");
-    document.addEventListener("visibilitychange", look);
-    return () => document.removeEventListener("visibilitychange", look);
-  }, []);
+  const visible = useVisible();
   useEffect(() => {
     setWriting(null);
-    // A browser has few connections to one address: a page that nobody sees uses none for this.
     if (!agent || !visible) return;
     const source = new EventSource(`/api/agents/${agent}/live`);
     source.onmessage = (message: MessageEvent<string>) => {

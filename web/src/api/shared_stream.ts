@@ -1,0 +1,153 @@
+// One event stream for all tabs of a browser. A browser opens at most six connections to one address, so with a stream in each tab
+// the seventh tab would wait for ever. The tab that holds a lock has the stream and hands every event to the others. When that tab
+// is closed, the browser gives the lock to the next one.
+import type { Open, Source } from "./feed";
+import type { EventObject } from "./types";
+
+/** How long the tab with the stream may take to answer before this tab opens a stream of its own. */
+const ANSWER_MS = 3000;
+/** How often a tab asks whether the one with the stream is still there. */
+const ASK_MS = 20_000;
+const NAME = "hatchery-events";
+
+type Message =
+  | { type: "ask" }
+  /** How the stream stands, and the last event that came by it. */
+  | { type: "stands"; live: boolean; head: number }
+  | { type: "event"; event: EventObject };
+
+export interface Channel {
+  postMessage(message: Message): void;
+  onmessage: ((message: { data: Message }) => void) | null;
+  close(): void;
+}
+
+/** Calls `held` when this tab has the lock, which it keeps until the promise is settled or the signal comes. */
+export type Lock = (held: () => Promise<void>, signal: AbortSignal) => void;
+
+export interface Means {
+  channel(): Channel;
+  lock: Lock;
+}
+
+/** What the browser offers for this, if it does. */
+export function browserMeans(): Means | null {
+  if (typeof BroadcastChannel === "undefined" || typeof navigator === "undefined" || !navigator.locks) return null;
+  return {
+    channel: () => new BroadcastChannel(NAME) as unknown as Channel,
+    lock: (held, signal) => {
+      navigator.locks.request(NAME, { signal }, held).catch(() => {
+        // The signal came: this tab does not want the stream any more.
+      });
+    },
+  };
+}
+
+/** Opens the stream in one of the tabs, and listens to that one in the others. */
+export function shared(inner: Open, means: Means): Open {
+  return (after, on) => new Tab(after, on, inner, means);
+}
+
+class Tab implements Source {
+  private readonly channel: Channel;
+  private readonly gone = new AbortController();
+  private head: number;
+  /** The stream, if this tab has it. */
+  private stream: Source | null = null;
+  private live = false;
+  private leads = false;
+  private release: () => void = () => {};
+  private answer: ReturnType<typeof setTimeout> | undefined;
+  private readonly asking: ReturnType<typeof setInterval>;
+
+  constructor(
+    after: number,
+    private readonly on: Parameters<Open>[1],
+    private readonly inner: Open,
+    means: Means,
+  ) {
+    this.head = after;
+    this.channel = means.channel();
+    this.channel.onmessage = ({ data }) => this.hear(data);
+    means.lock(() => this.lead(), this.gone.signal);
+    this.ask();
+    this.asking = setInterval(() => this.ask(), ASK_MS);
+  }
+
+  close(): void {
+    this.gone.abort();
+    clearTimeout(this.answer);
+    clearInterval(this.asking);
+    this.channel.onmessage = null;
+    this.channel.close();
+    this.stream?.close();
+    this.release();
+  }
+
+  /** This tab has the lock until it is closed. */
+  private lead(): Promise<void> {
+    if (this.gone.signal.aborted) return Promise.resolve();
+    this.leads = true;
+    // A tab that has opened a stream of its own keeps it.
+    if (this.stream) this.tell();
+    this.begin();
+    return new Promise((resolve) => {
+      this.release = resolve;
+    });
+  }
+
+  private begin(): void {
+    clearTimeout(this.answer);
+    if (this.stream) return;
+    this.stream = this.inner(this.head, {
+      open: () => {
+        this.live = true;
+        this.on.open();
+        this.tell();
+      },
+      event: (event) => {
+        this.head = Math.max(this.head, event.id);
+        this.on.event(event);
+        if (this.leads) this.channel.postMessage({ type: "event", event });
+      },
+      error: () => {
+        this.live = false;
+        this.tell();
+        this.on.error();
+      },
+    });
+  }
+
+  private tell(): void {
+    if (this.leads) this.channel.postMessage({ type: "stands", live: this.live, head: this.head });
+  }
+
+  private hear(message: Message): void {
+    if (message.type === "ask") {
+      if (this.leads) this.tell();
+      return;
+    }
+    // A tab with a stream of its own needs nobody else's.
+    if (this.stream) return;
+    clearTimeout(this.answer);
+    this.answer = undefined;
+    if (message.type === "event") {
+      this.head = Math.max(this.head, message.event.id);
+      this.on.event(message.event);
+    } else if (message.live) {
+      if (!this.live || message.head > this.head) this.on.open(message.head);
+      this.head = Math.max(this.head, message.head);
+      this.live = true;
+    } else if (this.live) {
+      this.live = false;
+      this.on.error();
+    }
+  }
+
+  /** Without an answer the other tab hangs, or is none of this version. */
+  private ask(): void {
+    if (this.stream) return;
+    this.answer ??= setTimeout(() => this.begin(), ANSWER_MS);
+    this.channel.postMessage({ type: "ask" });
+  }
+}

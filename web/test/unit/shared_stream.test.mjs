@@ -1,0 +1,132 @@
+// All tabs of a browser have one stream, each gets every event once, and the stream goes to another tab when its tab is closed.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { page } from "./support.mjs";
+
+let server;
+let shared;
+before(async () => {
+  server = await page();
+  ({ shared } = await server.load("/src/api/shared_stream.ts"));
+});
+after(() => server?.close());
+
+const event = (id) => ({ id, ts: id, type: "quest_paused", quest: "q" });
+
+/** A browser: tabs that hear each other, and one lock that waits in line. */
+function browser() {
+  const channels = new Set();
+  const line = [];
+  let held = false;
+  const next = () => {
+    const want = line.shift();
+    if (!want) return;
+    held = true;
+    want().then(() => {
+      held = false;
+      next();
+    });
+  };
+  const means = {
+    channel: () => {
+      const channel = {
+        onmessage: null,
+        postMessage: (data) => {
+          for (const other of channels) if (other !== channel) other.onmessage?.({ data });
+        },
+        close: () => channels.delete(channel),
+      };
+      channels.add(channel);
+      return channel;
+    },
+    lock: (want, signal) => {
+      line.push(want);
+      signal.addEventListener("abort", () => line.includes(want) && line.splice(line.indexOf(want), 1));
+      if (!held) next();
+    },
+  };
+  /** The streams that were opened. */
+  const streams = [];
+  const inner = (from, on) => {
+    const stream = { from, on, closed: false, close: () => (stream.closed = true) };
+    streams.push(stream);
+    return stream;
+  };
+  const tab = (from = 0) => {
+    const seen = [];
+    const states = [];
+    const source = shared(inner, means)(from, {
+      open: (head) => states.push(`open ${head ?? ""}`.trim()),
+      event: (it) => seen.push(it.id),
+      error: () => states.push("error"),
+    });
+    return { seen, states, close: () => source.close() };
+  };
+  /** The tabs do not hear each other any more: the one with the stream hangs. */
+  const mute = () => channels.clear();
+  return { tab, streams, mute };
+}
+
+test("the first tab has the stream, and the others get what it gets", () => {
+  const { tab, streams } = browser();
+  const [a, b] = [tab(5), tab(5)];
+  assert.equal(streams.length, 1);
+  streams[0].on.open();
+  streams[0].on.event(event(6));
+  // One that comes later is told how far the stream is.
+  const c = tab(3);
+  streams[0].on.event(event(7));
+  assert.deepEqual([a.seen, b.seen, c.seen], [[6, 7], [6, 7], [7]]);
+  assert.deepEqual([a.states, b.states, c.states], [["open"], ["open 5"], ["open 6"]]);
+  for (const it of [a, b, c]) it.close();
+});
+
+test("when the tab with the stream is closed, another one goes on after the last event", async () => {
+  const { tab, streams } = browser();
+  const [a, b, c] = [tab(5), tab(5), tab(5)];
+  streams[0].on.open();
+  streams[0].on.event(event(6));
+  a.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([streams[0].closed, streams.length, streams[1].from], [true, 2, 6]);
+  streams[1].on.open();
+  streams[1].on.event(event(7));
+  assert.deepEqual(
+    [b.seen, c.seen],
+    [
+      [6, 7],
+      [6, 7],
+    ],
+  );
+  b.close();
+  c.close();
+});
+
+test("all tabs hear that the stream is broken", () => {
+  const { tab, streams } = browser();
+  const [a, b] = [tab(5), tab(5)];
+  streams[0].on.open();
+  streams[0].on.error();
+  assert.deepEqual([a.states.at(-1), b.states.at(-1)], ["error", "error"]);
+  a.close();
+  b.close();
+});
+
+test("a tab that is given no answer opens a stream of its own, and one that is told to wait does not", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const { tab, streams, mute } = browser();
+  const a = tab(5);
+  const b = tab(5);
+  t.mock.timers.tick(5000);
+  assert.equal(streams.length, 1, "the first has not opened it yet, and says so");
+  streams[0].on.open();
+  mute();
+  t.mock.timers.tick(25_000);
+  t.mock.timers.tick(5000);
+  assert.equal(streams.length, 2);
+  streams[1].on.open();
+  streams[1].on.event(event(6));
+  assert.deepEqual(b.seen, [6]);
+  a.close();
+  b.close();
+});
