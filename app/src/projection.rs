@@ -137,15 +137,14 @@ impl<P: Projection> Loop<P> {
         let mut next_retry = next_write;
         self.note_shown();
         loop {
+            // Not in a fixed order: neither a log nor a program that never rests may put off the others.
             tokio::select! {
-                // The write comes first: a log that never rests must not put it off.
-                biased;
-                () = tokio::time::sleep_until(next_write), if !self.dirty.is_empty() => {
+                () = until(next_write), if !self.dirty.is_empty() => {
                     self.write_dirty().await;
                     next_write = Instant::now() + P::PACE;
                     next_retry = Instant::now() + RETRY_PAUSE;
                 }
-                () = tokio::time::sleep_until(next_retry), if !self.failed.is_empty() => {
+                () = until(next_retry), if !self.failed.is_empty() => {
                     self.dirty.append(&mut self.failed);
                 }
                 request = requests.recv() => match request {
@@ -213,6 +212,13 @@ impl<P: Projection> Loop<P> {
         });
         self.failed.extend(failed);
         self.note_shown();
+    }
+}
+
+/// Waits for a time. A timer that has run out already still takes up to a millisecond, so none is set then.
+async fn until(time: Instant) {
+    if time > Instant::now() {
+        tokio::time::sleep_until(time).await;
     }
 }
 

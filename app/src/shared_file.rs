@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 /// How long a writer waits for another one. Writers hold the lock for milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// The pause between two attempts to take the lock.
-const LOCK_PAUSE: Duration = Duration::from_millis(2);
+/// The pauses between two attempts to take the lock, growing from the first to the second: a writer that is nearly done is not
+/// waited for longer than it takes.
+const LOCK_PAUSES: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 /// A longer file is not one of ours, and is not read into memory.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 /// How many files that could not be read are kept beside the good one.
@@ -42,12 +43,14 @@ impl FolderLock {
         std::fs::create_dir_all(folder)?;
         let file = File::open(folder)?;
         let deadline = Instant::now() + LOCK_WAIT;
+        let (mut pause, longest) = LOCK_PAUSES;
         while !flock(&file, FlockOperation::NonBlockingLockExclusive)? {
             if Instant::now() >= deadline {
                 let what = format!("another process has held the lock of {} for {LOCK_WAIT:?}", folder.display());
                 return Err(io::Error::new(ErrorKind::TimedOut, what));
             }
-            std::thread::sleep(LOCK_PAUSE);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(longest);
         }
         Ok(Self { _folder: file })
     }

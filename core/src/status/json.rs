@@ -87,10 +87,16 @@ impl Json {
         Self::known(format!("[{}]", inner.join(",")))
     }
 
-    /// True if both mean the same, however they are written.
+    /// True if both mean the same, however they are written. Values that cannot be decoded, such as `1e400`, are compared by their
+    /// text without the spaces around it.
     pub fn same(&self, other: &Self) -> bool {
         self.text() == other.text()
-            || (self.kind() == other.kind() && matches!((self.value(), other.value()), (Some(a), Some(b)) if a == b))
+            || (self.kind() == other.kind()
+                && match (self.value(), other.value()) {
+                    (Some(one), Some(other)) => one == other,
+                    (None, None) => self.laid_out() == other.laid_out(),
+                    (Some(_), None) | (None, Some(_)) => false,
+                })
     }
 
     /// The text with line breaks, two spaces a level, as `JSON.stringify(value, null, 2)` writes it.

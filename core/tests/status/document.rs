@@ -58,6 +58,15 @@ fn writing_the_example_changes_nothing_but_the_white_space() {
     );
 }
 
+/// Otherwise a file with such a number would never be what it should be, and would be written without end.
+#[test]
+fn a_number_that_cannot_be_decoded_is_equal_to_itself_however_it_is_laid_out() {
+    let read = |text: &str| Document::parse(text).unwrap();
+    assert_eq!(read(r#"{"a":{"b":[1e400]}}"#), read("{\n  \"a\": {\n    \"b\": [\n      1e400\n    ]\n  }\n}\n"));
+    assert_ne!(read(r#"{"a":[1e400]}"#), read(r#"{"a":[1e401]}"#));
+    assert_ne!(read(r#"{"a":[1e400]}"#), read(r#"{"a":[1]}"#));
+}
+
 #[test]
 fn numbers_that_no_machine_number_can_hold_stay_as_they_are_written() {
     let strange = r#"{"a":123456789012345678901234567890,"b":{"c":[1e400,0.1000,-0,1E+2]},"d":0.30000000000000004}"#;
