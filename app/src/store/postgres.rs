@@ -2,14 +2,10 @@
 //! committed. So ids have no gaps and become visible in order: a follower with a cursor never skips an event that commits late,
 //! as it would with ids from a sequence.
 //!
-//! ```text
-//! append:  BEGIN, claim the ids, insert unless in conflict ──► one round trip
-//!          NOTIFY, COMMIT                                  ──► one round trip, then it is durable
-//! ```
-//!
 //! The calls block on a runtime that drives the connections. The runtime must have worker threads of its own, and no call may
-//! come from inside it. The server must be PostgreSQL 13 or later: older ones have no permanent transaction ids.
+//! come from inside it.
 
+mod append;
 mod connection;
 mod explain;
 mod listener;
@@ -17,23 +13,23 @@ mod listener;
 use super::migration::{self, Migration};
 use super::sum;
 use super::{
-    AppendCallback, Batch, IdRange, MessageRanges, Row, RowVisitor, SNAPSHOTS_KEPT, Snapshot, Store, StoreError,
+    AppendCallback, Batch, IdRange, MessageRanges, RowVisitor, SNAPSHOTS_KEPT, Snapshot, Store, StoreError,
     StoreStatus, StoreUrl,
 };
+use append::Appends;
 use connection::ConnectionOptions;
-use deadpool_postgres::{Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction};
-use futures_util::{StreamExt as _, future};
+use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Transaction};
+use futures_util::StreamExt as _;
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
-use listener::{CHANNEL, Listener};
+use listener::Listener;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep, timeout};
-use tokio_postgres::error::SqlState;
+use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, IsolationLevel};
 
@@ -57,30 +53,11 @@ const SIDE_CONNECTIONS: usize = 4;
 const READ_CHUNK: usize = 256;
 /// How long to ask for the outcome of a commit whose answer was lost. A server restarts within this time.
 const SETTLE_FOR: Duration = Duration::from_secs(15);
-/// Pauses between two questions about a lost commit, doubling from the first to the second.
-const SETTLE_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+/// Marks of writers are deleted when they are older than this. A mark is asked for within [`SETTLE_FOR`].
+const OLD_MARKS: &str = "DELETE FROM writers WHERE at < now() - interval '7 days'";
 /// The advisory lock of migrations: any number, the same for every Hatchery.
 const MIGRATION_LOCK: i64 = 0x6861_7463_6865_7279;
 
-/// The isolation level is named, because the server's default may differ: the insert must see what was committed while the claim
-/// waited for its lock.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-const CLAIM: &str = "UPDATE log SET head = head + $1 RETURNING head - $1, pg_current_xact_id()::text";
-/// Adds all rows or, when a stream that was read has moved on, none. The range of ids is closed on both sides by the
-/// question's own bounds, so that a plan made without knowing them still takes the index.
-const INSERT: &str = "
-    INSERT INTO events (id, stream, body, sum)
-    SELECT log.head - cardinality($3::text[]) + row.place, row.stream, row.body,
-           row.sum # ((log.head - cardinality($3::text[]) + row.place) & 4294967295)
-    FROM log, unnest($3::text[], $4::text[], $6::bigint[]) WITH ORDINALITY AS row (stream, body, sum, place)
-    WHERE NOT ($5 AND log.head - cardinality($3::text[]) <> $1) AND NOT EXISTS (
-        SELECT FROM events WHERE id > $1 AND id <= (SELECT head FROM log) AND stream = ANY ($2::text[])
-    )
-    ORDER BY row.place";
-const FOLLOWS: &str = "
-    SELECT head, $3 AND head <> $1 OR EXISTS (
-        SELECT FROM events WHERE id > $1 AND id <= head AND stream = ANY ($2::text[])
-    ) FROM log";
 const READ_PARTS: &str = "
     SELECT events.id, events.body, events.stream, events.sum
     FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS part (agent, after, upto)
@@ -92,9 +69,6 @@ const READ_PARTS: &str = "
     FROM unnest($4::bigint[], $5::bigint[]) AS range (first, last)
     JOIN events ON events.id BETWEEN range.first AND range.last";
 const READ_AFTER: &str = "SELECT id, body, stream, sum FROM events WHERE id > $1 ORDER BY id LIMIT $2";
-/// Null on a standby: it may lag, and then it does not know our transaction yet.
-const STATUS: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_xact_status($1::text::xid8) END";
-const IS_THERE: &str = "SELECT EXISTS (SELECT FROM events WHERE id = $1 AND stream = $2 AND body = $3)";
 
 pub struct Postgres {
     /// The URL without its password, for messages.
@@ -105,27 +79,13 @@ pub struct Postgres {
     writer: Pool,
     /// Everything but appends.
     side: Pool,
-    /// Identifies our own notifications, which are ignored.
-    sender: String,
+    appends: Appends,
     settle_for: Duration,
     listener: Mutex<Option<Listener>>,
 }
 
 /// Gets id, body, stream and checksum of one row.
 type RawVisitor<'a> = &'a mut dyn FnMut(EventId, &str, &str, Option<i64>) -> Result<ControlFlow<()>, StoreError>;
-
-/// A batch that was inserted and waits for its commit.
-struct Claimed {
-    first: EventId,
-    transaction: String,
-}
-
-/// The outcome of a transaction.
-enum Outcome {
-    Committed,
-    Aborted,
-    InDoubt,
-}
 
 impl Postgres {
     /// Prepares the pools. The first call connects.
@@ -138,7 +98,7 @@ impl Postgres {
             writer: pool(&name, &connection_options, 1, RecyclingMethod::Fast)?,
             // Checking an idle connection costs a round trip, and spares a reader the failure after a restart of the server.
             side: pool(&name, &connection_options, SIDE_CONNECTIONS, RecyclingMethod::Verified)?,
-            sender: format!("{sender:016x}"),
+            appends: Appends::new(sender),
             settle_for: SETTLE_FOR,
             listener: Mutex::default(),
             name,
@@ -200,118 +160,6 @@ impl Postgres {
             let mut connection = self.connection(&self.side).await?;
             work(&mut connection).await.map_err(|error| explain::error(&self.name, &error))
         })
-    }
-
-    async fn add(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
-        let writer = self.connection(&self.writer).await?;
-        match self.claim_and_insert(&writer, batch).await {
-            Ok(Some(claimed)) => match self.commit(&writer).await {
-                Ok(()) => Ok(claimed.first),
-                Err(error) => {
-                    discard(writer);
-                    self.settle(&claimed, &batch.rows[0], error).await
-                }
-            },
-            Ok(None) => {
-                if self.answer(writer.batch_execute("ROLLBACK")).await.is_err() {
-                    discard(writer);
-                }
-                Err(StoreError::Conflict)
-            }
-            // COMMIT was not sent, so nothing is written: the server rolls back when it sees the connection go.
-            Err(error) => {
-                discard(writer);
-                Err(error)
-            }
-        }
-    }
-
-    /// None when the batch is in conflict: the caller rolls the transaction back.
-    async fn claim_and_insert(&self, writer: &Client, batch: Batch<'_>) -> Result<Option<Claimed>, StoreError> {
-        let streams: Vec<&str> = batch.rows.iter().map(|row| row.stream.as_str()).collect();
-        let bodies: Vec<&str> = batch.rows.iter().map(|row| row.body.as_str()).collect();
-        // Without the ids, which the server gives out: the statement adds them.
-        let sums: Vec<i64> = batch.rows.iter().map(|row| i64::from(sum::content_sum(&row.stream, &row.body))).collect();
-        let count = count(batch.rows.len());
-        let seen = position(batch.seen);
-        self.answer(async {
-            let claim = writer.prepare_cached(CLAIM).await?;
-            let insert = writer.prepare_cached(INSERT).await?;
-            // Polled together and in this order, the three are sent together and in this order. The insert is a statement of
-            // its own, because its view of the log must begin after the claim has got the lock.
-            let (begun, claimed, inserted) = future::join3(
-                writer.batch_execute(BEGIN),
-                writer.query_one(&claim, &[&count]),
-                writer.execute(&insert, &[&seen, &batch.reads, &streams, &bodies, &batch.fixed, &sums]),
-            )
-            .await;
-            begun?;
-            let claimed = claimed?;
-            if inserted? == 0 {
-                return Ok(None);
-            }
-            let first = event_id(claimed.try_get(0)?).next();
-            Ok(Some(Claimed { first, transaction: claimed.try_get(1)? }))
-        })
-        .await
-    }
-
-    /// Notifies other writers once for the whole batch: a notification for every row would cost most of the throughput.
-    async fn commit(&self, writer: &Client) -> Result<(), StoreError> {
-        let statements = format!("NOTIFY {CHANNEL}, '{}'; COMMIT", self.sender);
-        self.answer(writer.batch_execute(&statements)).await
-    }
-
-    /// Finds out the outcome of a commit that was not answered with success. Only the server's record counts, not the answer: a
-    /// server that shuts down may report an error for a commit that stands.
-    async fn settle(&self, claimed: &Claimed, row: &Row, error: StoreError) -> Result<EventId, StoreError> {
-        let deadline = Instant::now() + self.settle_for;
-        let (mut pause, longest) = SETTLE_PAUSES;
-        while Instant::now() < deadline {
-            match timeout(CONNECT_TIMEOUT, self.outcome(claimed, row)).await {
-                Ok(Ok(Outcome::Committed)) => return Ok(claimed.first),
-                Ok(Ok(Outcome::Aborted)) => return Err(error),
-                // Still in progress, or the server is not up yet.
-                Ok(Ok(Outcome::InDoubt) | Err(_)) | Err(_) => {}
-            }
-            sleep(pause).await;
-            pause = longest.min(pause * 2);
-        }
-        Err(StoreError::Unknown(error.to_string()))
-    }
-
-    async fn outcome(&self, claimed: &Claimed, row: &Row) -> Result<Outcome, StoreError> {
-        let reader = self.connection(&self.side).await?;
-        let asked = async {
-            let status = match reader.query_one(STATUS, &[&claimed.transaction]).await {
-                Ok(status) => status.try_get::<_, Option<&str>>(0)?.map(str::to_owned),
-                // An id that the server has not given out: it crashed before it kept anything of the transaction.
-                Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => return Ok(Outcome::Aborted),
-                Err(error) => return Err(error),
-            };
-            match status.as_deref() {
-                Some("committed") => {}
-                Some("aborted") => return Ok(Outcome::Aborted),
-                Some(_) | None => return Ok(Outcome::InDoubt),
-            }
-            // After a crash the server may have given our id to another transaction; ours is lost then. So the id alone proves
-            // nothing: our row must exist, too.
-            let there = reader.query_one(IS_THERE, &[&position(claimed.first), &row.stream, &row.body]).await?;
-            Ok(if there.try_get(0)? { Outcome::Committed } else { Outcome::Aborted })
-        };
-        asked.await.map_err(|error| explain::error(&self.name, &error))
-    }
-
-    /// An append of no rows: only checks for a conflict.
-    async fn follows(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
-        let reader = self.connection(&self.side).await?;
-        let (head, moved) = self
-            .answer(async {
-                let row = reader.query_one(FOLLOWS, &[&position(batch.seen), &batch.reads, &batch.fixed]).await?;
-                Ok((event_id(row.try_get(0)?), row.try_get::<_, bool>(1)?))
-            })
-            .await?;
-        if moved { Err(StoreError::Conflict) } else { Ok(head.next()) }
     }
 }
 
@@ -443,6 +291,7 @@ impl Store for Postgres {
                     &[&count(SNAPSHOTS_KEPT)],
                 )
                 .await?;
+            transaction.execute(OLD_MARKS, &[]).await?;
             let mut upto = locked_index(&transaction).await?;
             if upto == ranges.after {
                 add_ranges(&transaction, ranges).await?;
@@ -520,8 +369,12 @@ impl Store for Postgres {
         Ok(found)
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn on_foreign_append(&self, notify: AppendCallback) {
-        let (options, name, sender) = (self.connection_options.clone(), self.name.clone(), self.sender.clone());
+        let (options, name, sender) = (self.connection_options.clone(), self.name.clone(), self.appends.sender.clone());
         let listener = Listener::start(&self.runtime, options, name, sender, notify);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
@@ -592,9 +445,10 @@ fn configure(config: &mut Config) {
         config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 3).keepalives_retries(3);
     }
     // The last setting wins, and a client's setting wins over the defaults of server, database and role. A commit must not be
-    // acknowledged before it is on disk. Compiling a statement (jit) takes longer than any of our statements runs.
+    // acknowledged before it is on disk. A statement that waited for another writer must see what that one committed. Compiling
+    // a statement (jit) takes longer than any of our statements runs.
     let options = format!(
-        "{} -c synchronous_commit=on -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c jit=off",
+        "{} -c synchronous_commit=on -c default_transaction_isolation=read\\ committed -c jit=off -c lock_timeout={} -c idle_in_transaction_session_timeout={}",
         config.get_options().unwrap_or_default(),
         LOCK_TIMEOUT.as_millis(),
         IDLE_IN_TRANSACTION.as_millis(),
@@ -618,11 +472,6 @@ fn pool(
         .recycle_timeout(Some(CONNECT_TIMEOUT))
         .build()
         .map_err(|error| StoreError::Broken(format!("{name}: {error}")))
-}
-
-/// Closes a connection instead of returning it to its pool, because its transaction is in an unknown state.
-fn discard(connection: Client) {
-    drop(Object::take(connection));
 }
 
 /// Creates the table of migrations only if it is missing, so that a role that may not create tables can use a store that is up
@@ -680,10 +529,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let mut store = Postgres::open("postgres://ann@%2Fnowhere/db", runtime.handle().clone()).unwrap();
         store.settle_for = Duration::from_millis(50);
-        let claimed = Claimed { first: EventId(1), transaction: "1".to_owned() };
-        let row = Row { id: EventId(1), stream: "a".to_owned(), body: "{}".to_owned() };
         let lost = StoreError::Unavailable("connection closed".to_owned());
-        let settled = runtime.block_on(store.settle(&claimed, &row, lost));
+        let settled = runtime.block_on(store.settle(EventId(1), 1, lost));
         assert!(matches!(settled, Err(StoreError::Unknown(_))), "{settled:?}");
     }
 }

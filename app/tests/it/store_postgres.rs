@@ -90,6 +90,38 @@ fn a_commit_that_is_lost_itself_does_not_count() {
     assert_eq!(append(&*store, 1, &["a"], &rows("a", 2)).unwrap(), EventId(2));
 }
 
+/// The statement of a lost append reaches the server after the writer was told that nothing was written.
+#[test]
+fn an_append_that_arrives_late_adds_nothing() {
+    let database = Server::shared().database();
+    let proxy = Proxy::to(&database);
+    let store = open(&proxy.url(&database));
+    append(&*store, 0, &[], &rows("a", 1)).unwrap();
+    proxy.plan(Fault::Delay);
+    let lost = append(&*store, 1, &["a"], &rows("a", 2)).unwrap_err();
+    assert!(matches!(lost, StoreError::Unavailable(_)), "{lost}");
+    proxy.deliver();
+    assert_eq!(read(&*store, 0).len(), 1);
+    assert_eq!(append(&*store, 1, &["a"], &rows("a", 2)).unwrap(), EventId(2));
+}
+
+/// Two writers append in turns, so that the log never ends where one of them thinks.
+#[test]
+fn an_append_behind_others_is_settled_too() {
+    let database = Server::shared().database();
+    let proxy = Proxy::to(&database);
+    let (store, other) = (open(&proxy.url(&database)), open(&database.url()));
+    append(&*store, 0, &[], &rows("a", 1)).unwrap();
+    append(&*other, 1, &[], &rows("b", 1)).unwrap();
+    proxy.plan_in_transaction(Fault::LoseAnswer);
+    assert_eq!(append(&*store, 1, &["a"], &rows("a", 2)).unwrap(), EventId(3));
+    append(&*other, 4, &[], &rows("b", 1)).unwrap();
+    proxy.plan_in_transaction(Fault::LoseCommit);
+    let lost = append(&*store, 4, &["a"], &rows("a", 2)).unwrap_err();
+    assert!(matches!(lost, StoreError::Unavailable(_)), "{lost}");
+    assert_eq!(read(&*store, 0).len(), 5);
+}
+
 /// The server is killed again and again while a writer goes on. What was acknowledged is there, what was refused is not.
 #[test]
 fn a_killed_server_loses_nothing_and_invents_nothing() {

@@ -1,0 +1,1 @@
+-- A file has one writer, and no answer is lost on the way to it.
