@@ -1,17 +1,19 @@
-//! The engine: one thread owns the world. It decides commands, appends their events to the log, and only then publishes them.
+//! The engine: one committer owns the world. It decides commands, appends their events to the log, and only then publishes them.
 //!
 //! ```text
 //! Handle::submit ──► inbox ──► decide all waiting commands ──► append once ──► publish ──► answer
-//!                                     ▲                            │
-//!                                     └───── catch up, decide ◄────┘ conflict: another writer was first
+//!        │                            ▲                            │
+//!        │                            └───── catch up, decide ◄────┘ conflict: another writer was first
+//!        └─ idle ──► decide one command ──► append ──► publish ──► answer
 //! ```
 //!
 //! The waiting commands are decided one after the other on a tentative copy of the world, and their events are appended together:
 //! that is the group commit. Nothing is visible before the append returns; if it fails, the tentative world is dropped. The
-//! thread commits itself, because a second thread would cost every append two more wake-ups.
+//! engine's thread commits what waits. A sender that finds the engine idle commits its command itself, on its own thread.
 //!
 //! A command whose decision panics fails alone: see [`SubmitError::Failed`].
 
+mod committer;
 mod decision;
 mod follower;
 mod handle;
@@ -28,11 +30,13 @@ pub use replay::{Replay, Replayed};
 
 use crate::clock::Clock;
 use crate::store::{Store, StoreError};
+use committer::{Committer, Restored};
 use handle::{Shared, View};
 use hatchery_core::event::Unreadable;
 use hatchery_core::world::Impossible;
 use hatchery_core::{Command, EventId, Record, Refusal, Timestamp, World, plan, step};
 use recent::RecentMessages;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Instant;
 use thread::EngineThread;
@@ -133,10 +137,15 @@ impl Engine {
             asked: Mutex::new(None),
             halted: OnceLock::new(),
             stop: Notify::new(),
+            recheck: Notify::new(),
+            queued: AtomicUsize::new(0),
         });
-        let handle = Handle { inbox, shared: Arc::clone(&shared) };
-        let mut thread =
-            EngineThread::new(store, clock, options, runtime, world, recent, shared, jobs, foreign, snapshot_at);
+        let (encoded, checkpoints) = mpsc::channel(1);
+        let restored = Restored { world, recent, snapshot_at };
+        let committer = Committer::new(clock, options, runtime.clone(), restored, Arc::clone(&shared), encoded);
+        let committer = Arc::new(Mutex::new(committer));
+        let handle = Handle { inbox, committer: Arc::clone(&committer), shared: Arc::clone(&shared) };
+        let mut thread = EngineThread { committer, runtime, shared, inbox: jobs, foreign, checkpoints };
         let thread = std::thread::Builder::new().name("engine".into()).spawn(move || thread.run())?;
         Ok(Self { handle, thread })
     }

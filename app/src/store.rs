@@ -115,6 +115,10 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether other processes may append, too. An append to a store that is not shared takes one sync and no network, so that
+    /// any thread may make it.
+    fn is_shared(&self) -> bool;
+
     /// Writes a copy of everything to a new SQLite file. False, without a file, where the data are on a server.
     fn copy_to(&self, _path: &Path) -> Result<bool, StoreError> {
         Ok(false)

@@ -24,6 +24,8 @@ pub(super) struct Round<'a> {
     pub mail_waiters: &'a [Job],
     /// Whether time itself is to be considered: deadlines that are over.
     pub tick: bool,
+    /// Whether it matters what the decisions read, because others write to the same store.
+    pub tracks_reads: bool,
 }
 
 /// What came of it.
@@ -33,7 +35,7 @@ pub(super) struct Decision {
     pub records: Vec<Record>,
     /// The same as the store keeps them.
     pub rows: Vec<Row>,
-    /// The streams that the decisions rest on.
+    /// The streams that the decisions rest on, where that matters.
     pub reads: BTreeSet<Stream>,
     /// One for each job, in order.
     pub outcomes: Vec<Outcome>,
@@ -89,7 +91,7 @@ impl Round<'_> {
                 return Ok(Err(NotDone::Failed(message.clone())));
             }
             // Nobody sees the decision after a panic: it is dropped with the error.
-            let taken = catch_unwind(AssertUnwindSafe(|| decision.take(self.step, command, self.now)));
+            let taken = catch_unwind(AssertUnwindSafe(|| decision.take(self, command)));
             let taken = taken.map_err(|panic| (source, panic_message(panic.as_ref())))?;
             Ok(taken.map_err(NotDone::Refused))
         };
@@ -121,7 +123,7 @@ impl Round<'_> {
         }
         // A refusal rests on what it read as much as a decision does.
         for (job, outcome) in self.jobs.iter().zip(&decision.outcomes) {
-            if matches!(outcome, Err(NotDone::Refused(_))) {
+            if self.tracks_reads && matches!(outcome, Err(NotDone::Refused(_))) {
                 decision.reads.extend(job.command.reads());
             }
         }
@@ -147,9 +149,11 @@ impl Decision {
         self.rows.is_empty() && self.outcomes.is_empty() && self.served.is_empty()
     }
 
-    fn take(&mut self, step: Step, command: &Command, now: Timestamp) -> Result<Range<usize>, Refusal> {
-        let records = step(&mut self.world, command, now)?;
-        self.reads.extend(rests_on(command, &records));
+    fn take(&mut self, round: &Round<'_>, command: &Command) -> Result<Range<usize>, Refusal> {
+        let records = (round.step)(&mut self.world, command, round.now)?;
+        if round.tracks_reads {
+            self.reads.extend(rests_on(command, &records));
+        }
         let start = self.records.len();
         for record in &records {
             let stream = record.event.stream();

@@ -1,5 +1,6 @@
 //! The only access to the engine: submit a command, view the world, follow the log.
 
+use super::committer::Committer;
 use super::follower::{Content, FollowError, Follower, RecordFollower, read_page};
 use super::page::Page;
 use super::recent::RecentMessages;
@@ -11,6 +12,7 @@ use hatchery_core::history::{self, Said};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Plan, Record, World};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot, watch};
@@ -28,6 +30,7 @@ static REBUILDS: Semaphore = Semaphore::const_new(2);
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(super) inbox: mpsc::Sender<Job>,
+    pub(super) committer: Arc<Mutex<Committer>>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -47,7 +50,7 @@ pub enum HistoryError {
     Unreadable(#[from] Unreadable),
 }
 
-/// What the engine publishes. Only the engine's thread writes here.
+/// What the engine publishes. Only the [`Committer`] writes here, except for the last four.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub store: Arc<dyn Store>,
@@ -62,6 +65,10 @@ pub(super) struct Shared {
     /// Why nothing may be recorded any more.
     pub halted: OnceLock<String>,
     pub stop: Notify,
+    /// Wakes the engine's thread to look at its deadlines again.
+    pub recheck: Notify,
+    /// How many commands were sent to the engine's thread and are not committed yet.
+    pub queued: AtomicUsize,
 }
 
 impl Shared {
@@ -86,8 +93,24 @@ impl Handle {
             return Err(SubmitError::Store(Arc::new(StoreError::Gone(why.clone()))));
         }
         let (reply, answer) = oneshot::channel();
-        self.inbox.send(Job { command, until, reply }).await.map_err(|_| SubmitError::Stopped)?;
+        if let Some(job) = self.commit_at_once(Job { command, until, reply }) {
+            let place = self.inbox.reserve().await.map_err(|_| SubmitError::Stopped)?;
+            self.shared.queued.fetch_add(1, Ordering::Acquire);
+            place.send(job);
+        }
         answer.await.unwrap_or(Err(SubmitError::Stopped))
+    }
+
+    /// Commits a command here and now if the engine is idle. Commands that wait go first, so that no sender overtakes another,
+    /// and nobody waits for the lock. Gives the command back if the engine's thread has to commit it.
+    fn commit_at_once(&self, job: Job) -> Option<Job> {
+        if job.until.is_some() || self.shared.queued.load(Ordering::Acquire) > 0 {
+            return Some(job);
+        }
+        match self.committer.try_lock() {
+            Ok(mut committer) => committer.commit_at_once(job),
+            Err(_) => Some(job),
+        }
     }
 
     /// The world as of the last durable event. It does not change under the caller, and costs one reference count.

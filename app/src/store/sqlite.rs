@@ -263,6 +263,10 @@ impl Store for Sqlite {
         Ok(true)
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Never called back: the daemon's lock keeps other writers away from the file.
     fn on_foreign_append(&self, _: AppendCallback) {}
 }

@@ -1,5 +1,6 @@
-//! A command that meets a bug fails alone: the engine, the world and all other commands go on.
+//! Who commits, and what happens to a command that meets a bug: it fails alone, and everything else goes on.
 
+use crate::support::faulty_store::FaultyStore;
 use crate::support::place::Place;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
@@ -7,8 +8,8 @@ use hatchery::engine::{Engine, Options, SubmitError};
 use hatchery::http::ApiError;
 use hatchery_core::agent::Birth;
 use hatchery_core::{Address, AgentId, Command, EventId, MessageKind, Record, Refusal, Timestamp, World, step};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The name that makes deciding panic, and the one that makes it yield an event that is impossible.
@@ -101,8 +102,8 @@ fn time_that_cannot_pass_does_not_stop_commands_and_is_not_tried_without_end() {
     let submit = |command| runtime().block_on(handle.submit(command));
     submit(Command::FoundRegistry { agent: root, name: None }).unwrap();
     submit(rename(root, NO_TIME)).unwrap();
-    submit(Command::Fork { parent: root, at: None, birth: Birth { hatch_ms: Some(1), ..Birth::of(egg) } }).unwrap();
     let before = TICKS.load(Ordering::Relaxed);
+    submit(Command::Fork { parent: root, at: None, birth: Birth { hatch_ms: Some(1), ..Birth::of(egg) } }).unwrap();
     let waits = Command::TakeMail { to: Address::Agent(root), from: None };
     let nothing = runtime().block_on(handle.submit_within(waits, Duration::from_millis(300)));
     assert!(matches!(nothing, Err(SubmitError::Refused(Refusal::NoMail(_)))), "{nothing:?}");
@@ -120,4 +121,54 @@ fn time_that_cannot_pass_does_not_stop_commands_and_is_not_tried_without_end() {
     runtime().block_on(async { tokio::time::timeout(Duration::from_secs(20), hatched).await }).unwrap();
     handle.stop();
     engine.join().unwrap();
+}
+
+/// A store that notes which threads append to it, and takes its time.
+fn watched(place: &Place, takes: Duration) -> (Engine, Arc<Mutex<Vec<Option<String>>>>) {
+    let threads = Arc::<Mutex<Vec<Option<String>>>>::default();
+    let noted = Arc::clone(&threads);
+    let store = FaultyStore::new(place.open(), move |store, batch| {
+        noted.lock().unwrap().push(std::thread::current().name().map(str::to_owned));
+        std::thread::sleep(takes);
+        store.append(batch)
+    });
+    let engine = Engine::start(Arc::new(store), Arc::new(SystemClock), Options::default(), runtime().clone());
+    (engine.unwrap(), threads)
+}
+
+/// How many of five appends, one after the other, the engine's thread makes.
+fn by_the_engine(place: &Place, takes: Duration) -> usize {
+    let (engine, threads) = watched(place, takes);
+    let root = new_agent_id();
+    let submit = |command| runtime().block_on(engine.handle.submit(command)).unwrap();
+    submit(Command::FoundRegistry { agent: root, name: None });
+    for number in 1..5 {
+        let said = submit(say(root, &format!("message {number}")));
+        assert_eq!(engine.handle.view().agent(root).unwrap().last_message, Some(said[0].id), "the view is up to date");
+    }
+    engine.handle.stop();
+    let handle = engine.handle.clone();
+    engine.join().unwrap();
+    let late = runtime().block_on(handle.submit(say(root, "too late")));
+    assert!(matches!(late, Err(SubmitError::Stopped)), "{late:?}");
+    let threads = threads.lock().unwrap();
+    assert_eq!(threads.len(), 5, "{threads:?}");
+    threads.iter().filter(|name| name.as_deref() == Some("engine")).count()
+}
+
+#[test]
+fn a_sender_that_finds_the_engine_idle_commits_itself() {
+    // The first sender does. Of the others, those do that come after a quick commit.
+    assert!(by_the_engine(&Place::sqlite(), Duration::ZERO) < 5);
+}
+
+#[test]
+fn a_shared_store_is_written_by_the_engine_alone() {
+    assert_eq!(by_the_engine(&Place::postgres(), Duration::ZERO), 5);
+}
+
+/// The first sender meets the slow disk; after that the engine's thread waits for it.
+#[test]
+fn a_slow_disk_holds_up_no_senders_thread() {
+    assert_eq!(by_the_engine(&Place::sqlite(), Duration::from_millis(20)), 4);
 }

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod claude_cli;
 pub mod codex_cli;
 pub mod daemon;
+pub mod faulty_store;
 pub mod follower;
 pub mod http;
 pub mod mcp;
