@@ -10,7 +10,7 @@ import { Glyph } from "./glyph";
 import { SEND } from "./key_names";
 import { nameOf, questName } from "./names";
 import { Age, Ago } from "./time";
-import { ceiling, firstLine, group, money, plain, span } from "./words";
+import { ceiling, firstLine, group, literal, money, plain, span } from "./words";
 
 /** With a field, the words that are typed there follow `before` in the answer. */
 type Choice = { words: string; answer?: string; danger?: boolean; field?: string; before?: string; href?: string };
@@ -48,8 +48,17 @@ function budgetOf(question: QuestionView): { spent: number; limit: number } | nu
   return null;
 }
 
+interface Shape {
+  words: string;
+  context: string;
+  choices: Choice[];
+  /** It is answered in free words. */
+  open: boolean;
+  permission?: PermissionView;
+}
+
 /** The question in a sentence, what to know beside it, and the answers that it takes. */
-function shape(question: QuestionView): { words: string; context: string; choices: Choice[]; open: boolean } {
+function shape(question: QuestionView): Shape {
   const [first = "", ...rest] = plain(question.text).split(/\n\n+/);
   const context = question.context ? plain(question.context) : rest.join("\n\n");
   const conversation: Choice = { words: "Open conversation", href: to.agent(question.agent) };
@@ -71,16 +80,16 @@ function shape(question: QuestionView): { words: string; context: string; choice
     }
     case "permission": {
       const permission = question.permission;
-      const always = permission?.rule ? ` (${permission.rule})` : "";
       return {
         words: permission ? `May it use ${permission.tool}?` : first.replace(/ ?Answer .*$/s, ""),
-        context: permission ? permissionWords(permission) : "",
+        context: "",
+        ...(permission ? { permission } : {}),
         open: false,
         choices: [
           { words: "Allow", answer: "allow" },
           { words: "Deny", answer: "deny", danger: true },
           { words: "Deny with a reason", field: "Why not? It is told to the agent", before: "deny: " },
-          { words: `Always for this agent${always}`, answer: "always-agent" },
+          { words: "Always for this agent", answer: "always-agent" },
           { words: "Always in this project", answer: "always-project" },
           conversation,
         ],
@@ -137,9 +146,9 @@ function shape(question: QuestionView): { words: string; context: string; choice
   }
 }
 
-/** What a tool would do, and where. */
-function permissionWords(permission: PermissionView): string {
-  const { access, folder, input } = permission;
+/** What a tool would do, where, and what the answers with "always" would allow: all of it, because somebody decides on it. */
+function Permission({ permission }: { permission: PermissionView }) {
+  const { access, folder, input, rule } = permission;
   const does =
     typeof access === "string"
       ? input
@@ -148,8 +157,20 @@ function permissionWords(permission: PermissionView): string {
         : "edit" in access
           ? `Change ${access.edit.path}`
           : `Read ${access.read.path}`;
-  const shown = plain(does.length > SHOWN_INPUT ? `${does.slice(0, SHOWN_INPUT)} …` : does);
-  return folder ? `${shown}\nin ${folder}` : shown;
+  const shown = literal(does.length > SHOWN_INPUT ? `${does.slice(0, SHOWN_INPUT)} …` : does);
+  return (
+    <>
+      <pre class="out wrap wanted" tabIndex={0}>
+        {shown}
+      </pre>
+      {folder && (
+        <p class="evidence-line">
+          in <code>{literal(folder)}</code>
+        </p>
+      )}
+      {rule && <p class="evidence-line rule">Always: {literal(rule)}</p>}
+    </>
+  );
 }
 
 function planWords(question: QuestionView): string | null {
@@ -180,7 +201,7 @@ export function Ask({ need, first }: { need: Need; first: boolean }) {
 }
 
 function Question({ question, first }: { question: QuestionView; first: boolean }) {
-  const { words, context, choices, open } = shape(question);
+  const { words, context, choices, open, permission } = shape(question);
   const [draft, setDraft] = useDraft(`ask:${question.id}`);
   const [field, setField] = useState<string | null>(open && (first || draft !== "") ? "Your answer" : null);
   const before = choices.find((choice) => choice.field === field)?.before ?? "";
@@ -253,6 +274,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
           {words}
         </p>
         {context && <p class="context">{context}</p>}
+        {permission && <Permission permission={permission} />}
         {entry && troubleOf(question.about) === "silence" && (
           <p class="evidence-line">
             {entry.run?.pid ? `Process ${entry.run.pid} lives` : "No process"}

@@ -34,12 +34,16 @@ export function plural(n: number, one: string, many = `${one}s`): string {
   return n === 1 ? one : many;
 }
 
+/** Less than this is not told apart. */
+const SMALLEST = 0.000001;
+
 /** `$0.41`, `$0`, and as many places as are needed to see something. */
 export function money(amount: Money | undefined | null): string {
   const nanos = amount?.nanodollars ?? 0;
   if (nanos === 0) return "$0";
   const dollars = nanos / 1e9;
   if (dollars >= 0.01) return `$${dollars.toFixed(2)}`.replace(/\.00$/, "");
+  if (dollars < SMALLEST) return `<$${SMALLEST.toFixed(6)}`;
   return `$${dollars.toPrecision(1).includes("e") ? dollars.toFixed(6).replace(/0+$/, "") : dollars.toPrecision(1)}`;
 }
 
@@ -142,5 +146,13 @@ export function plain(text: string): string {
   return text.replace(
     /\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[\u0000-\u0008\u000b-\u001f\u007f]/g,
     "",
+  );
+}
+
+/** Text that somebody decides on: what a screen would hide or turn round is shown by its number. */
+export function literal(text: string): string {
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+    (it) => `<U+${(it.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`,
   );
 }

@@ -129,10 +129,11 @@ test("a stranger is asked for, and mail of others is not ours", () => {
 test("times and money are said as the design says", () => {
   assert.deepEqual([12_000, 240_000, 7_200_000].map(words.span), ["12 s", "4 min", "2 h"]);
   assert.deepEqual(
-    [0, 410_000_000, 20_000_000_000, 4_200_000].map((nanodollars) => words.money({ nanodollars })),
-    ["$0", "$0.41", "$20", "$0.004"],
+    [0, 410_000_000, 20_000_000_000, 4_200_000, 1].map((nanodollars) => words.money({ nanodollars })),
+    ["$0", "$0.41", "$20", "$0.004", "<$0.000001"],
   );
   assert.equal(words.plain("\u001b[31mred\u001b[0m\u0007!"), "red!");
+  assert.equal(words.literal("rm \u202e\u001b[8mx\n\ty"), "rm <U+202E><U+001B>[8mx\n\ty");
 });
 
 test("forks meet at their fork point, and nobody stands above a child", () => {
