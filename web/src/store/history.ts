@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { EventObject, MessageView } from "../api/types";
 import type { Note } from "../ui/talk";
-import { store } from "./store";
+import { store, useAttempt } from "./store";
 
 export interface History {
   messages: MessageView[];
@@ -41,6 +41,7 @@ function noteOf(event: EventObject): Note | null {
 export function useHistory(agent: string | null): History {
   const [history, setHistory] = useState<History>(EMPTY);
   const [round, setRound] = useState(0);
+  const attempt = useAttempt(history.problem !== null);
   useEffect(() => {
     if (!agent) return;
     let here = true;
@@ -89,6 +90,6 @@ export function useHistory(agent: string | null): History {
       here = false;
       stop();
     };
-  }, [agent, round]);
+  }, [agent, round, attempt]);
   return history;
 }

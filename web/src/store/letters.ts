@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { EventObject, SeenMail } from "../api/types";
-import { store } from "./store";
+import { store, useAttempt } from "./store";
 
 export interface Letters {
   /** By the id of their event, the oldest first. */
@@ -91,6 +91,7 @@ export function useLetters(): { letters: Letters | Problem | null; earlier: () =
     places.current = next;
   };
   const loaded = store.state !== null;
+  const attempt = useAttempt(letters instanceof Error);
   useEffect(() => {
     if (!loaded) return;
     let ready = false;
@@ -109,7 +110,7 @@ export function useLetters(): { letters: Letters | Problem | null; earlier: () =
     };
     begin().catch((problem: Problem) => setLetters(problem));
     return stop;
-  }, [loaded]);
+  }, [loaded, attempt]);
   const earlier = async () => {
     await look(places.current);
     show();

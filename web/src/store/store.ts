@@ -1,6 +1,6 @@
 // The page's one store: loaded once, then folded from the one event stream. Views subscribe to topics and hear of a change at most once
 // in a frame.
-import { useEffect, useReducer } from "preact/hooks";
+import { useEffect, useReducer, useRef } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import { Feed, type FeedState, type Open } from "../api/feed";
 import type { AgentView, EventObject, QuestDocument } from "../api/types";
@@ -29,6 +29,8 @@ export class Store {
   problem: Problem | null = null;
   feed: Feed | null = null;
   connection: FeedState = { live: false, brokenSince: null, nextTry: null };
+  /** How often the stream was opened: what could not be read is read again when it is. */
+  round = 0;
   /** The daemon's clock less ours. */
   private offset = 0;
   private readonly listeners = new Map<Topic, Set<() => void>>();
@@ -55,6 +57,7 @@ export class Store {
         overview.head,
         (event) => this.take(event),
         (connection) => {
+          if (connection.live && !this.connection.live) this.round += 1;
           this.connection = connection;
           this.touch("connection");
         },
@@ -229,4 +232,12 @@ export const store = new Store();
 export function useTopics(...topics: Topic[]): void {
   const [, again] = useReducer<number, void>((n) => n + 1, 0);
   useEffect(() => store.on([...topics, "all"], () => again()), [topics.join(" ")]);
+}
+
+/** Changes when something that could not be read is worth another try: the daemon is back. */
+export function useAttempt(failed: boolean): number {
+  useTopics("connection");
+  const last = useRef(store.round);
+  if (failed) last.current = store.round;
+  return last.current;
 }

@@ -5,7 +5,7 @@ import type { Usage, UsageView } from "../api/types";
 import { prompt } from "../app/dialogs";
 import { useActions } from "../app/keys";
 import { to } from "../app/router";
-import { store, useTopics } from "../store/store";
+import { store, useAttempt, useTopics } from "../store/store";
 import { nameOf, questName, whereOf } from "../ui/names";
 import { allTokens, ceiling, group, money, plural, tokens } from "../ui/words";
 import { Loading } from "./home";
@@ -23,14 +23,15 @@ export default function Cost() {
   useActions([{ words: "Set a ceiling for each day", act: askCeiling }]);
   const state = store.state;
   const spent = state?.today.cost.nanodollars;
+  const attempt = useAttempt(usage instanceof Error);
   useEffect(() => {
     api.usage(DAYS).then(setUsage, setUsage);
-  }, [spent]);
+  }, [spent, attempt]);
   if (!state || usage === null) return <Loading />;
   if (usage instanceof Error)
     return (
       <div class="empty">
-        <h3>The cost cannot be read</h3>
+        <h1>The cost cannot be read</h1>
         <p>
           {usage.message} {usage.hint}
         </p>
@@ -230,7 +231,8 @@ function Plot({ usage, unit, series, now }: { usage: UsageView; unit: Unit; seri
     const used = usage.days.find((it) => Math.floor(it.day / DAY_MS) === day);
     return { day, used: value(used?.spent ?? null, unit) };
   });
-  const most = Math.max(...days.map((it) => it.used), 1);
+  // An axis without bars ends at a dollar, or at a thousand tokens.
+  const most = Math.max(...days.map((it) => it.used)) || (unit === "dollars" ? 1e9 : 1000);
   const top = nice(most);
   const [wide, high, base, left] = [small ? 380 : 760, 212, 188, 44];
   const step = (wide - left) / shown;

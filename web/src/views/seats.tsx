@@ -6,7 +6,7 @@ import { notify } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
 import { useActions } from "../app/keys";
 import { to } from "../app/router";
-import { store } from "../store/store";
+import { store, useAttempt } from "../store/store";
 import { EmptyEgg, Face, HatchingEgg } from "../ui/face";
 import { Glyph } from "../ui/glyph";
 import { Icon } from "../ui/icon";
@@ -26,13 +26,14 @@ const CHANGES = /^(seat|agent_killed|agent_expired|session_|inbox_)/;
 function useSeats(chosen: string | null): { list: SeatList | Problem | null; thread: ThreadLine[] } {
   const [list, setList] = useState<SeatList | Problem | null>(null);
   const [thread, setThread] = useState<ThreadLine[]>([]);
+  const attempt = useAttempt(list instanceof Error);
   useEffect(() => {
     const read = () => void api.seats().then(setList, setList);
     read();
     return store.tap((event) => {
       if (CHANGES.test(event.type)) read();
     });
-  }, []);
+  }, [attempt]);
   useEffect(() => {
     setThread([]);
     if (!chosen) return;
@@ -95,7 +96,7 @@ export default function Seats() {
   if (list instanceof Error) {
     return (
       <div class="empty">
-        <h3>The seats cannot be read</h3>
+        <h1>The seats cannot be read</h1>
         <p>{list.message}</p>
       </div>
     );
