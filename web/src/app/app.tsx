@@ -43,7 +43,7 @@ function Lazy({ name, parts }: { name: string; parts: string[] }) {
 function Nowhere() {
   return (
     <div class="empty">
-      <h3>There is nothing here</h3>
+      <h1>There is nothing here</h1>
       <p>This address belongs to no view.</p>
       <div class="actions">
         <a class="btn line" href="/">

@@ -1,5 +1,5 @@
 // The steps of a quest and what they depend on. The list is the truth, the lines are decoration; the layout comes when it is needed.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { QuestDocument, StepDocument } from "../api/types";
 import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
@@ -46,6 +46,13 @@ async function layOut(steps: StepDocument[]): Promise<Layout> {
   return { width, height, at };
 }
 
+/** Scrolls a graph that is larger than its place to a step. A step that is in sight stays where it is. */
+function show(box: HTMLElement, { x, y }: { x: number; y: number }): void {
+  const { scrollLeft, scrollTop, clientWidth, clientHeight } = box;
+  if (x < scrollLeft || x + WIDE > scrollLeft + clientWidth) box.scrollLeft = x - (clientWidth - WIDE) / 2;
+  if (y < scrollTop || y + HIGH > scrollTop + clientHeight) box.scrollTop = y - (clientHeight - HIGH) / 2;
+}
+
 export function StepGraph({ quest, chosen }: { quest: QuestDocument; chosen: string | null }) {
   const steps = quest.steps.filter(
     (step) => step.phase === "work" || step.status === "failed" || step.question != null,
@@ -61,8 +68,19 @@ export function StepGraph({ quest, chosen }: { quest: QuestDocument; chosen: str
     };
   }, [shape]);
   const drawn = layout && steps.every((step) => layout.at.has(step.id)) ? layout : null;
+  const box = useRef<HTMLDivElement>(null);
+  const place = chosen ? drawn?.at.get(chosen) : undefined;
+  useLayoutEffect(() => {
+    if (box.current && place) show(box.current, place);
+  }, [place]);
   return (
-    <div class={`graph${drawn ? "" : " is-list"}`} role="group" aria-label="Steps and what they depend on" tabIndex={0}>
+    <div
+      ref={box}
+      class={`graph${drawn ? "" : " is-list"}`}
+      role="group"
+      aria-label="Steps and what they depend on"
+      tabIndex={0}
+    >
       {drawn && (
         <svg width={drawn.width} height={drawn.height} aria-hidden="true">
           {steps.flatMap((step) =>

@@ -9,7 +9,7 @@ import { useActions } from "../app/keys";
 import { go, to, usePlace } from "../app/router";
 import { useHistory } from "../store/history";
 import type { AgentEntry } from "../store/state";
-import { store, useTopics } from "../store/store";
+import { store, useAttempt, useTopics } from "../store/store";
 import { Changes, changesOf, Lines } from "../ui/changes";
 import { Glyph, standingOf } from "../ui/glyph";
 import { Icon } from "../ui/icon";
@@ -35,6 +35,7 @@ export function AgentPage({ id }: { id: string }) {
   const [changes, setChanges] = useState(false);
   const { hash } = usePlace();
 
+  const attempt = useAttempt(missing !== null);
   useEffect(() => {
     if (store.agent(id)) return;
     api.agent(id).then(
@@ -44,7 +45,7 @@ export function AgentPage({ id }: { id: string }) {
       },
       (problem: Problem) => setMissing(problem),
     );
-  }, [id, store.state === null]);
+  }, [id, store.state === null, attempt]);
 
   const name = nameOf(id);
   const kill = () => entry && void askKill(entry);
@@ -555,7 +556,7 @@ function Facts({ entry, changes, showChanges }: { entry: AgentEntry; changes: bo
 function NoAgent({ problem }: { problem: Problem }) {
   return (
     <div class="empty">
-      <h3>There is no such agent</h3>
+      <h1>There is no such agent</h1>
       <p>
         {problem.message} {problem.hint}
       </p>

@@ -18,10 +18,13 @@ import { Count, clock, count, group, list, money, plural } from "../ui/words";
 import { AgentPage } from "./agent";
 import { Loading } from "./home";
 
-/** The tallest tree that is drawn at once. */
+/** How many agents are drawn before somebody asks for more. */
 const ROWS = 300;
 const ROW = 52;
 const LANE = 20;
+/** Lanes beyond these are drawn on the last of them, so that there is room for the names. */
+const LANES = 12;
+const laneX = (lane: number) => Math.min(lane, LANES - 1) * LANE + 16;
 
 export default function Agents({ parts }: { parts: string[] }) {
   const id = parts[1];
@@ -32,6 +35,7 @@ function Tree() {
   useTopics("agents", "quests", "usage");
   const { query } = usePlace();
   const [all, setAll] = useState(false);
+  const [rows, setRows] = useState(ROWS);
   const state = store.state;
   useEffect(() => {
     if (!all) return;
@@ -54,12 +58,15 @@ function Tree() {
         agents: views.filter((view) => view.assignment?.quest === line.id).length,
       });
     }
-    const recent = [...views].sort((x, y) => y.created - x.created);
+    const recent = views.filter((view) => !view.assignment).sort((x, y) => y.created - x.created);
     const root = views.filter((view) => !view.parent);
-    return treeOf([...new Set([...recent.filter((view) => !view.assignment).slice(0, ROWS), ...root])], quests);
-  }, [shape, state?.quests.size]);
+    return treeOf([...new Set([...recent.slice(0, rows), ...root])], quests);
+  }, [shape, state?.quests.size, rows]);
   if (!state) return <Loading />;
-  const own = tree.rows.filter((row) => row.node.kind === "agent" && row.node.view.parent).length;
+  const own = views.filter((view) => view.parent && !view.assignment).length;
+  const drawn = tree.rows.filter((row) => row.node.kind === "agent" && row.node.view.parent).length;
+  const unknown = state.agentCount - views.length;
+  const lanes = Math.min(tree.lanes, LANES);
   const quests = state.quests.size;
   const choose = (id: string) => {
     const next = a === id ? { a: b, b: null } : b === id ? { a, b: null } : !a ? { a: id, b } : { a, b: id };
@@ -71,7 +78,9 @@ function Tree() {
   const title =
     own === 0 && quests === 0
       ? "No agents yet"
-      : `${Count(own)} ${plural(own, "agent")} on ${own === 1 ? "its" : "their"} own${quests > 0 ? `, and ${count(quests)} ${plural(quests, "quest")}` : ""}`;
+      : unknown > 0
+        ? `${group(state.agentCount)} agents, ${group(own)} of them recent`
+        : `${Count(own)} ${plural(own, "agent")} on ${own === 1 ? "its" : "their"} own${quests > 0 ? `, and ${count(quests)} ${plural(quests, "quest")}` : ""}`;
   return (
     <>
       <header class="head">
@@ -95,13 +104,13 @@ function Tree() {
       </header>
       <div class={`tree-cols${a ? " has-compare" : ""}`}>
         <section aria-label="Tree">
-          <div class="git" style={{ "--lanes": `${tree.lanes * LANE + 24}px` }}>
-            <svg width={tree.lanes * LANE + 16} height={tree.rows.length * ROW} aria-hidden="true">
+          <div class="git" style={{ "--lanes": `${lanes * LANE + 24}px` }}>
+            <svg width={lanes * LANE + 16} height={tree.rows.length * ROW} aria-hidden="true">
               {tree.edges.map((edge) => {
                 const [x1, y1, x2, y2] = [
-                  edge.fromLane * LANE + 16,
+                  laneX(edge.fromLane),
                   edge.from * ROW + ROW / 2,
-                  edge.toLane * LANE + 16,
+                  laneX(edge.toLane),
                   edge.to * ROW + ROW / 2,
                 ];
                 const bend = y2 - ROW * 0.9;
@@ -115,7 +124,7 @@ function Tree() {
                 );
               })}
               {tree.rows.map(({ node, lane }, at) => {
-                const [x, y] = [lane * LANE + 16, at * ROW + ROW / 2];
+                const [x, y] = [laneX(lane), at * ROW + ROW / 2];
                 if (node.kind === "point")
                   return (
                     <rect
@@ -181,6 +190,11 @@ function Tree() {
               })}
             </ul>
           </div>
+          {drawn < own && (
+            <button class="btn line" type="button" onClick={() => setRows(rows + ROWS)}>
+              Show earlier, {group(own - drawn)} {plural(own - drawn, "agent")}
+            </button>
+          )}
           <p class="small faint under-tree">
             Killing an agent moves its children up to its parent. Nothing is deleted.
           </p>

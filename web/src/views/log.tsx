@@ -11,7 +11,7 @@ import { LogMap } from "../ui/log_map";
 import { Matches } from "../ui/log_matches";
 import { detailHeight, LogHead, LogRow } from "../ui/log_rows";
 import { Virtual } from "../ui/virtual";
-import { group } from "../ui/words";
+import { group, plural } from "../ui/words";
 import { Loading } from "./home";
 
 /** How many events are asked for at once. */
@@ -132,7 +132,9 @@ export default function Log() {
     <>
       <header class="head">
         <div>
-          <h1 class="num">{group(live)} events, each once and in order</h1>
+          <h1 class="num">
+            {group(live)} {plural(live, "event")}, each once and in order
+          </h1>
           <p class="sub">
             {following
               ? "Following: new events appear on top, unless you have scrolled away."

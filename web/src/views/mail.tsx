@@ -43,7 +43,7 @@ export default function Mail({ parts }: { parts: string[] }) {
   if (letters instanceof Error)
     return (
       <div class="empty">
-        <h3>The mail cannot be read</h3>
+        <h1>The mail cannot be read</h1>
         <p>
           {letters.message} {letters.hint}
         </p>

@@ -5,22 +5,23 @@ import type { QuestDocument, StepDocument } from "../api/types";
 import { confirm, notify, prompt } from "../app/dialogs";
 import { useActions } from "../app/keys";
 import { go, to } from "../app/router";
-import { store, useTopics } from "../store/store";
+import { store, useAttempt, useTopics } from "../store/store";
 import { questionWords } from "../ui/ask";
 import { Changes, changesOf } from "../ui/changes";
 import { Glyph, type Standing, standingOfStep } from "../ui/glyph";
 import { StepGraph } from "../ui/step_graph";
 import { StepPanel, stationsOf } from "../ui/step_panel";
 import { Ago } from "../ui/time";
-import { ceiling, clockSeconds, exact, firstLine, money, plural, when } from "../ui/words";
+import { ceiling, clockSeconds, exact, firstLine, money, plain, plural, when } from "../ui/words";
 import { Loading } from "./home";
 
 export default function QuestView({ id, step }: { id: string; step: string | null }) {
   useTopics(`quest:${id}`, "questions");
   const [changes, setChanges] = useState(false);
-  useEffect(() => store.askQuest(id), [id]);
   const quest = store.quest(id);
   const problem = store.questProblem(id);
+  const attempt = useAttempt(problem !== null);
+  useEffect(() => store.askQuest(id), [id, attempt]);
   const chosen = quest ? (quest.steps.find((it) => it.id === step) ?? worthLooking(quest)) : undefined;
 
   const act = (deed: Promise<unknown>) => {
@@ -62,7 +63,7 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
             <span>/</span>
             <span class="id">{quest.id.slice(0, 12)}</span>
           </div>
-          <h1>{firstLine(quest.request)}</h1>
+          <h1 title={plain(quest.request)}>{plain(firstLine(quest.request))}</h1>
           <p class="sub num">
             {work.length > 0 && `${complete} of ${work.length} steps complete · `}
             {quest.state !== "open" && `${quest.state} · `}
@@ -358,7 +359,7 @@ function Signals({ quest }: { quest: QuestDocument }) {
 function Missing({ problem }: { problem: Problem }) {
   return (
     <div class="empty">
-      <h3>This quest cannot be shown</h3>
+      <h1>This quest cannot be shown</h1>
       <p>
         {problem.message} {problem.hint}
       </p>

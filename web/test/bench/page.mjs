@@ -137,11 +137,14 @@ try {
       requestAnimationFrame(look);
     });
     const [began, busyBefore] = [performance.now(), await busy()];
+    const posts = [];
     for (let n = 0; n < RATE * SECONDS; n += 1) {
       const due = began + (n * 1000) / RATE;
       if (due > performance.now()) await new Promise((done) => setTimeout(done, due - performance.now()));
-      void small.post(`/api/agents/${agent}/messages`, { kind: "assistant", content: `word-${n}-end` });
+      posts.push(small.post(`/api/agents/${agent}/messages`, { kind: "assistant", content: `word-${n}-end` }));
     }
+    // The page shows the last messages only: the last one is known when all are written.
+    await Promise.all(posts);
     const { head: last } = await small.get("/api/status");
     await page.waitForFunction((upto) => globalThis.hatchery.feed.head >= upto, last);
     await page.waitForFunction((id) => document.getElementById(`e${id}`), last);
