@@ -15,6 +15,9 @@ pub const MAX_THREAD: usize = 1_000;
 /// message, with room for what is around the payloads.
 const WAKE_MESSAGE_BYTES: usize = MAX_PAYLOAD_BYTES + (128 << 10);
 
+/// How a message begins that the lead is to pass on.
+const ROUTE: &str = "[ROUTE TO AGENT: ";
+
 /// The colours that seats are given, by position. The colour's name is left to the agent.
 const COLORS: [&str; 9] =
     ["#007e98", "#c9b1e8", "#e8a0bf", "#f2b66d", "#9aa0a6", "#7fb069", "#5d8aa8", "#d96c4f", "#b8a13a"];
@@ -158,8 +161,10 @@ async fn routed(handle: &Handle, world: &World, agent: AgentId, human: &str) -> 
     for lead in seats.occupants(Position::LEAD) {
         let mut answers = false;
         for record in handle.own_messages(lead, MAX_THREAD, is_said).await? {
-            let Event::Message(MessageEvent::Added { kind, .. }) = &record.event else { continue };
-            if *kind == MessageKind::User {
+            let Event::Message(MessageEvent::Added { kind, content, .. }) = &record.event else { continue };
+            if *kind == MessageKind::User && !content.starts_with(ROUTE) {
+                answers = false;
+            } else if *kind == MessageKind::User {
                 answers = addressed(handle, &record).await?.is_some_and(|(to, _)| to == Some(position));
             }
             if answers && record.id > born {
@@ -257,7 +262,7 @@ async fn addressed(handle: &Handle, message: &Record) -> Result<Option<(Option<P
 
 /// A message without the line that tells the lead for whom it is.
 pub fn unrouted(text: &str) -> &str {
-    match text.strip_prefix("[ROUTE TO AGENT: ").and_then(|rest| rest.split_once("]\n\n")) {
+    match text.strip_prefix(ROUTE).and_then(|rest| rest.split_once("]\n\n")) {
         Some((_, text)) => text,
         None => text,
     }

@@ -10,7 +10,7 @@ use crate::config::{self, is_file_name};
 use crate::engine::{Handle, SubmitError};
 use crate::shared_file::{self, Durability};
 use hatchery_core::seat::{MAX_REPLIES, Mode, SeatRefusal};
-use hatchery_core::{Command, Refusal};
+use hatchery_core::{Command, Refusal, Timestamp};
 use notify::{RecursiveMode, Watcher as _};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -28,6 +28,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 const LOCK_STALE: Duration = Duration::from_secs(10);
 /// How often the human's inbox is looked at, because notices of changes may be lost.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// An entry that nobody has read for so long will not be read. Agents that read their inbox do so within about a second, or at the end of
+/// a turn.
+const UNREAD_MS: i64 = 60_000;
 /// A file that was changed so recently may change again without another time of change: it is looked at once more.
 const SETTLED_AFTER: Duration = Duration::from_secs(1);
 /// How many of the newest entries of an inbox are looked at. The log remembers twice as many, so none of them is taken in twice.
@@ -47,9 +50,21 @@ pub async fn send(settings: &config::Seats, name: &str, from: &str, text: &str) 
     blocking(move || append(&path, entry)).await
 }
 
-/// Whether an agent can be reached by its inbox: there is a team, and the agent's name can be a file's.
-pub fn can_reach(settings: &config::Seats, name: &str) -> bool {
-    inbox(settings, name).is_ok_and(|path| path.parent().is_some_and(Path::is_dir))
+/// Whether an agent can be reached by its inbox: there is a team, the agent's name can be a file's, and the agent reads its inbox. Agents
+/// of some versions of the CLI do not read it in print mode.
+pub async fn can_reach(settings: &config::Seats, name: &str) -> bool {
+    let Ok(path) = inbox(settings, name) else { return false };
+    let (human, now) = (settings.human.clone(), clock::now());
+    let look = move || Ok(path.parent().is_some_and(Path::is_dir) && !is_ignored(&read(&path)?, &human, now));
+    blocking(look).await.unwrap_or(false)
+}
+
+/// Whether something that we have written has been in an inbox for long, and nobody has read it.
+fn is_ignored(entries: &[Value], human: &str, now: Timestamp) -> bool {
+    let ours = |entry: &&Value| entry["from"].as_str().is_some_and(|from| from.eq_ignore_ascii_case(human));
+    let unread = entries.iter().filter(ours).filter(|entry| entry["read"] != true);
+    let written = unread.filter_map(|entry| entry["timestamp"].as_str()?.parse::<jiff::Timestamp>().ok());
+    written.map(|at| now.0.saturating_sub(at.as_millisecond())).any(|age_ms| age_ms > UNREAD_MS)
 }
 
 fn inbox(settings: &config::Seats, name: &str) -> io::Result<PathBuf> {
@@ -139,6 +154,10 @@ pub async fn keep_reading(settings: config::Seats, handle: Handle, mut closing: 
     loop {
         // The folder appears with the team.
         if !watched && folder.is_dir() {
+            let (file, folder) = (path.clone(), folder.clone());
+            if let Err(error) = blocking(move || prepare(&file)).await {
+                tracing::warn!(%error, folder = %folder.display(), "the human's inbox cannot be created");
+            }
             watched = watcher.as_mut().is_some_and(|it| it.watch(&folder, RecursiveMode::NonRecursive).is_ok());
         }
         let look = path.clone();
@@ -176,6 +195,15 @@ fn watcher(changed: &Arc<Notify>) -> Option<notify::RecommendedWatcher> {
         }
     });
     watcher.inspect_err(|error| tracing::warn!(%error, "team inboxes cannot be watched; they are looked at")).ok()
+}
+
+/// Creates the human's inbox, so that the CLI knows whom its agents write to. An inbox that is there is left as it is.
+fn prepare(path: &Path) -> io::Result<()> {
+    let _lock = InboxLock::acquire(path)?;
+    match path.try_exists()? {
+        true => Ok(()),
+        false => shared_file::replace(path, b"[]", Durability::Synced),
+    }
 }
 
 /// What is found in the human's inbox.
@@ -361,6 +389,36 @@ mod tests {
     fn texts(look: Look) -> Vec<String> {
         let Look::Read { entries, .. } = look else { panic!("the file was not read") };
         entries.iter().map(|entry| entry["text"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_humans_inbox_is_created_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ada.json");
+        prepare(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[]");
+        append(&path, json!({ "from": "lyra", "text": "hi" })).unwrap();
+        prepare(&path).unwrap();
+        assert_eq!(read(&path).unwrap().len(), 1, "what is there stays");
+    }
+
+    /// Agents of some versions do not read their inbox. The lead is asked then.
+    #[tokio::test]
+    async fn an_inbox_that_nobody_reads_reaches_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings =
+            config::seats_of(&format!("[seats]\nhuman = 'ada'\nteam = 'crew'\nteams = '{}'", folder.path().display()));
+        assert!(!can_reach(&settings, "Lyra").await, "there is no team");
+        let path = folder.path().join("crew/inboxes/lyra.json");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(can_reach(&settings, "Lyra").await);
+        send(&settings, "Lyra", "ada", "hello").await.unwrap();
+        assert!(can_reach(&settings, "Lyra").await, "it has just been written");
+        let old = |from: &str, read: bool| json!({ "from": from, "text": "x", "timestamp": "2026-01-01T00:00:00.000Z", "read": read });
+        for (entry, reaches) in [(old("Ada", true), true), (old("kael", false), true), (old("Ada", false), false)] {
+            std::fs::write(&path, json!([entry]).to_string()).unwrap();
+            assert_eq!(can_reach(&settings, "Lyra").await, reaches, "{entry}");
+        }
     }
 
     /// The state that a file has when nothing was written for a while.

@@ -1,17 +1,17 @@
 //! What is said to the agents of seats, and the threads of what was said.
 
+use super::Api;
 use super::agents::find;
 use super::error::{ApiError, Loose, Path};
 use super::runs::RunOptions;
 use super::seats::{FillSeats, last, lead_order, positions, unread, wake};
-use super::Api;
 use crate::seats::{self, ThreadLine};
 use crate::team_inbox;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::event::SeatEvent;
-use hatchery_core::seat::{self, MAX_SAID_CHARS, Mode, Position, Reach, Seat, SeatRefusal, SeatState};
+use hatchery_core::seat::{self, MAX_SAID_CHARS, Position, Reach, Seat, SeatRefusal, SeatState};
 use hatchery_core::{AgentId, Command, Event, EventId, Record, Refusal, World};
 use serde::{Deserialize, Serialize};
 
@@ -57,12 +57,16 @@ pub async fn say(
     body: Loose<SeatMessage>,
 ) -> Result<(StatusCode, Json<SeatMessageAnswer>), ApiError> {
     let SeatMessage { message, target_agent, target_grid_position, speaker_name, with } = body.0;
-    check_said(&message)?;
     let world = api.handle.view();
-    let open = world.seats().session().ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
+    let asks_to_wake = message.starts_with("[WAKE AGENTS]");
+    if !asks_to_wake {
+        check_said(&message)?;
+    }
+    world.seats().session().ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
     let to = target(&world, target_grid_position, target_agent.as_deref())?;
-    if to.is_none() && open.mode == Mode::Direct && message.starts_with("[WAKE AGENTS]") {
-        // Clients of a lead send it what it needs to wake its team. Without such a lead the daemon does it.
+    if to.is_none() && asks_to_wake {
+        // Clients of the original program build the payloads themselves. The daemon has the souls and the transcripts, and keeps what
+        // the lead or the agents are told within bounds, so the length of the message does not matter.
         let (_, answer) = wake(State(api), Loose(FillSeats::default())).await?;
         return Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id: answer.0.event_id })));
     }
@@ -84,7 +88,7 @@ pub(super) async fn deliver(
     let speaker = speaker.unwrap_or_else(|| settings.human.clone());
     let reach = to.map(|position| seat::reach(&api.handle.view(), position)).transpose().map_err(Refusal::Seat)?;
     let inbox = match reach {
-        Some(Reach::Inbox { name, .. }) => Some(name).filter(|name| team_inbox::can_reach(settings, name)),
+        Some(Reach::Inbox { name, .. }) => team_inbox::can_reach(settings, &name).await.then_some(name),
         Some(Reach::Process(_) | Reach::Lead) | None => None,
     };
     let lead = Box::new(lead_order(api, with)?);

@@ -119,6 +119,17 @@ fn identities_travel_between_machines() {
     assert_eq!(there.seat(0)["status"], "sleeping");
     let docs = |scene: &Scene| scene.door().get("/api/docs").json()["docs"].as_array().unwrap().clone();
     assert_eq!(docs(&there)[0]["individuationArtifact"], docs(&here)[0]["individuationArtifact"]);
+    // And back: what came from here changes nothing here, and the others arrive.
+    let own = docs(&here)[0].clone();
+    let back = there.shop.grounds.path().join("back.json");
+    let exported = there.shop.grounds.command(&["export", "--identities"]).arg(&back).status().unwrap();
+    assert!(exported.success());
+    for _ in 0..2 {
+        let imported = here.shop.grounds.command(&["import", "identities"]).arg(&back).output().unwrap();
+        assert!(imported.status.success(), "{imported:?}");
+        assert_eq!(docs(&here)[0], own);
+        assert_eq!(docs(&here)[1..], docs(&there)[1..], "the same on both machines");
+    }
     there.wake(Some(&[0, 1]));
     there.wait_seat(0, "alive");
     there.wait_seat(1, "alive");

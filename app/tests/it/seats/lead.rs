@@ -147,6 +147,27 @@ fn eight_large_souls_reach_the_lead() {
     }
 }
 
+/// A client of the original program sends the payloads itself, and they may be long. It is a wake in every mode.
+#[test]
+fn a_client_wakes_the_team_with_a_payload_of_any_length() {
+    let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'");
+    scene.script("lead", &[json!({ "text": registered(0, "Lyra") }), json!({ "text": status(&[]) })]);
+    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
+    assert_eq!(started.status, 200, "{started:?}");
+    scene.wait_seat(0, "sleeping");
+    let long = format!("[WAKE AGENTS]\n{}", "x".repeat(300_000));
+    let woken = scene.door().post("/api/send", &json!({ "message": long }));
+    assert_eq!(woken.status, 202, "{woken:?}");
+    let told = scene.shop.wait("the wake", |event| {
+        event["content"].as_str().is_some_and(|content| content.starts_with("[WAKE AGENTS]"))
+    });
+    let told = told["content"].as_str().unwrap();
+    assert!(told.contains("I chose the name Lyra &amp;") && !told.contains("xxxx"), "{told}");
+    assert_eq!(scene.seats()["button"], "waking");
+    let again = scene.door().post("/api/send", &json!({ "message": "[WAKE AGENTS]" }));
+    assert_eq!((again.status, again.error().0.as_str()), (409, "nothing_to_wake"), "{again:?}");
+}
+
 /// What cannot be read of a report is rejected alone.
 #[test]
 fn an_unknown_status_does_not_spoil_a_report() {
