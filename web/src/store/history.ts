@@ -69,12 +69,21 @@ export function useHistory(agent: string | null): History {
         }
         return { ...now, messages, notes };
       });
+    /** What came since the last frame: however many events there are, the view is drawn once for them. */
+    const fresh: EventObject[] = [];
+    const flush = () => {
+      if (fresh.length > 0) add(fresh.splice(0));
+    };
     const stop = store.tap((event) => {
       if (!("agent" in event) || event.agent !== agent) return;
       if (event.type === "message_added" && CUTS.has(event.kind)) setRound((n) => n + 1);
       if (pending) pending.push(event);
-      else add([event]);
+      else {
+        fresh.push(event);
+        store.touch("history");
+      }
     });
+    const stopFrames = store.on(["history"], flush);
     setHistory((now) => ({ ...(round > 0 ? now : EMPTY), loading: true }));
     api.history(agent).then(
       ({ messages }) => {
@@ -89,6 +98,7 @@ export function useHistory(agent: string | null): History {
     return () => {
       here = false;
       stop();
+      stopFrames();
     };
   }, [agent, round, attempt]);
   return history;

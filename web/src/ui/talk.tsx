@@ -7,6 +7,7 @@ import { type ToolCall, toolCall, toolName, toolResult, toolTarget } from "../st
 import { Glyph } from "./glyph";
 import { Icon } from "./icon";
 import { Markdown } from "./markdown";
+import { memo } from "./memo";
 import { nameOf } from "./names";
 import { Age } from "./time";
 import { clock, exact, group, plain, plural, span } from "./words";
@@ -82,7 +83,10 @@ export function Talk({
         if (item.kind === "tools")
           return <Tools key={`t${item.id}`} tools={item.tools} running={agent !== undefined} />;
         if (item.kind === "note") return <NoteLine key={`n${item.note.id}`} note={item.note} />;
-        return <Message key={item.message.id} message={item.message} small={small} forkFrom={agent} />;
+        const { message } = item;
+        return (
+          <Message key={message.id} message={message} name={nameOf(message.agent)} small={small} forkFrom={agent} />
+        );
       })}
     </>
   );
@@ -113,7 +117,16 @@ const QUIET: Partial<Record<MessageView["kind"], string>> = {
   usage: "usage",
 };
 
-function Message({ message, small, forkFrom }: { message: MessageView; small: boolean; forkFrom: string | undefined }) {
+interface MessageProps {
+  message: MessageView;
+  /** Its speaker, who may be given another name. */
+  name: string;
+  small: boolean;
+  forkFrom: string | undefined;
+}
+
+/** A long conversation has hundreds of them, and mostly one is new. */
+const Message = memo(({ message, name, small, forkFrom }: MessageProps) => {
   const quiet = QUIET[message.kind];
   if (quiet)
     return (
@@ -134,7 +147,7 @@ function Message({ message, small, forkFrom }: { message: MessageView; small: bo
       data-message={message.id}
     >
       <div class="by">
-        <b>{message.kind === "system" ? "System" : human ? "You" : nameOf(message.agent)}</b>
+        <b>{message.kind === "system" ? "System" : human ? "You" : name}</b>
         <time title={exact(message.ts)}>{clock(message.ts)}</time>
         <a class="id" href={to.event(message.id)} title={`Event ${message.id} in the log`}>
           #{group(message.id)}
@@ -155,7 +168,7 @@ function Message({ message, small, forkFrom }: { message: MessageView; small: bo
       <div class="body">{human ? <Said text={message.content} /> : <Markdown text={message.content} />}</div>
     </article>
   );
-}
+});
 
 /** Long instructions are folded: somebody wants to see what came of them. */
 function Said({ text }: { text: string }) {

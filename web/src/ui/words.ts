@@ -26,8 +26,21 @@ export function count(n: number): string {
   return n < NUMBERS.length ? Count(n).toLowerCase() : group(n);
 }
 
+// A formatter costs a hundred times what it is to use one: each is made once.
+const GROUPED = new Intl.NumberFormat("en-US");
+const EXACT = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+});
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+
 export function group(n: number): string {
-  return n.toLocaleString("en-US");
+  return GROUPED.format(n);
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {
@@ -89,7 +102,7 @@ export function spanInWords(ms: number): string {
 export function age(at: number, now: number): string {
   const ms = now - at;
   if (ms < DAY) return span(ms);
-  return new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  return DATE.format(at);
 }
 
 const pad = (n: number) => String(n).padStart(2, "0");
@@ -112,22 +125,12 @@ export function clockMillis(at: number): string {
 /** The time of day, with the date when it was not today. */
 export function when(at: number, now: number): string {
   const same = new Date(at).toDateString() === new Date(now).toDateString();
-  return same
-    ? clock(at)
-    : `${new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock(at)}`;
+  return same ? clock(at) : `${DATE.format(at)}, ${clock(at)}`;
 }
 
 /** The exact time with its zone, for those who hover. */
 export function exact(at: number): string {
-  return new Date(at).toLocaleString("en-GB", {
-    day: "numeric",
-    month: "short",
-    year: "numeric",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    timeZoneName: "short",
-  });
+  return EXACT.format(at);
 }
 
 export function firstLine(text: string): string {
