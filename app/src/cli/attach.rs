@@ -14,6 +14,7 @@ use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 /// Follow what an agent says and does, and answer it, until Ctrl-C
@@ -60,12 +61,30 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         if lines.is_some() && !context.json {
             say(paint(DIM, "type an answer or a message, then Enter; Ctrl-C ends the view"));
         }
+        if !context.json {
+            typed::show_open(&client, Addressee::Agent(agent.id)).await?;
+        }
         let id = agent.id.to_string();
         tokio::select! {
             ended = follow(context, client, &id, after, Until::Interrupted) => ended,
             failed = typed::send_all(context, lines, Addressee::Agent(agent.id)) => failed.map(|()| ExitCode::SUCCESS),
         }
     })
+}
+
+/// Prints an agent's events as they come, and in a terminal takes answers and messages for it.
+pub async fn talk(
+    context: &Context,
+    client: Client,
+    agent: &str,
+    cursor: u64,
+    until: Until,
+) -> Result<ExitCode, Report> {
+    let to = Addressee::Agent(agent.parse().context("the daemon gave no id")?);
+    tokio::select! {
+        ended = follow(context, client, agent, cursor, until) => ended,
+        failed = typed::send_all(context, typed::lines(context, false), to) => failed.map(|()| ExitCode::SUCCESS),
+    }
 }
 
 /// Says who is followed, so that other commands can be given about it.
@@ -187,7 +206,7 @@ fn show(context: &Context, record: &Record) -> Result<(), Report> {
             say(paint(BAD, "it has been silent for longer than it should be"))
         }
         Event::Question { what: QuestionEvent::Asked { text, .. }, .. } => {
-            say(format_args!("{}\n  hatchery ask answer {} …", printable(text), record.id));
+            say(typed::offered(record.id, text, !context.json && std::io::stdin().is_terminal()));
         }
         Event::Run { what: RunEvent::Interrupted, .. } => say(paint(DIM, "interrupted")),
         Event::Run { what: RunEvent::Parked { cause, detail, .. }, .. } => {

@@ -95,7 +95,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let first = accepted["events"][0]["id"].as_u64().unwrap_or_default();
         attach::introduce(context, id);
         tokio::select! {
-            ended = attach::follow(context, client, id, first.saturating_sub(1), Until::RunIsOver) => {
+            ended = attach::talk(context, client, id, first.saturating_sub(1), Until::RunIsOver) => {
                 if !context.json {
                     tell_branch(context, id).await;
                 }

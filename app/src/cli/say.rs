@@ -2,7 +2,7 @@
 
 use super::attach::{self, Until};
 use super::run_options::RunOptions;
-use super::{Context, accepted, asking, print_json, reference, say, words_or_stdin};
+use super::{Context, accepted, asking, print_json, quoted, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::{AgentView, SeatList, SeatMessageAnswer};
@@ -64,9 +64,12 @@ fn to_agent(context: &Context, args: &Args, agent: &str, text: &str) -> Result<E
     let path = agent_path(agent, "/say");
     if !args.follow {
         return accepted(context, &path, &body, |accepted| match accepted.has("run_requested") {
-            true => format!("{agent} has your message and starts to work; `hatchery attach {agent}` follows it"),
+            true => {
+                format!("{agent} has your message and starts to work; `hatchery attach {}` follows it", quoted(agent))
+            }
             false => format!(
-                "{agent} has your message and will read it while it works; `hatchery attach {agent}` follows it"
+                "{agent} has your message and will read it while it works; `hatchery attach {}` follows it",
+                quoted(agent)
             ),
         });
     }
@@ -79,7 +82,7 @@ fn to_agent(context: &Context, args: &Args, agent: &str, text: &str) -> Result<E
         // A lead may be asked to pass the message on: then the lead answers.
         let hearer = message.and_then(|event| event["agent"].as_str()).or_else(|| accepted["id"].as_str());
         let until = Until::Answered(EventId(id));
-        attach::follow(context, client, hearer.unwrap_or_default(), id.saturating_sub(1), until).await
+        attach::talk(context, client, hearer.unwrap_or_default(), id.saturating_sub(1), until).await
     })
 }
 
@@ -101,7 +104,7 @@ fn to_lead(context: &Context, args: &Args, text: &str) -> Result<ExitCode, Repor
             let list: SeatList = client.get("/api/seats").await?;
             let lead = list.lead.map(|lead| lead.to_string()).unwrap_or_default();
             let cursor = answer.event_id.0.saturating_sub(1);
-            return attach::follow(context, client, &lead, cursor, Until::Answered(answer.event_id)).await;
+            return attach::talk(context, client, &lead, cursor, Until::Answered(answer.event_id)).await;
         }
         match context.json {
             true => print_json(&answer)?,

@@ -1,13 +1,13 @@
 //! What a person types into a view that follows agents: an answer to the open question, or a message.
 
-use super::paint::{BAD, DIM, paint};
+use super::paint::{BAD, DIM, paint, printable};
 use super::{Context, say};
 use crate::client::Client;
 use crate::client::paths::{agent_path, quest_path};
 use crate::http::{QuestionList, QuestionView};
 use crate::quest_document::{QuestDocument, StepDocument};
 use crate::report::{Code, Report};
-use hatchery_core::{AgentId, QuestId};
+use hatchery_core::{AgentId, EventId, QuestId};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, IsTerminal as _};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -20,6 +20,15 @@ const MAX_WAITING: usize = 16;
 pub enum Addressee {
     Agent(AgentId),
     Quest(QuestId),
+}
+
+impl Addressee {
+    fn is_asked_by(self, question: &QuestionView) -> bool {
+        match self {
+            Self::Agent(agent) => question.agent == agent,
+            Self::Quest(quest) => question.quest == Some(quest),
+        }
+    }
 }
 
 /// The lines that are typed, one after the other. Without a terminal there are none, unless they are `wanted`: the lines may be for the
@@ -39,6 +48,21 @@ pub fn lines(context: &Context, wanted: bool) -> Option<Receiver<String>> {
         }
     });
     Some(lines)
+}
+
+/// A question, and how to answer it.
+pub fn offered(id: EventId, text: &str, typing: bool) -> String {
+    let here = if typing { "type your answer here, or " } else { "" };
+    format!("{}\n  {here}`hatchery ask answer {id} …`", printable(text))
+}
+
+/// Shows the questions that are open before the view begins: the next line that is typed answers them.
+pub async fn show_open(client: &Client, to: Addressee) -> Result<(), Report> {
+    let list: QuestionList = client.get("/api/questions").await?;
+    for question in list.questions.iter().filter(|question| to.is_asked_by(question)) {
+        say(offered(question.id, &question.whole(), std::io::stdin().is_terminal()));
+    }
+    Ok(())
 }
 
 /// Sends each line to those who are followed. Never ends, so that a view goes on when the input has ended.
@@ -64,11 +88,7 @@ pub async fn send_all(context: &Context, lines: Option<Receiver<String>>, to: Ad
 /// An answer if something is asked, otherwise a message. Says what was done.
 async fn send(client: &Client, to: Addressee, words: &str) -> Result<String, Report> {
     let list: QuestionList = client.get("/api/questions").await?;
-    let is_meant = |question: &&QuestionView| match to {
-        Addressee::Agent(agent) => question.agent == agent,
-        Addressee::Quest(quest) => question.quest == Some(quest),
-    };
-    if let Some(question) = list.questions.iter().find(is_meant) {
+    if let Some(question) = list.questions.iter().find(|question| to.is_asked_by(question)) {
         let path = format!("/api/questions/{}/answer", question.id);
         let _: Value = client.post(&path, &json!({ "answer": words })).await?;
         return Ok(format!("question {} is answered", question.id));

@@ -99,9 +99,13 @@ fn a_view_takes_answers_and_messages() {
     let agent = shop
         .run_with(&[bash, json!("turn"), json!({ "text": "heard" })], json!({ "stays": true, "permissions": "ask" }));
     shop.wait_for(&agent, "question_asked");
-    let mut command = shop.grounds.command(&["attach", &agent, "--after", "0", "--input"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = shop.grounds.command(&["attach", &agent, "--input"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut typed = child.stdin.take().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(told.any(|line| line.contains("make")), "the question that was open before is shown");
+    assert!(told.next().unwrap().contains("hatchery ask answer"), "and how to answer it");
+    let rest = std::thread::spawn(move || told.count());
     writeln!(typed, "deny: not now").unwrap();
     let answered = shop.wait_for(&agent, "question_answered");
     assert_eq!(answered["answer"], "deny: not now", "{answered}");
@@ -111,6 +115,7 @@ fn a_view_takes_answers_and_messages() {
     assert!(lines.any(|line| line.unwrap() == "heard"), "the message was heard, and the answer was shown");
     child.kill().unwrap();
     child.wait().unwrap();
+    rest.join().unwrap();
     shop.stop(&agent);
     shop.end(&agent);
 }
