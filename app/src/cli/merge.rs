@@ -57,12 +57,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             }))?;
             return Ok(ExitCode::SUCCESS);
         }
-        tell(&view, &into, commit.is_some(), cleared["rescued"].as_str());
+        tell(&view, &into, commit.is_some(), args.squash, cleared["rescued"].as_str());
         Ok(ExitCode::SUCCESS)
     })
 }
 
-fn tell(view: &BranchView, into: &str, changed: bool, rescued: Option<&str>) {
+fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, rescued: Option<&str>) {
     let branch = &view.line.branch;
     match changed {
         true => {
@@ -79,7 +79,11 @@ fn tell(view: &BranchView, into: &str, changed: bool, rescued: Option<&str>) {
             say(format_args!("the branch is removed; its single commits are kept: `hatchery rescue restore {name}`"));
         }
         (BranchKind::Agent, None) => say("the branch and its worktree are removed"),
-        (BranchKind::Quest, _) => say(format_args!("the branch stays; `git branch -d {branch}` removes it")),
+        // Git takes a branch that was squashed for one that was not merged.
+        (BranchKind::Quest, _) => say(format_args!(
+            "the branch stays; `git branch {} {branch}` removes it",
+            if squashed { "-D" } else { "-d" }
+        )),
     }
     if view.line.kind == BranchKind::Quest && view.line.open {
         say("the quest goes on; merge again when it is complete");

@@ -44,6 +44,14 @@ pub enum Taken {
     Unready { why: String },
 }
 
+/// What a merge would lead to.
+enum Tried {
+    /// This tree.
+    Tree(String),
+    /// Nothing, because both sides have changed these files.
+    Conflict(Vec<String>),
+}
+
 impl Repository {
     /// What is on the branch of a quest or an agent, if it exists.
     pub fn branch_content(&self, slug: &str) -> Result<Option<BranchContent>, WorktreeError> {
@@ -96,9 +104,13 @@ impl Repository {
         if git().args(["merge-base", "--is-ancestor", head, "HEAD"]).holds()? {
             return Ok(Taken::Already { into });
         }
-        let files = self.conflicts_with_checkout(head)?;
-        if !files.is_empty() {
-            return Ok(Taken::Conflict { into, files });
+        let tree = match self.tried_in_checkout(head)? {
+            Tried::Tree(tree) => tree,
+            Tried::Conflict(files) => return Ok(Taken::Conflict { into, files }),
+        };
+        // The work was squashed into the checkout before, or somebody did the same.
+        if tree == git().args(["rev-parse", "--verify", "HEAD^{tree}"]).text()? {
+            return Ok(Taken::Already { into });
         }
         match how {
             Taking::Merge => {
@@ -118,17 +130,16 @@ impl Repository {
         Ok(Taken::Merged { into, commit })
     }
 
-    /// The files that a merge could not bring together. Changes nothing.
-    fn conflicts_with_checkout(&self, head: &str) -> Result<Vec<String>, WorktreeError> {
+    /// What a merge into the checkout would lead to. Changes nothing.
+    fn tried_in_checkout(&self, head: &str) -> Result<Tried, WorktreeError> {
         let tree = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", head];
         let said = self.git(self.project.root()).args(tree).run()?;
+        // The tree, then the names of the files in conflict.
+        let mut words = said.out.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+        let tree = words.next().unwrap_or_default().trim().to_owned();
         match said.status.code() {
-            Some(0) => Ok(Vec::new()),
-            // The tree, then the names.
-            Some(1) => {
-                let names = said.out.split(|byte| *byte == 0).skip(1).filter(|name| !name.is_empty());
-                Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
-            }
+            Some(0) => Ok(Tried::Tree(tree)),
+            Some(1) => Ok(Tried::Conflict(words.filter(|name| !name.is_empty()).collect())),
             _ => Err(said.failed("merge-tree".to_owned())),
         }
     }

@@ -90,6 +90,21 @@ fn a_squash_is_one_commit_and_the_single_ones_are_kept() {
     assert_eq!(view["base"], shop.git(&["rev-parse", "HEAD"]).as_str(), "{view:#}");
 }
 
+/// As after a squash: the branch is not merged for git, and a merge would add a commit without a change.
+#[test]
+fn work_that_the_user_has_already_is_not_merged_again() {
+    let shop = shop();
+    worked(&shop, "flag", &[write("new.txt", "new\n"), text("Done.")]);
+    fs::write(shop.grounds.path().join("new.txt"), "new\n").unwrap();
+    shop.git(&["add", "new.txt"]);
+    shop.git(&["commit", "--quiet", "--message=the same by hand"]);
+    let before = shop.git(&["rev-parse", "HEAD"]);
+    let merged = shop.grounds.run(&["merge", "flag"]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert!(merged.stderr.contains("already"), "{}", merged.stderr);
+    assert_eq!(shop.git(&["rev-parse", "HEAD"]), before);
+}
+
 #[test]
 fn a_dirty_checkout_and_a_conflict_are_left_as_they_are() {
     let shop = shop();
