@@ -218,7 +218,14 @@ pub fn main() -> ExitCode {
     }
     // Alone in a terminal it shows the terminal's screen; without one, the help.
     let alone = std::env::args_os().len() == 1 && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let cli = if alone { Cli::parse_from(["hatchery", "tui"]) } else { Cli::parse() };
+    let parsed = if alone { Cli::try_parse_from(["hatchery", "tui"]) } else { Cli::try_parse() };
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && std::env::args_os().any(|word| word == "--json") => {
+            return tell_as_json(&misread(&error));
+        }
+        Err(error) => error.exit(),
+    };
     // The daemon writes its last words into a log that people read.
     let json = cli.json && !matches!(cli.command, Command::Up(_));
     match run(cli) {
@@ -226,15 +233,28 @@ pub fn main() -> ExitCode {
         Err(report) => {
             let code = report.code as u8;
             match json {
-                // As the API answers, with the exit code.
-                true => say(serde_json::json!({
-                    "error": { "message": report.message, "hint": report.hint, "exit_code": code },
-                })),
+                true => return tell_as_json(&report),
                 false => say(format_args!("{}error:{:#} {report}", paint::BAD, paint::BAD)),
             }
             ExitCode::from(code)
         }
     }
+}
+
+/// As the API answers, with the exit code.
+fn tell_as_json(report: &Report) -> ExitCode {
+    let code = report.code as u8;
+    say(serde_json::json!({
+        "error": { "code": report.name, "message": report.message, "hint": report.hint, "exit_code": code },
+    }));
+    ExitCode::from(code)
+}
+
+/// A command line that clap does not understand. Its own text is for people: the first line says what is wrong.
+fn misread(error: &clap::Error) -> Report {
+    let text = error.render().to_string();
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    Report::new(Code::Usage, message).hint("`hatchery --help` and `hatchery COMMAND --help` show what is possible")
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Report> {
@@ -438,6 +458,15 @@ fn reference(text: &str) -> Result<String, String> {
     match text.starts_with('-') && text.parse::<hatchery_core::AgentId>().is_err() {
         true => Err("there is no such option; an id that begins with a dash must be written whole".into()),
         false => Ok(text.to_owned()),
+    }
+}
+
+/// A word as a shell takes it, for commands in hints.
+fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:@".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', r"'\''")).into(),
     }
 }
 

@@ -57,7 +57,7 @@ pub enum Failure {
 impl From<Failure> for Report {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Refused { code, detail } => Report::new(code, detail.message).hint(detail.hint),
+            Failure::Refused { code, detail } => Report::new(code, detail.message).hint(detail.hint).named(detail.code),
             Failure::Away(report) | Failure::Unasked(report) | Failure::Broken(report) => report,
         }
     }

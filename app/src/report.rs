@@ -18,16 +18,36 @@ pub enum Code {
     Waits = 5,
 }
 
+impl Code {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Unreachable => "unreachable",
+            Self::Found => "found",
+            Self::Waits => "waits",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Report {
     pub message: String,
     pub hint: Option<String>,
     pub code: Code,
+    /// The cause for scripts, as in the API: the daemon's own word, or one for the exit code.
+    pub name: String,
 }
 
 impl Report {
     pub fn new(code: Code, message: impl fmt::Display) -> Self {
-        Self { message: message.to_string(), hint: None, code }
+        Self { message: message.to_string(), hint: None, code, name: code.name().to_owned() }
+    }
+
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
     }
 
     pub fn failed(message: impl fmt::Display) -> Self {

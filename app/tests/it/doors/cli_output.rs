@@ -217,6 +217,25 @@ fn an_id_that_looks_like_a_flag_is_an_id() {
     assert!(ran.stderr.contains("22 characters"), "{ran:?}");
 }
 
+/// A script that asks for JSON gets JSON, also when its own command line is wrong.
+#[test]
+fn errors_are_json_with_a_code_when_json_was_asked_for() {
+    let grounds = Grounds::new();
+    grounds.run(&["session", "start"]).good();
+    for (arguments, code, exit) in [
+        (["--json", "ps", "--frobnicate"].as_slice(), "usage", 2),
+        (&["--json", "quest", "new"], "usage", 2),
+        (&["why", "nobody", "--json"], "nobody_called", 1),
+    ] {
+        let ran = grounds.run(arguments);
+        let error: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+        assert_eq!((ran.code, error["error"]["code"].as_str()), (Some(exit), Some(code)), "{arguments:?}: {ran:?}");
+        assert!(error["error"]["message"].as_str().is_some_and(|words| !words.is_empty()), "{ran:?}");
+    }
+    let help = grounds.run(&["--json", "ps", "--help"]);
+    assert!(help.code == Some(0) && help.stdout.contains("Usage"), "{help:?}");
+}
+
 #[test]
 fn exit_codes_are_as_promised() {
     let grounds = Grounds::new();
