@@ -317,14 +317,21 @@ pub fn below(world: &World, agent: AgentId) -> Vec<AgentId> {
     found
 }
 
-/// Who is meant: an id, the beginning of one, or a name that only one living agent has.
+/// Who is meant: an id, the beginning of one, or a name that only one living agent has. If no living agent has the name, a dead one
+/// may be meant: its history stays.
 pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
     let whole = reference.parse().ok();
     if let Some(id) = whole.filter(|id| world.agent(*id).is_some()) {
         return Ok(id);
     }
-    let named = world.agents().filter(|(_, agent)| agent.is_living() && agent.name.as_deref() == Some(reference));
-    let mut candidates: Vec<AgentId> = named.map(|(id, _)| id).collect();
+    let named = |living: bool| {
+        let is_meant = move |agent: &Agent| agent.is_living() == living && agent.name.as_deref() == Some(reference);
+        world.agents().filter(move |(_, agent)| is_meant(agent)).map(|(id, _)| id).collect()
+    };
+    let mut candidates: Vec<AgentId> = named(true);
+    if candidates.is_empty() {
+        candidates = named(false);
+    }
     if candidates.is_empty() && !reference.is_empty() {
         candidates = world.agents().map(|(id, _)| id).filter(|id| id.to_string().starts_with(reference)).collect();
     }

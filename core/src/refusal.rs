@@ -36,7 +36,7 @@ pub enum Refusal {
     AgentExpired(AgentId),
     #[error("agent {0} is awake already")]
     AgentAwake(AgentId),
-    #[error("no living agent is named `{0}`, and no id begins with it")]
+    #[error("no agent is named `{0}`, and no id begins with it")]
     NobodyCalled(String),
     #[error("`{reference}` may mean any of {}", candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Ambiguous { reference: String, candidates: Vec<AgentId> },

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery export backup.jsonl")]
 pub struct Args {
-    /// The file to write [default: standard output]; it appears when it is complete
+    /// The file to write, or `-` [default: standard output]; it appears when it is complete
     file: Option<PathBuf>,
 
     /// Write only the identity documents of the seats, as a JSON list
@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let count = match &args.file {
+    let count = match args.file.as_ref().filter(|file| *file != std::path::Path::new("-")) {
         None => asking(copy(context, args.identities, &mut Stdout))?,
         Some(path) => {
             let folder =

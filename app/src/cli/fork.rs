@@ -1,6 +1,6 @@
 //! `hatchery fork`
 
-use super::{Context, asking, print_json, print_line, reference, say};
+use super::{Context, asking, print_json, print_line, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::report::Report;
@@ -52,9 +52,10 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    let prompt = args.prompt.as_deref().map(words_or_stdin).transpose()?;
     let body = serde_json::json!({
-        "parent": args.agent, "prompt": args.prompt.as_ref().filter(|_| args.harness.is_none()),
-        "run": args.prompt.is_some() && args.harness.is_none() && !args.no_run, "name": args.name, "at": args.at,
+        "parent": args.agent, "prompt": prompt.as_ref().filter(|_| args.harness.is_none()),
+        "run": prompt.is_some() && args.harness.is_none() && !args.no_run, "name": args.name, "at": args.at,
         "provider": args.provider, "model": args.model, "session": args.session,
     });
     let accepted: serde_json::Value =
@@ -66,7 +67,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         false => print_line(accepted["id"].as_str().unwrap_or_default())?,
     }
     let id = accepted["id"].as_str().unwrap_or_default();
-    if let Some((harness, prompt)) = args.harness.as_ref().zip(args.prompt.as_ref()) {
+    if let Some((harness, prompt)) = args.harness.as_ref().zip(prompt.as_ref()) {
         if waits {
             return Err(Report::failed("the fork waits for tools that run in the parent, so it was not started")
                 .hint("`hatchery say` with --harness starts it when it is there"));
@@ -75,7 +76,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let path = agent_path(id, "/say");
         let _: serde_json::Value = asking(async { Client::reach(&context.project).await?.post(&path, &body).await })?;
     }
-    if args.prompt.is_some() && !args.no_run && !context.json {
+    if prompt.is_some() && !args.no_run && !context.json {
         say(format_args!("it starts to work; `hatchery attach {id}` follows it"));
     }
     if waits {

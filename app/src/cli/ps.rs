@@ -19,7 +19,7 @@ const DOING_CHARS: usize = 60;
 
 /// List the agents: what each one does now, and who waits for you
 ///
-/// Lists the agents that have a run or were active in the last 24 hours. An agent is hatching (created, but not heard from yet),
+/// Lists the agents that have a run or a question, and those outside of quests that were active in the last 24 hours. An agent is hatching (created, but not heard from yet),
 /// alive, sleeping (its session has ended), expired (it never hatched) or dead. Ids are shortened as far as they stay unambiguous; every command
 /// accepts them so, and --json has them whole.
 #[derive(Debug, clap::Args)]
@@ -78,12 +78,15 @@ fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
 fn keep_shown(agents: &mut Vec<AgentView>, all: bool) -> usize {
     let (now, before) = (clock::now(), agents.len());
     agents.retain(|agent| all || is_shown(agent, now));
+    // Those who wait for the user first, then those at work.
+    agents.sort_by_key(|agent| (agent.question.is_none(), !agent.activity.has_run()));
     before - agents.len()
 }
 
-/// Whether an agent is worth a line: it lives, and has a run, asks something, or was active lately.
+/// Whether an agent is worth a line: it lives, and has a run, asks something, or was active lately. What the agents of a quest did is
+/// in `hatchery quest show`.
 pub(super) fn is_shown(agent: &AgentView, now: Timestamp) -> bool {
-    let recent = now.ms_since(agent.last_active) < RECENT_MS;
+    let recent = agent.assignment.is_none() && now.ms_since(agent.last_active) < RECENT_MS;
     agent.state.is_living() && (agent.activity.has_run() || agent.question.is_some() || recent)
 }
 
@@ -111,11 +114,17 @@ fn show(agents: &[AgentView], ids: &ShortIds, hidden: usize) -> Result<(), Repor
     Ok(())
 }
 
-fn line(agent: &AgentView, ids: &ShortIds, now: Timestamp) -> String {
-    let state = match agent.activity.has_run() {
+/// What an agent is doing, in a word. One that asks does nothing before it is answered, whatever its process does.
+pub(super) fn state_word(agent: &AgentView) -> String {
+    match agent.activity.has_run() {
+        _ if agent.question.is_some() => "asking".to_owned(),
         true => agent.activity.word().to_owned(),
         false => agent.state.to_string(),
-    };
+    }
+}
+
+fn line(agent: &AgentView, ids: &ShortIds, now: Timestamp) -> String {
+    let state = state_word(agent);
     let name: String = printable(agent.name.as_deref().unwrap_or("-")).chars().take(20).collect();
     let doing = agent.doing.as_ref().filter(|_| agent.activity.has_run());
     let doing = doing.map(|doing| format!("{} {}", doing.tool.as_deref().unwrap_or_default(), doing.line));

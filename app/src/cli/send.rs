@@ -1,6 +1,6 @@
 //! `hatchery send`
 
-use super::{Context, accepted, reference, text_or_stdin};
+use super::{Context, accepted, reference, words_or_stdin};
 use crate::report::Report;
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let body = serde_json::json!({ "from": args.from, "to": args.to, "body": text_or_stdin(&args.body)? });
+    let body = serde_json::json!({ "from": args.from, "to": args.to, "body": words_or_stdin(&args.body)? });
     accepted(context, "/api/mail", &body, |accepted| {
         let number = accepted.event("mail_sent").map(|event| format!(" {}", event["id"])).unwrap_or_default();
         match args.to.as_str() {

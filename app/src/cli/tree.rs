@@ -1,7 +1,7 @@
 //! `hatchery tree`
 
 use super::paint::{BAD, DIM, STRONG, paint};
-use super::ps::is_shown;
+use super::ps::{is_shown, state_word};
 use super::short_ids::ShortIds;
 use super::{Context, asking, counted, print_json, print_line, say};
 use crate::client::Client;
@@ -68,10 +68,7 @@ fn drawn(agents: &[AgentView], ids: &ShortIds) -> Vec<String> {
         below(None).iter().rev().map(|root| (*root, String::new(), "", "")).collect();
     while let Some((agent, indent, branch, trunk)) = open.pop() {
         let name = agent.name.as_deref().unwrap_or("-");
-        let state = match agent.activity.has_run() {
-            true => agent.activity.word().to_owned(),
-            false => agent.state.to_string(),
-        };
+        let state = state_word(agent);
         let facts = paint(DIM, format_args!("{state} · {}", counted(agent.messages, "message")));
         let waits =
             agent.question.map(|question| paint(BAD, format_args!(" waits for you: hatchery ask answer {question} …")));

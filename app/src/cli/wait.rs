@@ -1,15 +1,17 @@
 //! `hatchery wait`
 
 use super::follow::Following;
-use super::{Context, asking, print_json, print_line, reference};
+use super::paint::printable;
+use super::{Context, asking, print_json, print_line, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
 use crate::report::{Code, Report};
 use hatchery_core::event::RunEvent;
 use hatchery_core::outcome::Cause;
+use hatchery_core::why::Activity;
 use hatchery_core::{AgentId, Event};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -42,28 +44,43 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let word = |end: &Option<Cause>| end.map_or_else(|| "resting".to_owned(), |cause| cause.to_string());
     match context.json {
         true => {
-            let list: Vec<_> =
-                ends.iter().map(|(id, end)| serde_json::json!({ "agent": id, "end": word(end) })).collect();
-            print_json(&serde_json::json!({ "agents": list }))?;
+            let json = |waited: &Waited| serde_json::json!({ "agent": waited.id, "name": waited.name, "end": word(&waited.end) });
+            print_json(&serde_json::json!({ "agents": ends.iter().map(json).collect::<Vec<_>>() }))?;
         }
-        false => ends.iter().try_for_each(|(id, end)| print_line(&format!("{id}  {}", word(end))))?,
+        false => ends.iter().try_for_each(|waited| {
+            let name = waited.name.as_deref().map(|name| format!("  {}", printable(name))).unwrap_or_default();
+            print_line(&format!("{}{name}  {}", waited.id, word(&waited.end)))
+        })?,
     }
-    let good = ends.values().all(|end| matches!(end, None | Some(Cause::Completed)));
+    let good = ends.iter().all(|waited| matches!(waited.end, None | Some(Cause::Completed)));
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How the last run of each agent ended; none for an agent that had no run while we waited.
-async fn wait(context: &Context, args: &Args) -> Result<BTreeMap<AgentId, Option<Cause>>, Report> {
+/// An agent that was waited for.
+struct Waited {
+    id: AgentId,
+    name: Option<String>,
+    /// How its run ended; none if it had no run while we waited.
+    end: Option<Cause>,
+}
+
+/// How the last run of each agent ended, in the order in which they were named.
+async fn wait(context: &Context, args: &Args) -> Result<Vec<Waited>, Report> {
     let client = Client::visit(&context.project).await?;
     // The place in the log comes first: what ends after it is seen in the stream, what ended before is seen in the agents.
     let head = client.get::<serde_json::Value>("/api/status").await?["head"].as_u64().unwrap_or_default();
-    let mut ends = BTreeMap::new();
+    let mut all: Vec<Waited> = Vec::new();
     let mut open = BTreeSet::new();
     for agent in &args.agents {
         let view: AgentView = client.get(&agent_path(agent, "")).await?;
-        ends.insert(view.id, None);
         if view.activity.has_run() {
             open.insert(view.id);
+        }
+        if view.activity == Activity::Listening && !context.json {
+            say(format_args!("{agent} listens and has nothing to do; `hatchery stop {}` ends its run", quoted(agent)));
+        }
+        if all.iter().all(|waited| waited.id != view.id) {
+            all.push(Waited { id: view.id, name: view.name, end: None });
         }
     }
     let mut following = Following::new(&context.project, client, head);
@@ -72,8 +89,8 @@ async fn wait(context: &Context, args: &Args) -> Result<BTreeMap<AgentId, Option
         if let Event::Run { of, what: RunEvent::Ended { cause, .. } } = &record.event
             && open.remove(&of.agent)
         {
-            ends.insert(of.agent, Some(*cause));
+            all.iter_mut().filter(|waited| waited.id == of.agent).for_each(|waited| waited.end = Some(*cause));
         }
     }
-    Ok(ends)
+    Ok(all)
 }

@@ -238,11 +238,12 @@ fn ids_are_22_characters_and_a_reference_means_one_agent() {
     let ambiguous = door.get("/api/agents/Ann%20%C3%9C");
     ambiguous.refused(409, "ambiguous");
     assert!(ambiguous.body.contains(&ids[0]) && ambiguous.body.contains(&twin));
-    // The dead have no say in what a name means.
+    // The dead have no say in what a name means, unless nobody else has it: their histories stay.
     door.kill(&ids[0], json!({}));
     assert_eq!(door.one("Ann%20%C3%9C")["id"], json!(twin));
     rename(&twin, None);
-    door.get("/api/agents/Ann%20%C3%9C").refused(404, "nobody_called");
+    assert_eq!(door.one("Ann%20%C3%9C")["id"], json!(ids[0]));
+    door.get("/api/agents/Ann").refused(404, "nobody_called");
     door.get("/api/agents/%00").refused(404, "nobody_called");
 }
 
@@ -369,16 +370,19 @@ fn the_commands_speak_json_and_say_when_it_did_not_work() {
     assert!(json(&["tree"]).is_object() || json(&["tree"]).is_array());
     assert!(grounds.run(&["tree"]).good().contains("└─ "));
     assert_eq!(json(&["kill", "Ben", "--remark", "done"])["events"][0]["remark"], "done");
+    assert_eq!(json(&["history", "Ben"])["messages"].as_array().unwrap().len(), 0, "the history of the dead stays");
     assert_eq!(json(&["ps"])["agents"].as_array().unwrap().len(), 2);
     assert_eq!(json(&["ps", "--all"])["agents"].as_array().unwrap().len(), 3);
     for (arguments, code, words) in [
         (&["kill", "nobody"][..], 1, "hatchery ps --all"),
         (&["kill", &root], 1, "cannot be killed"),
-        (&["fork", "nobody"], 1, "no living agent is named `nobody`"),
+        (&["fork", "nobody"], 1, "no agent is named `nobody`"),
         (&["fork", "Ann", "--at", "x"], 2, "invalid value"),
         (&["fork", "Ann", "--at", "99999"], 1, "is not in the history"),
         (&["rewind", "Ann", "nowhere"], 1, "has no mark `nowhere`"),
-        (&["history", "Ben"], 1, "no living agent is named `Ben`"),
+        (&["rename", "Ben", "Bob"], 1, "is dead"),
+        (&["fork", "Ann", " "], 2, "there is nothing to say"),
+        (&["send", "Ann", ""], 2, "there is nothing to say"),
         (&["history"], 2, "whose history?"),
         (&["rename", "Ann", " "], 1, "cannot be a name"),
     ] {

@@ -515,8 +515,8 @@ fn the_commands_speak_json_and_say_when_it_did_not_work() {
         (&["mail", "read"][..], 1, "there is no mail for human"),
         (&["mail", "wait", "--timeout", "0"], 1, "no mail came in time"),
         (&["mail", "wait", "--timeout", "18446744073709551615"], 2, "is not in"),
-        (&["mail", "check", "--of", "nobody"], 1, "no living agent is named `nobody`"),
-        (&["send", "nobody", "x"], 1, "no living agent is named `nobody`"),
+        (&["mail", "check", "--of", "nobody"], 1, "no agent is named `nobody`"),
+        (&["send", "nobody", "x"], 1, "no agent is named `nobody`"),
         (&["send", &ann], 2, "<BODY>"),
     ] {
         let ran = grounds.run(arguments);

@@ -281,7 +281,7 @@ fn it_is_for_somebody_or_does_not_start() {
     let grounds = Grounds::new();
     let _daemon = grounds.up();
     for (arguments, code, words) in
-        [(&["mcp", "--agent", "nobody"][..], 1, "no living agent is named `nobody`"), (&["mcp"], 2, "--agent <AGENT>")]
+        [(&["mcp", "--agent", "nobody"][..], 1, "no agent is named `nobody`"), (&["mcp"], 2, "--agent <AGENT>")]
     {
         let ran = grounds.run(arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{ran:?}");

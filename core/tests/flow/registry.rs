@@ -36,7 +36,7 @@ fn an_ambiguous_reference_lists_all_that_it_may_mean() {
 }
 
 #[test]
-fn the_dead_are_found_by_their_ids_and_not_by_their_names() {
+fn a_name_means_the_living_and_only_without_one_the_dead() {
     let it = twins().and(renamed(X, "Cael")).and(renamed(Y, "Cael"));
     assert_eq!(resolve(&it.world, "Cael"), ambiguous("Cael", [X, Y]));
     let it = it.and(dead(X));
@@ -44,7 +44,9 @@ fn the_dead_are_found_by_their_ids_and_not_by_their_names() {
     assert_eq!(resolve(&it.world, "AAAA"), Ok(X));
     assert_eq!(resolve(&it.world, "AAA"), ambiguous("AAA", [X, Y]));
     let it = it.and(dead(Y));
-    assert_eq!(resolve(&it.world, "Cael"), Err(Refusal::NobodyCalled("Cael".into())));
+    assert_eq!(resolve(&it.world, "Cael"), ambiguous("Cael", [X, Y]));
+    let it = twins().and(renamed(X, "Ann")).and(dead(X));
+    assert_eq!(resolve(&it.world, "Ann"), Ok(X), "its history stays");
 }
 
 #[test]

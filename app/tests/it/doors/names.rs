@@ -73,9 +73,9 @@ fn empty_and_absurd_ids_are_unknown_ones() {
     let long = "x".repeat(50_000);
     for absurd in ["", " ", "..", "/", "?", &long] {
         for (arguments, words) in [
-            (["why", absurd], "no living agent is named"),
-            (["kill", absurd], "no living agent is named"),
-            (["diff", absurd], "no living agent is named"),
+            (["why", absurd], "no agent is named"),
+            (["kill", absurd], "no agent is named"),
+            (["diff", absurd], "no agent is named"),
         ] {
             let ran = shop.grounds.run(&arguments);
             assert_eq!(ran.code, Some(1), "{} {:.20}: {ran:?}", arguments[0], absurd);
