@@ -293,13 +293,16 @@ function Words({ seat, lead, list }: { seat: SeatView | undefined; lead: boolean
   if (seat.status === "hatching" && seat.until) return <Left until={seat.until} />;
   // Two agents may have one name: then the seat tells them apart.
   const twin = list.seats.some((it) => it.name === seat.name && it.gridPosition !== seat.gridPosition);
-  const words = [
-    lead ? "the lead" : "",
-    plain(seat.colorName ?? ""),
-    seat.status === "sleeping" && seat.lastAliveAt ? `since ${when(seat.lastAliveAt, store.now())}` : "",
-    twin ? `seat ${seat.gridPosition}` : "",
-  ].filter(Boolean);
-  return <>{words.join(" · ") || seat.status}</>;
+  const words = [lead ? "the lead" : "", plain(seat.colorName ?? ""), twin ? `seat ${seat.gridPosition}` : ""].filter(
+    Boolean,
+  );
+  const since = seat.status === "sleeping" && seat.lastAliveAt ? when(seat.lastAliveAt, store.now()) : null;
+  return (
+    <>
+      {words.join(" · ") || seat.status}
+      {since && <span class="hide-small"> · since {since}</span>}
+    </>
+  );
 }
 
 /** How long an egg has left to choose a name. */
