@@ -3,11 +3,11 @@
 
 mod acp;
 mod claude;
-pub mod claude_version;
 mod codex;
 mod environment;
 mod program;
 mod scripted;
+pub mod version;
 
 use crate::run_folder::RunFolder;
 use hatchery_core::harness::{Capabilities, Opening, Reader};
@@ -21,8 +21,9 @@ use std::sync::Arc;
 pub use acp::Acp;
 pub use claude::Claude;
 pub use codex::Codex;
-pub use program::{find_program, place_of, too_old};
+pub use program::{find_program, place_of};
 pub use scripted::Scripted;
+pub use version::too_old;
 
 /// One kind of program that plays agents.
 pub trait Harness: Send + Sync + fmt::Debug {

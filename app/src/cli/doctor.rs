@@ -5,7 +5,6 @@ mod players;
 use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
 use super::{Context, counted, print_json, print_line};
 use crate::config::Config;
-use crate::harness::claude_version::{NEEDED, Version};
 use crate::harness::{find_program, place_of};
 use crate::report::{Code, Context as _, Report};
 use crate::store::migration::MIGRATIONS;
@@ -57,9 +56,9 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         }
         Err(report) => findings.push(Finding { about: "settings", verdict: Verdict::Bad, what: report.to_string() }),
     }
-    let claude = context.config().map_or_else(|_| "claude".into(), |config| config.runs.claude_path);
-    findings.extend([claude_program(context, &claude), program(context, "git", Path::new("git"))]);
+    findings.push(program(context, "git", Path::new("git")));
     if let Ok(config) = context.config() {
+        findings.push(players::claude(context, &config));
         findings.push(players::codex(context, &config));
         findings.extend(players::acp(context, &config));
         findings.extend(agents(context, &config));
@@ -188,41 +187,6 @@ fn disk(context: &Context) -> Finding {
             Finding { about: "disk", verdict, what: format!("{} MiB free", free >> 20) }
         }
         Err(error) => Finding { about: "disk", verdict: Verdict::Note, what: format!("cannot be asked: {error}") },
-    }
-}
-
-/// Agents can be run without it, but only by the scripted harness.
-fn claude_program(context: &Context, wanted: &Path) -> Finding {
-    let finding = program(context, "claude", wanted);
-    match finding.verdict {
-        // What a project names is not run before the user trusts it.
-        Verdict::Good if crate::trust::check(&context.project).is_ok() => of_version(finding),
-        Verdict::Good | Verdict::Bad => finding,
-        Verdict::Note => Finding {
-            what: format!(
-                "{}; install it, or name it by `claude_path` or CLAUDE_CLI_PATH and restart the daemon; \
-                 `hatchery run --harness scripted` works without",
-                finding.what
-            ),
-            ..finding
-        },
-    }
-}
-
-/// Whether the program that was found is new enough.
-fn of_version(found: Finding) -> Finding {
-    let path = &found.what;
-    match Version::of(Path::new(path)) {
-        None => Finding { what: format!("{path}; it does not say its version"), ..found },
-        Some(version) if version < NEEDED => Finding {
-            verdict: Verdict::Bad,
-            what: format!(
-                "{path} has version {version}, which is too old: {NEEDED} or newer is needed; \
-                 `npm install -g @anthropic-ai/claude-code` installs the newest"
-            ),
-            ..found
-        },
-        Some(version) => Finding { what: format!("{path}, version {version}"), ..found },
     }
 }
 

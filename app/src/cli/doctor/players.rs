@@ -1,20 +1,66 @@
-//! What `hatchery doctor` says about codex and about agents that speak ACP: the program, its version, its login, and what it can do.
+//! What `hatchery doctor` says about each program that plays agents: where it is, its version, its login, and what it can do.
 
 use super::{Context, Finding, Verdict, printable};
 use crate::config::Config;
-use crate::harness::{Acp, Codex, Harness, abilities, find_program, place_of};
-use std::io::Read as _;
+use crate::harness::version::{self, TooOld};
+use crate::harness::{Acp, Claude, Codex, Harness, abilities, find_program, place_of};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-/// How long a program may take to say its version. Some are large and start slowly.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often it is looked whether the program has said its version.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// A version is a line.
-const MAX_VERSION_BYTES: u64 = 200;
+pub(super) fn claude(context: &Context, config: &Config) -> Finding {
+    let runs = &config.runs;
+    let claude = Claude::new(
+        runs.claude_path.clone(),
+        runs.claude_args.clone(),
+        runs.claude_strict,
+        &runs.pass_env,
+        std::env::vars(),
+        context.project.root(),
+        Arc::clone(&config.prices),
+    );
+    let Some(file) = find(context, claude.program()) else {
+        let (wanted, place) = (claude.program().display(), place_of(claude.program()));
+        let what = format!(
+            "{wanted} is not {place}; install it, or name it by `claude_path` or CLAUDE_CLI_PATH and restart the daemon; \
+             `hatchery run --harness scripted` works without"
+        );
+        return Finding { about: "claude", verdict: Verdict::Note, what };
+    };
+    let too_old = if is_trusted(context) { TooOld::of("claude", &file) } else { None };
+    if let Some(TooOld { found, needed }) = too_old {
+        let what = format!(
+            "{} has version {found}, which is too old: {needed} or newer is needed; \
+             `npm install -g @anthropic-ai/claude-code` installs the newest",
+            file.display()
+        );
+        return Finding { about: "claude", verdict: Verdict::Bad, what };
+    }
+    let login = login_of_claude(&claude.environment);
+    let verdict = if login.is_some() { Verdict::Good } else { Verdict::Note };
+    let login = login.unwrap_or("no login found: log in with `claude`, or set ANTHROPIC_API_KEY");
+    let what = described(context, &file, login, &claude);
+    Finding { about: "claude", verdict, what }
+}
+
+/// How the Claude CLI would show who it is. Only whether there is something is looked at, never what.
+fn login_of_claude(environment: &BTreeMap<String, String>) -> Option<&'static str> {
+    let set = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+    let folder = set("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let folder = folder.or_else(|| set("HOME").map(|home| Path::new(home).join(".claude")));
+    if folder.is_some_and(|folder| folder.join(".credentials.json").is_file()) {
+        return Some("logged in");
+    }
+    let keys = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
+    if keys.into_iter().any(|name| set(name).is_some()) {
+        return Some("a key is in the environment");
+    }
+    if environment.keys().any(|name| name.starts_with("CLAUDE_CODE_USE_")) {
+        return Some("a cloud provider is in the environment");
+    }
+    // There the login is in the keychain, which would ask the user.
+    cfg!(target_os = "macos").then_some("its login is not looked for on this system")
+}
 
 pub(super) fn codex(context: &Context, config: &Config) -> Finding {
     let runs = &config.runs;
@@ -33,7 +79,7 @@ pub(super) fn codex(context: &Context, config: &Config) -> Finding {
     let login = login_of_codex(&codex);
     let verdict = if login.is_some() { Verdict::Good } else { Verdict::Note };
     let login = login.unwrap_or("no login found: `codex login`, or set OPENAI_API_KEY");
-    let what = format!("{}{}; {login}; {}", file.display(), version(&file), abilities(codex.capabilities()));
+    let what = described(context, &file, login, &codex);
     Finding { about: "codex", verdict, what }
 }
 
@@ -53,6 +99,9 @@ fn login_of_codex(codex: &Codex) -> Option<&'static str> {
     home.as_ref().is_some_and(has_provider).then_some("a provider is in its settings")
 }
 
+/// The protocol has no question about it.
+const ACP_LOGIN: &str = "whether it is logged in shows at its first message";
+
 /// One finding for each agent that is here or that the project names, and one for the known ones that are not here.
 pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -61,7 +110,7 @@ pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
         let acp = Acp::new(name, agent, &config.runs.pass_env, std::env::vars(), Arc::clone(&config.prices));
         match find(context, acp.program()) {
             Some(file) => {
-                let what = format!("{name}: {}{}; {}", file.display(), version(&file), abilities(acp.capabilities()));
+                let what = format!("{name}: {}", described(context, &file, ACP_LOGIN, &acp));
                 findings.push(Finding { about: "acp", verdict: Verdict::Good, what });
             }
             None => missing.push(format!("{name} ({})", acp.program().display())),
@@ -78,24 +127,16 @@ fn find(context: &Context, program: &Path) -> Option<PathBuf> {
     find_program(program, context.project.root(), &std::env::var_os("PATH").unwrap_or_default())
 }
 
-/// The version that a program says it has, after a comma. Nothing when it does not say so in time.
-fn version(program: &Path) -> String {
-    let said = || -> Option<String> {
-        let mut command = Command::new(program);
-        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().ok()?;
-        let deadline = Instant::now() + VERSION_TIMEOUT;
-        while child.try_wait().ok()?.is_none() {
-            if Instant::now() > deadline {
-                child.kill().ok()?;
-                child.wait().ok()?;
-                return None;
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        let mut text = String::new();
-        child.stdout.take()?.take(MAX_VERSION_BYTES).read_to_string(&mut text).ok()?;
-        text.lines().next().map(|line| printable(line.trim())).filter(|line| !line.is_empty())
+/// A program in one line.
+fn described(context: &Context, file: &Path, login: &str, harness: &dyn Harness) -> String {
+    // What a project names is not run before the user trusts it.
+    let version = match is_trusted(context) {
+        true => version::said(file).map_or_else(|| "it does not say its version".to_owned(), |said| printable(&said)),
+        false => "not asked for its version before you trust the project".to_owned(),
     };
-    said().map(|said| format!(", {said}")).unwrap_or_default()
+    format!("{}, {version}; {login}; {}", file.display(), abilities(harness.capabilities()))
+}
+
+fn is_trusted(context: &Context) -> bool {
+    crate::trust::check(&context.project).is_ok()
 }

@@ -203,8 +203,23 @@ fn the_doctor_says_of_each_agent_program_where_it_is_its_version_and_what_it_can
     let own = findings.as_array().unwrap().iter().find(is_own).unwrap();
     let what = own["what"].as_str().unwrap();
     assert!(own["about"] == "acp" && own["verdict"] == "good", "{own}");
-    assert!(what.contains("player 1.2.3; can be interrupted") && what.contains("cannot confirm each message"), "{own}");
+    assert!(what.contains("player 1.2.3; whether it is logged in shows at its first message; can be "), "{own}");
+    assert!(what.contains("cannot confirm each message"), "{own}");
     assert!(ran.stdout.contains("gone (./gone)"), "{ran:?}");
+}
+
+#[test]
+fn the_doctor_runs_nothing_of_a_project_that_is_not_trusted() {
+    let settings = "claude_path = './play'\ncodex_path = './play'\n[harness.own]\nacp = ['./play', 'acp']";
+    let grounds = Grounds::with(settings);
+    let program = grounds.path().join("play");
+    std::fs::write(&program, "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = Ran::from(grounds.command(&["doctor", "--json"]).env_remove("HATCHERY_TRUST_ALL").output().unwrap());
+    assert!(ran.stdout.matches("not asked for its version before you trust the project").count() >= 3, "{ran:?}");
+    assert!(!grounds.path().join("ran").exists());
+    grounds.run(&["doctor"]);
+    assert!(grounds.path().join("ran").exists(), "the test would see it");
 }
 
 #[test]
@@ -303,13 +318,14 @@ fn the_doctor_refuses_a_cli_that_is_too_old() {
         let program = grounds.path().join("old-claude");
         std::fs::write(&program, format!("#!/bin/sh\necho '{version} (Claude Code)'\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let ran = grounds.command(&["doctor", "--json"]).env("CLAUDE_CLI_PATH", &program).output().unwrap();
-        finding(&Ran::from(ran), "claude")
+        let mut command = grounds.command(&["doctor", "--json"]);
+        command.env("CLAUDE_CLI_PATH", &program).env("ANTHROPIC_API_KEY", "dummy");
+        finding(&Ran::from(command.output().unwrap()), "claude")
     };
     let (verdict, what) = check("2.1.99");
     assert_eq!(verdict, "bad");
     assert!(what.contains("has version 2.1.99, which is too old: 2.1.112 or newer is needed"), "{what}");
     let (verdict, what) = check("2.1.325");
     assert_eq!(verdict, "good");
-    assert!(what.ends_with("version 2.1.325"), "{what}");
+    assert!(what.contains("old-claude, 2.1.325 (Claude Code); a key is in the environment; can confirm"), "{what}");
 }

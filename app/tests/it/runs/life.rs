@@ -71,7 +71,7 @@ fn a_program_that_is_too_old_is_refused_before_anything_is_made() {
     let shop = Workshop::with(&format!("claude_path = '{}'\n", program.display()), Vec::new());
     let ran = shop.grounds.run(&["run", "hello"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("version 1.0.77, and 2.0.0 or later is needed"), "{ran:?}");
+    assert!(ran.stderr.contains("version 1.0.77, and 2.1.112 or later is needed"), "{ran:?}");
     assert_eq!(shop.door().get("/api/agents").json()["agents"].as_array().unwrap().len(), 1, "nothing was made");
 }
 

@@ -1,0 +1,145 @@
+//! Which version an agent program is, and whether that is new enough. A program is asked with `--version`, once for each state of its
+//! file.
+
+use super::clean;
+use rustix::process::{Pid, Signal};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The oldest versions that the tests know, by harness.
+const NEEDED: [(&str, Version); 1] = [("claude", Version([2, 1, 112]))];
+/// How long a program may take to tell its version. Some are large and start slowly. After that, the version is unknown.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks whether it has told.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How much of an answer is read. A version is a line.
+const ANSWER_BYTES: u64 = 1_000;
+/// How many programs are remembered. A machine has a few.
+const MAX_KNOWN: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version([u32; 3]);
+
+/// A program as it was when it was asked: a new version has another size or time.
+type Known = BTreeMap<(PathBuf, u64, Option<SystemTime>), Option<String>>;
+
+impl Version {
+    /// The first version number in a text such as `2.1.325 (Claude Code)`.
+    pub fn read(text: &str) -> Option<Self> {
+        text.split_ascii_whitespace().find_map(|word| {
+            let mut parts = word.splitn(3, '.').map(|part| {
+                let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+                digits.parse().ok()
+            });
+            Some(Self([parts.next()??, parts.next()??, parts.next()??]))
+        })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor, patch] = self.0;
+        write!(f, "{major}.{minor}.{patch}")
+    }
+}
+
+/// A version that is too old for its harness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooOld {
+    pub found: Version,
+    pub needed: Version,
+}
+
+impl TooOld {
+    /// Looks at what a program says of itself. A program that does not tell its version is taken as it is.
+    pub fn of(harness: &str, program: &Path) -> Option<Self> {
+        let (_, needed) = NEEDED.iter().find(|(name, _)| *name == harness)?;
+        let found = said(program).as_deref().and_then(Version::read)?;
+        (found < *needed).then_some(Self { found, needed: *needed })
+    }
+}
+
+/// What is wrong with the version of a program, if it is too old for its harness.
+pub fn too_old(harness: &str, program: &Path) -> Option<String> {
+    let TooOld { found, needed } = TooOld::of(harness, program)?;
+    Some(format!("{} is version {found}, and {needed} or later is needed", program.display()))
+}
+
+/// The line with which a program tells its version.
+pub fn said(program: &Path) -> Option<String> {
+    static KNOWN: Mutex<Known> = Mutex::new(Known::new());
+    let about = program.metadata().ok()?;
+    let key = (program.to_owned(), about.len(), about.modified().ok());
+    if let Some(known) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return known.clone();
+    }
+    let answer = asked(program).unwrap_or_default();
+    let line = answer.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= MAX_KNOWN {
+        known.clear();
+    }
+    known.insert(key, line.clone());
+    line
+}
+
+fn asked(program: &Path) -> Option<String> {
+    let mut command = Command::new(program);
+    command.arg("--version").env_clear().envs(clean(std::env::vars(), &[], &[])).process_group(0);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+            Ok(None) | Err(_) => {
+                if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                    rustix::process::kill_process_group(group, Signal::KILL).ok();
+                }
+                child.wait().ok();
+                return None;
+            }
+        }
+    }
+    let mut answer = String::new();
+    child.stdout.take()?.take(ANSWER_BYTES).read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_version_is_found_in_what_the_program_says() {
+        assert_eq!(Version::read("2.1.325 (Claude Code)\n"), Some(Version([2, 1, 325])));
+        assert_eq!(Version::read("codex-cli 0.46.0-alpha.1"), Some(Version([0, 46, 0])));
+        assert_eq!(Version::read("nothing 1.2 of use"), None);
+        assert!(Version([2, 1, 99]) < Version([2, 1, 112]) && Version([3, 0, 0]) > Version([2, 1, 112]));
+        assert_eq!(Version([2, 1, 112]).to_string(), "2.1.112");
+    }
+
+    #[test]
+    fn an_old_program_is_told_and_an_unknown_version_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = |name: &str, says: &str| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            file
+        };
+        let old = too_old("claude", &program("old", "1.0.128 (Claude Code)")).unwrap();
+        assert!(old.ends_with("old is version 1.0.128, and 2.1.112 or later is needed"), "{old}");
+        for says in ["2.1.112 (Claude Code)", "2.1.325", "no version", ""] {
+            assert_eq!(too_old("claude", &program("new", says)), None, "{says}");
+        }
+        assert_eq!(too_old("scripted", &program("any", "0.1.0")), None);
+    }
+}
