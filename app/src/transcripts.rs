@@ -55,7 +55,7 @@ pub struct Summary {
     pub unread: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Listed {
     /// The latest first.
     pub sessions: Vec<Summary>,

@@ -3,7 +3,7 @@
 use super::Api;
 use super::error::{ApiError, Body};
 use crate::adoption::{self, AdoptionError};
-use crate::transcripts::{MAX_TRANSCRIPT_BYTES, Summary, TranscriptError};
+use crate::transcripts::{Listed, MAX_TRANSCRIPT_BYTES, Summary, TranscriptError};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -84,7 +84,14 @@ pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiErro
     if folders.is_empty() {
         return Err(TranscriptError::NoHome.into());
     }
-    let look = move || Ok((transcripts.list()?, transcripts.running(), threads.list()));
+    let look = move || {
+        let of_claude = match transcripts.list() {
+            // Codex may have a home of its own.
+            Err(TranscriptError::NoHome) => Listed::default(),
+            listed => listed?,
+        };
+        Ok((of_claude, transcripts.running(), threads.list()))
+    };
     let (listed, running, of_codex) = looking(look).await?;
     let world = api.handle.view();
     let claude = listed.sessions.into_iter().map(|session| view(&world, CLAUDE, &running, session));
@@ -114,10 +121,14 @@ async fn adopt(api: Api, wish: Adopt) -> Result<AdoptedView, ApiError> {
     let Adopt { session, name } = wish;
     let (transcripts, threads) = (api.defaults.transcripts.clone(), api.defaults.codex_threads.clone());
     let look = move || {
-        let found = match transcripts.find(&session) {
-            Ok(transcript) => (CLAUDE, transcript),
-            Err(TranscriptError::NoSuch(_) | TranscriptError::NoHome) => (CODEX, threads.find(&session)?),
-            Err(error) => return Err(error),
+        let found = match (transcripts.find(&session), threads.find(&session)) {
+            (Ok(of_claude), Ok(of_codex)) => {
+                let candidates = vec![of_claude.summary.session, of_codex.summary.session];
+                return Err(TranscriptError::Ambiguous { reference: session, candidates });
+            }
+            (Ok(transcript), Err(TranscriptError::NoSuch(_) | TranscriptError::NoHome)) => (CLAUDE, transcript),
+            (Err(TranscriptError::NoSuch(_) | TranscriptError::NoHome), thread) => (CODEX, thread?),
+            (Err(error), _) | (_, Err(error)) => return Err(error),
         };
         Ok((found, transcripts.running()))
     };

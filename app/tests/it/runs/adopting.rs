@@ -1,14 +1,15 @@
-//! Conversations that were begun in the Claude CLI become agents, and go on.
+//! Conversations that were begun in the Claude CLI or in codex become agents, and go on.
 
 use crate::support::claude_cli::{Home, cli_or_skip, uuid};
 use crate::support::daemon::Grounds;
 use crate::support::model::{Block, Model, Step};
 use crate::support::program::write_program;
-use crate::support::transcripts::write;
+use crate::support::transcripts::{write, write_thread};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 /// The first line of `ps` names its columns.
 const HEADING: usize = 1;
@@ -206,6 +207,48 @@ fn the_folder_of_the_cli_may_be_elsewhere_and_may_be_missing() {
     let mut command = grounds.command(&["adopt"]);
     let shown = command.env("CLAUDE_CONFIG_DIR", root.join("elsewhere")).output().unwrap();
     assert!(String::from_utf8(shown.stdout).unwrap().contains("2 messages  word 0"));
+}
+
+#[test]
+fn the_conversations_of_both_vendors_are_listed_together_with_the_latest_first() {
+    let grounds = Grounds::new();
+    let root = grounds.path().canonicalize().unwrap();
+    let home = grounds.path().join("home");
+    let (of_claude, of_codex) = ("11111111-1111-4111-8111-111111111111", "11111111-2222-7222-8222-222222222222");
+    let transcript = write(&home.join(".claude/projects"), &root, of_claude, 2);
+    let thread = write_thread(&home.join(".codex"), &root.join("sub"), of_codex, 4);
+    for (file, minutes) in [(&thread, 5), (&transcript, 10)] {
+        let at = SystemTime::now() - Duration::from_secs(60 * minutes);
+        fs::File::options().write(true).open(file).unwrap().set_modified(at).unwrap();
+    }
+    let _daemon = grounds.up();
+    let listed = list(&grounds);
+    let told: Vec<_> =
+        listed["sessions"].as_array().unwrap().iter().map(|it| (&it["harness"], &it["session"])).collect();
+    assert_eq!(told, [(&json!("codex"), &json!(of_codex)), (&json!("claude"), &json!(of_claude))], "{listed}");
+    let shown = grounds.run(&["adopt"]).good();
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].contains("codex ") && lines[0].contains("4 messages  word 0  in sub"), "{shown}");
+    assert!(lines[1].contains("claude ") && lines[1].contains("2 messages  word 0"), "{shown}");
+    let has_time = |line: &&str| line.split_whitespace().nth(1).is_some_and(|time| time.ends_with('Z'));
+    assert!(lines.iter().all(has_time), "{shown}");
+    // The beginning of an id may be that of both.
+    let refused = grounds.run(&["adopt", "1111"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("may mean any of"), "{refused:?}");
+    assert!(refused.stderr.contains(of_claude) && refused.stderr.contains(of_codex), "{refused:?}");
+    assert_eq!(grounds.run(&["adopt", "--all"]).good().lines().count(), 2);
+}
+
+/// Codex may be told where its home is by a daemon that knows no other home.
+#[test]
+fn the_threads_of_codex_are_listed_where_claude_has_no_home() {
+    let grounds = Grounds::new();
+    let root = grounds.path().canonicalize().unwrap();
+    write_thread(&root.join("elsewhere"), &root, "11111111-2222-7222-8222-222222222222", 2);
+    let mut command = grounds.command(&["adopt", "--json"]);
+    let shown = command.env_remove("HOME").env("CODEX_HOME", root.join("elsewhere")).output().unwrap();
+    let listed: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(listed["sessions"][0]["harness"], "codex", "{listed}");
 }
 
 fn list(grounds: &Grounds) -> Value {
