@@ -10,7 +10,7 @@ mod scripted;
 pub mod version;
 
 use crate::run_folder::RunFolder;
-use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::harness::{Capabilities, Opening, Reader, WaitingMessage};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::run::{RunSpec, TOOL_SERVER};
 use std::collections::BTreeMap;
@@ -38,9 +38,8 @@ pub trait Harness: Send + Sync + fmt::Debug {
     /// What to start for an attempt.
     fn command(&self, start: &Start<'_>) -> Invocation;
 
-    /// A reader for the output of one process, which works in `place`. `session` is the harness session, if the process was ready
-    /// before: of a very long output the line that named it may be gone.
-    fn reader(&self, place: &Path, session: Option<&str>) -> Box<dyn Reader>;
+    /// A reader for the output of one process.
+    fn reader(&self, of: ReaderStart<'_>) -> Box<dyn Reader>;
 
     /// A message, as a line of the program's input. `session` is the harness session, once it is known. The program confirms
     /// the message by its id, if it [echoes messages](Capabilities::echoes_messages).
@@ -74,6 +73,20 @@ pub struct Start<'a> {
     pub part: Option<String>,
     /// The agent leads the seats with a team of its own.
     pub leads_team: bool,
+}
+
+/// What an adapter is told about a process whose output is to be read.
+#[derive(Debug)]
+pub struct ReaderStart<'a> {
+    /// The folder that the process works in.
+    pub place: &'a Path,
+    /// The harness session, if the process was ready before: of a very long output the line that named it may be gone.
+    pub session: Option<&'a str>,
+    /// The model that the run asks for.
+    pub model: Option<&'a str>,
+    /// The message that is to be said first to a process that resumes a session. Only for a harness that does not
+    /// [echo messages](Capabilities::echoes_messages).
+    pub waiting: Option<WaitingMessage>,
 }
 
 /// The MCP server with our tools, which speaks over standard input and output.

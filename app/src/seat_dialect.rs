@@ -261,7 +261,7 @@ fn is_start(record: &Record) -> bool {
 fn of_lead(id: EventId, what: &RunEvent) -> Option<DialectWhat> {
     let error = |message: String, code| Some(DialectWhat::ServerError { message, code });
     match what {
-        RunEvent::Started { session } => Some(DialectWhat::ClaudeSystem { claude_session_id: session.to_string() }),
+        RunEvent::Started { session, .. } => Some(DialectWhat::ClaudeSystem { claude_session_id: session.to_string() }),
         RunEvent::TurnEnded { end, spent, .. } => Some(result(end, *spent)),
         RunEvent::OutputNoted { output: Output::Compacted { .. } } => Some(DialectWhat::ClaudeCompact {}),
         RunEvent::OutputNoted { output: Output::Thinking { text } } => Some(DialectWhat::ClaudeText {

@@ -4,22 +4,29 @@
 //! turn has begun. Texts come in chunks, which are joined. Unknown kinds of updates are skipped. Only a line that is not JSON is an
 //! error.
 
+mod failure;
 mod permission;
+mod replay;
 mod request_id;
 mod tool_call;
 
-use crate::harness::Reader;
-use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
+use crate::harness::{Reader, WaitingMessage};
+use crate::json_rpc::Message;
+use crate::output::{Output, TurnEnd, TurnResult};
+use crate::partial::{Partial, PartialKind};
 use crate::price::PriceTable;
-use crate::stream_json::fields::{Fields, text};
-use crate::stream_json::object;
+use crate::stream_json::fields::Fields;
+use crate::stream_json::{object, outputs_of};
 use crate::usage::{Money, Usage};
+use replay::Replay;
 use std::sync::Arc;
 use tool_call::ToolCalls;
 
 pub use permission::approval;
 pub use request_id::RequestId;
 
+/// The notification that says everything about a turn.
+const UPDATE: &str = "session/update";
 /// How long a joined text can be. The rest of it is another message.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
@@ -38,6 +45,10 @@ pub struct AcpReader {
     cost: Option<Money>,
     /// The last whole text of the turn.
     answer: Option<String>,
+    /// The history that an agent repeats when it loads a session.
+    replay: Replay,
+    /// The agent says beside its answers that its turn has failed.
+    has_failed: bool,
 }
 
 /// Where the process is.
@@ -52,54 +63,64 @@ enum Stage {
 
 #[derive(Clone, Debug)]
 struct Chunks {
-    kind: ChunkKind,
+    kind: PartialKind,
     /// The id that the agent gave to the message. Some give none.
+    message: Option<String>,
+    text: String,
+    /// It is shown while it is written.
+    is_shown: bool,
+}
+
+/// A piece of a text or a thought.
+struct Chunk {
+    kind: PartialKind,
     message: Option<String>,
     text: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChunkKind {
-    Said,
-    Thought,
+impl Chunks {
+    fn goes_on_with(&self, chunk: &Chunk) -> bool {
+        self.kind == chunk.kind && self.message == chunk.message && self.text.len() + chunk.text.len() <= MAX_TEXT_BYTES
+    }
 }
 
 impl Reader for AcpReader {
     fn read(&mut self, line: &str) -> Result<Vec<Output>, String> {
-        match object(line) {
-            Ok(line) => Ok(line.as_ref().map(|line| self.outputs(line)).unwrap_or_default()),
-            Err(error) => Err(error.to_string()),
-        }
+        outputs_of(line, |line| self.outputs(line))
+    }
+
+    fn partial(&mut self, line: &str) -> Option<Partial> {
+        // Few other lines have this word, and a line without it need not be parsed twice.
+        line.contains("_chunk\"").then(|| self.piece(&object(line).ok()??))?
     }
 }
 
 impl AcpReader {
-    /// A reader for a process that works in `folder`. `opened`: the process has opened its session before.
-    pub fn new(prices: Arc<PriceTable>, folder: Option<String>, opened: bool) -> Self {
+    /// A reader for a process that works in `folder`. `opened`: the process has opened its session before. `waiting`: the message that
+    /// is to be said to it first.
+    pub fn new(prices: Arc<PriceTable>, folder: Option<String>, opened: bool, waiting: Option<WaitingMessage>) -> Self {
         let stage = if opened { Stage::Idle } else { Stage::Opening };
-        Self { prices, folder, stage, ..Self::default() }
+        Self { prices, folder, stage, replay: Replay::new(waiting), ..Self::default() }
     }
 
     fn outputs(&mut self, line: &Fields) -> Vec<Output> {
-        match (line.text("method"), line.raw("id")) {
-            (Some(method), Some(id)) => self.request(&method, id.get(), line),
-            (Some(method), None) if method == "session/update" => {
-                let update = line.object("params").and_then(|params| params.object("update"));
-                update.map(|update| self.update(&update)).unwrap_or_default()
+        match Message::of(line) {
+            Some(Message::Request { method, id, params }) => self.request(&method, id, &params),
+            Some(Message::Notification { method, params }) if method == UPDATE => {
+                params.object("update").map(|update| self.update(&update)).unwrap_or_default()
             }
-            (Some(_), None) | (None, None) => Vec::new(),
-            (None, Some(id)) => match text(id).as_deref().and_then(RequestId::read) {
-                Some(id) => self.answer(&id, line),
+            Some(Message::Answer { id, result, error }) => match RequestId::read(&id) {
+                Some(id) => self.answer(&id, result, error),
                 None => Vec::new(),
             },
+            Some(Message::Notification { .. }) | None => Vec::new(),
         }
     }
 
-    fn answer(&mut self, id: &RequestId, line: &Fields) -> Vec<Output> {
-        let (result, error) = (line.object("result"), line.object("error"));
+    fn answer(&mut self, id: &RequestId, result: Option<Fields>, error: Option<Fields>) -> Vec<Output> {
         match (id, error) {
             (RequestId::Initialize | RequestId::NewSession, Some(error)) => {
-                vec![Output::NotReady { why: words(&error) }]
+                vec![Output::NotReady { why: failure::words(&error) }]
             }
             (RequestId::LoadSession(_) | RequestId::ForkSession(_), Some(_)) => {
                 let end = TurnEnd { result: TurnResult::SessionUnknown, ..TurnEnd::default() };
@@ -115,60 +136,78 @@ impl AcpReader {
                 let Some(session) = result.text("sessionId") else { return Vec::new() };
                 self.open(session, Some(&result))
             }
-            (RequestId::LoadSession(session), None) => self.open(session.clone(), result.as_ref()),
+            (RequestId::LoadSession(session), None) => {
+                let heard = self.replay.heard().filter(|_| self.stage == Stage::Opening).map(|id| Output::Heard { id });
+                let opened = self.open(session.clone(), result.as_ref());
+                heard.into_iter().chain(opened).collect()
+            }
             (RequestId::Say(message), Some(error)) => {
-                let failed = TurnResult::Failed { kind: kind(&error), detail: words(&error) };
+                let failed = failure::of_request(&error);
                 self.turn_ends(message, failed, None)
             }
             (RequestId::Say(message), None) => {
                 let Some(answer) = result else { return Vec::new() };
-                let result = match answer.text("stopReason").as_deref() {
-                    Some("cancelled") => TurnResult::Interrupted,
-                    Some("end_turn") | None => TurnResult::Ok,
-                    Some(reason) => {
-                        let detail = format!("the agent stopped: {reason}");
-                        TurnResult::Failed { kind: FailureKind::Other, detail }
-                    }
-                };
+                let said = self.chunks.as_ref().map(|chunks| chunks.text.as_str()).or(self.answer.as_deref());
+                let reason = answer.text("stopReason");
+                let result = failure::of_stop(reason.as_deref(), said.filter(|_| self.has_failed));
                 self.turn_ends(message, result, answer.object("usage").as_ref())
             }
         }
     }
 
     fn open(&mut self, session: String, result: Option<&Fields>) -> Vec<Output> {
-        if self.stage != Stage::Opening {
-            return Vec::new();
-        }
-        self.stage = Stage::Idle;
-        self.chunks = None;
+        let is_first = self.stage == Stage::Opening;
+        // What came before is the history of the session. A reader that begins again has taken it for a turn.
+        (self.stage, self.chunks, self.answer) = (Stage::Idle, None, None);
         self.tools = ToolCalls::default();
         self.model = result.and_then(model);
-        vec![Output::Ready { session, model: self.model.clone(), version: self.version.clone() }]
+        let ready = Output::Ready { session, model: self.model.clone(), version: self.version.clone() };
+        is_first.then_some(ready).into_iter().collect()
     }
 
     fn update(&mut self, update: &Fields) -> Vec<Output> {
         if self.stage == Stage::Opening {
+            self.replay.take(update);
             return Vec::new();
         }
         let kind = update.text("sessionUpdate").unwrap_or_default();
-        let mut outputs = match kind.as_str() {
-            "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "tool_call_update" => self.begin_turn(),
-            _ => Vec::new(),
-        };
         match kind.as_str() {
-            "agent_message_chunk" => outputs.extend(self.chunk(ChunkKind::Said, update)),
-            "agent_thought_chunk" => outputs.extend(self.chunk(ChunkKind::Thought, update)),
+            "agent_message_chunk" | "agent_thought_chunk" => {
+                let mut outputs = self.begin_turn();
+                outputs.extend(chunk(update).and_then(|chunk| self.add(chunk)));
+                outputs
+            }
             "tool_call" | "tool_call_update" => {
+                let mut outputs = self.begin_turn();
                 outputs.extend(self.whole_text());
                 outputs.extend(self.tools.take(update));
+                outputs
             }
             "usage_update" => {
                 let cost = update.object("cost").filter(|cost| cost.raw("amount").is_some());
                 self.cost = cost.map(|cost| cost.money("amount")).or(self.cost);
+                Vec::new()
             }
-            _ => {}
+            "session_info_update" => {
+                self.has_failed |= failure::is_system_error(update);
+                Vec::new()
+            }
+            _ => Vec::new(),
         }
-        outputs
+    }
+
+    /// A piece of the text that is being said. The first piece of a text is not one: a turn may begin with it, or another text may end.
+    /// It is shown together with the second.
+    fn piece(&mut self, line: &Fields) -> Option<Partial> {
+        if line.text("method")? != UPDATE || self.stage != Stage::InTurn {
+            return None;
+        }
+        let chunk = chunk(&line.object("params")?.object("update")?)?;
+        let open = self.chunks.as_mut().filter(|open| open.goes_on_with(&chunk))?;
+        open.text.push_str(&chunk.text);
+        let begins = !std::mem::replace(&mut open.is_shown, true);
+        let text = if begins { open.text.clone() } else { chunk.text };
+        Some(Partial { kind: chunk.kind, begins, text })
     }
 
     fn begin_turn(&mut self) -> Vec<Output> {
@@ -182,18 +221,14 @@ impl AcpReader {
     }
 
     /// Adds a piece to the text that is being said. A piece of another text ends it.
-    fn chunk(&mut self, kind: ChunkKind, update: &Fields) -> Option<Output> {
-        let piece = update.object("content").and_then(|content| content.text("text"))?;
-        let message = update.text("messageId");
-        let same = |open: &Chunks| {
-            open.kind == kind && open.message == message && open.text.len() + piece.len() <= MAX_TEXT_BYTES
-        };
-        if let Some(open) = self.chunks.as_mut().filter(|open| same(open)) {
-            open.text.push_str(&piece);
+    fn add(&mut self, chunk: Chunk) -> Option<Output> {
+        if let Some(open) = self.chunks.as_mut().filter(|open| open.goes_on_with(&chunk)) {
+            open.text.push_str(&chunk.text);
             return None;
         }
         let whole = self.whole_text();
-        self.chunks = Some(Chunks { kind, message, text: piece });
+        let Chunk { kind, message, text } = chunk;
+        self.chunks = Some(Chunks { kind, message, text, is_shown: false });
         whole
     }
 
@@ -204,11 +239,11 @@ impl AcpReader {
             return None;
         }
         Some(match kind {
-            ChunkKind::Said => {
+            PartialKind::Text => {
                 self.answer = Some(text.clone());
                 Output::Text { text }
             }
-            ChunkKind::Thought => Output::Thinking { text },
+            PartialKind::Thinking => Output::Thinking { text },
         })
     }
 
@@ -218,7 +253,7 @@ impl AcpReader {
         outputs.push(Output::Heard { id: message.to_owned() });
         outputs.extend(self.whole_text());
         outputs.extend(self.tools.close());
-        self.stage = Stage::Idle;
+        (self.stage, self.has_failed) = (Stage::Idle, false);
         let used = used.map(tokens).unwrap_or_default();
         let used = match (&self.cost, &self.model) {
             (None, Some(model)) => self.prices.priced(model, used),
@@ -239,8 +274,7 @@ impl AcpReader {
     }
 
     /// A request of the agent. One of an unknown kind is asked like any other, because the agent waits for an answer.
-    fn request(&mut self, method: &str, id: &str, line: &Fields) -> Vec<Output> {
-        let Some(params) = line.object("params") else { return Vec::new() };
+    fn request(&mut self, method: &str, id: &str, params: &Fields) -> Vec<Output> {
         let mut outputs = self.begin_turn();
         outputs.extend(self.whole_text());
         let call = params.object("toolCall");
@@ -248,9 +282,19 @@ impl AcpReader {
             outputs.extend(self.tools.announce(call));
         }
         let known = call.and_then(|call| call.text("toolCallId")).and_then(|id| self.tools.of(&id));
-        outputs.push(Output::Asked(permission::asked(method, id, &params, known, self.folder.as_deref())));
+        outputs.push(Output::Asked(permission::asked(method, id, params, known, self.folder.as_deref())));
         outputs
     }
+}
+
+/// The piece of a text in an update.
+fn chunk(update: &Fields) -> Option<Chunk> {
+    let kind = match update.text("sessionUpdate")?.as_str() {
+        "agent_message_chunk" => PartialKind::Text,
+        "agent_thought_chunk" => PartialKind::Thinking,
+        _ => return None,
+    };
+    Some(Chunk { kind, message: update.text("messageId"), text: update.object("content")?.text("text")? })
 }
 
 /// The model of a session. Agents say it in different places.
@@ -269,30 +313,5 @@ fn tokens(usage: &Fields) -> Usage {
         cache_read_tokens: count("cachedReadTokens"),
         cache_write_tokens: count("cachedWriteTokens"),
         ..Usage::default()
-    }
-}
-
-/// What went wrong. Some agents have the telling words in the data only.
-fn words(error: &Fields) -> String {
-    let data = error.object("data").and_then(|data| data.text("message").or_else(|| data.text("details")));
-    data.or_else(|| error.text("message")).unwrap_or_else(|| "the agent gives no reason".to_owned())
-}
-
-/// The kind of a failure, as far as an agent says it. Version 1 has one code for it, and each agent has words of its own.
-fn kind(error: &Fields) -> FailureKind {
-    /// The agent must be logged in first.
-    const AUTHENTICATION_REQUIRED: &str = "-32000";
-    if error.raw("code").is_some_and(|code| code.get() == AUTHENTICATION_REQUIRED) {
-        return FailureKind::Unauthorised;
-    }
-    let data = error.object("data");
-    let word = |name: &str| data.as_ref().and_then(|data| data.text(name));
-    match word("errorKind").or_else(|| word("codexErrorInfo")).as_deref() {
-        Some("rate_limit" | "usageLimitExceeded" | "rateLimitExceeded") => FailureKind::RateLimited,
-        Some("overloaded" | "serverOverloaded") => FailureKind::Overloaded,
-        Some("billing_error") => FailureKind::OutOfCredit,
-        Some("authentication_failed" | "unauthorized") => FailureKind::Unauthorised,
-        Some("prompt_too_long" | "contextWindowExceeded") => FailureKind::PromptTooLong,
-        _ => FailureKind::Other,
     }
 }

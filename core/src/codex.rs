@@ -5,7 +5,7 @@
 //! items are skipped, because new versions bring new ones all the time. Only a line that is not JSON is an error.
 
 mod command_line;
-mod failure;
+pub(crate) mod failure;
 mod item;
 mod permission;
 mod request_id;
@@ -14,12 +14,13 @@ mod tally;
 
 use crate::Timestamp;
 use crate::harness::Reader;
+use crate::json_rpc::Message;
 use crate::output::{Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::price::PriceTable;
 use crate::run::TOOL_SERVER;
 use crate::stream_json::fields::{Fields, text};
-use crate::stream_json::object;
+use crate::stream_json::{object, outputs_of};
 use item::Items;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,10 +76,7 @@ struct OpenedThread {
 
 impl Reader for CodexReader {
     fn read(&mut self, line: &str) -> Result<Vec<Output>, String> {
-        match object(line) {
-            Ok(line) => Ok(line.as_ref().map(|line| self.outputs(line)).unwrap_or_default()),
-            Err(error) => Err(error.to_string()),
-        }
+        outputs_of(line, |line| self.outputs(line))
     }
 
     fn partial(&mut self, line: &str) -> Option<Partial> {
@@ -92,6 +90,15 @@ impl CodexReader {
     pub fn new(prices: Arc<PriceTable>, folder: Option<String>, thread: Option<&str>) -> Self {
         let opening = Opening { is_over: thread.is_some(), ..Opening::default() };
         Self { opening, folder, thread: thread.map(str::to_owned), tally: Tally::new(prices), ..Self::default() }
+    }
+
+    /// Names the model that was asked for. The line that names the model of the thread may be gone.
+    #[must_use]
+    pub fn with_model(mut self, model: Option<&str>) -> Self {
+        if let Some(thread) = self.thread.clone() {
+            self.tally.name_model(&thread, model.map(str::to_owned));
+        }
+        self
     }
 
     /// A piece of what codex writes. Sub-agents are not shown while they write.
@@ -112,36 +119,32 @@ impl CodexReader {
     }
 
     fn outputs(&mut self, line: &Fields) -> Vec<Output> {
-        let (method, id) = (line.text("method"), line.raw("id"));
-        match (method, id) {
-            (Some(method), Some(id)) => self.request(&method, id.get(), line),
-            (Some(method), None) => match line.object("params") {
-                Some(params) => self.notification(&method, &params),
+        match Message::of(line) {
+            Some(Message::Request { method, id, params }) => self.request(&method, id, &params),
+            Some(Message::Notification { method, params }) => self.notification(&method, &params),
+            Some(Message::Answer { id, result, error }) => match RequestId::read(&id) {
+                Some(id) => self.answer(&id, result, error),
                 None => Vec::new(),
             },
-            (None, Some(id)) => match text(id).as_deref().and_then(RequestId::read) {
-                Some(id) => self.answer(&id, line),
-                None => Vec::new(),
-            },
-            (None, None) => Vec::new(),
+            None => Vec::new(),
         }
     }
 
-    fn answer(&mut self, id: &RequestId, line: &Fields) -> Vec<Output> {
-        let problem = line.object("error").map(|error| error.text("message").unwrap_or_else(|| "no reason".into()));
+    fn answer(&mut self, id: &RequestId, result: Option<Fields>, error: Option<Fields>) -> Vec<Output> {
+        let problem = error.map(|error| error.text("message").unwrap_or_else(|| "no reason".into()));
         match (id, problem) {
             (RequestId::Initialize, _) => Vec::new(),
             (RequestId::StartThread | RequestId::ResumeThread | RequestId::ForkThread, Some(problem)) => {
                 self.cannot_open(problem)
             }
             (RequestId::StartThread | RequestId::ResumeThread | RequestId::ForkThread, None) => {
-                let Some(result) = line.object("result") else { return Vec::new() };
+                let Some(result) = result else { return Vec::new() };
                 self.opened(&result, *id == RequestId::ResumeThread)
             }
             // A thread that cannot say what it holds is told everything that waits.
             (RequestId::ListTurns, _) => {
                 self.opening.has_turns = true;
-                let turns = line.object("result").map(|result| result.objects("data")).unwrap_or_default();
+                let turns = result.map(|result| result.objects("data")).unwrap_or_default();
                 heard(&turns).into_iter().chain(self.ready()).collect()
             }
             (RequestId::Say(_), None) => Vec::new(),
@@ -220,10 +223,7 @@ impl CodexReader {
                 outputs
             }
             "error" => failure::error(params).into_iter().collect(),
-            "thread/tokenUsage/updated" => {
-                self.tally.take(thread.as_deref().unwrap_or_default(), true, params);
-                Vec::new()
-            }
+            "thread/tokenUsage/updated" => self.used(thread.as_deref().unwrap_or_default(), true, params),
             "account/rateLimits/updated" => self.rate_limit(params).into_iter().collect(),
             "serverRequest/resolved" => {
                 let id = params.raw("requestId").map(|id| id.get().to_owned());
@@ -244,10 +244,8 @@ impl CodexReader {
             "item/started" => self.items.started(params),
             "item/completed" => self.items.completed(params),
             "error" => failure::error(params).into_iter().collect(),
-            "thread/tokenUsage/updated" => {
-                self.tally.take(thread, false, params);
-                Vec::new()
-            }
+            // What a sub-agent uses is used by its parent.
+            "thread/tokenUsage/updated" => return self.used(thread, false, params),
             _ => Vec::new(),
         };
         let tool_use = self.subagents.get(thread).cloned().unwrap_or_else(|| thread.to_owned());
@@ -255,6 +253,11 @@ impl CodexReader {
             .into_iter()
             .map(|output| Output::Subagent { tool_use: tool_use.clone(), output: output.into() })
             .collect()
+    }
+
+    /// What was used by a request that is over. The end of the turn repeats the sum.
+    fn used(&mut self, thread: &str, own: bool, params: &Fields) -> Vec<Output> {
+        self.tally.take(thread, own, params).map(|usage| Output::Used { usage }).into_iter().collect()
     }
 
     /// The call that starts a sub-agent names its thread when it is completed.
@@ -326,9 +329,8 @@ impl CodexReader {
     }
 
     /// A request of codex. One of an unknown kind is asked like any other, because codex waits for an answer.
-    fn request(&mut self, method: &str, id: &str, line: &Fields) -> Vec<Output> {
-        let Some(params) = line.object("params") else { return Vec::new() };
-        let asked = permission::asked(method, id, &params, &self.items, self.folder.as_deref());
+    fn request(&mut self, method: &str, id: &str, params: &Fields) -> Vec<Output> {
+        let asked = permission::asked(method, id, params, &self.items, self.folder.as_deref());
         if self.asked.len() < MAX_OPEN_REQUESTS {
             self.asked.insert(id.to_owned(), asked.request.clone());
         }

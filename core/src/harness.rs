@@ -65,6 +65,14 @@ pub enum Opening {
     },
 }
 
+/// A message that waits for a process, when its output begins to be read. A harness that repeats its history and no ids shows by the words
+/// whether the message is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingMessage {
+    pub id: String,
+    pub text: String,
+}
+
 /// Reads the output of one process, line by line.
 ///
 /// A reader may keep state: what it remembers of one line, it needs for another. After a restart of the daemon the state is
@@ -76,8 +84,9 @@ pub trait Reader: Send + Sync {
     fn read(&mut self, line: &str) -> Result<Vec<Output>, String>;
 
     /// The words in a line that are a piece of a text or a thought which is still being written. They are shown and never
-    /// recorded: the whole follows in another line. A line with a partial has no outputs. A harness that only says whole texts
-    /// has no partials.
+    /// recorded: the whole follows in another line, or with it. A line with a partial has no outputs and is not read again. After a
+    /// restart it may be read instead, so a reader that joins pieces takes them in both ways. A harness that only says whole texts has
+    /// no partials.
     fn partial(&mut self, _line: &str) -> Option<Partial> {
         None
     }

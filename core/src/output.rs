@@ -6,7 +6,7 @@
 
 use crate::Timestamp;
 use crate::permission::PermissionRequest;
-use crate::usage::Usage;
+use crate::usage::{Money, Usage};
 use serde::{Deserialize, Serialize};
 
 /// One thing that the process said.
@@ -193,6 +193,11 @@ impl TurnEnd {
     /// Whether the harness says what was used. A process that failed before it could ask the model says nothing.
     pub(crate) fn has_total(&self) -> bool {
         self.total != Usage::default() || self.since_last.is_some()
+    }
+
+    /// Whether the harness says what was used in money. If it counts tokens for the session and gives no cost, it does not.
+    pub(crate) fn reports_cost(&self) -> bool {
+        self.total.cost != Money::default() || self.since_last.is_none()
     }
 }
 

@@ -7,7 +7,6 @@
 pub(crate) mod fields;
 mod request_meter;
 
-use crate::Timestamp;
 use crate::harness::Reader;
 use crate::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
@@ -15,6 +14,7 @@ use crate::permission::{Access, PermissionRequest};
 use crate::price::PriceTable;
 use crate::run::TOOL_SERVER;
 use crate::usage::Usage;
+use crate::{Timestamp, failure};
 use fields::Fields;
 use request_meter::RequestMeter;
 use serde_json::value::RawValue;
@@ -43,10 +43,7 @@ pub struct StreamJsonReader {
 
 impl Reader for StreamJsonReader {
     fn read(&mut self, line: &str) -> Result<Vec<Output>, String> {
-        match object(line) {
-            Ok(line) => Ok(line.as_ref().map(|line| self.outputs(line)).unwrap_or_default()),
-            Err(error) => Err(error.to_string()),
-        }
+        outputs_of(line, |line| self.outputs(line))
     }
 
     fn partial(&mut self, line: &str) -> Option<Partial> {
@@ -146,6 +143,12 @@ impl StreamJsonReader {
     }
 }
 
+/// The outputs of a line, by its fields. A line without fields has none.
+pub(crate) fn outputs_of(line: &str, outputs: impl FnOnce(&Fields) -> Vec<Output>) -> Result<Vec<Output>, String> {
+    let line = object(line).map_err(|error| error.to_string())?;
+    Ok(line.as_ref().map(outputs).unwrap_or_default())
+}
+
 /// The fields of a line. None when it is empty, or JSON but no object.
 pub(crate) fn object(line: &str) -> Result<Option<Fields<'_>>, NotJson> {
     let line = line.trim();
@@ -210,14 +213,11 @@ fn tool_name(name: &str) -> String {
 /// forbidden request, so that word goes first. Otherwise the status does: some versions call an overload a rate limit.
 fn failure_kind(word: Option<&str>, status: Option<u16>) -> FailureKind {
     match (word, status) {
-        (Some("billing_error"), _) | (_, Some(402)) => FailureKind::OutOfCredit,
-        (_, Some(401 | 403)) | (Some("authentication_failed"), None) => FailureKind::Unauthorised,
-        (_, Some(404)) => FailureKind::WrongModel,
-        (_, Some(413)) => FailureKind::PromptTooLong,
-        (_, Some(429)) | (Some("rate_limit"), None) => FailureKind::RateLimited,
-        (_, Some(503 | 529)) => FailureKind::Overloaded,
-        (_, Some(500..=599)) | (Some("server_error"), None) => FailureKind::Unavailable,
-        _ => FailureKind::Other,
+        (Some("billing_error"), _) => FailureKind::OutOfCredit,
+        (Some("authentication_failed"), None) => FailureKind::Unauthorised,
+        (Some("rate_limit"), None) => FailureKind::RateLimited,
+        (Some("server_error"), None) => FailureKind::Unavailable,
+        (_, status) => failure::by_status(status),
     }
 }
 
@@ -238,28 +238,6 @@ fn partial(line: &Fields) -> Option<Partial> {
         _ => return None,
     };
     Some(Partial { kind, begins, text: text.unwrap_or_default() })
-}
-
-/// What kind of failure the CLI's own sentences mean that come without a status of their own.
-fn told_by_words(words: &str) -> FailureKind {
-    const KNOWN: [(&str, FailureKind); 9] = [
-        ("issue with the selected model", FailureKind::WrongModel),
-        ("usage policy", FailureKind::Refused),
-        ("output token maximum", FailureKind::OutputTooLong),
-        ("prompt is too long", FailureKind::PromptTooLong),
-        ("connection refused", FailureKind::Unavailable),
-        ("connection error", FailureKind::Unavailable),
-        ("unable to connect", FailureKind::Unavailable),
-        ("request timed out", FailureKind::Unavailable),
-        ("fetch failed", FailureKind::Unavailable),
-    ];
-    // The codes of failed connections: ECONNREFUSED, ECONNRESET, ENOTFOUND, ETIMEDOUT, EAI_AGAIN …
-    const NETWORK: [&str; 6] = ["ECONN", "ENOTFOUND", "ETIMEDOUT", "EAI_AGAIN", "EPIPE", "ENETUNREACH"];
-    if NETWORK.iter().any(|code| words.contains(code)) {
-        return FailureKind::Unavailable;
-    }
-    let words = words.to_lowercase();
-    KNOWN.iter().find(|(known, _)| words.contains(known)).map_or(FailureKind::Other, |(_, kind)| *kind)
 }
 
 fn user(line: &Fields) -> Vec<Output> {
@@ -343,7 +321,7 @@ fn turn_result(line: &Fields, api_error: Option<ApiError>) -> TurnResult {
     let refused = line.text("stop_reason").as_deref() == Some("refusal");
     let kind = match kind {
         FailureKind::Other if refused => FailureKind::Refused,
-        FailureKind::Other => told_by_words(&detail),
+        FailureKind::Other => failure::by_words(&detail),
         known @ (FailureKind::RateLimited
         | FailureKind::Overloaded
         | FailureKind::OutOfCredit

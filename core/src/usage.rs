@@ -102,15 +102,21 @@ impl Metered {
         self.lost = if resumes { lost } else { Usage::default() };
     }
 
-    /// A turn has ended, and the harness says that this was `used` since the last end. Gives the part of it that was counted before.
-    /// Without a total, what was counted stays as it is.
-    pub(crate) fn settle(&mut self, end: &TurnEnd, used: Usage) -> Usage {
+    /// A turn has ended, and the harness says that this was `used` since the last end. Gives what was used, and the part of it that was
+    /// counted before. Without a total, what was counted stays as it is.
+    ///
+    /// A harness that reports no cost has totals of tokens only. The cost is the one that was computed when its requests were counted.
+    pub(crate) fn settle(&mut self, end: &TurnEnd, used: Usage) -> (Usage, Usage) {
         let Self { turn, lost } = std::mem::take(self);
         let all = turn + lost;
+        let with_cost = |cost: Money| match end.reports_cost() {
+            true => used,
+            false => Usage { cost: used.cost.max(turn.cost), ..used } + Usage { cost, ..Usage::default() },
+        };
         match used {
-            _ if !end.has_total() => Usage::default(),
-            used if used.has_prompts_of(&all) => all,
-            _ => turn,
+            _ if !end.has_total() => (used, Usage::default()),
+            used if used.has_prompts_of(&all) => (with_cost(lost.cost), all),
+            _ => (with_cost(Money::default()), turn),
         }
     }
 }

@@ -3,23 +3,32 @@
 #![allow(clippy::disallowed_methods, reason = "recordings are read from files, though not by the core itself")]
 #![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
 
+use hatchery_core::acp::AcpReader;
 use hatchery_core::codex::CodexReader;
 use hatchery_core::harness::Reader;
 use hatchery_core::output::Output;
 use hatchery_core::partial::PartialKind;
 use hatchery_core::stream_json::StreamJsonReader;
 use std::path::Path;
+use std::sync::Arc;
+
+/// The end of a turn by ACP.
+const TURN_ENDED: &str = r#"{"id":"say:m","result":{"stopReason":"end_turn"}}"#;
+
+/// What a program said in a recording. A recording of both sides marks it.
+fn lines(file: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(file);
+    let text = std::fs::read_to_string(path).unwrap();
+    let said = text.lines().filter(|line| !line.starts_with("> "));
+    said.map(|line| line.strip_prefix("< ").unwrap_or(line).to_owned()).collect()
+}
 
 /// The texts and thoughts that were whole, and the pieces before each of them, put together.
-fn said(reader: &mut dyn Reader, file: &str) -> Vec<(PartialKind, String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(file);
+fn said(reader: &mut dyn Reader, lines: &[String]) -> Vec<(PartialKind, String, String)> {
     let mut pieces = String::new();
     let mut said = Vec::new();
-    for line in std::fs::read_to_string(path).unwrap().lines().filter(|line| !line.starts_with("> ")) {
-        // A recording of both sides marks what the program said.
-        let line = line.strip_prefix("< ").unwrap_or(line);
+    for line in lines {
         if let Some(partial) = reader.partial(line) {
-            assert_eq!(reader.read(line).unwrap(), [], "a line with a piece says nothing else: {line}");
             if partial.begins {
                 pieces.clear();
             }
@@ -40,7 +49,7 @@ fn said(reader: &mut dyn Reader, file: &str) -> Vec<(PartialKind, String, String
 
 #[test]
 fn the_pieces_of_the_claude_cli_are_its_texts() {
-    let said = said(&mut StreamJsonReader::default(), "claude-cli/partial_messages.stdout.jsonl");
+    let said = said(&mut StreamJsonReader::default(), &lines("claude-cli/partial_messages.stdout.jsonl"));
     let kinds: Vec<PartialKind> = said.iter().map(|(kind, ..)| *kind).collect();
     assert_eq!(kinds, [PartialKind::Thinking, PartialKind::Text, PartialKind::Text]);
     for (_, pieces, whole) in said {
@@ -57,10 +66,42 @@ fn the_pieces_of_a_subagent_are_not_those_of_its_parent() {
 
 #[test]
 fn the_pieces_of_codex_are_its_texts() {
-    let said = said(&mut CodexReader::default(), "codex-app-server/stream_cut_once.jsonl");
+    let said = said(&mut CodexReader::default(), &lines("codex-app-server/stream_cut_once.jsonl"));
     let with_pieces: Vec<_> = said.iter().filter(|(_, pieces, _)| !pieces.is_empty()).collect();
     assert!(!with_pieces.is_empty());
     for (_, pieces, whole) in with_pieces {
         assert_eq!(pieces, whole);
     }
+}
+
+/// The first chunk of a text is shown with the second. A text of one chunk is only said.
+#[test]
+fn the_pieces_of_agents_behind_acp_are_their_texts() {
+    for agent in ["claude", "codex", "opencode"] {
+        let mut reader = AcpReader::new(Arc::default(), None, true, None);
+        let mut lines = lines(&format!("acp/{agent}_killed_loaded.jsonl"));
+        // The recorded answer has an id that is not ours.
+        lines.push(TURN_ENDED.to_owned());
+        let said = said(&mut reader, &lines);
+        let shown: Vec<_> = said.iter().filter(|(_, pieces, _)| !pieces.is_empty()).collect();
+        let [(PartialKind::Text, pieces, whole)] = &shown[..] else { panic!("{agent}: {said:?}") };
+        assert_eq!((pieces, whole.as_str()), (whole, "after session/load"), "{agent}");
+    }
+}
+
+/// After a restart of the daemon, lines with pieces are read like others.
+#[test]
+fn a_text_is_whole_when_its_first_pieces_were_read_before_a_restart() {
+    let line = |text: &str| {
+        let content = serde_json::json!({ "type": "text", "text": text });
+        let update = serde_json::json!({ "sessionUpdate": "agent_message_chunk", "content": content });
+        serde_json::json!({ "method": "session/update", "params": { "update": update } }).to_string()
+    };
+    let mut reader = AcpReader::new(Arc::default(), None, true, None);
+    reader.read(&line("one ")).unwrap();
+    reader.read(&line("two ")).unwrap();
+    let partial = reader.partial(&line("three")).unwrap();
+    assert_eq!((partial.begins, partial.text.as_str()), (true, "one two three"));
+    let ended = reader.read(TURN_ENDED).unwrap();
+    assert!(ended.contains(&Output::Text { text: "one two three".into() }), "{ended:?}");
 }

@@ -10,7 +10,7 @@
 //!
 //! Nothing of the connection is kept here: the id of each request says what was asked ([`RequestId`]).
 
-use super::{Harness, Invocation, Start, ToolServer, clean};
+use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
 use crate::config::AcpAgent;
 use crate::run_folder::ATTEMPT_MARK;
 use hatchery_core::acp::{AcpReader, RequestId, approval};
@@ -101,9 +101,9 @@ impl Harness for Acp {
         }
     }
 
-    fn reader(&self, place: &Path, session: Option<&str>) -> Box<dyn Reader> {
-        let place = Some(place.display().to_string());
-        Box::new(AcpReader::new(Arc::clone(&self.prices), place, session.is_some()))
+    fn reader(&self, of: ReaderStart<'_>) -> Box<dyn Reader> {
+        let place = Some(of.place.display().to_string());
+        Box::new(AcpReader::new(Arc::clone(&self.prices), place, of.session.is_some(), of.waiting))
     }
 
     fn message(&self, session: Option<&str>, id: &str, text: &str) -> String {

@@ -1,6 +1,6 @@
 //! The Claude Code CLI, in print mode, as a conversation in JSON lines on both sides.
 
-use super::{Harness, Invocation, Start, ToolServer, clean};
+use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
 use crate::transcripts::Transcripts;
 use hatchery_core::harness::{Capabilities, Opening, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
@@ -98,7 +98,7 @@ impl Harness for Claude {
         Invocation { program: self.program.clone(), args, env, files: files(start), first_lines: Vec::new() }
     }
 
-    fn reader(&self, _place: &Path, _session: Option<&str>) -> Box<dyn Reader> {
+    fn reader(&self, _of: ReaderStart<'_>) -> Box<dyn Reader> {
         Box::new(StreamJsonReader::new(Arc::clone(&self.prices)))
     }
 

@@ -9,7 +9,7 @@
 //!
 //! Nothing of the connection is kept here: the id of each request says what was asked ([`RequestId`]).
 
-use super::{Harness, Invocation, Start, ToolServer, clean};
+use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
 use crate::run_folder::ATTEMPT_MARK;
 use hatchery_core::codex::{CodexReader, RequestId, approval};
 use hatchery_core::harness::{Capabilities, Opening, Reader};
@@ -28,12 +28,9 @@ const PREFIXES: [&str; 7] =
 /// does not see what it had said.
 const DISABLED: [&str; 2] = ["plugins", "instant_interrupt"];
 
-/// Parts of messages, and what is repeated after each change. The whole message follows, and nothing else is needed.
-const NOT_WANTED: [&str; 10] = [
-    "item/agentMessage/delta",
-    "item/reasoning/summaryTextDelta",
+/// What is repeated after each change, and parts of what is not shown while it is written. The whole follows.
+const NOT_WANTED: [&str; 7] = [
     "item/reasoning/summaryPartAdded",
-    "item/reasoning/textDelta",
     "item/plan/delta",
     "item/commandExecution/outputDelta",
     "item/fileChange/outputDelta",
@@ -107,9 +104,9 @@ impl Harness for Codex {
         }
     }
 
-    fn reader(&self, place: &Path, session: Option<&str>) -> Box<dyn Reader> {
-        let place = Some(place.display().to_string());
-        Box::new(CodexReader::new(Arc::clone(&self.prices), place, session))
+    fn reader(&self, of: ReaderStart<'_>) -> Box<dyn Reader> {
+        let place = Some(of.place.display().to_string());
+        Box::new(CodexReader::new(Arc::clone(&self.prices), place, of.session).with_model(of.model))
     }
 
     fn message(&self, session: Option<&str>, id: &str, text: &str) -> String {

@@ -2,7 +2,7 @@
 //! and most tests use it, because it needs no account.
 
 use super::claude::{self, CAPABILITIES, conversation};
-use super::{Harness, Invocation, Start, clean};
+use super::{Harness, Invocation, ReaderStart, Start, clean};
 use hatchery_core::harness::{Capabilities, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::price::PriceTable;
@@ -60,7 +60,7 @@ impl Harness for Scripted {
         Invocation { program: self.program.clone(), args, env, files: claude::files(start), first_lines: Vec::new() }
     }
 
-    fn reader(&self, _place: &Path, _session: Option<&str>) -> Box<dyn Reader> {
+    fn reader(&self, _of: ReaderStart<'_>) -> Box<dyn Reader> {
         Box::new(StreamJsonReader::new(Arc::clone(&self.prices)))
     }
 

@@ -8,13 +8,13 @@ use crate::calls::CallError;
 use crate::clock;
 use crate::engine::SubmitError;
 use crate::folder_watch::FolderWatcher;
-use crate::harness::Harness;
+use crate::harness::{Harness, ReaderStart};
 use crate::held_process::{HeldProcess, LAUNCH_TIMEOUT, ProcessState, ProcessWatch, WakeReason, millis};
 use crate::processes;
 use crate::real_path::resolve_request;
 use crate::run_folder::{Ended, LaunchKind, LauncherRequest, RunFolder, Started};
 use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
-use hatchery_core::harness::Reader;
+use hatchery_core::harness::{Reader, WaitingMessage};
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
 use hatchery_core::partial::Partial;
@@ -427,6 +427,20 @@ impl Supervisor {
         Some(world.conversation(self.of.agent)?.harness_session.as_ref()?.session.clone())
     }
 
+    /// The message that is to be said first to a process that resumes its session. The process before may have heard it.
+    async fn waiting_message(&self) -> Result<Option<WaitingMessage>, SuperviseError> {
+        let handle = &self.context.handle;
+        let first = {
+            let world = handle.view();
+            let conversation = world.conversation(self.of.agent).filter(|it| it.harness_session.is_some());
+            let mut waiting = conversation.into_iter().flat_map(|conversation| conversation.unheard.iter().copied());
+            waiting.find(|delivery| delivery.what != DeliveryKind::Interrupt)
+        };
+        let Some(first) = first else { return Ok(None) };
+        let text = briefing::words(handle, self.of.agent, first, false).await?;
+        Ok(Some(WaitingMessage { id: wire_name(first.id), text }))
+    }
+
     async fn take_calls(&mut self, written: u64) -> Result<(), SuperviseError> {
         if written != self.calls_read {
             self.calls_read = self.context.calls.take_all(self.process.folder(), self.of).await?;
@@ -444,9 +458,15 @@ impl Supervisor {
                 let position = handle.view().run(self.of.agent).map_or(0, |run| run.spooled);
                 let (folder, harness) = (self.process.folder().clone(), self.harness()?);
                 let session = self.started_session();
+                let waiting = match harness.capabilities().echoes_messages || session.is_some() {
+                    true => None,
+                    false => self.waiting_message().await?,
+                };
+                let model = handle.view().run(self.of.agent).and_then(|run| run.spec.model.clone());
                 blocking(move || {
                     let place = folder.launch()?.map(|launch| launch.folder).unwrap_or_default();
-                    let reader = harness.reader(&place, session.as_deref());
+                    let (session, model) = (session.as_deref(), model.as_deref());
+                    let reader = harness.reader(ReaderStart { place: &place, session, model, waiting });
                     Spool::open(&folder.stdout(), position, reader)
                 })
                 .await?

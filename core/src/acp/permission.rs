@@ -2,6 +2,7 @@
 //! a request in the log holds the agent's own id and both options, and a daemon that has never seen the request can answer it.
 
 use super::tool_call::{ToolCall, own_tool};
+use crate::json_rpc;
 use crate::permission::{Access, PermissionDecision, PermissionRequest};
 use crate::stream_json::fields::Fields;
 use serde_json::{Value, json};
@@ -18,14 +19,12 @@ pub fn approval(request: &PermissionRequest, decision: &PermissionDecision) -> S
         true => json!({ "outcome": "selected", "optionId": option }),
         false => json!({ "outcome": "cancelled" }),
     };
-    match named[3] == json!(true) {
-        true => json!({ "jsonrpc": "2.0", "id": id, "result": { "outcome": outcome } }),
-        false => {
-            let error = json!({ "code": -32601, "message": "Hatchery does not answer this kind of request" });
-            json!({ "jsonrpc": "2.0", "id": id, "error": error })
-        }
-    }
-    .to_string()
+    let mut answer = match named[3] == json!(true) {
+        true => json!({ "id": id, "result": { "outcome": outcome } }),
+        false => json_rpc::refusal(id),
+    };
+    answer["jsonrpc"] = json!("2.0");
+    answer.to_string()
 }
 
 pub(super) fn asked(

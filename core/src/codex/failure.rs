@@ -1,5 +1,6 @@
 //! Failures as codex reports them, in the kinds that all harnesses share.
 
+use crate::failure::{by_status, by_words};
 use crate::output::{ApiError, FailureKind, Output, TurnResult};
 use crate::stream_json::fields::Fields;
 
@@ -25,32 +26,39 @@ pub(super) fn of_turn(turn: &Fields) -> TurnResult {
     TurnResult::Failed { kind: kind(&error).0, detail }
 }
 
-fn kind(error: &Fields) -> (FailureKind, Option<u16>) {
+/// The kind of a failure, and the HTTP status. An error that codex cannot name has the words of the service.
+pub(crate) fn kind(error: &Fields) -> (FailureKind, Option<u16>) {
     let message = error.text("message").unwrap_or_default();
-    // A lack of credit has the same code as a used-up limit, and a missing key has none.
-    if message.starts_with("Quota exceeded") {
-        return (FailureKind::OutOfCredit, None);
-    }
-    if message.starts_with("Missing environment variable") {
-        return (FailureKind::Unauthorised, None);
-    }
-    let status = status(error);
-    let by_word = match error.text("codexErrorInfo").as_deref() {
-        Some("usageLimitExceeded" | "rateLimitExceeded") => Some(FailureKind::RateLimited),
-        Some("serverOverloaded" | "flexUnavailable" | "policyCapacityUnavailable") => Some(FailureKind::Overloaded),
-        Some("contextWindowExceeded") => Some(FailureKind::PromptTooLong),
-        Some("unauthorized") => Some(FailureKind::Unauthorised),
-        _ => None,
+    let (word, status) = (word(error), status(error));
+    let known = match word.as_deref() {
+        // The same code is used when there is no credit left.
+        Some("usageLimitExceeded") if by_words(&message) == FailureKind::OutOfCredit => FailureKind::OutOfCredit,
+        Some("usageLimitExceeded" | "rateLimitExceeded") => FailureKind::RateLimited,
+        Some("serverOverloaded" | "flexUnavailable" | "policyCapacityUnavailable") => FailureKind::Overloaded,
+        Some("contextWindowExceeded") => FailureKind::PromptTooLong,
+        Some("unauthorized") => FailureKind::Unauthorised,
+        Some("modelNotFound") => FailureKind::WrongModel,
+        Some("cyberPolicy" | "misalignmentPolicyViolation") => FailureKind::Refused,
+        Some("internalServerError") => FailureKind::Unavailable,
+        Some(word) if CONNECTION_LOST.contains(&word) && status.is_none() => FailureKind::Unavailable,
+        _ => by_status(status),
     };
-    let by_status = match status {
-        Some(401 | 403) => FailureKind::Unauthorised,
-        Some(402) => FailureKind::OutOfCredit,
-        Some(413) => FailureKind::PromptTooLong,
-        Some(429) => FailureKind::RateLimited,
-        Some(503 | 529) => FailureKind::Overloaded,
-        _ => FailureKind::Other,
-    };
-    (by_word.unwrap_or(by_status), status)
+    let kind = if known == FailureKind::Other { by_words(&message) } else { known };
+    (kind, status)
+}
+
+/// What codex calls a connection that fails or breaks. Beside it is the HTTP status, if there was an answer.
+const CONNECTION_LOST: [&str; 4] = [
+    "httpConnectionFailed",
+    "responseStreamConnectionFailed",
+    "responseStreamDisconnected",
+    "responseTooManyFailedAttempts",
+];
+
+/// The name of the failure: a word, or the one field of an object.
+fn word(error: &Fields) -> Option<String> {
+    let named = || error.object("codexErrorInfo")?.names().next().map(str::to_owned);
+    error.text("codexErrorInfo").or_else(named)
 }
 
 /// The HTTP status, which is a field of the one entry that the error information has.

@@ -3,6 +3,7 @@
 
 use super::command_line;
 use super::item::Items;
+use crate::json_rpc;
 use crate::permission::{Access, PermissionDecision, PermissionRequest};
 use crate::run::TOOL_SERVER;
 use crate::stream_json::fields::Fields;
@@ -56,9 +57,7 @@ pub fn approval(request: &PermissionRequest, decision: &PermissionDecision) -> S
         ApprovalKind::Action if allowed => json!({ "id": id, "result": { "action": word, "content": {} } }),
         ApprovalKind::Action => json!({ "id": id, "result": { "action": word } }),
         ApprovalKind::Rights => json!({ "id": id, "result": { "permissions": {}, "scope": "turn" } }),
-        ApprovalKind::Unknown => {
-            json!({ "id": id, "error": { "code": -32601, "message": "Hatchery does not answer this kind of request" } })
-        }
+        ApprovalKind::Unknown => json_rpc::refusal(&id),
     }
     .to_string()
 }

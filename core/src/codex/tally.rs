@@ -45,26 +45,31 @@ impl Tally {
         self.begun = true;
     }
 
-    /// Takes a total. `own` is the thread itself, otherwise it is a sub-agent's.
-    pub fn take(&mut self, thread: &str, own: bool, params: &Fields) {
-        let Some(usage) = params.object("tokenUsage") else { return };
-        let Some(total) = usage.object("total").as_ref().map(tokens) else { return };
+    /// Takes a total, and gives what was used since the last one: by one request, as a rule. `own` is the thread itself, otherwise it is
+    /// a sub-agent's.
+    pub fn take(&mut self, thread: &str, own: bool, params: &Fields) -> Option<Usage> {
+        let usage = params.object("tokenUsage")?;
+        let total = usage.object("total").as_ref().map(tokens)?;
         let last = usage.object("last").as_ref().map(tokens).unwrap_or_default();
         let begun = self.begun;
-        let Some(known) = self.thread(thread) else { return };
+        let known = self.thread(thread)?;
         let before = known.total.replace(total);
         let model = known.model.clone();
         match (own, before) {
             (true, _) if !begun => self.counted = total,
-            // The beginning of the output is gone, and with it what was counted.
-            (true, None) => self.counted += total.saturating_sub(last),
-            _ => {}
+            // The beginning of the output is gone, and with it what was counted; or a sub-agent began as a copy.
+            (_, None) => self.counted += total.saturating_sub(last),
+            (_, Some(_)) => {}
         }
-        if begun && before != Some(total) {
-            self.requests += u32::from(own);
-            let cost = model.and_then(|model| self.prices.cost(&model, &last)).unwrap_or_default();
-            self.cost = Money { nanodollars: self.cost.nanodollars.saturating_add(cost.nanodollars) };
+        // A total is said again when a turn is interrupted.
+        if !begun || before == Some(total) {
+            return None;
         }
+        self.requests += u32::from(own);
+        let used = before.map_or(last, |before| total.saturating_sub(before));
+        let used = model.map_or(used, |model| self.prices.priced(&model, used));
+        self.cost = Money { nanodollars: self.cost.nanodollars.saturating_add(used.cost.nanodollars) };
+        Some(used)
     }
 
     /// The sum of all totals, what of it is new, and how often the model was asked. Only what is new has a cost: the prices of the

@@ -33,7 +33,12 @@ pub enum RunEvent {
     Waiting,
     /// The process has shown that it can call our tools.
     #[serde(rename = "run_started")]
-    Started { session: String },
+    Started {
+        session: String,
+        /// The model that plays the agent, if the harness says so. Older logs do not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
     /// The process has taken in something that was said to it.
     #[serde(rename = "message_heard")]
     MessageHeard { message: EventId },

@@ -120,7 +120,7 @@ impl Conversation {
     /// was counted before.
     pub(crate) fn take(&mut self, end: &TurnEnd, fresh: &mut Meter) -> (Usage, Usage) {
         let used = self.harness_session.as_mut().map_or(fresh, |harness_session| &mut harness_session.meter).take(end);
-        (used, self.metered.settle(end, used))
+        self.metered.settle(end, used)
     }
 
     /// The harness does not have the conversation that it was to go on with.

@@ -95,7 +95,7 @@ impl<'a> Listener<'a> {
         let of = self.of;
         let message = |kind, content| vec![said(of.agent, kind, content)];
         match output {
-            Output::Ready { session, .. } => self.ready(session).into_iter().collect(),
+            Output::Ready { session, model, .. } => self.ready(session, model.as_deref()).into_iter().collect(),
             Output::NotReady { why } => self.not_ready(why).into_iter().collect(),
             Output::TurnStarted => self.turn_starts(),
             Output::Text { text } => message(MessageKind::Assistant, text.clone()),
@@ -136,14 +136,14 @@ impl<'a> Listener<'a> {
 
     /// A process that is ready has a delivery to work on, so its first turn counts as begun. A reader that was restarted may say
     /// it again.
-    fn ready(&mut self, session: &str) -> Option<Event> {
+    fn ready(&mut self, session: &str, model: Option<&str>) -> Option<Event> {
         if std::mem::replace(&mut self.started, true) {
             return None;
         }
         self.in_turn = true;
         let session = cut(session);
         self.conversation.enter(&session, &self.run.spec, self.meter);
-        Some(Event::Run { of: self.of, what: RunEvent::Started { session } })
+        Some(Event::Run { of: self.of, what: RunEvent::Started { session, model: model.map(cut) } })
     }
 
     fn not_ready(&mut self, why: &str) -> Option<Event> {

@@ -64,6 +64,11 @@ impl<'a> Fields<'a> {
         self.list(name).into_iter().filter_map(Self::of).collect()
     }
 
+    /// The names of the fields, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.keys().map(|Words(name)| name.as_ref())
+    }
+
     pub fn into_values(self) -> impl Iterator<Item = &'a RawValue> {
         self.all.into_values()
     }

@@ -39,7 +39,7 @@ impl World {
                 Ok(())
             }
             RunEvent::Waiting => self.run_waiting(at, of),
-            RunEvent::Started { session } => {
+            RunEvent::Started { session, .. } => {
                 self.run_started(at, of, session)?;
                 self.harness_sessions.insert(session.as_str().into(), of.agent);
                 Ok(())
@@ -212,6 +212,8 @@ impl World {
             // Nothing was written to it yet. If its session holds everything that was to be said, only the nudge is left.
             if !run.capabilities.chooses_session_id && !conversation.has_words() {
                 conversation.add(at, DeliveryKind::Nudge);
+                // What the session holds was heard by an earlier process.
+                run.heard = false;
             }
             Ok(())
         })

@@ -119,10 +119,11 @@ fn failures_have_the_causes_that_all_harnesses_share_as_far_as_agents_say_them()
     assert_eq!(kind("codex_err401").0, FailureKind::Unauthorised);
     assert_eq!(kind("claude_err429").0, FailureKind::RateLimited);
     assert_eq!(kind("codex_err429").0, FailureKind::RateLimited);
-    assert_eq!(kind("claude_err500").0, FailureKind::Other);
+    assert_eq!(kind("claude_err500").0, FailureKind::Unavailable);
     assert_eq!(kind("opencode_err401"), (FailureKind::Other, "Internal error: bad key".into()), "it does not say more");
-    // This one says nothing but a text.
-    assert_eq!(ends(&outputs("codex_err500"))[0].result, TurnResult::Ok);
+    // This one ends its turn as if it were well, with the error as its text. Beside it, it says that its thread has failed.
+    let words = "We’re currently experiencing high demand, which may cause temporary errors.";
+    assert_eq!(kind("codex_err500"), (FailureKind::Unavailable, words.into()));
 }
 
 #[test]

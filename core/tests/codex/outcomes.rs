@@ -3,6 +3,7 @@
 use super::{ends, heard, names, outputs, texts};
 use hatchery_core::output::{FailureKind, Output, TurnResult};
 use hatchery_core::permission::Access;
+use hatchery_core::usage::Usage;
 use hatchery_core::{Exit, Outcome, Timestamp};
 
 fn kinds(name: &str) -> Vec<TurnResult> {
@@ -71,7 +72,7 @@ fn failures_have_the_causes_that_all_harnesses_share() {
     assert_eq!(failed("err429_usage_limit"), FailureKind::RateLimited);
     assert_eq!(failed("err503_overloaded"), FailureKind::Overloaded);
     assert_eq!(failed("context_too_long"), FailureKind::PromptTooLong);
-    assert_eq!(failed("err500_forever"), FailureKind::Other);
+    assert_eq!(failed("err500_forever"), FailureKind::Unavailable);
     for name in ["err401", "err429_usage_limit", "err503_overloaded", "context_too_long", "err500_forever"] {
         assert_eq!(kinds(name)[1], TurnResult::Ok, "{name}: the process lives on");
     }
@@ -197,6 +198,37 @@ fn what_a_turn_used_is_the_difference_of_totals() {
     assert_eq!((total.input_tokens, total.cache_read_tokens, total.output_tokens), (810, 1_400, 75));
     // gpt-5.5 costs 5, 30 and 0.5 dollars for a million tokens of input, output and cache.
     assert_eq!(ends[0].since_last.unwrap().cost.nanodollars, 810 * 5_000 + 75 * 30_000 + 1_400 * 500);
+}
+
+/// What was counted request by request before each end of a turn.
+fn metered(outputs: &[Output]) -> Vec<Usage> {
+    let mut sums = vec![Usage::default()];
+    for output in outputs {
+        match output {
+            Output::Used { usage } => *sums.last_mut().unwrap() += *usage,
+            Output::TurnEnded(_) => sums.push(Usage::default()),
+            _ => {}
+        }
+    }
+    sums
+}
+
+#[test]
+fn what_each_request_used_is_told_when_it_is_over_and_adds_up_to_what_the_turn_used() {
+    let used: Vec<u64> = outputs("full_session")
+        .iter()
+        .filter_map(|output| match output {
+            Output::Used { usage } => Some(usage.tokens()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(used, [1_050, 15, 1_220]);
+    for name in names() {
+        let outputs = outputs(&name);
+        for (end, metered) in ends(&outputs).into_iter().zip(metered(&outputs)) {
+            assert_eq!(end.since_last.unwrap_or_default(), metered, "{name}");
+        }
+    }
 }
 
 #[test]

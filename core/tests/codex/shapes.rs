@@ -3,7 +3,7 @@
 use super::{names, outputs, said};
 use hatchery_core::codex::CodexReader;
 use hatchery_core::harness::Reader as _;
-use hatchery_core::output::{Output, TurnResult};
+use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
 use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
@@ -72,6 +72,19 @@ fn a_reader_that_knows_its_thread_needs_no_beginning() {
 }
 
 #[test]
+fn a_reader_that_knows_its_model_prices_requests_without_a_beginning() {
+    let tokens = json!({ "inputTokens": 10, "outputTokens": 5 });
+    let usage = json!({ "threadId": "t", "tokenUsage": { "total": tokens, "last": tokens } });
+    let lines = [
+        json!({ "method": "turn/started", "params": { "threadId": "t" } }).to_string(),
+        json!({ "method": "thread/tokenUsage/updated", "params": usage }).to_string(),
+    ];
+    let mut reader = CodexReader::new(Arc::default(), None, Some("t")).with_model(Some("gpt-5.5"));
+    let used = lines.iter().flat_map(|line| reader.read(line).unwrap()).last();
+    assert!(matches!(used, Some(Output::Used { usage }) if usage.cost.nanodollars == 200_000), "{used:?}");
+}
+
+#[test]
 fn a_change_of_several_files_is_a_question() {
     let path = |changes: &[&str]| {
         let changes: Vec<_> = changes.iter().map(|path| json!({ "path": path, "kind": { "type": "add" } })).collect();
@@ -85,6 +98,42 @@ fn a_change_of_several_files_is_a_question() {
     };
     assert_eq!(path(&["/p/a/x"]), "/p/a/x");
     assert_eq!(path(&["/p/a/x", "/p/b/y"]), json!(null));
+}
+
+#[test]
+fn failures_without_a_recording_have_the_causes_that_all_harnesses_share() {
+    let failed = |message: &str, info: serde_json::Value| {
+        let error = json!({ "message": message, "codexErrorInfo": info });
+        let turn = json!({ "id": "u", "status": "failed", "error": error, "items": [] });
+        match read(&[json!({ "method": "turn/completed", "params": { "threadId": "t", "turn": turn } })]).pop() {
+            Some(Output::TurnEnded(TurnEnd { result: TurnResult::Failed { kind, detail }, .. })) => {
+                assert_eq!(detail, message, "the service's own words");
+                kind
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let connection = |kind: &str, status: Option<u16>| json!({ kind: { "httpStatusCode": status } });
+    assert_eq!(failed("no", json!("modelNotFound")), FailureKind::WrongModel);
+    assert_eq!(failed("no", json!("cyberPolicy")), FailureKind::Refused);
+    assert_eq!(failed("no", json!("misalignmentPolicyViolation")), FailureKind::Refused);
+    assert_eq!(failed("no", json!("internalServerError")), FailureKind::Unavailable);
+    assert_eq!(failed("no", connection("httpConnectionFailed", None)), FailureKind::Unavailable);
+    assert_eq!(failed("no", connection("responseStreamDisconnected", Some(502))), FailureKind::Unavailable);
+    assert_eq!(failed("no", connection("responseTooManyFailedAttempts", Some(429))), FailureKind::RateLimited);
+    assert_eq!(failed("no", connection("httpConnectionFailed", Some(403))), FailureKind::Unauthorised);
+    // The sentences of recorded runs of `codex exec`.
+    let other = || json!("other");
+    let stopped = |reason: &str| format!("Incomplete response returned, reason: {reason}");
+    assert_eq!(failed("The model does not exist", other()), FailureKind::WrongModel);
+    assert_eq!(failed(r#"{"error": {"code": "context_length_exceeded"}}"#, other()), FailureKind::PromptTooLong);
+    assert_eq!(failed(&stopped("max_output_tokens"), other()), FailureKind::OutputTooLong);
+    assert_eq!(failed(&stopped("content_filter"), other()), FailureKind::Refused);
+    assert_eq!(failed("Quota exceeded. Check your plan.", json!("usageLimitExceeded")), FailureKind::OutOfCredit);
+    assert_eq!(failed("Missing environment variable: `KEY`", other()), FailureKind::Unauthorised);
+    assert_eq!(failed("Bad thing", json!("badRequest")), FailureKind::Other);
+    assert_eq!(failed("Bad thing", json!({ "future": { "x": 1 } })), FailureKind::Other);
+    assert_eq!(failed("Bad thing", json!(null)), FailureKind::Other);
 }
 
 #[test]
@@ -137,6 +186,7 @@ proptest! {
         }
         let mut reader = CodexReader::default();
         prop_assert!(reader.read(&before).is_ok());
+        reader.partial(&String::from_utf8_lossy(&bytes));
         let read = reader.read(&String::from_utf8_lossy(&bytes));
         prop_assert!(!cut || at == 0 || read.is_err(), "half a line was taken for a whole one");
     }

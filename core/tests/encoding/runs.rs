@@ -59,7 +59,8 @@ pub fn happened() -> impl Strategy<Value = Event> {
                 what: RunEvent::Spawned { process, session, copy_of, capabilities }
             }
         ),
-        (attempt(), text()).prop_map(|(of, session)| Event::Run { of, what: RunEvent::Started { session } }),
+        (attempt(), text(), option::of(text()))
+            .prop_map(|(of, session, model)| Event::Run { of, what: RunEvent::Started { session, model } }),
         (attempt(), event_id()).prop_map(|(of, message)| Event::Run { of, what: RunEvent::MessageHeard { message } }),
         (attempt(), output()).prop_map(|(of, output)| Event::Run { of, what: RunEvent::OutputNoted { output } }),
         (attempt(), any::<u64>()).prop_map(|(of, upto)| Event::Run { of, what: RunEvent::OutputTaken { upto } }),

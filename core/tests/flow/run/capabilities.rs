@@ -81,6 +81,14 @@ fn a_session_is_copied_only_by_a_harness_that_can() {
 }
 
 #[test]
+fn the_log_says_which_model_plays_the_agent() {
+    let it = wanted(spec()).and(spawned(first()));
+    let named = Output::Ready { session: TALK.into(), model: Some("gpt-5.5".into()), version: None };
+    let started = RunEvent::Started { session: TALK.into(), model: Some("gpt-5.5".into()) };
+    hears(it, [named]).then([Event::Run { of: first(), what: started }, taken(first(), 1)]);
+}
+
+#[test]
 fn a_session_that_holds_everything_that_was_to_be_said_gets_a_nudge_when_it_is_ready() {
     let capabilities = Capabilities { chooses_session_id: false, ..Capabilities::ALL };
     let it = wanted(spec()).and(spawned_with(first(), capabilities));
@@ -88,6 +96,7 @@ fn a_session_that_holds_everything_that_was_to_be_said_gets_a_nudge_when_it_is_r
     let it = hears(it, [held, ready()]).then([heard(first(), BRIEFING), begun(first()), taken(first(), 2)]);
     let waiting: Vec<_> = conversation(&it).unheard.iter().map(|delivery| delivery.what).collect();
     assert_eq!(waiting, [DeliveryKind::Nudge]);
+    assert!(!last_run(&it).heard, "an earlier process has heard it");
 }
 
 #[test]

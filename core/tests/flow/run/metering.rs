@@ -102,6 +102,27 @@ fn a_killed_turn_is_counted_once_whatever_the_next_total_says() {
     }
 }
 
+/// Some harnesses count tokens for the session and report no cost: what the killed turn cost was computed when it was counted.
+#[test]
+fn a_killed_turn_keeps_its_cost_when_the_next_total_has_only_its_tokens() {
+    let it = hears(working(spec()), [used(3)]).then([metered(first(), 3), taken(first(), 11)]);
+    let it = it.and(crashed(first(), Exit::Signal(9), "")).and(resumed(attempt(2))).and(spawned(attempt(2)));
+    let total = Usage { cost: Money::default(), ..usage(5) };
+    let end = TurnEnd { total, since_last: Some(usage(2)), ..well() };
+    let it = hears(it, [ready(), used(2), result(end)]).done().restarted();
+    assert_eq!(spent(&it), [usage(5); 3]);
+}
+
+/// After a restart of the daemon the reader may have seen only the last requests of a long turn.
+#[test]
+fn the_cost_of_a_turn_is_never_less_than_that_of_its_requests_if_only_tokens_are_reported() {
+    let it = hears(working(spec()), [used(3), used(2)]).done();
+    let tokens = Usage { cost: Money::default(), ..usage(5) };
+    let end = TurnEnd { total: tokens, since_last: Some(usage(2)), ..well() };
+    let it = hears(it, [result(end)]).done();
+    assert_eq!(spent(&it), [usage(5); 3]);
+}
+
 #[test]
 fn a_budget_interrupts_the_turn_in_which_it_is_used_up() {
     let it = parked_for_money().restarted();

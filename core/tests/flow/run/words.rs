@@ -125,7 +125,7 @@ pub fn copied(of: AttemptId) -> Event {
 }
 
 pub fn begun(of: AttemptId) -> Event {
-    Event::Run { of, what: RunEvent::Started { session: TALK.into() } }
+    Event::Run { of, what: RunEvent::Started { session: TALK.into(), model: None } }
 }
 
 pub fn heard(of: AttemptId, message: u64) -> Event {

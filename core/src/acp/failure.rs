@@ -1,0 +1,64 @@
+//! Failures as agents behind ACP tell them, in the kinds that all harnesses share. Version 1 has one code for a missing login. Everything
+//! else is in words that each agent chooses.
+
+use crate::codex;
+use crate::failure::by_words;
+use crate::output::{FailureKind, TurnResult};
+use crate::stream_json::fields::Fields;
+
+/// The code for an agent that must be logged in first.
+const AUTHENTICATION_REQUIRED: &str = "-32000";
+
+/// The result of a turn whose request was refused.
+pub(super) fn of_request(error: &Fields) -> TurnResult {
+    TurnResult::Failed { kind: kind(error), detail: words(error) }
+}
+
+/// The result of a turn by the reason for which it stopped. `failed` is the last text of a turn that has failed although the agent gives
+/// another reason.
+pub(super) fn of_stop(reason: Option<&str>, failed: Option<&str>) -> TurnResult {
+    let stopped = |kind, reason: &str| TurnResult::Failed { kind, detail: format!("the agent stopped: {reason}") };
+    match (reason, failed) {
+        (Some("cancelled"), _) => TurnResult::Interrupted,
+        (Some("end_turn") | None, Some(words)) => {
+            TurnResult::Failed { kind: by_words(words), detail: words.trim().to_owned() }
+        }
+        (Some("end_turn") | None, None) => TurnResult::Ok,
+        (Some(reason @ "refusal"), _) => stopped(FailureKind::Refused, reason),
+        (Some(reason @ "max_tokens"), _) => stopped(FailureKind::OutputTooLong, reason),
+        (Some(reason), _) => stopped(FailureKind::Other, reason),
+    }
+}
+
+/// What went wrong. Some agents have the telling words in the data only.
+pub(super) fn words(error: &Fields) -> String {
+    let data = error.object("data").and_then(|data| data.text("message").or_else(|| data.text("details")));
+    data.or_else(|| error.text("message")).unwrap_or_else(|| "the agent gives no reason".to_owned())
+}
+
+/// Whether an update says that the turn has failed. An agent that runs codex has this in its metadata, and ends the turn as if nothing had
+/// happened.
+pub(super) fn is_system_error(update: &Fields) -> bool {
+    let status = || update.object("_meta")?.object("codex")?.object("threadStatus")?.text("type");
+    status().as_deref() == Some("systemError")
+}
+
+fn kind(error: &Fields) -> FailureKind {
+    if error.raw("code").is_some_and(|code| code.get() == AUTHENTICATION_REQUIRED) {
+        return FailureKind::Unauthorised;
+    }
+    let data = error.object("data");
+    let word = data.as_ref().and_then(|data| data.text("errorKind"));
+    let known = match word.as_deref() {
+        Some("rate_limit") => FailureKind::RateLimited,
+        Some("overloaded") => FailureKind::Overloaded,
+        Some("billing_error") => FailureKind::OutOfCredit,
+        Some("authentication_failed") => FailureKind::Unauthorised,
+        Some("prompt_too_long") => FailureKind::PromptTooLong,
+        Some("max_output_tokens") => FailureKind::OutputTooLong,
+        Some("server_error") => FailureKind::Unavailable,
+        // An agent that runs codex passes on the error of codex.
+        _ => data.map_or(FailureKind::Other, |data| codex::failure::kind(&data).0),
+    };
+    if known == FailureKind::Other { by_words(&words(error)) } else { known }
+}

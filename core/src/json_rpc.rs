@@ -1,0 +1,44 @@
+//! JSON-RPC by lines, as codex and the agents behind ACP speak it: requests, notifications and answers.
+
+use crate::stream_json::fields::{Fields, text};
+use serde_json::{Value, json};
+
+/// What a program says in one line.
+pub(crate) enum Message<'a> {
+    /// It asks, and waits for the answer. The id is JSON text.
+    Request {
+        method: String,
+        id: &'a str,
+        params: Fields<'a>,
+    },
+    Notification {
+        method: String,
+        params: Fields<'a>,
+    },
+    /// It answers a request of ours. The ids of our requests are texts.
+    Answer {
+        id: String,
+        result: Option<Fields<'a>>,
+        error: Option<Fields<'a>>,
+    },
+}
+
+impl<'a> Message<'a> {
+    /// The message in a line. None for anything else.
+    pub fn of(line: &Fields<'a>) -> Option<Self> {
+        let params = || line.object("params");
+        match (line.text("method"), line.raw("id")) {
+            (Some(method), Some(id)) => Some(Self::Request { method, id: id.get(), params: params()? }),
+            (Some(method), None) => Some(Self::Notification { method, params: params()? }),
+            (None, Some(id)) => {
+                Some(Self::Answer { id: text(id)?, result: line.object("result"), error: line.object("error") })
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+/// The answer to a request of a kind that Hatchery does not know. Without an answer the program would wait for ever.
+pub(crate) fn refusal(id: &Value) -> Value {
+    json!({ "id": id, "error": { "code": -32601, "message": "Hatchery does not answer this kind of request" } })
+}
