@@ -1,6 +1,7 @@
 //! Agents that run: real processes, held by launchers, supervised by a daemon that may be killed.
 
 mod acp;
+mod acp_killed;
 mod adopting;
 mod adoption;
 mod calls;
@@ -8,7 +9,9 @@ mod ceiling;
 mod claude;
 mod codex;
 mod codex_killed;
+mod codex_money;
 mod life;
+mod live;
 mod money;
 mod passing;
 mod permissions;

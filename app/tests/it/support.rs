@@ -20,8 +20,11 @@ pub mod random;
 pub mod repository;
 pub mod rows;
 pub mod sim;
+pub mod sse;
 pub mod tmux;
 pub mod transcripts;
+pub mod vendors;
+pub mod victim;
 pub mod workshop;
 
 use std::sync::LazyLock;

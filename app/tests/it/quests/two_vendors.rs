@@ -1,12 +1,11 @@
 //! A quest in which codex codes and Claude reviews, both real, against scripted models.
 
-use crate::support::claude_cli::{Home, cli_or_skip};
-use crate::support::codex_cli::{CodexHome, codex_or_skip};
+use crate::support::claude_cli::cli_or_skip;
+use crate::support::codex_cli::codex_or_skip;
 use crate::support::model::{Model, Step};
 use crate::support::quest::step;
-use crate::support::workshop::Workshop;
+use crate::support::vendors;
 use serde_json::{Value, json};
-use std::ffi::OsString;
 
 fn signal(fields: Value) -> Step {
     Step::tool_use("mcp__hatchery__signal-back", fields)
@@ -26,19 +25,10 @@ fn codex_codes_and_claude_reviews() {
         Step::text("Built."),
     ]);
     let reviewer = Model::playing([signal(done("it holds")), Step::text("Looked at.")]);
-    let (home, codex_home) = (Home::new(claude, &reviewer), CodexHome::new(&coder));
-    let mut environment: Vec<(String, OsString)> =
-        home.environment().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let own = |entry: &(String, OsString)| matches!(entry.0.as_str(), "CODEX_HOME" | "OPENAI_API_KEY");
-    environment.extend(codex_home.environment().into_iter().filter(own));
-    let settings = format!(
-        "harness = 'codex'\ncodex_path = '{}'\nclaude_path = '{}'\nstop_grace_ms = 3000\npermissions = 'edits'\n\
-         [quests.paths]\nrequirements = []\nwork = ['codeweaver', 'siegemaster']\nreview = []\n\
-         [quests.roles.siegemaster]\nharness = 'claude'\nmodel = 'claude-sonnet-5'\n",
-        codex.program().display(),
-        claude.program().display()
-    );
-    let shop = Workshop::with(&settings, environment);
+    let settings = "harness = 'codex'\npermissions = 'edits'\n\
+                    [quests.paths]\nrequirements = []\nwork = ['codeweaver', 'siegemaster']\nreview = []\n\
+                    [quests.roles.siegemaster]\nharness = 'claude'\nmodel = 'claude-sonnet-5'\n";
+    let (shop, _home, _codex_home) = vendors::of_both((claude, &reviewer), (codex, &coder), settings);
     let quest = shop.new_quest(&shop.playbook(), json!({ "steps": [step("arch", &[])], "slots": 1, "with": {} }));
     shop.complete(&quest);
     assert_eq!(
@@ -60,18 +50,10 @@ fn codex_codes_and_claude_reviews() {
 #[test]
 fn a_conversation_goes_on_with_the_other_vendor_and_a_fork_is_told_the_history() {
     let (claude, codex) = (cli_or_skip!(), codex_or_skip!());
-    let of_claude = Model::playing([Step::text("I am the first.")]);
+    let of_claude = Model::playing([Step::text("I am the first."), Step::text("I am back.")]);
     let of_codex = Model::playing([Step::text("I am the fork."), Step::text("I am the second.")]);
-    let (home, codex_home) = (Home::new(claude, &of_claude), CodexHome::new(&of_codex));
-    let mut environment: Vec<(String, OsString)> =
-        home.environment().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let own = |entry: &(String, OsString)| matches!(entry.0.as_str(), "CODEX_HOME" | "OPENAI_API_KEY");
-    environment.extend(codex_home.environment().into_iter().filter(own));
-    let (codex, claude) = (codex.program().display(), claude.program().display());
-    let settings = format!("codex_path = '{codex}'\nclaude_path = '{claude}'\nstop_grace_ms = 3000\n");
-    let shop = Workshop::with(&settings, environment);
-    let with = json!({ "model": "claude-sonnet-5" });
-    let agent = shop.door().post("/api/runs", &json!({ "prompt": "hello", "with": with })).id();
+    let (shop, _home, _codex_home) = vendors::of_both((claude, &of_claude), (codex, &of_codex), "");
+    let agent = shop.prompt("hello", json!({ "model": "claude-sonnet-5" }));
     assert_eq!(shop.end(&agent), "completed");
     let fork = shop.grounds.run(&["fork", &agent, "your turn", "--harness", "codex"]).good();
     let fork = fork.trim();
@@ -87,4 +69,13 @@ fn a_conversation_goes_on_with_the_other_vendor_and_a_fork_is_told_the_history()
     assert!(told.dialogue().join("\n").contains("<user>hello</user>"), "{told:?}");
     let specs: Vec<_> = shop.of(&agent).into_iter().filter(|event| event["type"] == "run_requested").collect();
     assert_eq!((&specs[0]["spec"]["harness"], &specs[1]["spec"]["harness"]), (&json!("claude"), &json!("codex")));
+    let models: Vec<_> = shop.of(&agent).into_iter().filter(|event| event["type"] == "run_started").collect();
+    assert_eq!((&models[0]["model"], &models[1]["model"]), (&json!("claude-sonnet-5"), &json!("gpt-5.5")));
+    // And back again.
+    let back = shop.grounds.run(&["fork", &agent, "and now?", "--harness", "claude"]).good();
+    let back = back.trim();
+    assert_eq!(shop.end(back), "completed");
+    assert_eq!(shop.said(back), ["I am the first.", "I am the second.", "I am back."]);
+    let told = of_claude.asked(2).dialogue().join("\n");
+    assert!(told.contains("<assistant>I am the second.</assistant>") && told.contains("and now?"), "{told}");
 }

@@ -1,25 +1,9 @@
 //! An agent that is spoken to by ACP: the real opencode, run by the daemon against a scripted model.
 
 use crate::support::model::{Gate, Model, Step};
-use crate::support::opencode_cli::{OpencodeCli, OpencodeHome, opencode_or_skip};
-use crate::support::workshop::Workshop;
-use serde_json::{Value, json};
-
-/// A workshop whose agents are played by opencode, under a name of the project's own.
-fn workshop(cli: &OpencodeCli, model: &Model) -> (Workshop, OpencodeHome) {
-    let home = OpencodeHome::new(model);
-    let settings = format!(
-        "stop_grace_ms = 3000\n[harness]\ndefault = 'own'\n[harness.own]\nacp = ['{}', 'acp']\nforks = true\n",
-        cli.program().display()
-    );
-    (Workshop::with(&settings, home.environment()), home)
-}
-
-fn run(shop: &Workshop, prompt: &str, with: Value) -> String {
-    let answer = shop.door().post("/api/runs", &json!({ "prompt": prompt, "with": with }));
-    assert_eq!(answer.status, 201, "{answer:?}");
-    answer.id()
-}
+use crate::support::opencode_cli::opencode_or_skip;
+use crate::support::vendors;
+use serde_json::json;
 
 /// What the model was shown in a conversation, without what opencode asks beside it.
 fn seen(model: &Model, times: usize) -> Vec<String> {
@@ -31,8 +15,8 @@ fn a_tool_of_ours_a_plain_answer_and_a_word_that_loads_the_session() {
     let cli = opencode_or_skip!();
     let call = Step::tool_use("hatchery_send", json!({ "to": "human", "body": "from the model" }));
     let model = Model::playing([call, Step::text("first answer"), Step::text("second answer")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, _home) = vendors::of_opencode(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     assert_eq!(shop.end(&agent), "completed", "{:#?}", shop.of(&agent));
     assert_eq!(shop.said(&agent), ["first answer"]);
     let sent = shop.wait("the mail", |event| event["type"] == "mail_sent");
@@ -56,8 +40,8 @@ fn a_message_in_mid_turn_waits_for_the_end_of_the_turn_and_a_cancelled_turn_leav
         Step::text("never said").behind(&second),
         Step::text("third answer"),
     ]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "one", json!({ "stays": true }));
+    let (shop, _home) = vendors::of_opencode(cli, &model);
+    let agent = shop.prompt("one", json!({ "stays": true }));
     model.asked(1);
     shop.say(&agent, "two");
     first.open();
@@ -73,8 +57,8 @@ fn a_message_in_mid_turn_waits_for_the_end_of_the_turn_and_a_cancelled_turn_leav
     });
     shop.say(&agent, "three");
     shop.wait("the third answer", |event| event["content"] == "third answer");
-    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1);
-    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "message_heard").count(), 3);
+    assert_eq!(shop.count_of(&agent, "run_spawned"), 1);
+    assert_eq!(shop.count_of(&agent, "message_heard"), 3);
     shop.stop(&agent);
     assert_eq!(shop.end(&agent), "user_ended");
     shop.expect_nothing_left();
@@ -86,8 +70,8 @@ fn a_permission_is_asked_and_answered_and_a_killed_process_is_loaded_again() {
     let touch =
         |file: &str| Step::tool_use("bash", json!({ "command": format!("touch {file}"), "description": "touch" }));
     let model = Model::playing([touch("allowed.txt"), touch("asked.txt"), Step::text("the answer")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({ "permissions": "ask" }));
+    let (shop, _home) = vendors::of_opencode(cli, &model);
+    let agent = shop.prompt("hello", json!({ "permissions": "ask" }));
     let asked = shop.wait("a question", |event| event["agent"] == agent && event["type"] == "question_asked");
     let answer = shop.door().post(&format!("/api/questions/{}/answer", asked["id"]), &json!({ "answer": "allow" }));
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -97,12 +81,32 @@ fn a_permission_is_asked_and_answered_and_a_killed_process_is_loaded_again() {
         met == 2
     });
     assert!(shop.grounds.path().join("allowed.txt").exists());
-    let pid = shop.wait_for(&agent, "run_spawned")["process"]["pid"].as_i64().unwrap();
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    shop.kill_process(&agent);
     assert_eq!(shop.end(&agent), "completed", "{:#?}", shop.of(&agent));
     assert_eq!(shop.said(&agent), ["the answer"]);
     assert!(!shop.grounds.path().join("asked.txt").exists());
     assert_eq!(shop.door().get("/api/questions").json()["questions"], json!([]));
     shop.expect_nothing_left();
+}
+
+/// The history that the agent repeats ends with the message, so it is not said again: the agent is only told to go on.
+#[test]
+fn a_message_that_was_heard_before_a_kill_is_not_heard_twice() {
+    let cli = opencode_or_skip!();
+    let gate = Gate::default();
+    let silent = Step::text("never said").behind(&gate);
+    let model = Model::playing([Step::text("first answer"), silent, Step::text("the answer")]);
+    let (shop, _home) = vendors::of_opencode(cli, &model);
+    let agent = shop.prompt("one", json!({ "stays": true }));
+    shop.wait("the first answer", |event| event["content"] == "first answer");
+    shop.wait_for(&agent, "turn_ended");
+    shop.say(&agent, "the second word");
+    model.asked(2);
+    shop.kill_process(&agent);
+    shop.wait("the answer", |event| event["content"] == "the answer");
+    let seen = seen(&model, 3);
+    assert_eq!(seen.iter().filter(|line| line.contains("the second word")).count(), 1, "{seen:?}");
+    assert!(seen.last().is_some_and(|line| line.contains("Continue where you stopped")), "{seen:?}");
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
 }

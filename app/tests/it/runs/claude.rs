@@ -1,31 +1,17 @@
 //! The real CLI, run by the daemon against a scripted model: what the scripted agent shows in hundreds of cases is shown here
 //! to hold for the real thing.
 
-use crate::support::claude_cli::{ClaudeCli, Home, cli_or_skip};
+use crate::support::claude_cli::cli_or_skip;
 use crate::support::model::{Gate, Model, Step};
-use crate::support::workshop::Workshop;
-use serde_json::{Value, json};
-
-/// A workshop whose daemon has the environment in which the CLI works offline.
-fn workshop(cli: &ClaudeCli, model: &Model) -> (Workshop, Home) {
-    let home = Home::new(cli, model);
-    let environment = home.environment().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let settings = format!("claude_path = '{}'\nstop_grace_ms = 3000\n", cli.program().display());
-    (Workshop::with(&settings, environment), home)
-}
-
-fn run(shop: &Workshop, prompt: &str, with: Value) -> String {
-    let answer = shop.door().post("/api/runs", &json!({ "prompt": prompt, "with": with }));
-    assert_eq!(answer.status, 201, "{answer:?}");
-    answer.id()
-}
+use crate::support::vendors;
+use serde_json::json;
 
 #[test]
 fn a_plain_answer_and_a_word_that_resumes() {
     let cli = cli_or_skip!();
     let model = Model::playing([Step::text("first answer"), Step::text("second answer")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, _home) = vendors::of_claude(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(shop.said(&agent), ["first answer"]);
     shop.say(&agent, "and then?");
@@ -45,8 +31,8 @@ fn a_tool_of_ours_is_called() {
     let cli = cli_or_skip!();
     let call = Step::tool_use("mcp__hatchery__send", json!({ "to": "human", "body": "from the model" }));
     let model = Model::playing([call, Step::text("sent")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "send a mail", json!({}));
+    let (shop, _home) = vendors::of_claude(cli, &model);
+    let agent = shop.prompt("send a mail", json!({}));
     assert_eq!(shop.end(&agent), "completed");
     let sent = shop.wait("the mail", |event| event["type"] == "mail_sent");
     assert_eq!((&sent["from"], &sent["body"]), (&json!(agent), &json!("from the model")));
@@ -58,8 +44,8 @@ fn a_tool_of_ours_is_called() {
 fn a_fork_knows_what_its_parent_said() {
     let cli = cli_or_skip!();
     let model = Model::playing([Step::text("the parent's answer"), Step::text("the child's answer")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, _home) = vendors::of_claude(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     assert_eq!(shop.end(&agent), "completed");
     let child = shop.door().child(&agent);
     shop.say(&child, "your turn");
@@ -75,8 +61,8 @@ fn an_interrupted_turn_does_not_end_the_conversation() {
     let cli = cli_or_skip!();
     let gate = Gate::default();
     let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the next answer")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({ "stays": true }));
+    let (shop, _home) = vendors::of_claude(cli, &model);
+    let agent = shop.prompt("hello", json!({ "stays": true }));
     model.asked(1);
     shop.wait_for(&agent, "run_started");
     let interrupted = shop.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
@@ -93,8 +79,8 @@ fn an_interrupted_turn_does_not_end_the_conversation() {
 fn an_overload_parks_the_run() {
     let cli = cli_or_skip!();
     let model = Model::playing([Step::refuse(529, "Overloaded").for_ever()]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, _home) = vendors::of_claude(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     let parked = shop.wait_for(&agent, "run_parked");
     assert_eq!(parked["cause"], "overloaded", "{parked}");
     shop.stop(&agent);
@@ -106,13 +92,11 @@ fn a_process_killed_in_mid_turn_is_resumed() {
     let cli = cli_or_skip!();
     let gate = Gate::default();
     let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the answer")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, _home) = vendors::of_claude(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     model.asked(1);
     shop.wait_for(&agent, "run_started");
-    let pid = shop.wait_for(&agent, "run_spawned")["process"]["pid"].as_i64().unwrap();
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    shop.kill_process(&agent);
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(shop.said(&agent), ["the answer"]);
     let seen = model.asked(2).dialogue();
@@ -125,8 +109,8 @@ fn a_daemon_killed_in_mid_turn_finds_its_agent_again() {
     let cli = cli_or_skip!();
     let gate = Gate::default();
     let model = Model::playing([Step::text("the answer").behind(&gate)]);
-    let (mut shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (mut shop, _home) = vendors::of_claude(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     model.asked(1);
     shop.wait_for(&agent, "run_started");
     shop.kill_daemon();
@@ -134,5 +118,5 @@ fn a_daemon_killed_in_mid_turn_finds_its_agent_again() {
     shop.restart();
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(shop.said(&agent), ["the answer"]);
-    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1);
+    assert_eq!(shop.count_of(&agent, "run_spawned"), 1);
 }

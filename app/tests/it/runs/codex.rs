@@ -1,29 +1,16 @@
 //! The real codex, run by the daemon against a scripted model.
 
-use crate::support::codex_cli::{CodexCli, CodexHome, codex_or_skip};
+use crate::support::codex_cli::codex_or_skip;
 use crate::support::model::{Fault, Gate, Model, Place, Step};
-use crate::support::workshop::Workshop;
-use serde_json::{Value, json};
-
-/// A workshop whose agents are played by codex.
-fn workshop(cli: &CodexCli, model: &Model) -> (Workshop, CodexHome) {
-    let home = CodexHome::new(model);
-    let settings = format!("harness = 'codex'\ncodex_path = '{}'\nstop_grace_ms = 3000\n", cli.program().display());
-    (Workshop::with(&settings, home.environment()), home)
-}
-
-fn run(shop: &Workshop, prompt: &str, with: Value) -> String {
-    let answer = shop.door().post("/api/runs", &json!({ "prompt": prompt, "with": with }));
-    assert_eq!(answer.status, 201, "{answer:?}");
-    answer.id()
-}
+use crate::support::vendors;
+use serde_json::json;
 
 #[test]
 fn a_plain_answer_and_a_word_that_resumes() {
     let cli = codex_or_skip!();
     let model = Model::playing([Step::text("first answer"), Step::text("second answer")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, _home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(shop.said(&agent), ["first answer"]);
     shop.say(&agent, "and then?");
@@ -40,8 +27,8 @@ fn a_tool_of_ours_is_called() {
     let cli = codex_or_skip!();
     let call = Step::tool_use("mcp__hatchery__send", json!({ "to": "human", "body": "from the model" }));
     let model = Model::playing([call, Step::text("sent")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "send a mail", json!({}));
+    let (shop, _home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("send a mail", json!({}));
     assert_eq!(shop.end(&agent), "completed");
     let sent = shop.wait("the mail", |event| event["type"] == "mail_sent");
     assert_eq!((&sent["from"], &sent["body"]), (&json!(agent), &json!("from the model")));
@@ -54,13 +41,11 @@ fn a_process_killed_in_mid_turn_is_resumed() {
     let cli = codex_or_skip!();
     let gate = Gate::default();
     let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the answer")]);
-    let (shop, home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     model.asked(1);
     shop.wait_for(&agent, "message_heard");
-    let pid = shop.wait_for(&agent, "run_spawned")["process"]["pid"].as_i64().unwrap();
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    shop.kill_process(&agent);
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(shop.said(&agent), ["the answer"]);
     let seen = model.asked(2).dialogue();
@@ -75,8 +60,8 @@ fn a_daemon_killed_in_mid_turn_finds_its_agent_again() {
     let cli = codex_or_skip!();
     let gate = Gate::default();
     let model = Model::playing([Step::text("the answer").behind(&gate)]);
-    let (mut shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (mut shop, _home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     model.asked(1);
     shop.wait_for(&agent, "message_heard");
     shop.kill_daemon();
@@ -84,7 +69,7 @@ fn a_daemon_killed_in_mid_turn_finds_its_agent_again() {
     shop.restart();
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(shop.said(&agent), ["the answer"]);
-    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1);
+    assert_eq!(shop.count_of(&agent, "run_spawned"), 1);
 }
 
 #[test]
@@ -93,8 +78,8 @@ fn a_message_in_mid_turn_is_heard_in_the_same_turn() {
     let gate = Gate::default();
     let held = Step::text("the first answer").fault(Place::Within(0), Fault::Hold(gate.clone()));
     let model = Model::playing([held, Step::text("the second answer")]);
-    let (shop, home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     gate.reached();
     shop.wait_for(&agent, "message_heard");
     shop.say(&agent, "and this");
@@ -111,8 +96,8 @@ fn an_interrupted_turn_does_not_end_the_conversation() {
     let cli = codex_or_skip!();
     let gate = Gate::default();
     let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the next answer")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({ "stays": true }));
+    let (shop, _home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({ "stays": true }));
     model.asked(1);
     shop.wait_for(&agent, "message_heard");
     let interrupted = shop.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
@@ -120,7 +105,7 @@ fn an_interrupted_turn_does_not_end_the_conversation() {
     shop.wait_for(&agent, "turn_ended");
     shop.say(&agent, "go on");
     shop.wait("the answer", |event| event["content"] == "the next answer");
-    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1, "the process stayed");
+    assert_eq!(shop.count_of(&agent, "run_spawned"), 1, "the process stayed");
     shop.stop(&agent);
     assert_eq!(shop.end(&agent), "user_ended");
     shop.expect_nothing_left();
@@ -130,8 +115,8 @@ fn an_interrupted_turn_does_not_end_the_conversation() {
 fn a_fork_knows_what_its_parent_said_and_pays_only_for_itself() {
     let cli = codex_or_skip!();
     let model = Model::playing([Step::text("the parent's answer"), Step::text("the child's answer")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, _home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     assert_eq!(shop.end(&agent), "completed");
     let child = shop.door().child(&agent);
     shop.say(&child, "your turn");
@@ -153,8 +138,8 @@ fn a_permission_is_asked_and_answered() {
         Step::tool_use("exec_command", input)
     };
     let model = Model::playing([outside("allowed.txt"), outside("denied.txt"), Step::text("done")]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({ "permissions": "ask" }));
+    let (shop, _home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({ "permissions": "ask" }));
     for (nth, words) in [(1, "allow"), (2, "deny: not that one")] {
         let mut met = 0;
         let asked = shop.wait("a question", |event| {
@@ -181,13 +166,13 @@ fn the_policy_edits_lets_codex_write_its_folder_without_a_question() {
     let patch = "*** Begin Patch\n*** Add File: patched.txt\n+hello\n*** End Patch\n";
     let patched = Step::tool_use("apply_patch", json!({ "patch": patch }));
     let model = Model::playing([write("inside.txt"), patched, Step::text("done")]);
-    let (shop, _home) = workshop(cli, &model);
+    let (shop, _home) = vendors::of_codex(cli, &model);
     let inner = shop.grounds.path().join("work/inner");
     std::fs::create_dir_all(&inner).unwrap();
-    let agent = run(&shop, "hello", json!({ "permissions": "edits", "folder": "work/inner" }));
+    let agent = shop.prompt("hello", json!({ "permissions": "edits", "folder": "work/inner" }));
     assert_eq!(shop.end(&agent), "completed");
     assert!(inner.join("inside.txt").exists() && inner.join("patched.txt").exists());
-    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "question_asked").count(), 0);
+    assert_eq!(shop.count_of(&agent, "question_asked"), 0);
 }
 
 #[test]
@@ -196,12 +181,26 @@ fn failures_have_the_causes_of_all_harnesses() {
     for (step, cause) in [
         (Step::refuse(401, "bad key"), "unauthorised"),
         (Step::refuse_as(429, "insufficient_quota", "You exceeded your current quota"), "out_of_credit"),
+        (Step::refuse_as(404, "model_not_found", "The model does not exist"), "wrong_model"),
+        (Step::refuse_as(400, "context_length_exceeded", "Your input exceeds the context window"), "prompt_too_long"),
     ] {
         let model = Model::playing([step.for_ever()]);
-        let (shop, _home) = workshop(cli, &model);
-        let agent = run(&shop, "hello", json!({}));
+        let (shop, _home) = vendors::of_codex(cli, &model);
+        let agent = shop.prompt("hello", json!({}));
         assert_eq!(shop.end(&agent), cause, "{:#?}", shop.of(&agent));
     }
+}
+
+#[test]
+fn a_service_that_fails_parks_the_run() {
+    let cli = codex_or_skip!();
+    let model = Model::playing([Step::refuse(500, "scripted failure").for_ever()]);
+    let (shop, _home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
+    let parked = shop.wait_for(&agent, "run_parked");
+    assert_eq!(parked["cause"], "unavailable", "{parked}");
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
 }
 
 #[test]
@@ -213,8 +212,8 @@ fn a_used_up_limit_parks_the_run_until_it_is_lifted() {
         .header("x-codex-primary-window-minutes", 300)
         .header("x-codex-primary-reset-at", resets_at);
     let model = Model::playing([refused.for_ever()]);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, _home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     let parked = shop.wait_for(&agent, "run_parked");
     assert_eq!(parked["cause"], "rate_limited", "{parked}");
     assert_eq!(parked["until"], resets_at * 1_000, "{parked}");
@@ -226,9 +225,9 @@ fn a_used_up_limit_parks_the_run_until_it_is_lifted() {
 fn a_thread_that_was_begun_elsewhere_is_adopted_and_goes_on() {
     let cli = codex_or_skip!();
     let model = Model::playing([Step::text("first answer"), Step::text("second answer"), Step::text("third answer")]);
-    let (shop, home) = workshop(cli, &model);
+    let (shop, home) = vendors::of_codex(cli, &model);
     // A thread of a project is the same for codex, whoever began it.
-    let other = run(&shop, "hello", json!({}));
+    let other = shop.prompt("hello", json!({}));
     assert_eq!(shop.end(&other), "completed");
     let fork = shop.door().child(&other);
     shop.say(&fork, "in the fork");
@@ -259,8 +258,8 @@ fn a_fork_at_an_earlier_turn_knows_what_was_said_until_then() {
     let cli = codex_or_skip!();
     let answers = ["first answer", "second answer", "the fork's answer"].map(Step::text);
     let model = Model::playing(answers);
-    let (shop, _home) = workshop(cli, &model);
-    let agent = run(&shop, "hello", json!({}));
+    let (shop, _home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({}));
     assert_eq!(shop.end(&agent), "completed");
     shop.say(&agent, "and then?");
     shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);

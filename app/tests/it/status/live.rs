@@ -1,45 +1,22 @@
 //! The live stream of the status.
 
-use crate::support::daemon::{Daemon, Grounds, PATIENCE};
-use crate::support::runtime;
-use bytes::Bytes;
+use crate::support::daemon::{Daemon, Grounds};
+use crate::support::sse::EventSource;
 use hatchery::state_file::StatusFolder;
-use http_body_util::BodyExt as _;
-use hyper::Method;
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 use std::fs;
 
 /// A client of the stream.
-struct Live {
-    body: Incoming,
-    text: String,
-}
+struct Live(EventSource);
 
 impl Live {
     fn of(daemon: &Daemon) -> Self {
-        let mut http = daemon.door.http();
-        let response = runtime().block_on(http.send(Method::GET, "/api/status/live", &[], Bytes::new())).unwrap();
-        assert_eq!(response.status().as_u16(), 200);
-        Self { body: response.into_body(), text: String::new() }
+        Self(EventSource::open(&daemon.door, "/api/status/live"))
     }
 
     /// The next event: its name and its data.
     fn next(&mut self) -> (String, Value) {
-        loop {
-            if let Some((frame, rest)) = self.text.split_once("\n\n") {
-                let (frame, rest) = (frame.to_owned(), rest.to_owned());
-                self.text = rest;
-                let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
-                if let (Some(event), Some(data)) = (field("event:"), field("data:")) {
-                    return (event, serde_json::from_str(&data).unwrap());
-                }
-                continue;
-            }
-            let more = async { tokio::time::timeout(PATIENCE, self.body.frame()).await };
-            let frame = runtime().block_on(more).expect("nothing comes").expect("it ended").expect("it broke off");
-            self.text.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
-        }
+        self.0.next()
     }
 
     fn until(&mut self, event: &str, is_it: impl Fn(&Value) -> bool) -> Value {

@@ -7,35 +7,18 @@ mod run;
 pub use home::Home;
 pub use run::{Ended, Input, Run};
 
-use crate::support::npm::PinnedProgram;
+use crate::support::npm::{PinnedProgram, RealProgram};
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The CLI, or the end of the test with a word about it.
 macro_rules! cli_or_skip {
-    () => {{
-        fn here() {}
-        let test = std::any::type_name_of_val(&here).trim_start_matches("it::").trim_end_matches("::here");
-        match $crate::support::claude_cli::ClaudeCli::or_say_skipped(test) {
-            Some(cli) => cli,
-            None => return,
-        }
-    }};
+    () => {
+        $crate::support::npm::or_skip!($crate::support::claude_cli::ClaudeCli)
+    };
 }
 pub(crate) use cli_or_skip;
-
-const PINNED: PinnedProgram = PinnedProgram {
-    cache: "claude-cli",
-    name: "@anthropic-ai/claude-code",
-    package: include_str!("../../claude-cli/package.json"),
-    lock: include_str!("../../claude-cli/package-lock.json"),
-    native: |modules| {
-        let packages = fs::read_dir(modules.join("@anthropic-ai")).ok()?;
-        packages.flatten().map(|package| package.path().join("claude")).find(|path| path.is_file())
-    },
-};
 
 /// The program, installed.
 #[derive(Debug)]
@@ -43,22 +26,30 @@ pub struct ClaudeCli {
     program: PathBuf,
 }
 
-impl ClaudeCli {
-    /// The CLI, installed by the first who asks. Where it cannot be had it says so, because a test is left out then.
-    /// Asked for by `cli_or_skip!()`, which knows the test's name.
-    pub fn or_say_skipped(test: &str) -> Option<&'static Self> {
-        static INSTALLED: OnceLock<Result<ClaudeCli, String>> = OnceLock::new();
-        match INSTALLED.get_or_init(|| Ok(Self { program: PINNED.program()? })) {
-            Ok(cli) => Some(cli),
-            Err(why) => {
-                // Past the harness, which shows nothing that a passing test prints.
-                let words = format!("SKIPPED {test}: the real CLI was NOT tried: {why}\n");
-                std::io::stderr().write_all(words.as_bytes()).unwrap();
-                None
-            }
-        }
+impl RealProgram for ClaudeCli {
+    const NAME: &'static str = "CLI";
+    const PINNED: PinnedProgram = PinnedProgram {
+        cache: "claude-cli",
+        name: "@anthropic-ai/claude-code",
+        package: include_str!("../../claude-cli/package.json"),
+        lock: include_str!("../../claude-cli/package-lock.json"),
+        native: |modules| {
+            let packages = fs::read_dir(modules.join("@anthropic-ai")).ok()?;
+            packages.flatten().map(|package| package.path().join("claude")).find(|path| path.is_file())
+        },
+    };
+
+    fn at(program: PathBuf) -> Self {
+        Self { program }
     }
 
+    fn installed() -> &'static OnceLock<Result<Self, String>> {
+        static INSTALLED: OnceLock<Result<ClaudeCli, String>> = OnceLock::new();
+        &INSTALLED
+    }
+}
+
+impl ClaudeCli {
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -2,37 +2,19 @@
 //! and never outside the loopback interface.
 
 use crate::support::model::Model;
-use crate::support::npm::PinnedProgram;
+use crate::support::npm::{PinnedProgram, RealProgram};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-const PINNED: PinnedProgram = PinnedProgram {
-    cache: "codex-cli",
-    name: "@openai/codex",
-    package: include_str!("../../codex-cli/package.json"),
-    lock: include_str!("../../codex-cli/package-lock.json"),
-    native: |modules| {
-        let packages = fs::read_dir(modules.join("@openai")).ok()?;
-        let vendors = packages.flatten().filter_map(|package| fs::read_dir(package.path().join("vendor")).ok());
-        vendors.flatten().flatten().map(|triple| triple.path().join("bin/codex")).find(|path| path.is_file())
-    },
-};
-
 /// Codex, or the end of the test with a word about it.
 macro_rules! codex_or_skip {
-    () => {{
-        fn here() {}
-        let test = std::any::type_name_of_val(&here).trim_start_matches("it::").trim_end_matches("::here");
-        match $crate::support::codex_cli::CodexCli::or_say_skipped(test) {
-            Some(cli) => cli,
-            None => return,
-        }
-    }};
+    () => {
+        $crate::support::npm::or_skip!($crate::support::codex_cli::CodexCli)
+    };
 }
 pub(crate) use codex_or_skip;
 
@@ -42,21 +24,31 @@ pub struct CodexCli {
     program: PathBuf,
 }
 
-impl CodexCli {
-    /// Installed by the first who asks. Asked for by `codex_or_skip!()`, which knows the test's name.
-    pub fn or_say_skipped(test: &str) -> Option<&'static Self> {
-        static INSTALLED: OnceLock<Result<CodexCli, String>> = OnceLock::new();
-        match INSTALLED.get_or_init(|| Ok(Self { program: PINNED.program()? })) {
-            Ok(cli) => Some(cli),
-            Err(why) => {
-                // Past the harness, which shows nothing that a passing test prints.
-                let words = format!("SKIPPED {test}: the real codex was NOT tried: {why}\n");
-                std::io::stderr().write_all(words.as_bytes()).unwrap();
-                None
-            }
-        }
+impl RealProgram for CodexCli {
+    const NAME: &'static str = "codex";
+    const PINNED: PinnedProgram = PinnedProgram {
+        cache: "codex-cli",
+        name: "@openai/codex",
+        package: include_str!("../../codex-cli/package.json"),
+        lock: include_str!("../../codex-cli/package-lock.json"),
+        native: |modules| {
+            let packages = fs::read_dir(modules.join("@openai")).ok()?;
+            let vendors = packages.flatten().filter_map(|package| fs::read_dir(package.path().join("vendor")).ok());
+            vendors.flatten().flatten().map(|triple| triple.path().join("bin/codex")).find(|path| path.is_file())
+        },
+    };
+
+    fn at(program: PathBuf) -> Self {
+        Self { program }
     }
 
+    fn installed() -> &'static OnceLock<Result<Self, String>> {
+        static INSTALLED: OnceLock<Result<CodexCli, String>> = OnceLock::new();
+        &INSTALLED
+    }
+}
+
+impl CodexCli {
     pub fn program(&self) -> &Path {
         &self.program
     }

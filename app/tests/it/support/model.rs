@@ -71,6 +71,11 @@ impl Model {
         self
     }
 
+    /// Plays these steps after those that are left.
+    pub fn add(&self, steps: impl IntoIterator<Item = Step>) {
+        self.stage.scripts.lock().unwrap().for_anybody(steps);
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

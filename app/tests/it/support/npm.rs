@@ -7,9 +7,10 @@
 use crate::support::daemon::ended_within;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// For 100 MB over a slow line.
@@ -31,6 +32,44 @@ pub struct PinnedProgram {
     /// Where the program is below the folder of a platform's package. npm installs the package of this platform only.
     pub native: fn(&Path) -> Option<PathBuf>,
 }
+
+/// A real program that tests run. Tests ask for it with `or_skip!(…)`.
+pub trait RealProgram: Sized + 'static {
+    /// What it is called when a test is left out.
+    const NAME: &'static str;
+    const PINNED: PinnedProgram;
+
+    fn at(program: PathBuf) -> Self;
+
+    /// One for all tests of a process.
+    fn installed() -> &'static OnceLock<Result<Self, String>>;
+
+    /// The program, installed by the first test that asks. Where it cannot be had it says so, because a test is left out then.
+    fn or_say_skipped(test: &str) -> Option<&'static Self> {
+        match Self::installed().get_or_init(|| Self::PINNED.program().map(Self::at)) {
+            Ok(program) => Some(program),
+            Err(why) => {
+                // Past the harness, which shows nothing that a passing test prints.
+                let words = format!("SKIPPED {test}: the real {} was NOT tried: {why}\n", Self::NAME);
+                io::stderr().write_all(words.as_bytes()).unwrap();
+                None
+            }
+        }
+    }
+}
+
+/// The program, or the end of the test with a word about it.
+macro_rules! or_skip {
+    ($program:ty) => {{
+        fn here() {}
+        let test = std::any::type_name_of_val(&here).trim_start_matches("it::").trim_end_matches("::here");
+        match <$program as $crate::support::npm::RealProgram>::or_say_skipped(test) {
+            Some(program) => program,
+            None => return,
+        }
+    }};
+}
+pub(crate) use or_skip;
 
 impl PinnedProgram {
     /// Where the program is, or why it is not to be had.
@@ -95,6 +134,7 @@ impl PinnedProgram {
             .arg("--version")
             .env_clear()
             .env("HOME", &unfinished)
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .output()?
             .stdout;
         let version_said = String::from_utf8_lossy(&version_said);

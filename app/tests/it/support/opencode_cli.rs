@@ -2,33 +2,19 @@
 //! environment, and never outside the loopback interface.
 
 use crate::support::model::Model;
-use crate::support::npm::PinnedProgram;
+use crate::support::npm::{PinnedProgram, RealProgram};
 use serde_json::json;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-const PINNED: PinnedProgram = PinnedProgram {
-    cache: "opencode-cli",
-    name: "opencode-linux-x64",
-    package: include_str!("../../opencode-cli/package.json"),
-    lock: include_str!("../../opencode-cli/package-lock.json"),
-    native: |modules| Some(modules.join("opencode-linux-x64/bin/opencode")).filter(|program| program.is_file()),
-};
-
 /// opencode, or the end of the test with a word about it.
 macro_rules! opencode_or_skip {
-    () => {{
-        fn here() {}
-        let test = std::any::type_name_of_val(&here).trim_start_matches("it::").trim_end_matches("::here");
-        match $crate::support::opencode_cli::OpencodeCli::or_say_skipped(test) {
-            Some(cli) => cli,
-            None => return,
-        }
-    }};
+    () => {
+        $crate::support::npm::or_skip!($crate::support::opencode_cli::OpencodeCli)
+    };
 }
 pub(crate) use opencode_or_skip;
 
@@ -38,21 +24,27 @@ pub struct OpencodeCli {
     program: PathBuf,
 }
 
-impl OpencodeCli {
-    /// Installed by the first who asks. Asked for by `opencode_or_skip!()`, which knows the test's name.
-    pub fn or_say_skipped(test: &str) -> Option<&'static Self> {
-        static INSTALLED: OnceLock<Result<OpencodeCli, String>> = OnceLock::new();
-        match INSTALLED.get_or_init(|| Ok(Self { program: PINNED.program()? })) {
-            Ok(cli) => Some(cli),
-            Err(why) => {
-                // Past the harness, which shows nothing that a passing test prints.
-                let words = format!("SKIPPED {test}: the real opencode was NOT tried: {why}\n");
-                std::io::stderr().write_all(words.as_bytes()).unwrap();
-                None
-            }
-        }
+impl RealProgram for OpencodeCli {
+    const NAME: &'static str = "opencode";
+    const PINNED: PinnedProgram = PinnedProgram {
+        cache: "opencode-cli",
+        name: "opencode-linux-x64",
+        package: include_str!("../../opencode-cli/package.json"),
+        lock: include_str!("../../opencode-cli/package-lock.json"),
+        native: |modules| Some(modules.join("opencode-linux-x64/bin/opencode")).filter(|program| program.is_file()),
+    };
+
+    fn at(program: PathBuf) -> Self {
+        Self { program }
     }
 
+    fn installed() -> &'static OnceLock<Result<Self, String>> {
+        static INSTALLED: OnceLock<Result<OpencodeCli, String>> = OnceLock::new();
+        &INSTALLED
+    }
+}
+
+impl OpencodeCli {
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -86,6 +86,23 @@ impl Workshop {
         answer.id()
     }
 
+    /// Starts an agent with the usual harness of the project, and gives its id.
+    #[track_caller]
+    pub fn prompt(&self, prompt: &str, with: Value) -> String {
+        let answer = self.door().post("/api/runs", &json!({ "prompt": prompt, "with": with }));
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.id()
+    }
+
+    /// `kill -9` of the process that plays an agent, which was spawned last.
+    #[track_caller]
+    pub fn kill_process(&self, agent: &str) {
+        self.wait_for(agent, "run_spawned");
+        let spawned = self.of(agent).into_iter().rfind(|event| event["type"] == "run_spawned").unwrap();
+        let pid = i32::try_from(spawned["process"]["pid"].as_i64().unwrap()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
+
     /// Writes a script and gives its path.
     pub fn script(&self, steps: &[Value]) -> PathBuf {
         let lines: String = steps.iter().map(|step| format!("{step}\n")).collect();
@@ -152,6 +169,11 @@ impl Workshop {
     pub fn kinds(&self, agent: &str) -> Vec<String> {
         let of_agent = |event: &&Value| event["agent"] == agent;
         self.events().iter().filter(of_agent).map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// How many events of this kind an agent has.
+    pub fn count_of(&self, agent: &str, kind: &str) -> usize {
+        self.kinds(agent).iter().filter(|it| *it == kind).count()
     }
 
     /// All events about an agent, for a test that fails.
