@@ -195,6 +195,21 @@ pub fn choices(model: &Model, question: &QuestionView) -> Vec<Choice> {
     choices
 }
 
+/// Whether a question takes only certain words, such as a request for permission.
+pub fn is_answered_by_words(question: &QuestionView) -> bool {
+    !question.takes.text && !question.takes.amount && !question.takes.ward
+}
+
+/// The answer that a number stands for, if it needs no more words.
+pub fn numbered_word(model: &Model, question: &QuestionView, number: &str) -> Option<String> {
+    let place = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
+    match &choices(model, question).get(place)?.answer {
+        Answer::Word(word) => Some(word.clone()),
+        Answer::Deny => Some("deny".to_owned()),
+        _ => None,
+    }
+}
+
 /// The choices in a few rows, each choice in one piece.
 pub fn numbered(choices: &[Choice], cells: usize) -> Vec<String> {
     let labels: Vec<String> = choices.iter().map(|choice| choice.label.clone()).collect();

@@ -258,8 +258,9 @@ fn next_tick(model: &Model) -> Duration {
     next
 }
 
-/// Keys that came at once are one paste when there are many of them.
-fn messages(batch: Vec<Event>) -> Vec<Msg> {
+/// Keys that came at once are one paste when there are many of them. An Enter at the very end is a key of its own: a line that was typed
+/// ahead, or sent by a program, is to be sent.
+fn messages(mut batch: Vec<Event>) -> Vec<Msg> {
     let typed = |event: &Event| match event {
         Event::Key(KeyEvent { code: KeyCode::Char(letter), modifiers, .. })
             if (*modifiers - KeyModifiers::SHIFT).is_empty() =>
@@ -271,7 +272,11 @@ fn messages(batch: Vec<Event>) -> Vec<Msg> {
         _ => None,
     };
     if batch.len() >= TYPED_AT_ONCE && batch.iter().all(|event| typed(event).is_some()) {
-        return vec![Msg::Paste(batch.iter().filter_map(typed).collect())];
+        let is_line = batch.iter().position(|event| typed(event) == Some('\n')) == Some(batch.len() - 1);
+        let enter = batch.pop_if(|_| is_line);
+        let pasted = Msg::Paste(batch.iter().filter_map(typed).collect());
+        let enter = enter.and_then(|event| event.as_key_press_event()).map(Msg::Key);
+        return std::iter::once(pasted).chain(enter).collect();
     }
     let message = |event| match event {
         Event::Key(key) => Some(Msg::Key(key)),

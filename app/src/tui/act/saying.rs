@@ -5,6 +5,7 @@ use crate::client::paths::agent_path;
 use crate::tui::command;
 use crate::tui::field::{Field, TooLong};
 use crate::tui::model::{Link, Model, Outgoing, Place, Purpose};
+use crate::tui::panel;
 use crate::tui::roster::State;
 use crate::tui::text;
 use crate::tui::update::{Attached, Effect, Failed, Tag, words};
@@ -22,18 +23,20 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
     match purpose {
         Purpose::Command => command::run(model, &whole),
         Purpose::Answer(question) => {
-            if !model.roster.questions.iter().any(|it| it.id == question) {
+            let Some(asked) = model.roster.questions.iter().find(|it| it.id == question) else {
                 model.say(format!(
                     "#{} is answered already. Your words are still here; Enter says them.",
                     crate::tui::text::thousands(question.0)
                 ));
                 model.desk_mut().purpose = Some(Purpose::Message);
                 return Vec::new();
-            }
-            let field = take_text(model);
+            };
+            let word = panel::numbered_word(model, asked, &whole).filter(|_| panel::is_answered_by_words(asked));
+            take_text(model);
+            let words = word.unwrap_or(whole);
             let need = format!("q{question}");
             model.say("Sending …");
-            vec![answer_effect(question, need, field.whole())]
+            vec![answer_effect(question, need, words)]
         }
         Purpose::Message => {
             let field = take_text(model);

@@ -2,6 +2,7 @@
 
 use super::names::nearest;
 use crate::tui::model::Model;
+use crate::tui::panel;
 use hatchery_core::{AgentId, EventId};
 
 /// The words after a command: flags with their values, and the rest.
@@ -79,15 +80,12 @@ pub(super) fn one_agent(model: &Model, rest: &str) -> Result<AgentId, String> {
     }
 }
 
-/// `AGENT TEXT`, or only a text for the agent that you see.
+/// `AGENT TEXT`. A first word that names nobody is a mistake and no part of the text: the text must not reach another agent.
 pub(super) fn agent_and_text<'a>(model: &Model, rest: &'a str) -> Result<(AgentId, &'a str), String> {
     let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let found = model.roster.find(first);
-    match (found.as_slice(), model.current) {
-        ([one], _) if !after.trim().is_empty() => Ok((*one, after.trim())),
-        (_, Some(current)) if !rest.is_empty() && !first.starts_with('@') && found.is_empty() => Ok((current, rest)),
-        _ if rest.is_empty() || after.trim().is_empty() => Err("It needs an agent and a text.".to_owned()),
-        _ => agent(model, first).map(|id| (id, after.trim())),
+    match after.trim() {
+        "" => Err("It needs an agent and a text.".to_owned()),
+        text => agent(model, first).map(|id| (id, text)),
     }
 }
 
@@ -108,19 +106,8 @@ pub(super) fn question_and_text<'a>(model: &Model, rest: &'a str) -> Result<(Eve
 
 /// `2` is the second answer that is offered.
 pub(super) fn numbered_answer(model: &Model, question: EventId, words: &str) -> String {
-    let choices = model
-        .roster
-        .questions
-        .iter()
-        .find(|it| it.id == question)
-        .map(|it| crate::tui::panel::choices(model, it))
-        .unwrap_or_default();
-    let chosen = words.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
-    match chosen.map(|choice| &choice.answer) {
-        Some(crate::tui::panel::Answer::Word(word)) => word.clone(),
-        Some(crate::tui::panel::Answer::Deny) => "deny".to_owned(),
-        _ => words.to_owned(),
-    }
+    let asked = model.roster.questions.iter().find(|it| it.id == question);
+    asked.and_then(|asked| panel::numbered_word(model, asked, words)).unwrap_or_else(|| words.to_owned())
 }
 
 /// `#46,342`, `46342`.

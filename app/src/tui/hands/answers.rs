@@ -78,6 +78,21 @@ fn an_answer_is_never_given_to_another_question() {
 }
 
 /// What is typed to an agent that waits for a permission is a message.
+/// The conversation shows the numbers, so they work where one types.
+#[test]
+fn a_number_alone_answers_a_permission_and_a_sentence_does_not() {
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+    write(&mut model, "1");
+    assert!(matches!(model.desk().purpose, Some(Purpose::Answer(_))));
+    write(&mut model, "0 tests fail");
+    assert_eq!(model.desk().purpose, Some(Purpose::Message));
+    control(&mut model, 'u');
+    write(&mut model, "3");
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "always-agent" }))]);
+}
+
 #[test]
 fn a_text_is_no_answer_to_a_permission() {
     let mut model = at_ann();

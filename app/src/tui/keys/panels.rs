@@ -86,7 +86,7 @@ fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             model.focus = Focus::Text;
             Vec::new()
         }
-        KeyCode::Char(':') => propose(model, "/"),
+        KeyCode::Char(':' | '/') => propose(model, "/"),
         KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | 'z' | '?')) => {
             letter_of_prefix(model, letter)
         }

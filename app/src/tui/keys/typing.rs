@@ -6,8 +6,10 @@ use crate::tui::draw;
 use crate::tui::field::Field;
 use crate::tui::model::{Focus, Model, Purpose};
 use crate::tui::overlay::Overlay;
+use crate::tui::panel::{is_answered_by_words, numbered_word};
 use crate::tui::update::Effect;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use hatchery_core::EventId;
 
 pub(super) fn in_text(model: &mut Model, key: KeyEvent, leaving: bool) -> Vec<Effect> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -163,10 +165,27 @@ pub fn fix_purpose(model: &mut Model, was_empty: bool) {
     } else {
         // The second slash says that it was no command.
         let raw = model.desk().field.raw();
-        if raw.starts_with("//") && model.desk().purpose == Some(Purpose::Command) {
-            model.desk_mut().purpose = Some(Purpose::Message);
-        }
+        let numbered = by_number(model);
+        let purpose = match model.desk().purpose {
+            Some(Purpose::Command) if raw.starts_with("//") => Some(Purpose::Message),
+            // A number alone answers; with more words behind it, it is a message.
+            Some(Purpose::Message) if numbered.is_some() => numbered.map(Purpose::Answer),
+            Some(Purpose::Answer(id)) if numbered.is_none() => {
+                let asked = model.roster.questions.iter().find(|question| question.id == id);
+                Some(if asked.is_some_and(is_answered_by_words) { Purpose::Message } else { Purpose::Answer(id) })
+            }
+            purpose => purpose,
+        };
+        model.desk_mut().purpose = purpose;
     }
+}
+
+/// The open question of the agent that you see, if the text is the number of one of its answers and it takes no other words.
+fn by_number(model: &Model) -> Option<EventId> {
+    let question = model.roster.question_of(model.current?)?;
+    let number = model.desk().field.whole();
+    let is_meant = is_answered_by_words(question) && numbered_word(model, question, &number).is_some();
+    is_meant.then_some(question.id)
 }
 
 /// The purpose of a text that came as a whole.
@@ -176,11 +195,10 @@ pub fn settle_purpose(model: &mut Model) {
         (true, _) => None,
         (false, true) => Some(Purpose::Command),
         (false, false) => {
-            let question = model
-                .current
-                .and_then(|agent| model.roster.question_of(agent))
-                .filter(|question| question.takes.text || question.takes.amount || question.takes.ward);
-            Some(question.map_or(Purpose::Message, |question| Purpose::Answer(question.id)))
+            let question = model.current.and_then(|agent| model.roster.question_of(agent));
+            let question = question.filter(|question| !is_answered_by_words(question));
+            let asked = question.map(|question| question.id).or_else(|| by_number(model));
+            Some(asked.map_or(Purpose::Message, Purpose::Answer))
         }
     };
     model.desk_mut().purpose = purpose;
