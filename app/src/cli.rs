@@ -192,6 +192,11 @@ impl Command {
 }
 
 impl Command {
+    /// Commands that read and change the status, which a git worktree shares with its main checkout.
+    fn is_about_status(&self) -> bool {
+        matches!(self, Self::State(_) | Self::Inbox(_) | Self::Build(_))
+    }
+
     /// Commands whose standard error is read by a person, and not drawn over or parsed.
     fn speaks_to_a_person(&self) -> bool {
         !matches!(self, Self::Tui(_) | Self::Mcp(_) | Self::Launch(_) | Self::AgentSim(_) | Self::Statusline(_))
@@ -262,7 +267,11 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         Some(folder) => folder,
         None => std::env::current_dir().context("the current folder cannot be used")?,
     };
-    let context = Context { project: Project::find(&start)?, json: cli.json };
+    let project = match cli.command.is_about_status() {
+        true => Project::find_for_status(&start)?,
+        false => Project::find(&start)?,
+    };
+    let context = Context { project, json: cli.json };
     if !cli.command.is_for_any_project() {
         context.project.check_owner()?;
     }

@@ -40,6 +40,22 @@ impl FileIdentity {
     }
 }
 
+/// Tells one version of a file from another without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileVersion {
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl FileVersion {
+    /// None if there is no file that can be looked at.
+    pub fn of(path: &Path) -> Option<Self> {
+        let meta = std::fs::metadata(path).ok()?;
+        Some(Self { inode: meta.ino(), bytes: meta.len(), modified: (meta.mtime(), meta.mtime_nsec()) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

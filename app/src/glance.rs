@@ -13,7 +13,7 @@ use hatchery_core::{Event, Record, World};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const FILE: &str = "glance.json";
@@ -44,8 +44,7 @@ impl Glance {
     }
 
     /// What the daemon of a project says, if one runs. Says nothing of yesterday's cost.
-    pub fn read(root: &Path) -> Option<Self> {
-        let project = Project::find(root).ok()?;
+    pub fn read(project: &Project) -> Option<Self> {
         let text = read_bounded(&project.data().join(FILE), MAX_BYTES).ok().flatten()?;
         let mut glance: Self = serde_json::from_slice(&text).ok()?;
         if !project.is_served() {

@@ -1,5 +1,6 @@
 //! A project on disk: where its root is, and what `.hatchery/` holds. Nothing here knows what is in the log.
 
+mod linked;
 mod lock;
 mod ownership;
 mod stamp;
@@ -53,6 +54,20 @@ impl Project {
                 .hint("rename the folder, or choose another one with --project"));
         }
         Ok(Self { root })
+    }
+
+    /// The project whose status a folder shares. It is the project of the folder, except in a git worktree that has no status of its own:
+    /// that one shares the status of the main checkout.
+    pub fn find_for_status(start: &Path) -> Result<Self, Report> {
+        let project = Self::find(start)?;
+        let has = |file: &str| project.root.join(file).exists();
+        if [".hatchery", ".fctry/state.json", ".fctry/inbox.json"].into_iter().any(has) {
+            return Ok(project);
+        }
+        match linked::main_checkout(&project.root) {
+            Some(main) => Self::find(&main).map(|found| if found.root == main { found } else { project }),
+            None => Ok(project),
+        }
     }
 
     pub fn root(&self) -> &Path {

@@ -77,11 +77,15 @@ struct Entry {
     root: PathBuf,
 }
 
-/// The folder with the files: below `XDG_STATE_HOME` or `~/.local/state`. None for a user without a home.
-fn folder() -> Option<PathBuf> {
+/// The user's state folder: below `XDG_STATE_HOME` or `~/.local/state`. None for a user without a home.
+pub fn state_folder() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-    state.map(|state| state.join("hatchery/projects"))
+    state.map(|state| state.join("hatchery"))
+}
+
+fn folder() -> Option<PathBuf> {
+    state_folder().map(|state| state.join("projects"))
 }
 
 /// Records that a project exists. It may happen as often as one likes.
@@ -122,7 +126,7 @@ pub fn all() -> Result<Vec<Project>, Report> {
 }
 
 /// A file name for a folder, the same in every process.
-fn name_of(root: &Path) -> String {
+pub fn name_of(root: &Path) -> String {
     let mut hasher = DefaultHasher::new();
     root.hash(&mut hasher);
     format!("{:016x}", hasher.finish())

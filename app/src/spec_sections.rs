@@ -1,9 +1,10 @@
-//! The sections of a project's spec (`.fctry/spec.md`) and a fingerprint of each, so that a build can tell which of them have changed since
-//! a chunk was built.
+//! The sections of a project's spec (`.fctry/spec.md`): the number of each, and a fingerprint, so that a build can tell which of them have
+//! changed since a chunk was built.
 
 use crate::state_file::{StatusFolder, read_bounded};
 use hatchery_core::status::Document;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 const MAX_SPEC_BYTES: usize = 16 * 1024 * 1024;
 const MAX_CONFIG_BYTES: usize = 1024 * 1024;
@@ -11,10 +12,55 @@ const MAX_CONFIG_BYTES: usize = 1024 * 1024;
 /// The fingerprint of each section that has an alias, by `#alias`.
 pub type Fingerprints = BTreeMap<String, String>;
 
+/// The number of each section that has an alias and a number, by `#alias`.
+pub type Numbers = BTreeMap<String, String>;
+
+pub fn file(folder: &StatusFolder) -> PathBuf {
+    folder.path().join("spec.md")
+}
+
 /// The fingerprints of the spec as it is now. None if there is no spec that can be read.
 pub fn fingerprints(folder: &StatusFolder) -> Option<Fingerprints> {
-    let spec = read_bounded(&folder.path().join("spec.md"), MAX_SPEC_BYTES).ok().flatten()?;
-    Some(of_text(&String::from_utf8_lossy(&spec)))
+    text(folder).map(|spec| of_text(&spec))
+}
+
+/// The numbers of the spec's sections. None if there is no spec that can be read.
+pub fn numbers(folder: &StatusFolder) -> Option<Numbers> {
+    text(folder).map(|spec| numbers_of(&spec))
+}
+
+pub fn text(folder: &StatusFolder) -> Option<String> {
+    let spec = read_bounded(&file(folder), MAX_SPEC_BYTES).ok().flatten()?;
+    Some(String::from_utf8_lossy(&spec).into_owned())
+}
+
+/// A heading of a spec: `### 2.12 Status line {#status-line}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heading {
+    pub level: usize,
+    /// Without `#`.
+    pub alias: Option<String>,
+    pub number: Option<String>,
+}
+
+impl Heading {
+    /// The heading in a line, if the line is one.
+    pub fn read(line: &str) -> Option<Self> {
+        let level = line.bytes().take_while(|byte| *byte == b'#').count();
+        let text = line[level..].strip_prefix(' ').filter(|_| level > 0)?;
+        let number = text.split_whitespace().next().filter(|word| word.starts_with(|char: char| char.is_ascii_digit()));
+        let alias = text.rsplit_once("{#").and_then(|(_, rest)| rest.trim_end().strip_suffix('}'));
+        Some(Self {
+            level,
+            alias: alias.map(str::to_owned),
+            number: number.map(|number| number.trim_end_matches('.').to_owned()),
+        })
+    }
+}
+
+fn numbers_of(spec: &str) -> Numbers {
+    let headings = spec.lines().filter_map(Heading::read);
+    headings.filter_map(|heading| Some((format!("#{}", heading.alias?), heading.number?))).collect()
 }
 
 /// The version of the spec that the registry of versions (`.fctry/config.json`) names.
@@ -36,11 +82,10 @@ fn of_text(spec: &str) -> Fingerprints {
         }
     };
     for line in spec.lines() {
-        let level = line.bytes().take_while(|byte| *byte == b'#').count();
-        if level > 0 && line[level..].starts_with(' ') {
-            close(&mut open, level);
-            if let Some(alias) = line.rsplit_once("{#").and_then(|(_, rest)| rest.trim_end().strip_suffix('}')) {
-                open.push((level, format!("#{alias}"), crc32fast::Hasher::new()));
+        if let Some(heading) = Heading::read(line) {
+            close(&mut open, heading.level);
+            if let Some(alias) = heading.alias {
+                open.push((heading.level, format!("#{alias}"), crc32fast::Hasher::new()));
             }
         }
         for (.., hash) in &mut open {
@@ -65,5 +110,7 @@ mod tests {
         let changed: Vec<_> = before.keys().filter(|alias| before[*alias] != after[*alias]).collect();
         assert_eq!(changed, ["#core", "#flows"]);
         assert_eq!(of_text(&spec.replace('\n', "  \n")), before, "white space at the end of a line is no change");
+        let numbers = numbers_of(&spec.replace("2.1 Core", "2.1. Core"));
+        assert_eq!((numbers["#core"].as_str(), numbers["#rules"].as_str()), ("2.1", "3"));
     }
 }

@@ -12,20 +12,20 @@
 
 use crate::clock;
 use crate::engine::Handle;
+use crate::file_identity::FileVersion;
 use crate::project::Project;
 use crate::projection::{Projection, Projector, Rendered};
 use crate::shared_file::Durability;
 use crate::state_file::{self, StatusFolder};
+use crate::status_view::StatusView;
 use hatchery_core::idea_inbox::IdeaInbox;
 use hatchery_core::status::Document;
 use hatchery_core::status::foreign::{InboxEdits, Writer, Written};
 use hatchery_core::status::kept::LAST_UPDATED;
-use hatchery_core::status::quest_view;
 use hatchery_core::{Command, Event, EventId, Record, World};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 use std::fmt;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -67,6 +67,7 @@ pub struct StatusFiles {
 #[derive(Clone, Debug)]
 pub struct FilesShown {
     folder: StatusFolder,
+    view: StatusView,
     upto: Arc<Mutex<Option<watch::Receiver<EventId>>>>,
     /// When the document was written last.
     last_updated: LastUpdated,
@@ -76,7 +77,17 @@ type LastUpdated = Arc<Mutex<Option<String>>>;
 
 impl FilesShown {
     pub fn new(project: &Project) -> Self {
-        Self { folder: StatusFolder::of_project(project), upto: Arc::default(), last_updated: Arc::default() }
+        Self {
+            folder: StatusFolder::of_project(project),
+            view: StatusView::new(project),
+            upto: Arc::default(),
+            last_updated: Arc::default(),
+        }
+    }
+
+    /// What the files show, or would show if the project took part.
+    pub fn view(&self) -> &StatusView {
+        &self.view
     }
 
     /// When the document was written last, as the file says.
@@ -106,7 +117,7 @@ impl StatusFiles {
     /// Takes in what the files hold, and keeps them true from then on. Call it before requests are served: a request must not be
     /// decided before what was written while no daemon ran.
     pub async fn keep(project: &Project, handle: Handle, shown: &FilesShown) -> Self {
-        let files = Files::new(project, handle.clone(), Arc::clone(&shown.last_updated));
+        let files = Files::new(project, handle.clone(), shown);
         let stamps = Arc::clone(&files.stamps);
         let folder = files.folder.clone();
         if folder.path().is_dir() {
@@ -119,7 +130,7 @@ impl StatusFiles {
         let projector = Arc::new(Projector::start(files, handle));
         let upto = projector.upto();
         *shown.upto.lock().unwrap_or_else(PoisonError::into_inner) = Some(upto.clone());
-        let watch = tokio::spawn(watch_folder(folder, stamps, Arc::clone(&projector)));
+        let watch = tokio::spawn(watch_folder(folder, shown.view.clone(), stamps, Arc::clone(&projector)));
         Self { projector, watch, upto }
     }
 
@@ -146,6 +157,7 @@ struct Files {
     runtime: tokio::runtime::Handle,
     memory: Arc<Mutex<Memory>>,
     stamps: Stamps,
+    view: StatusView,
     last_updated: LastUpdated,
 }
 
@@ -173,15 +185,7 @@ impl<T> Default for Remembered<T> {
 }
 
 /// The versions of both files that are known.
-type Stamps = Arc<Mutex<[Option<Stamp>; 2]>>;
-
-/// Tells one version of a file from another without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-}
+type Stamps = Arc<Mutex<[Option<FileVersion>; 2]>>;
 
 impl Remembered<Document> {
     fn shows(&mut self, content: &[u8]) {
@@ -201,15 +205,8 @@ impl Remembered<IdeaInbox> {
     }
 }
 
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
-        let meta = std::fs::metadata(path).ok()?;
-        Some(Self { inode: meta.ino(), bytes: meta.len(), modified: (meta.mtime(), meta.mtime_nsec()) })
-    }
-}
-
 impl Files {
-    fn new(project: &Project, handle: Handle, last_updated: LastUpdated) -> Self {
+    fn new(project: &Project, handle: Handle, shown: &FilesShown) -> Self {
         let folder = StatusFolder::of_project(project);
         let world = handle.view();
         let mut memory = Memory::default();
@@ -228,13 +225,14 @@ impl Files {
             runtime: tokio::runtime::Handle::current(),
             memory: Arc::new(Mutex::new(memory)),
             stamps: Arc::default(),
-            last_updated,
+            view: shown.view.clone(),
+            last_updated: Arc::clone(&shown.last_updated),
         }
     }
 
     /// Notes the version of a file that is true.
     fn note(&self, file: StatusFile) {
-        let stamp = Stamp::of(&self.path(&file));
+        let stamp = FileVersion::of(&self.path(&file));
         self.stamps.lock().unwrap_or_else(PoisonError::into_inner)[file as usize] = stamp;
     }
 
@@ -287,7 +285,7 @@ impl Files {
             let ids = edits.build_events.iter().cloned().map(|event| (clock::new_named_id("event"), event));
             self.submit(Command::TakeStatusEdits { edits: edits.edits.clone(), build_events: ids.collect() })?;
         }
-        let shown = quest_view::shown(&self.handle.view());
+        let shown = self.view.shown(&self.handle.view());
         memory.state.written.took(&edits, &shown);
         let settled = edits.settled(found.as_ref().unwrap_or(&Document::default()), &shown);
         let mut file = settled.map_err(|error| io::Error::other(error.to_string()))?;
@@ -449,7 +447,7 @@ pub fn changed_file(world: &World, record: &Record) -> Option<StatusFile> {
 }
 
 /// Notices what other programs do to the files. A notice is a hint to look.
-async fn watch_folder(folder: StatusFolder, stamps: Stamps, projector: Arc<Projector<StatusFile>>) {
+async fn watch_folder(folder: StatusFolder, view: StatusView, stamps: Stamps, projector: Arc<Projector<StatusFile>>) {
     let (sender, mut notices) = mpsc::channel(NOTICES);
     let mut watcher: Option<notify::RecommendedWatcher> = None;
     let mut look_again = tokio::time::interval(LOOK_AGAIN);
@@ -459,6 +457,7 @@ async fn watch_folder(folder: StatusFolder, stamps: Stamps, projector: Arc<Proje
             _ = look_again.tick() => {}
         }
         while notices.try_recv().is_ok() {}
+        let is_told = view.look_at_usage();
         if !folder.path().is_dir() {
             watcher = None;
             continue;
@@ -474,7 +473,8 @@ async fn watch_folder(folder: StatusFolder, stamps: Stamps, projector: Arc<Proje
                 StatusFile::State => folder.state_file(),
                 StatusFile::Inbox => folder.inbox_file(),
             };
-            if Stamp::of(&path) != known[file as usize] {
+            let is_stale = is_told && file == StatusFile::State;
+            if is_stale || FileVersion::of(&path) != known[file as usize] {
                 projector.recheck(file).await;
             }
         }

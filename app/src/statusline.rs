@@ -1,7 +1,9 @@
 //! The status line: one or two lines about a project, for the prompt of a terminal program. Reads what it finds and shows what it can:
 //! nothing that a file may hold is an error here. Needs no daemon, and starts nothing.
 
+use crate::context_use;
 use crate::glance::Glance;
+use crate::project::Project;
 use crate::state_file::{StatusFolder, read_bounded};
 use hatchery_core::idea_inbox::{IdeaInbox, ItemStatus};
 use hatchery_core::status::view::{ChunkProgress, Share};
@@ -48,6 +50,8 @@ pub struct Facts {
     pub pending_ideas: usize,
     /// What the agents do, if a daemon runs.
     pub glance: Option<Glance>,
+    /// The project whose status this is.
+    pub project: Option<Project>,
 }
 
 impl Session {
@@ -68,7 +72,11 @@ impl Facts {
         let start = session.folder.as_deref().unwrap_or(current);
         let marked = |folder: &&Path| [".fctry", ".hatchery", ".git"].iter().any(|mark| folder.join(mark).exists());
         let root = start.ancestors().find(marked).unwrap_or(start);
-        let folder = StatusFolder::of(root);
+        // The root of a worktree: its status may be that of another folder.
+        let linked = root.join(".git").is_file().then(|| Project::find_for_status(root).ok()).flatten();
+        let status_root = linked.as_ref().map_or(root, Project::root);
+        let folder = StatusFolder::of(status_root);
+        let project = Project::find(status_root).ok();
         let (state, trouble) = match read_bounded(&folder.state_file(), MAX_DOCUMENT_BYTES) {
             Ok(None) => (Document::default(), None),
             Ok(Some(bytes)) => match Document::parse(&String::from_utf8_lossy(&bytes)) {
@@ -92,9 +100,17 @@ impl Facts {
             has_spec: folder.path().join("spec.md").is_file(),
             uses_fctry: folder.path().join("config.json").is_file() || state.words("currentCommand").is_some(),
             pending_ideas: inbox.items().iter().filter(|item| item.status == ItemStatus::Pending).count(),
-            glance: Glance::read(root),
+            glance: project.as_ref().and_then(Glance::read),
             state,
             trouble,
+            project,
+        }
+    }
+
+    /// Remembers what only the status line is told.
+    pub fn remember(&self) {
+        if let (Some(project), Some(context)) = (&self.project, self.context) {
+            context_use::note(project, context);
         }
     }
 

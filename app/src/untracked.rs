@@ -1,7 +1,8 @@
 //! Files that are written outside of a command, recorded in `untrackedChanges` of the status document by a hook of Claude Code.
 
+use crate::project::Project;
 use crate::report::Report;
-use crate::state_file::read_bounded;
+use crate::spec_sections::{self, Heading};
 use crate::status_door::StatusDoor;
 use hatchery_core::status::{Document, StatusChange};
 use std::io::Read as _;
@@ -10,7 +11,6 @@ use std::process::ExitCode;
 
 /// A hook gets the whole content of the file that was written.
 const MAX_HOOK_BYTES: u64 = 64 * 1024 * 1024;
-const MAX_SPEC_BYTES: usize = 16 * 1024 * 1024;
 /// Folders whose files are nobody's work.
 const OURS: [&str; 4] = [".fctry", ".hatchery", ".git", ".claude"];
 
@@ -28,18 +28,10 @@ pub fn record(door: &StatusDoor, project: &Path) -> Result<ExitCode, Report> {
     if folder.state().is_ok_and(|state| state.words("currentCommand").is_some()) {
         return Ok(ExitCode::SUCCESS);
     }
-    let spec = read_bounded(&folder.path().join("spec.md"), MAX_SPEC_BYTES).ok().flatten().unwrap_or_default();
-    let section = section_of(&String::from_utf8_lossy(&spec), &file);
+    let section = section_of(&spec_sections::text(folder).unwrap_or_default(), &file);
     let (section, section_number) = section.map_or((None, None), |section| (section.alias, section.number));
     door.change(&StatusChange::NoteUntracked { file, section, section_number })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The section of a spec that speaks of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
-    pub alias: Option<String>,
-    pub number: Option<String>,
 }
 
 /// The file of a hook's message, below the project, if it is somebody's work.
@@ -48,25 +40,30 @@ fn written_file(message: &str, project: &Path) -> Option<String> {
     let at = |path: &str| message.get(&path.parse().ok()?)?.words();
     let written = at("tool_input.file_path").or_else(|| at("tool_input.notebook_path"))?;
     let file = Path::new(&written);
-    let file = if file.is_absolute() { file.strip_prefix(project).ok()? } else { file };
+    let file = match file.is_absolute() {
+        true => file.strip_prefix(project).ok().or_else(|| below_worktree(file, project))?,
+        false => file,
+    };
     let plain = file.components().all(|part| matches!(part, Component::Normal(_)));
     let first = file.components().next()?.as_os_str().to_str()?.to_owned();
     (plain && !OURS.contains(&first.as_str())).then(|| file.to_str().map(str::to_owned))?
 }
 
-/// The heading above the first place that names the file: `### 2.12 Status line {#status-line}`.
-pub fn section_of(spec: &str, file: &str) -> Option<Section> {
-    let mut heading = None;
+/// A file in a git worktree whose status is that of the project, below the worktree.
+fn below_worktree<'a>(file: &'a Path, project: &Path) -> Option<&'a Path> {
+    let worktree = file.ancestors().skip(1).find(|folder| folder.join(".git").exists())?;
+    let shares = Project::find_for_status(worktree).is_ok_and(|found| found.root() == project);
+    file.strip_prefix(worktree).ok().filter(|_| shares)
+}
+
+/// The heading above the first place that names the file.
+fn section_of(spec: &str, file: &str) -> Option<Heading> {
+    let mut last = None;
     for line in spec.lines() {
-        if let Some(text) = line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with("##")) {
-            let number = text.split(' ').next().filter(|word| word.starts_with(|char: char| char.is_ascii_digit()));
-            let alias = text.rsplit_once("{#").and_then(|(_, rest)| rest.trim_end().strip_suffix('}'));
-            heading = Some(Section {
-                alias: alias.map(str::to_owned),
-                number: number.map(|number| number.trim_end_matches('.').to_owned()),
-            });
-        } else if names(line, file) {
-            return heading;
+        match Heading::read(line).filter(|heading| heading.level > 1) {
+            Some(heading) => last = Some(heading),
+            None if names(line, file) => return last,
+            None => {}
         }
     }
     None

@@ -69,7 +69,9 @@ pub struct Chunk {
     pub name: String,
     pub state: ChunkState,
     pub sections: Vec<String>,
+    pub scenarios: Vec<String>,
     pub depends_on: Vec<ChunkId>,
+    pub completed_at: Option<String>,
     /// The version of the spec that it was built from.
     pub spec_version: Option<String>,
     /// The fingerprints of its sections when it was built, by alias.
@@ -300,7 +302,9 @@ impl Chunk {
             name: chunk.text("name").unwrap_or_else(|| format!("Chunk {id}")),
             state: ChunkState::read(chunk),
             sections: texts("sections"),
+            scenarios: texts("scenarios"),
             depends_on,
+            completed_at: chunk.text("completedAt"),
             spec_version: chunk.text("specVersionAtBuild"),
             fingerprints: texts_by_name(chunk.raw("sectionFingerprints")),
         }
@@ -530,6 +534,14 @@ fn progress(run: &BuildRun) -> Json {
         let mut shown = json!({ "id": chunk.id, "name": chunk.name, "status": chunk.state.name() });
         if let ChunkState::Active { attempt } | ChunkState::Retrying { attempt } = chunk.state {
             shown["attempt"] = json!(attempt);
+        }
+        for (name, list) in [("sections", &chunk.sections), ("scenarios", &chunk.scenarios)] {
+            if !list.is_empty() {
+                shown[name] = json!(list);
+            }
+        }
+        if let Some(at) = chunk.completed_at.as_ref().filter(|_| chunk.state == ChunkState::Completed) {
+            shown["completedAt"] = json!(at);
         }
         shown
     });

@@ -14,6 +14,7 @@
 //! | [`kept`] | what the log says about the status, and the decisions about it |
 //! | [`foreign`] | what another program has changed in a file, and what is only an old copy |
 //! | [`quest_view`] | a quest as a build run |
+//! | [`quest_events`] | what happens in a quest, as build events |
 
 pub mod change;
 pub mod foreign;
@@ -21,6 +22,7 @@ pub mod json;
 pub mod kept;
 pub mod merge;
 pub mod path;
+pub mod quest_events;
 pub mod quest_view;
 pub mod view;
 

@@ -25,6 +25,7 @@ use crate::run::{AttemptId, Conversation, DesiredRun, PastRun, Run};
 use crate::seat::{Position, Seats};
 use crate::session::Session;
 use crate::status::kept::KeptStatus;
+use crate::status::quest_events::Happened;
 use crate::usage::{Money, Usage};
 use crate::{Address, AgentId, Event, EventId, QuestId, Record, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet};
@@ -367,7 +368,13 @@ impl World {
             Event::Run { of, what } => self.apply_run(at, ts, *of, what)?,
             Event::Seat(what) => self.apply_seat(ts, what),
             Event::Quest { quest, what } => self.apply_quest(at, ts, *quest, what)?,
-            Event::Step { quest, step, what } => self.apply_step(at, ts, *quest, step, what)?,
+            Event::Step { quest, step, what } => {
+                let made = self.build_events(&Happened { at, ts, quest: *quest, step }, what);
+                self.apply_step(at, ts, *quest, step, what)?;
+                if !made.is_empty() {
+                    Arc::make_mut(&mut self.status).note(&made);
+                }
+            }
             Event::Status(what) => {
                 Arc::make_mut(&mut self.status).apply(what).map_err(|why| Impossible::Status { at, why })?;
             }

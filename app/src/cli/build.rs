@@ -45,7 +45,7 @@ enum What {
     Pause,
     /// Show what is done and what remains of an interrupted build, and go on with it
     ///
-    /// Names completed chunks that were built from another version of the spec; --rebuild builds them again, without it they are kept.
+    /// Names completed chunks whose sections of the spec have changed since, and asks for each whether to build it again or to keep it.
     Resume {
         /// What to do: resume (1), fresh (2) or cancel (3)
         #[arg(long, value_enum)]
@@ -53,6 +53,9 @@ enum What {
         /// Build this completed chunk again; may be given several times
         #[arg(long, value_name = "CHUNK")]
         rebuild: Vec<ChunkId>,
+        /// What to do with completed chunks whose sections have changed: rebuild (1) or keep (2)
+        #[arg(long, value_enum)]
+        changed: Option<Outdated>,
     },
     /// Forget the build run
     Clear,
@@ -74,6 +77,14 @@ enum Choice {
     Fresh,
     #[value(alias = "3")]
     Cancel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Outdated {
+    #[value(alias = "1")]
+    Rebuild,
+    #[value(alias = "2")]
+    Keep,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -105,7 +116,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             print_line(state.unwrap_or_default())?;
             return Ok(ExitCode::SUCCESS);
         }
-        What::Resume { choose, rebuild } => return resume(context, &door, *choose, rebuild),
+        What::Resume { choose, rebuild, changed } => return resume(context, &door, *choose, rebuild, *changed),
         What::Pause => StatusChange::PauseBuild {},
         What::Clear => StatusChange::ClearBuild {},
     };
@@ -155,6 +166,7 @@ fn resume(
     door: &StatusDoor,
     choose: Option<Choice>,
     rebuild: &[ChunkId],
+    outdated: Option<Outdated>,
 ) -> Result<ExitCode, Report> {
     let document = door.state()?;
     let version = spec_sections::registered_version(door.folder()).or_else(|| document.words("specVersion"));
@@ -174,7 +186,13 @@ fn resume(
     };
     match choice {
         Choice::Resume => {
-            changed(door, &StatusChange::ResumeBuild { rebuild: rebuild.to_vec(), spec_version: version.clone() })?;
+            let Some(rebuild) = chosen(&shown, rebuild, outdated) else {
+                say(
+                    "choose with --changed rebuild or --changed keep, or name what to build again with --rebuild CHUNK",
+                );
+                return Ok(ExitCode::from(Code::Waits as u8));
+            };
+            changed(door, &StatusChange::ResumeBuild { rebuild, spec_version: version.clone() })?;
             let left = BuildRun::read(&door.state()?).and_then(|run| run.resume(version.as_deref(), &sections));
             let left = left.ok_or_else(|| refusal(BuildError::NoRun))?;
             match left.ready.first() {
@@ -209,7 +227,6 @@ fn tell(shown: &Resume, version: Option<&str>) -> Result<(), Report> {
     if !shown.outdated.is_empty() {
         let version = version.map(|version| format!(" (version {})", printable(version))).unwrap_or_default();
         part(&format!("completed, but the spec has changed for them since{version}"), &shown.outdated)?;
-        print_line("  they are kept, unless you name them with --rebuild CHUNK")?;
     }
     print_line("(1) Resume from the next pending chunk\n(2) Start fresh\n(3) Cancel")
 }
@@ -218,22 +235,39 @@ fn as_json(shown: &Resume, version: Option<&str>) -> serde_json::Value {
     serde_json::json!({
         "runId": shown.run.id, "status": shown.run.status.name(), "specVersion": version,
         "completed": shown.done, "failed": shown.failed, "remaining": shown.remaining, "ready": shown.ready,
-        "outdated": shown.outdated, "choices": ["resume", "fresh", "cancel"],
+        "outdated": shown.outdated, "choices": ["resume", "fresh", "cancel"], "changed": ["rebuild", "keep"],
     })
 }
 
-/// What a person at the terminal chooses.
-fn asked() -> Option<Choice> {
+/// The completed chunks that are built again: those that were named, and of the outdated ones those for which that was chosen. None if
+/// nobody has chosen for one of them.
+fn chosen(shown: &Resume, named: &[ChunkId], outdated: Option<Outdated>) -> Option<Vec<ChunkId>> {
+    let mut rebuild = named.to_vec();
+    for id in shown.outdated.iter().filter(|id| !named.contains(id)) {
+        let choice = outdated.or_else(|| {
+            let name = shown.run.chunk(*id).map(|chunk| printable(&chunk.name)).unwrap_or_default();
+            say(format_args!(
+                "chunk {id}, {name}: the spec has changed since it was built\n(1) Rebuild it\n(2) Keep it"
+            ));
+            asked()
+        })?;
+        if choice == Outdated::Rebuild {
+            rebuild.push(*id);
+        }
+    }
+    Some(rebuild)
+}
+
+/// What a person at the terminal chooses: the number of a choice, or its name.
+fn asked<T: clap::ValueEnum>() -> Option<T> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return None;
     }
     for line in stdin.lock().lines() {
-        match line.ok()?.trim() {
-            "1" | "resume" => return Some(Choice::Resume),
-            "2" | "fresh" => return Some(Choice::Fresh),
-            "3" | "cancel" => return Some(Choice::Cancel),
-            _ => say("1, 2 or 3?"),
+        match T::from_str(line.ok()?.trim(), true) {
+            Ok(choice) => return Some(choice),
+            Err(_) => say(format_args!("a number from 1 to {}?", T::value_variants().len())),
         }
     }
     None

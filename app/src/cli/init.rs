@@ -1,9 +1,10 @@
 //! `hatchery init`
 
-use super::paint::{BAD, GOOD, paint};
+use super::paint::{BAD, GOOD, paint, printable};
 use super::{Context, print_line, say};
-use crate::project;
+use crate::init_record::{FileRecord, InitRecord};
 use crate::report::{Code, Context as _, Report};
+use crate::shared_file::{self, Durability};
 use crate::state_file::{StatusFolder, read_bounded};
 use hatchery_core::status::{Json, Object};
 use serde_json::json;
@@ -24,6 +25,8 @@ const SERVER: &str = "hatchery";
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Take out what `hatchery init` put in
+    ///
+    /// A file that nobody has changed since is given back as it was. In any other only our part is taken out.
     #[arg(long)]
     undo: bool,
 
@@ -32,25 +35,32 @@ pub struct Args {
     yes: bool,
 }
 
-/// One file, before and after.
+/// One file, before and after. No text is no file.
 struct Change {
+    file: &'static str,
     path: PathBuf,
-    before: Option<Object>,
-    after: Object,
+    before: Option<String>,
+    after: Option<String>,
 }
+
+const FILES: [(&str, Rewrite); 2] = [(".claude/settings.json", settings as Rewrite), (".mcp.json", servers)];
+/// Folders that may have to be made, the innermost first.
+const FOLDERS: [&str; 2] = [".claude", ".fctry"];
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let root = context.project.root();
+    let record = InitRecord::of(&context.project);
     let mut notes = Vec::new();
     let mut changes = Vec::new();
-    for (file, rewrite) in [(".claude/settings.json", settings as Rewrite), (".mcp.json", servers)] {
+    for (file, rewrite) in FILES {
         let path = root.join(file);
         let before = read(&path)?;
-        let mut after = before.clone().unwrap_or_default();
-        rewrite(&mut after, args.undo, &mut notes);
-        let known = before.as_ref().map(|before| before.to_json().to_string());
-        if known.unwrap_or_else(|| "{}".into()) != after.to_json().text() {
-            changes.push(Change { path, before, after });
+        let after = match args.undo {
+            true => undone(before.as_deref(), record.files.get(file), rewrite, &mut notes),
+            false => set_up(before.as_deref(), rewrite, &mut notes),
+        };
+        if before != after {
+            changes.push(Change { file, path, before, after });
         }
     }
     notes.iter().for_each(say);
@@ -59,24 +69,103 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     for change in &changes {
-        change.show(root)?;
+        change.show()?;
     }
     if !args.yes && !agreed() {
         let again = if args.undo { "hatchery init --undo --yes" } else { "hatchery init --yes" };
         say(format_args!("nothing is changed; `{again}` does it without asking"));
         return Ok(ExitCode::from(Code::Waits as u8));
     }
-    for change in &changes {
+    match args.undo {
+        true => undo(context, &changes, &record)?,
+        false => init(context, &changes, record)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn init(context: &Context, changes: &[Change], mut record: InitRecord) -> Result<(), Report> {
+    let root = context.project.root();
+    let made = FOLDERS
+        .into_iter()
+        .filter(|folder| !root.join(folder).exists() && !record.folders.iter().any(|it| it == folder));
+    record.folders.extend(made.map(str::to_owned).collect::<Vec<_>>());
+    for Change { file, before, after, .. } in changes {
+        if let Some(after) = after {
+            record.files.insert((*file).to_owned(), FileRecord { before: before.clone(), after: after.clone() });
+        }
+    }
+    // Before the files: what cannot be undone exactly must not be done.
+    record.keep(&context.project).context("what `hatchery init` changes cannot be recorded")?;
+    for change in changes {
         change.write()?;
     }
     let status = StatusFolder::of(root).path().to_owned();
-    match args.undo {
-        // Only an empty one goes: what is in it is not ours.
-        true => std::fs::remove_dir(&status).unwrap_or_default(),
-        false => std::fs::create_dir_all(&status).context(format_args!("{} cannot be made", status.display()))?,
+    std::fs::create_dir_all(&status).context(format_args!("{} cannot be made", status.display()))?;
+    say("done; `hatchery init --undo` takes it back");
+    Ok(())
+}
+
+fn undo(context: &Context, changes: &[Change], record: &InitRecord) -> Result<(), Report> {
+    for change in changes {
+        change.write()?;
     }
-    say(if args.undo { "undone" } else { "done; `hatchery init --undo` takes it back" });
-    Ok(ExitCode::SUCCESS)
+    let root = context.project.root();
+    // Without a record it is not known who made the folder.
+    let unknown = [".fctry".to_owned()];
+    let folders = if record.files.is_empty() { unknown.as_slice() } else { &record.folders };
+    for folder in folders {
+        // Only an empty one goes: what is in it is not ours.
+        std::fs::remove_dir(root.join(folder)).unwrap_or_default();
+    }
+    InitRecord::forget(&context.project);
+    say("undone");
+    Ok(())
+}
+
+/// A file with our part in it.
+fn set_up(before: Option<&str>, rewrite: Rewrite, notes: &mut Vec<String>) -> Option<String> {
+    let known = before.map(parsed).unwrap_or_default();
+    let mut fields = known.clone();
+    rewrite(&mut fields, false, notes);
+    match fields.to_json().text() == known.to_json().text() {
+        true => before.map(str::to_owned),
+        false => Some(written(&fields)),
+    }
+}
+
+/// A file without our part: as it was before, if nobody has changed it since. Otherwise only our part is taken out.
+fn undone(now: Option<&str>, record: Option<&FileRecord>, rewrite: Rewrite, notes: &mut Vec<String>) -> Option<String> {
+    let now = now?;
+    let before = match record.filter(|record| record.after == now) {
+        Some(record) => record.before.as_deref()?,
+        None => now,
+    };
+    let known = parsed(before);
+    let mut fields = known.clone();
+    rewrite(&mut fields, true, notes);
+    if fields.to_json().text() == known.to_json().text() {
+        return Some(before.to_owned());
+    }
+    // What was empty before `init` stays, and what is empty now because of us goes.
+    let original = record.and_then(|record| record.before.as_deref()).map(parsed);
+    for name in ["hooks", "mcpServers"] {
+        if original.as_ref().is_some_and(|original| original.get(name).is_some()) && fields.get(name).is_none() {
+            fields.set(name, Object::default().to_json());
+        }
+    }
+    let is_ours = original.is_none() && fields.is_empty();
+    (!is_ours).then(|| written(&fields))
+}
+
+fn written(fields: &Object) -> String {
+    let mut text = fields.to_json().laid_out();
+    text.push('\n');
+    text
+}
+
+/// The fields of a text that was read before.
+fn parsed(text: &str) -> Object {
+    Json::parse(text).ok().and_then(|json| json.object()).unwrap_or_default()
 }
 
 /// Puts our part into the fields of a file, or takes it out. What cannot be done becomes a note.
@@ -144,47 +233,44 @@ fn servers(fields: &mut Object, undo: bool, notes: &mut Vec<String>) {
 
 impl Change {
     /// The lines that go and come.
-    fn show(&self, root: &Path) -> Result<(), Report> {
-        print_line(&self.path.strip_prefix(root).unwrap_or(&self.path).display().to_string())?;
-        let text = |fields: &Object| fields.to_json().laid_out();
-        let (before, after) = (self.before.as_ref().map(text).unwrap_or_default(), text(&self.after));
+    fn show(&self) -> Result<(), Report> {
+        print_line(self.file)?;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (before, after) = (text(&self.before), text(&self.after));
         let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
         let same = |(one, other): &(&&str, &&str)| one == other;
         let head = old.iter().zip(&new).take_while(same).count();
         let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(same).count();
         for line in &old[head..old.len() - tail] {
-            print_line(&paint(BAD, format_args!("- {line}")))?;
+            print_line(&paint(BAD, format_args!("- {}", printable(line))))?;
         }
         for line in &new[head..new.len() - tail] {
-            print_line(&paint(GOOD, format_args!("+ {line}")))?;
+            print_line(&paint(GOOD, format_args!("+ {}", printable(line))))?;
         }
         Ok(())
     }
 
     fn write(&self) -> Result<(), Report> {
         let doing = format!("{} cannot be written", self.path.display());
-        if self.after.is_empty() {
-            return std::fs::remove_file(&self.path).context(doing);
-        }
+        let Some(after) = &self.after else { return std::fs::remove_file(&self.path).context(doing) };
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder).context(&doing)?;
         }
-        let mut text = self.after.to_json().laid_out();
-        text.push('\n');
         // A link stays one: the file may be kept elsewhere, with those of other projects.
         let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        project::write_whole(&path, text.as_bytes(), 0o644).context(doing)
+        shared_file::replace(&path, after.as_bytes(), Durability::Synced).context(doing)
     }
 }
 
-fn read(path: &Path) -> Result<Option<Object>, Report> {
+/// The text of a file that is a JSON object.
+fn read(path: &Path) -> Result<Option<String>, Report> {
     let doing = format!("{} cannot be read", path.display());
     let Some(bytes) = read_bounded(path, MAX_SETTINGS_BYTES).context(&doing)? else { return Ok(None) };
-    let parsed = std::str::from_utf8(&bytes).ok().and_then(|text| Json::parse(text).ok()?.object());
-    let parsed = parsed.ok_or_else(|| {
+    let text = String::from_utf8(bytes).ok().filter(|text| Json::parse(text).is_ok_and(|json| json.object().is_some()));
+    let text = text.ok_or_else(|| {
         Report::failed(format_args!("{doing}: it is not a JSON object")).hint("repair the file; nothing was changed")
     })?;
-    Ok(Some(parsed))
+    Ok(Some(text))
 }
 
 fn agreed() -> bool {

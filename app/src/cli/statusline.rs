@@ -26,8 +26,10 @@ pub fn run() -> ExitCode {
     }
     let session = Session::read(&String::from_utf8_lossy(&text));
     let current = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let line = Facts::gather(&session, &current).render(std::env::var_os("NO_COLOR").is_none());
+    let facts = Facts::gather(&session, &current);
+    let line = facts.render(std::env::var_os("NO_COLOR").is_none());
     // Nobody can be told that the line could not be printed.
     writeln!(std::io::stdout().lock(), "{line}").unwrap_or_default();
+    facts.remember();
     ExitCode::SUCCESS
 }

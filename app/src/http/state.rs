@@ -11,9 +11,7 @@ use axum::response::{IntoResponse, Response};
 use hatchery_core::build_event::{ContextHealth, MAX_EVENT_BYTES};
 use hatchery_core::event::StatusEvent;
 use hatchery_core::status::kept::LAST_UPDATED;
-use hatchery_core::status::{
-    Document, EditError, Json as Value, Object, Path, StatusChange, StatusRefusal, quest_view,
-};
+use hatchery_core::status::{Document, EditError, Json as Value, Object, Path, StatusChange, StatusRefusal};
 use hatchery_core::{Command, Event, Record, Refusal};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -123,7 +121,7 @@ pub async fn build_status(State(api): State<Api>) -> Response {
 
 /// The document as everybody sees it, with the time at which the file was written.
 pub(super) fn dated(api: &Api) -> Document {
-    let mut shown = quest_view::shown(&api.handle.view());
+    let mut shown = api.status_files.view().shown(&api.handle.view());
     if let Some(at) = api.status_files.last_updated() {
         shown.set(LAST_UPDATED, at.as_str());
     }
@@ -146,7 +144,8 @@ pub(super) async fn carry_out(api: &Api, change: StatusChange) -> Result<Changed
         _ => None,
     };
     let (records, in_file) = submit(api, Command::ChangeStatus { change: Box::new(change) }).await?;
-    let value = value_of(path.as_ref(), &records).or_else(|| quest_view::shown(&api.handle.view()).get(path.as_ref()?));
+    let value = value_of(path.as_ref(), &records)
+        .or_else(|| api.status_files.view().shown(&api.handle.view()).get(path.as_ref()?));
     Ok(Changed { value: value.unwrap_or_else(Value::null), id: given_id, changed: !records.is_empty(), in_file })
 }
 
@@ -196,8 +195,7 @@ pub(super) fn build_shown(state: &Document) -> Object {
         let absent = || if ["completedSteps", "buildEvents"].contains(&field) { json!([]) } else { json!(null) };
         shown.set(field, state.field(field).cloned().unwrap_or_else(|| absent().into()));
     }
-    let usage =
-        state.get(&Path::field("contextState").below("percentage")).and_then(|it| it.text().parse::<f64>().ok());
+    let usage = state.get(&Path::field("contextState").below("usage")).and_then(|it| it.text().parse::<f64>().ok());
     let usage = usage.filter(|it| (0.0..=100.0).contains(it)).map(|it| it.round() as u8);
     let health = ContextHealth::of(state, usage);
     let health = json!({

@@ -4,6 +4,7 @@ use super::Api;
 use super::state::build_shown;
 use crate::clock;
 use crate::engine::RecordFollower;
+use crate::file_identity::FileVersion;
 use crate::status_files::{StatusFile, changed_file};
 use axum::body::Body;
 use axum::extract::State;
@@ -12,10 +13,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hatchery_core::idea_inbox::IdeaInbox;
 use hatchery_core::status::kept::LAST_UPDATED;
-use hatchery_core::status::{Json, Object, quest_view};
+use hatchery_core::status::{Json, Object};
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// The least time between two frames of one client. The last state always arrives.
@@ -32,6 +34,7 @@ pub async fn live(State(api): State<Api>) -> Response {
     heartbeat.reset();
     let world = api.handle.view();
     let follower = api.handle.follow_records(world.head());
+    let usage = api.status_files.view().usage();
     let client = Client {
         api,
         follower,
@@ -40,6 +43,7 @@ pub async fn live(State(api): State<Api>) -> Response {
         sent: None,
         inbox: None,
         changed: BTreeSet::from([StatusFile::State, StatusFile::Inbox]),
+        usage,
         next: Instant::now(),
     };
     let frames = futures_util::stream::unfold(client, |mut client| async move {
@@ -62,6 +66,8 @@ struct Client {
     inbox: Option<IdeaInbox>,
     /// What it does not know yet.
     changed: BTreeSet<StatusFile>,
+    /// Changes with something that the log does not say.
+    usage: watch::Receiver<(Option<FileVersion>, Option<u8>)>,
     next: Instant,
 }
 
@@ -83,6 +89,10 @@ impl Client {
                     self.changed.extend(records.iter().filter_map(|record| changed_file(&world, record)));
                     false
                 }
+                Ok(()) = self.usage.changed() => {
+                    self.changed.insert(StatusFile::State);
+                    false
+                }
                 _ = closing.wait_for(|closing| *closing) => return None,
                 _ = self.heartbeat.tick() => return Some(HEARTBEAT),
             };
@@ -101,7 +111,7 @@ impl Client {
         let changed = std::mem::take(&mut self.changed);
         self.next = Instant::now() + PACE;
         if changed.contains(&StatusFile::State) {
-            let state = quest_view::shown(&world);
+            let state = self.api.status_files.view().shown(&world);
             let mut shown = state.fields().clone();
             if let Some(health) = build_shown(&state).get("contextHealth") {
                 shown.set("contextHealth", health.clone());

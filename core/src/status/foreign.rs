@@ -8,6 +8,7 @@
 
 use super::kept::{BUILD_EVENTS, KeptStatus, LAST_UPDATED, MAX_KEPT_VALUE_BYTES};
 use super::merge::difference;
+use super::quest_events;
 use super::quest_view::{self, QuestView};
 use super::{Document, Edit, EditError, Json, Object, Path};
 use crate::event::FieldEdit;
@@ -259,9 +260,11 @@ impl Written<IdeaInbox> {
             gone + after.iter().filter(|item| !before.iter().any(|known| same(known, item))).count()
         };
         let newest = self.versions.iter().enumerate().next_back();
+        // An empty list may be a file that was begun anew, or an old copy. But if there is only one idea, somebody has removed it.
+        let is_last = after.is_empty() && newest.is_some_and(|(_, version)| version.content.items().len() == 1);
         let read = match writer {
-            Writer::Another => Self::nearest(self.versions.iter().enumerate(), distance),
-            Writer::Command => newest.map(|(at, version)| (at, &version.content)),
+            Writer::Another if !is_last => Self::nearest(self.versions.iter().enumerate(), distance),
+            Writer::Another | Writer::Command => newest.map(|(at, version)| (at, &version.content)),
         };
         let is_newest = read.is_some_and(|(at, _)| at + 1 == self.versions.len());
         let before = read.map_or_else(|| shown.items(), |(_, base)| base.items());
@@ -269,8 +272,9 @@ impl Written<IdeaInbox> {
         let kept = after.iter().rev().filter(|item| known(item).is_none_or(|known| known.body != item.body));
         // Ideas survive everything: one is removed only by a program that evidently knew the newest inbox.
         let agrees = || {
-            after.iter().any(|item| known(item).is_some())
-                && after.iter().all(|item| known(item).is_none_or(|known| known.body == item.body))
+            is_last
+                || (after.iter().any(|item| known(item).is_some())
+                    && after.iter().all(|item| known(item).is_none_or(|known| known.body == item.body)))
         };
         let is_current = is_newest && (writer == Writer::Command || agrees());
         let gone = before.iter().filter(|item| is_current && !after.iter().any(|found| found.id == item.id));
@@ -349,7 +353,7 @@ fn new_events(kept: &KeptStatus, found: &Document) -> Vec<Json> {
     let known = kept.known_events();
     let is_new = |event: &Json| match event.object() {
         Some(event) => match event.get("id").and_then(Json::words) {
-            Some(id) => !known.has(&id) && !QuestView::made_event(&id),
+            Some(id) => !known.has(&id) && !quest_events::is_made(&id),
             None => !known.has_copy_of(&event),
         },
         None => false,

@@ -110,9 +110,7 @@ impl KeptStatus {
             StatusEvent::BuildEventRecorded { body, .. } => {
                 Json::parse(body).map_err(|_| "is not JSON")?;
                 self.build_events.push_back(body.as_str().into());
-                while self.build_events.len() > MAX_EVENTS_IN_DOCUMENT {
-                    self.build_events.pop_front();
-                }
+                self.note(&[]);
                 Ok(())
             }
             StatusEvent::IdeaKept { idea, body, .. } => {
@@ -129,6 +127,14 @@ impl KeptStatus {
                 self.ideas.remove(place);
                 Ok(())
             }
+        }
+    }
+
+    /// Adds build events that follow from other events of the log.
+    pub(crate) fn note(&mut self, events: &[Json]) {
+        self.build_events.extend(events.iter().map(|event| Arc::from(event.text())));
+        while self.build_events.len() > MAX_EVENTS_IN_DOCUMENT {
+            self.build_events.pop_front();
         }
     }
 

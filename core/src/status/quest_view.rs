@@ -1,27 +1,23 @@
 //! A quest as a build run: what the status document shows of the quest that is going on. Its steps are the chunks. The fields belong to
 //! Hatchery while the quest goes on; they are computed from the world and never taken from the file.
 
-use super::kept::BUILD_EVENTS;
 use super::{Document, Json, Object, Path};
 use crate::ask::About;
-use crate::build_event::MAX_EVENTS_IN_DOCUMENT;
 use crate::build_run;
-use crate::quest::{Quest, QuestState, Signal, Step, StepId, StepState, Verdict};
+use crate::quest::{Quest, QuestState, Signal, Step, StepId, StepState};
 use crate::roles::Phase;
 use crate::{QuestId, Timestamp, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The ids of build events that this module makes begin so.
-const EVENT_PREFIX: &str = "hatchery-";
 /// How much of a text goes into a field that is one line, in characters.
 const MAX_LINE_CHARS: usize = 200;
 
 /// Fields that belong to Hatchery as long as a quest goes on.
 const OWNED: [&str; 2] = ["buildRun", "chunkProgress"];
 /// Fields that belong to Hatchery as long as a quest goes on and no command of the workflow does.
-const OWNED_WITHOUT_COMMAND: [&str; 5] =
-    ["workflowStep", "activeSection", "activeSectionNumber", "scenarioScore", "nextStep"];
+const OWNED_WITHOUT_COMMAND: [&str; 6] =
+    ["workflowStep", "activeSection", "activeSectionNumber", "scenarioScore", "nextStep", "experienceQuestion"];
 const OUTPUTS: &str = "agentOutputs";
 const COMMAND: &str = "currentCommand";
 
@@ -37,16 +33,6 @@ pub fn shown(world: &World) -> Document {
     let mut document = world.status().document();
     if let Some(view) = QuestView::of(world) {
         view.lay_over(&mut document);
-    }
-    let made = made_events(world);
-    if !made.is_empty() {
-        let kept = document.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
-        let mut events: Vec<(String, Json)> =
-            kept.into_iter().chain(made).map(|event| (time_of(&event), event)).collect();
-        events.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let surplus = events.len().saturating_sub(MAX_EVENTS_IN_DOCUMENT);
-        let newest: Vec<Json> = events.into_iter().skip(surplus).map(|(_, event)| event).collect();
-        document.set(BUILD_EVENTS, Json::of_list(&newest));
     }
     document
 }
@@ -73,11 +59,6 @@ impl QuestView {
             _ => false,
         };
         owned.then_some(id)
-    }
-
-    /// Whether this module makes the events with this id.
-    pub fn made_event(id: &str) -> bool {
-        id.starts_with(EVENT_PREFIX)
     }
 
     /// The fields, as they are laid over a document.
@@ -128,8 +109,9 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
     if let Some(version) = &version {
         run["plan"]["specVersion"] = json!(version);
     }
-    if let Some((_, question)) = question {
-        run["pendingQuestion"] = json!(line(&question.text));
+    let asked = question.map(|(_, question)| line(&question.text));
+    if let Some(asked) = &asked {
+        run["pendingQuestion"] = json!(asked);
     }
     let chunks: Vec<Value> =
         steps.iter().map(|(id, step)| chunk(quest, id, step, &numbers, version.as_deref())).collect();
@@ -158,7 +140,10 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
     if let Some(score) = score(quest) {
         shown.set("scenarioScore", score);
     }
-    if let Some(next) = next_step(id, quest, question.is_some()) {
+    if let Some(asked) = &asked {
+        shown.set("experienceQuestion", asked.as_str());
+    }
+    if let Some(next) = next_step(id, quest, asked.is_some()) {
         shown.set("nextStep", next.as_str());
     }
     let outputs = outputs(quest);
@@ -221,6 +206,13 @@ fn chunk(quest: &Quest, id: &StepId, step: &Step, numbers: &BTreeMap<&StepId, us
         "scenarios": scenarios,
         "dependsOn": needs,
     });
+    for (name, files) in
+        plan.iter().flat_map(|plan| [("creates", &plan.files_to_create), ("modifies", &plan.files_to_modify)])
+    {
+        if !files.is_empty() {
+            chunk[name] = json!(files);
+        }
+    }
     match &step.state {
         StepState::Complete { at, .. } => {
             chunk["completedAt"] = json!(at.rfc3339());
@@ -233,7 +225,7 @@ fn chunk(quest: &Quest, id: &StepId, step: &Step, numbers: &BTreeMap<&StepId, us
             chunk["error"] = json!(line(why));
         }
         _ if is_active(step) => {
-            chunk["attempt"] = json!(tries(step));
+            chunk["attempt"] = json!(step.tries());
             chunk["startedAt"] = json!(step.since.rfc3339());
         }
         StepState::Pending
@@ -250,7 +242,7 @@ fn chunk_status(step: &Step) -> &'static str {
     match &step.state {
         StepState::Complete { .. } => "completed",
         StepState::Failed { .. } => "failed",
-        _ if is_active(step) && tries(step) > 1 => "retrying",
+        _ if is_active(step) && step.tries() > 1 => "retrying",
         _ if is_active(step) => "active",
         StepState::Pending
         | StepState::Queued(_)
@@ -268,11 +260,6 @@ fn is_active(step: &Step) -> bool {
         StepState::Queued(_) => step.attempts > 0,
         StepState::Pending | StepState::Blocked | StepState::Failed { .. } | StepState::Complete { .. } => false,
     }
-}
-
-/// How often the work was begun: once, and again for each red ward and each conflict.
-fn tries(step: &Step) -> u32 {
-    1 + step.progress.mendings + step.progress.conflicts
 }
 
 fn completed_at(step: &Step) -> Option<Timestamp> {
@@ -337,68 +324,6 @@ fn outputs(quest: &Quest) -> Object {
     outputs
 }
 
-/// The build events of the newest quest, also when it is over: wards and ends of steps.
-fn made_events(world: &World) -> Vec<Json> {
-    let newest = world.quests().max_by_key(|(id, quest)| (quest.created, *id));
-    let Some((_, quest)) = newest else { return Vec::new() };
-    let mut events = Vec::new();
-    for ((id, step), number) in work(quest).into_iter().zip(1..) {
-        let name = quest.plans.get(id).map_or_else(|| id.to_string(), |plan| line(&plan.name));
-        let mut push = |kind: &str, at: Timestamp, key: String, summary: String, more: Value| {
-            let mut event = json!({
-                "id": format!("{EVENT_PREFIX}{}-{number}-{key}", quest.created.0),
-                "kind": kind, "chunk": format!("Chunk {number}: {name}"), "timestamp": at.rfc3339(), "summary": summary,
-            });
-            if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
-                event.extend(more);
-            }
-            events.push(Json::from(event));
-        };
-        for ward in &step.wards {
-            let (Some(ended), Some(verdict)) = (ward.ended, &ward.verdict) else { continue };
-            let check = |name: &str, result: &str| json!({ "name": name, "result": result });
-            let (kind, summary, checks) = match verdict {
-                Verdict::Green => ("chunk-verified", "the ward passed".to_owned(), vec![check("ward", "pass")]),
-                Verdict::Red { findings } => (
-                    "verification-failed",
-                    format!("the ward found {} problems", findings.len()),
-                    findings.iter().map(|finding| check(&line(finding), "fail")).collect(),
-                ),
-                Verdict::Conflict { files } => (
-                    "verification-failed",
-                    format!("{} files cannot be merged", files.len()),
-                    files.iter().map(|file| check(&line(file), "fail")).collect(),
-                ),
-                Verdict::Broken { why } => (
-                    "verification-failed",
-                    format!("the ward could not be run: {}", line(why)),
-                    vec![check("ward", "fail")],
-                ),
-            };
-            push(kind, ended, format!("ward-{}", ward.number), summary, json!({ "checks": checks, "mode": "full" }));
-        }
-        match &step.state {
-            StepState::Complete { summary, at } => {
-                push("chunk-completed", *at, "completed".into(), line(summary), Value::Null);
-            }
-            StepState::Failed { why, .. } => {
-                push("chunk-failed", step.since, format!("failed-{}", step.attempts), line(why), Value::Null);
-            }
-            StepState::Pending
-            | StepState::Queued(_)
-            | StepState::Running(_)
-            | StepState::Asking(_)
-            | StepState::Parked { .. }
-            | StepState::Blocked => {}
-        }
-    }
-    events
-}
-
-fn time_of(event: &Json) -> String {
-    event.object().and_then(|event| event.get("timestamp")?.words()).unwrap_or_default()
-}
-
 /// The aliases of sections that a text names: `#core-flow`.
 fn aliases(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -415,7 +340,7 @@ fn aliases(text: &str) -> Vec<String> {
 }
 
 /// The first line of a text, within bounds.
-fn line(text: &str) -> String {
+pub(super) fn line(text: &str) -> String {
     let first = text.trim().lines().next().unwrap_or_default();
     match first.char_indices().nth(MAX_LINE_CHARS) {
         Some((end, _)) => format!("{}…", &first[..end]),

@@ -178,6 +178,8 @@ fn no_idea_vanishes_with_the_file() {
     assert_eq!(inbox_edits(&versions, "[]"), (named(&[]), named(&[])));
     assert_eq!(inbox_edits(&versions, r#"[{"id":"c"}]"#), (named(&["c"]), named(&[])));
     assert_eq!(inbox_edits(&[], r#"[{"id":"c"}]"#), (named(&["c"]), named(&[])));
+    // But a program that removes the last idea leaves an empty list.
+    assert_eq!(inbox_edits(&["[]", r#"[{"id":"a"}]"#], "[]"), (named(&[]), named(&["a"])));
 }
 
 #[test]

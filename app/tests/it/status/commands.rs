@@ -1,6 +1,7 @@
-//! `hatchery state`, `inbox`, `build` and `init`, without a daemon.
+//! `hatchery state`, `inbox` and `build`, without a daemon.
 
 use crate::support::daemon::{Grounds, Scene, own_mounts_or_say_skipped};
+use crate::support::tmux::Terminal;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -168,6 +169,90 @@ fn a_build_survives_its_session_and_is_resumed() {
     assert_eq!(state(&grounds)["buildRun"], Value::Null);
 }
 
+/// A run with two completed chunks whose sections have changed since, and one that is left.
+fn outdated_build(grounds: &Grounds) {
+    let spec = |text: &str| fs::write(grounds.path().join(".fctry/spec.md"), text).unwrap();
+    write_state(grounds, "{}");
+    spec("## 1 A {#a}\nas it was\n## 2 B {#b}\nas it was\n");
+    let plan = r##"{"chunks":[{"name":"one","sections":["#a"]},{"name":"two","sections":["#b"]},{"name":"three"}]}"##;
+    grounds.run(&["build", "plan", plan]).good();
+    for chunk in ["1", "2"] {
+        grounds.run(&["build", "chunk", chunk, "start"]).good();
+        grounds.run(&["build", "chunk", chunk, "done"]).good();
+    }
+    spec("## 1 A {#a}\nas it is\n## 2 B {#b}\nas it is\n");
+}
+
+fn chunk_statuses(grounds: &Grounds) -> Vec<String> {
+    let chunks = state(grounds)["buildRun"]["chunks"].as_array().cloned().unwrap();
+    chunks.iter().map(|chunk| chunk["status"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_script_says_what_becomes_of_chunks_whose_sections_have_changed() {
+    let resume = ["build", "resume", "--choose", "resume"];
+    let outcomes: [(&[&str], &[&str; 3]); 3] = [
+        (&["--changed", "keep"], &["completed", "completed", "planned"]),
+        (&["--changed", "rebuild"], &["planned", "planned", "planned"]),
+        (&["--changed", "keep", "--rebuild", "2"], &["completed", "planned", "planned"]),
+    ];
+    for (options, statuses) in outcomes {
+        let grounds = Grounds::new();
+        outdated_build(&grounds);
+        let undecided = grounds.run(&[&resume[..], &["--rebuild", "1"]].concat());
+        assert_eq!(undecided.code, Some(5), "nobody has chosen for chunk 2: {undecided:?}");
+        assert!(undecided.stderr.contains("--changed keep"), "{undecided:?}");
+        assert_eq!(chunk_statuses(&grounds), ["completed", "completed", "planned"]);
+        grounds.run(&[&resume[..], options].concat()).good();
+        assert_eq!(chunk_statuses(&grounds), *statuses, "{options:?}");
+    }
+}
+
+#[test]
+fn a_person_is_asked_about_each_chunk_whose_section_has_changed() {
+    let grounds = Grounds::new();
+    outdated_build(&grounds);
+    let test = "a_person_is_asked_about_each_chunk_whose_section_has_changed";
+    let Some(terminal) = Terminal::of_command(&grounds, "build resume", test) else { return };
+    terminal.see("(3) Cancel");
+    terminal.keys(&["1", "Enter"]);
+    terminal.see("chunk 1, one: the spec has changed since it was built");
+    terminal.keys(&["7", "Enter"]);
+    terminal.see("a number from 1 to 2?");
+    terminal.keys(&["1", "Enter"]);
+    terminal.see("chunk 2, two: the spec has changed since it was built");
+    terminal.keys(&["2", "Enter"]);
+    terminal.see("resumed; the next chunk is 1");
+    assert_eq!(chunk_statuses(&grounds), ["planned", "completed", "planned"]);
+}
+
+#[test]
+fn a_build_is_of_the_version_that_is_registered() {
+    let grounds = Grounds::new();
+    write_state(&grounds, r#"{"specVersion":"3.0"}"#);
+    fs::write(grounds.path().join(".fctry/config.json"), r#"{"versions":{"spec":{"current":"3.1"}}}"#).unwrap();
+    grounds.run(&["build", "plan", r#"{"chunks":[{"name":"one"},{"name":"two"}]}"#]).good();
+    grounds.run(&["build", "chunk", "1", "start"]).good();
+    grounds.run(&["build", "chunk", "1", "done"]).good();
+    let run = &state(&grounds)["buildRun"];
+    assert_eq!((&run["plan"]["specVersion"], &run["chunks"][0]["specVersionAtBuild"]), (&json!("3.1"), &json!("3.1")));
+    // Without a registry the cached version counts.
+    fs::remove_file(grounds.path().join(".fctry/config.json")).unwrap();
+    grounds.run(&["build", "chunk", "2", "start"]).good();
+    grounds.run(&["build", "chunk", "2", "done"]).good();
+    assert_eq!(state(&grounds)["buildRun"]["chunks"][1]["specVersionAtBuild"], "3.1", "{}", state(&grounds));
+}
+
+#[test]
+fn an_empty_inbox_says_so() {
+    let grounds = Grounds::new();
+    let listed = grounds.run(&["inbox", "list"]);
+    assert!(listed.code == Some(0) && listed.stderr.contains("the inbox is empty"), "{listed:?}");
+    grounds.run(&["inbox", "add", "one"]).good();
+    let listed = grounds.run(&["inbox", "list", "--status", "error"]);
+    assert!(listed.code == Some(0) && listed.stderr.contains("no idea that is error"), "{listed:?}");
+}
+
 #[test]
 fn ideas_are_kept_until_one_taker_has_done_them() {
     let grounds = Grounds::new();
@@ -204,45 +289,4 @@ fn a_hook_records_what_is_written_outside_of_commands() {
     grounds.run(&["state", "command", "start", "evolve"]).good();
     assert_eq!(fed(&grounds, &["state", "untracked"], &wrote("src/other.js")), Some(0));
     assert_eq!(state(&grounds)["untrackedChanges"].as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn init_merges_into_settings_and_can_be_undone() {
-    let grounds = Grounds::new();
-    let settings = grounds.path().join(".claude/settings.json");
-    fs::create_dir_all(settings.parent().unwrap()).unwrap();
-    let before = r#"{"model":"opus","hooks":{"PostToolUse":[{"matcher":"Bash","hooks":[]}],"Stop":[]}}"#;
-    fs::write(&settings, before).unwrap();
-    let shown = grounds.run(&["init"]);
-    assert_eq!(shown.code, Some(5), "nobody agreed: {shown:?}");
-    assert!(shown.stdout.contains("hatchery statusline") && shown.stdout.contains(".mcp.json"), "{}", shown.stdout);
-    assert_eq!(fs::read_to_string(&settings).unwrap(), before);
-    grounds.run(&["init", "--yes"]).good();
-    let read = |path: &std::path::Path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();
-    let after = read(&settings);
-    assert_eq!(after["statusLine"]["command"], "hatchery statusline");
-    assert_eq!(after["hooks"]["PostToolUse"][0]["matcher"], "Bash");
-    assert_eq!(after["hooks"]["PostToolUse"][1]["hooks"][0]["command"], "hatchery state untracked");
-    assert_eq!(read(&grounds.path().join(".mcp.json"))["mcpServers"]["hatchery"]["command"], "hatchery");
-    assert!(grounds.path().join(".fctry").is_dir());
-    assert!(grounds.run(&["init", "--yes"]).stderr.contains("everything is set up already"));
-    grounds.run(&["init", "--undo", "--yes"]).good();
-    assert_eq!(read(&settings), serde_json::from_str::<Value>(before).unwrap());
-    assert!(!grounds.path().join(".mcp.json").exists() && !grounds.path().join(".fctry").exists());
-}
-
-#[test]
-fn init_leaves_alone_what_is_not_ours() {
-    let grounds = Grounds::new();
-    let settings = grounds.path().join(".claude/settings.json");
-    fs::create_dir_all(settings.parent().unwrap()).unwrap();
-    fs::write(&settings, r#"{"statusLine":{"type":"command","command":"mine"}}"#).unwrap();
-    let ran = grounds.run(&["init", "--yes"]);
-    assert!(ran.stderr.contains("another status line"), "{ran:?}");
-    let after: Value = serde_json::from_slice(&fs::read(&settings).unwrap()).unwrap();
-    assert_eq!(after["statusLine"]["command"], "mine");
-    fs::write(&settings, "// a comment\n{}").unwrap();
-    let ran = grounds.run(&["init", "--yes"]);
-    assert_eq!(ran.code, Some(1));
-    assert_eq!(fs::read_to_string(&settings).unwrap(), "// a comment\n{}");
 }

@@ -25,7 +25,14 @@ struct State {
     agent_outputs: Option<BTreeMap<String, Output>>,
     build_run: Option<Run>,
     build_events: Option<Vec<BuildEvent>>,
+    experience_question: Option<String>,
+    context_state: Option<ContextState>,
     last_updated: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct ContextState {
+    usage: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,9 +49,14 @@ struct Progress {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct ProgressChunk {
     id: u64,
+    name: String,
     status: String,
+    sections: Option<Vec<String>>,
+    scenarios: Option<Vec<String>>,
+    completed_at: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,15 +95,22 @@ struct Chunk {
     attempt: Option<u64>,
     completed_at: Option<String>,
     failed_at: Option<String>,
+    creates: Option<Vec<String>>,
+    modifies: Option<Vec<String>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct BuildEvent {
     id: String,
     kind: String,
     timestamp: String,
     summary: String,
     chunk: String,
+    reason: Option<String>,
+    attempt: Option<u64>,
+    failed: Option<Vec<String>>,
+    isolation_mode: Option<String>,
 }
 
 const STEPS: [&str; 8] = [
@@ -113,7 +132,11 @@ fn check(state: &State) {
     if let Some(progress) = &state.chunk_progress {
         assert!(progress.current <= progress.total && progress.total > 0, "{state:?}");
         assert_eq!(progress.chunks.len() as u64, progress.total, "{state:?}");
-        assert!(progress.chunks.iter().zip(1..).all(|(chunk, number)| chunk.id == number && is_status(&chunk.status)));
+        for (chunk, number) in progress.chunks.iter().zip(1..) {
+            assert!(chunk.id == number && is_status(&chunk.status) && !chunk.name.is_empty(), "{chunk:?}");
+            assert_eq!(chunk.completed_at.is_some(), chunk.status == "completed", "{chunk:?}");
+            assert!(chunk.scenarios.iter().chain(&chunk.sections).all(|list| !list.is_empty()), "{chunk:?}");
+        }
     }
     assert!(state.workflow_step.as_deref().is_none_or(|step| STEPS.contains(&step)), "{state:?}");
     assert!(state.active_section.as_deref().is_none_or(|alias| alias.starts_with('#')), "{state:?}");
@@ -131,6 +154,7 @@ fn check(state: &State) {
             assert_eq!(chunk.completed_at.is_some(), chunk.status == "completed", "{chunk:?}");
             assert_eq!(chunk.failed_at.is_some(), chunk.status == "failed", "{chunk:?}");
             assert!(chunk.sections.iter().all(|alias| alias.starts_with('#')) && chunk.scenarios.is_empty());
+            assert!(chunk.creates.iter().chain(&chunk.modifies).all(|files| !files.is_empty()), "{chunk:?}");
         }
         for at in [Some(&run.started_at), run.last_checkpoint.as_ref()].into_iter().flatten() {
             assert!(is_time(at), "{at}");
@@ -141,6 +165,13 @@ fn check(state: &State) {
     assert_eq!(ids.len(), events.len(), "each event is there once");
     assert!(events.windows(2).all(|pair| pair[0].timestamp <= pair[1].timestamp), "in order: {events:?}");
     assert!(events.iter().all(|event| !event.kind.is_empty() && !event.summary.is_empty() && !event.chunk.is_empty()));
+    for event in events {
+        let again = event.kind == "chunk-retrying";
+        assert_eq!((event.attempt.is_some(), event.reason.is_some()), (again, again), "{event:?}");
+        assert_eq!(event.failed.is_some(), event.kind == "verification-failed", "{event:?}");
+        assert_eq!(event.isolation_mode.is_some(), event.kind == "context-boundary", "{event:?}");
+    }
+    assert!(state.experience_question.is_none() && state.context_state.as_ref().is_none_or(|it| it.usage.is_none()));
     assert!(state.agent_outputs.iter().flatten().all(|(_, output)| !output.summary.is_empty()));
     assert!(is_time(&state.last_updated));
     assert!(state.current_command.is_none() && state.completed_steps.is_none() && state.spec_version.is_none());
@@ -172,13 +203,19 @@ fn every_version_of_the_file_is_what_its_readers_expect() {
     let steps = [step("a", &[]), step("b", &["a"]), step("c", &["b"])];
     shop.new_quest(&book, json!({ "steps": steps, "ward": ward }));
     let mut versions: BTreeSet<String> = BTreeSet::new();
+    let mut told: Vec<BuildEvent> = Vec::new();
     let mut is_over = false;
     while !is_over {
         is_over = shop.events().iter().any(|event| event["type"] == "quest_completed");
         if let Ok(text) = fs::read_to_string(folder.state_file())
             && versions.insert(text.clone())
         {
-            check(&serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")));
+            let state: State = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            check(&state);
+            // A viewer counts the events that it has shown, so new ones may only come at the end.
+            let events = state.build_events.unwrap_or_default();
+            assert_eq!(events[..told.len()], told, "what was told stays");
+            told = events;
         }
         assert!(shop.grounds.run(&["statusline"]).good().lines().count() <= 2);
         let failed = |event: &Value| event["type"] == "step_failed";

@@ -6,6 +6,7 @@ use hatchery::state_file::StatusFolder;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::process::Stdio;
 
 fn file(grounds: &Grounds) -> Value {
@@ -192,4 +193,39 @@ fn a_damaged_file_is_set_aside_and_made_again_from_the_log() {
         assert!(names.iter().any(|name| name.starts_with(kept)), "{names:?}");
     }
     assert_eq!(daemon.door.get("/api/inbox").json()["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_the_status_line_is_told_is_the_use_of_the_context() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    grounds.run(&["state", "set", "contextState", r#"{"usage":3,"attribution":{"code":5}}"#]).good();
+    let head = daemon.door.head();
+    for (told, shown) in [(71.6, 72), (12.0, 12)] {
+        let session = json!({ "cwd": grounds.path(), "context_window": { "used_percentage": told } }).to_string();
+        let mut line = grounds.command(&["statusline"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        line.stdin.take().unwrap().write_all(session.as_bytes()).unwrap();
+        assert!(line.wait().unwrap().success());
+        let health = || daemon.door.get("/api/build-status").json()["contextHealth"]["usage"].clone();
+        wait_until("the daemon knows it", || health() == shown);
+        wait_until("the file shows it", || file(&grounds)["contextState"]["usage"] == shown);
+        assert_eq!(file(&grounds)["contextState"]["attribution"], json!({ "code": 5 }), "the rest is kept");
+    }
+    assert_eq!(daemon.door.head(), head, "the log does not grow with each prompt");
+    // It is known again after a restart.
+    daemon.kill();
+    let daemon = grounds.up();
+    assert_eq!(daemon.door.get("/api/build-status").json()["contextHealth"]["usage"], 12);
+}
+
+#[test]
+fn too_many_fields_are_counted_as_fields() {
+    let grounds = Grounds::new();
+    let _daemon = grounds.up();
+    let many: serde_json::Map<String, Value> = (0..1_000).map(|number| (format!("f{number}"), json!(number))).collect();
+    grounds.run(&["state", "merge", &Value::from(many).to_string()]).good();
+    let refused = grounds.run(&["state", "set", "one.more", "1"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("has 1000 fields already, and 1000 is the most"), "{refused:?}");
+    grounds.run(&["state", "set", "f7", "70"]).good();
 }

@@ -58,6 +58,10 @@ fn the_whole_comes_first_and_then_each_change() {
     daemon.door.post("/api/build-events", &event);
     let change = live.until("change", |change| change["buildEvents"].is_array());
     assert_eq!(change["contextHealth"]["isolationMode"], "subagent");
+    // The log does not know it, and the stream tells it all the same.
+    fs::write(grounds.data().join("context.json"), r#"{"usage":40}"#).unwrap();
+    let change = live.until("change", |change| change["contextState"].is_object());
+    assert_eq!((&change["contextState"]["usage"], &change["contextHealth"]["usage"]), (&json!(40), &json!(40)));
 }
 
 #[test]

@@ -34,7 +34,9 @@ fn a_running_quest_is_a_build_run() {
         .play("b.codeweaver", &[gate.pass(), done("b")]);
     let mut second = step("b", &["a"]);
     second["description"] = json!("Builds what #core-flow says.");
+    (second["files_to_create"], second["files_to_modify"]) = (json!(["src/b.rs"]), json!(["a.rs"]));
     shop.grounds.run(&["state", "set", "activeSectionNumber", "\"9.9\""]).good();
+    fs::write(folder.path().join("spec.md"), "# Shop\n### 2.2 Core flow {#core-flow}\nIt flows.\n").unwrap();
     let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[]), second] }));
     wait_until("the second chunk is active", || statuses(&state(&folder)) == ["completed", "active"]);
     let shown = state(&folder);
@@ -61,7 +63,11 @@ fn a_running_quest_is_a_build_run() {
         let refused = shop.grounds.run(command);
         assert!(refused.code == Some(1) && refused.stderr.contains("shows quest"), "{command:?}: {refused:?}");
     }
-    assert_eq!(shown["activeSectionNumber"], Value::Null, "the number of another section is not shown beside it");
+    assert_eq!(shown["activeSectionNumber"], "2.2", "as the spec says, and not that of another section");
+    assert_eq!(status["activeSectionNumber"], "2.2");
+    let chunk = &shown["chunkProgress"]["chunks"][0];
+    assert_eq!((&chunk["name"], &chunk["completedAt"]), (&json!("Do a"), &run["chunks"][0]["completedAt"]));
+    assert_eq!((&run["chunks"][1]["creates"], &run["chunks"][1]["modifies"]), (&json!(["src/b.rs"]), &json!(["a.rs"])));
     gate.open();
     wait_until("the run is over", || state(&folder)["buildRun"].is_null());
     let shown = state(&folder);
@@ -77,11 +83,21 @@ fn the_status_line_shows_a_quest_and_what_it_needs() {
     let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
     wait_until("the question is shown", || state(&folder)["buildRun"]["pendingQuestion"] == "How wide?");
     assert_eq!(state(&folder)["nextStep"], "Answer a question: hatchery ask list");
+    assert_eq!(state(&folder)["experienceQuestion"], "How wide?");
     let line = shop.grounds.run(&["statusline"]).good();
     assert!(line.contains("0+1/1") && line.contains("Answer a question"), "{line}");
     shop.grounds.run(&["quest", "answer", &quest, "three lanes"]).good();
     wait_until("the run is over", || state(&folder)["buildRun"].is_null());
-    assert_eq!(state(&folder)["nextStep"], Value::Null);
+    let shown = state(&folder);
+    assert_eq!((&shown["nextStep"], &shown["experienceQuestion"]), (&Value::Null, &Value::Null));
+}
+
+fn events(folder: &StatusFolder) -> Vec<Value> {
+    state(folder)["buildEvents"].as_array().cloned().unwrap_or_default()
+}
+
+fn kinds(folder: &StatusFolder) -> Vec<String> {
+    events(folder).iter().map(|event| event["kind"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -90,14 +106,43 @@ fn wards_are_verifications() {
     let folder = take_part(&shop);
     let book = shop.playbook().play("a.codeweaver", &[done("a")]);
     shop.new_quest(&book, json!({ "steps": [step("a", &[])], "ward": "true" }));
-    let kinds = || -> Vec<String> {
-        let events = state(&folder)["buildEvents"].as_array().cloned().unwrap_or_default();
-        events.iter().map(|event| event["kind"].as_str().unwrap().to_owned()).collect()
-    };
-    wait_until("both events are there", || kinds() == ["chunk-verified", "chunk-completed"]);
-    let verified = &state(&folder)["buildEvents"][0];
-    assert_eq!((&verified["chunk"], &verified["mode"]), (&json!("Chunk 1: Do a"), &json!("full")));
+    let told = ["context-boundary", "chunk-started", "chunk-verified", "chunk-completed"];
+    wait_until("all events are there", || kinds(&folder) == told);
+    let verified = &events(&folder)[2];
+    // Readers find the chunk of an event by its name.
+    assert_eq!((&verified["chunk"], &verified["mode"]), (&json!("Do a"), &json!("full")));
     assert_eq!(verified["checks"], json!([{ "name": "ward", "result": "pass" }]));
+}
+
+#[test]
+fn what_was_told_of_a_quest_stays_when_it_goes_on_and_when_the_next_begins() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let folder = take_part(&shop);
+    let mark = shop.grounds.path().join("mended");
+    let ward = format!("test -e '{0}' || {{ touch '{0}'; exit 1; }}", mark.display());
+    let book = shop.playbook().play("a.codeweaver", &[done("a")]).play("a.spiritmender", &[done("mended")]);
+    let first = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "ward": ward }));
+    shop.complete(&first);
+    let told = [
+        ["context-boundary", "chunk-started", "verification-failed"].as_slice(),
+        &["context-boundary", "chunk-retrying", "chunk-verified", "chunk-completed"],
+    ]
+    .concat();
+    wait_until("all events are there", || kinds(&folder) == told);
+    assert_eq!((&events(&folder)[4]["attempt"], &events(&folder)[4]["chunk"]), (&json!(2), &json!("Do a")));
+    let before = events(&folder);
+    let gate = shop.gate();
+    let book = shop.playbook().play("b.codeweaver", &[gate.pass(), done("b")]);
+    let second = shop.new_quest(&book, json!({ "steps": [step("b", &[])], "ward": "true" }));
+    wait_until("the second quest is shown", || kinds(&folder).len() == told.len() + 2);
+    assert_eq!(events(&folder)[..told.len()], before, "those of the first are still there");
+    assert_eq!(shop.door().get("/api/build-status").json()["contextHealth"]["isolationMode"], "fresh session");
+    gate.open();
+    shop.complete(&second);
+    wait_until("the end is told", || kinds(&folder).last().is_some_and(|kind| kind == "chunk-completed"));
+    let ids: std::collections::BTreeSet<String> =
+        events(&folder).iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids.len(), events(&folder).len(), "each is there once");
 }
 
 #[test]
@@ -109,5 +154,5 @@ fn a_project_that_takes_no_part_gets_no_files() {
     assert!(!StatusFolder::of(shop.grounds.path()).path().exists());
     // What the quest did can be asked for all the same.
     let events = shop.door().get("/api/build-status").json()["buildEvents"].clone();
-    assert_eq!(events[0]["kind"], "chunk-completed");
+    assert_eq!(events.as_array().unwrap().last().unwrap()["kind"], "chunk-completed");
 }

@@ -6,20 +6,31 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-/// A terminal with `hatchery tui` in it.
+/// A terminal with a command of Hatchery in it.
 pub struct Terminal {
     socket: PathBuf,
     project: PathBuf,
+    command: String,
 }
 
 impl Terminal {
     /// Opens a terminal of this size, or says that the test is left out because there is no tmux.
     pub fn open(grounds: &Grounds, size: (u16, u16), test: &str) -> Option<Self> {
+        Self::with(grounds, "tui", size, test)
+    }
+
+    /// The same with another command than `hatchery tui`.
+    pub fn of_command(grounds: &Grounds, command: &str, test: &str) -> Option<Self> {
+        Self::with(grounds, command, (120, 40), test)
+    }
+
+    fn with(grounds: &Grounds, command: &str, size: (u16, u16), test: &str) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             eprintln!("SKIPPED {test}: tmux is not installed");
             return None;
         }
-        let terminal = Self { socket: grounds.path().join("tmux"), project: grounds.path().to_owned() };
+        let (socket, project) = (grounds.path().join("tmux"), grounds.path().to_owned());
+        let terminal = Self { socket, project, command: command.to_owned() };
         terminal.start(size);
         Some(terminal)
     }
@@ -39,7 +50,7 @@ impl Terminal {
             &height.to_string(),
         ]);
         // A shell keeps the window when the program ends, so that its last words can be read.
-        tmux.arg(format!("{PROGRAM} tui --project {}; echo LEFT; cat", self.project.display()));
+        tmux.arg(format!("{PROGRAM} {} --project {}; echo LEFT; cat", self.command, self.project.display()));
         tmux.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", "xterm-256color");
         tmux.env("LANG", "C.UTF-8")
             .env("HOME", self.project.join("home"))

@@ -1,0 +1,89 @@
+//! The status document as everybody sees it: what the log says, and above it two facts that only files know. The number of the section that
+//! a quest works on is in the spec, and how much of the context window is used is told to the status line.
+
+use crate::context_use;
+use crate::file_identity::FileVersion;
+use crate::project::Project;
+use crate::spec_sections::{self, Numbers};
+use crate::state_file::StatusFolder;
+use hatchery_core::World;
+use hatchery_core::status::quest_view::{self, QuestView};
+use hatchery_core::status::{Document, Path as Place};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+const SECTION: &str = "activeSection";
+const NUMBER: &str = "activeSectionNumber";
+const CONTEXT: &str = "contextState";
+const USAGE: &str = "usage";
+
+/// Computes the document. Copies share what they know.
+#[derive(Clone, Debug)]
+pub struct StatusView {
+    project: Project,
+    folder: StatusFolder,
+    /// The numbers of the spec's sections, and the version of the file that they were read from.
+    numbers: Arc<Mutex<Option<(FileVersion, Arc<Numbers>)>>>,
+    /// Percent of the context window, with the version of its file.
+    usage: Arc<watch::Sender<(Option<FileVersion>, Option<u8>)>>,
+}
+
+impl StatusView {
+    pub fn new(project: &Project) -> Self {
+        let view = Self {
+            project: project.clone(),
+            folder: StatusFolder::of_project(project),
+            numbers: Arc::default(),
+            usage: Arc::new(watch::channel((None, None)).0),
+        };
+        view.look_at_usage();
+        view
+    }
+
+    /// The document.
+    pub fn shown(&self, world: &World) -> Document {
+        let mut shown = quest_view::shown(world);
+        if let Some(section) = shown.words(SECTION)
+            && shown.words(NUMBER).is_none()
+            && QuestView::owner(world, &Place::field(SECTION)).is_some()
+            && let Some(number) = self.number(&section)
+        {
+            shown.set(NUMBER, number.as_str());
+        }
+        if let (_, Some(usage)) = *self.usage.borrow() {
+            let mut context = shown.field(CONTEXT).and_then(|context| context.object()).unwrap_or_default();
+            context.set(USAGE, serde_json::Value::from(usage).into());
+            shown.set(CONTEXT, context.to_json());
+        }
+        shown
+    }
+
+    /// Changes when the document shows another use of the context window.
+    pub fn usage(&self) -> watch::Receiver<(Option<FileVersion>, Option<u8>)> {
+        self.usage.subscribe()
+    }
+
+    /// Looks whether a status line was told something new. True if so.
+    pub fn look_at_usage(&self) -> bool {
+        let version = FileVersion::of(&context_use::file(&self.project));
+        if self.usage.borrow().0 == version {
+            return false;
+        }
+        let usage = context_use::read(&self.project);
+        self.usage.send_if_modified(|known| {
+            let is_new = known.1 != usage;
+            *known = (version, usage);
+            is_new
+        })
+    }
+
+    /// The number of a section, from the spec as it is now.
+    fn number(&self, alias: &str) -> Option<String> {
+        let now = FileVersion::of(&spec_sections::file(&self.folder))?;
+        let mut known = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|(version, _)| *version != now) {
+            *known = Some((now, Arc::new(spec_sections::numbers(&self.folder).unwrap_or_default())));
+        }
+        known.as_ref().and_then(|(_, numbers)| numbers.get(alias).cloned())
+    }
+}

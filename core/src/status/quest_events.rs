@@ -1,0 +1,128 @@
+//! The build events of quests: what other programs are told when an agent begins, a ward ends, or a step of the plan is complete. They are
+//! made from the events of the log while these are applied, so each is made once, and it stays when the step or the quest goes on.
+
+use super::Json;
+use super::quest_view::line;
+use crate::event::StepEvent;
+use crate::quest::{Brief, NextAction, Quest, Signal, Step, StepId, StepState, Verdict};
+use crate::roles::Phase;
+use crate::{AgentId, EventId, QuestId, Timestamp};
+use serde_json::{Value, json};
+
+/// The ids of these events begin so.
+const PREFIX: &str = "hatchery-";
+/// How many checks of one ward are listed. The summary counts all of them.
+const MAX_CHECKS: usize = 20;
+/// Each agent of a quest is a process with a conversation of its own.
+const ISOLATION: &str = "fresh session";
+
+/// Whether this module makes the events with this id.
+pub fn is_made(id: &str) -> bool {
+    id.starts_with(PREFIX)
+}
+
+/// Where and when something happened to a step.
+pub(crate) struct Happened<'a> {
+    pub at: EventId,
+    pub ts: Timestamp,
+    pub quest: QuestId,
+    pub step: &'a StepId,
+}
+
+/// The build events of one event of the log, as JSON objects. `quest` is the quest before that event, and `knows` says whether an agent
+/// has worked on it before.
+pub(crate) fn made(quest: &Quest, it: &Happened<'_>, event: &StepEvent, knows: impl Fn(AgentId) -> bool) -> Vec<Json> {
+    let Some(step) = quest.step(it.step).filter(|step| step.phase == Phase::Work) else { return Vec::new() };
+    let name = quest.plans.get(it.step).map_or_else(|| it.step.to_string(), |plan| line(&plan.name));
+    let of = Author { it, name };
+    match event {
+        StepEvent::Begun { agent, role } if !knows(*agent) => begun(&of, step, role),
+        StepEvent::SignalGiven { signal: Signal::PartiallyComplete { progress, .. }, .. } => {
+            vec![of.event("context-checkpointed", "", &line(progress), json!({}))]
+        }
+        StepEvent::WardEnded { verdict, .. } => vec![verified(&of, verdict)],
+        StepEvent::Completed { summary } => vec![of.event("chunk-completed", "", &line(summary), json!({}))],
+        StepEvent::Failed { why, .. } => {
+            vec![of.event("chunk-failed", "", &line(why), json!({ "reason": line(why) }))]
+        }
+        StepEvent::Begun { .. }
+        | StepEvent::SignalGiven { .. }
+        | StepEvent::Queued { .. }
+        | StepEvent::WardBegun { .. }
+        | StepEvent::MergeBegun { .. }
+        | StepEvent::MergeEnded { .. }
+        | StepEvent::Waits { .. }
+        | StepEvent::Parked { .. }
+        | StepEvent::Dropped => Vec::new(),
+    }
+}
+
+/// Writes the events of one step.
+struct Author<'a> {
+    it: &'a Happened<'a>,
+    name: String,
+}
+
+impl Author<'_> {
+    /// `part` tells several build events of one event of the log apart.
+    fn event(&self, kind: &str, part: &str, summary: &str, more: Value) -> Json {
+        let Happened { at, ts, quest, step } = self.it;
+        // A reader shows the line as it is.
+        let summary = if summary.is_empty() { kind } else { summary };
+        let mut event = json!({
+            "id": format!("{PREFIX}{at}{part}"), "kind": kind, "chunk": self.name, "timestamp": ts.rfc3339(), "summary": summary,
+            "questId": quest.to_string(), "stepId": step.as_str(),
+        });
+        if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
+            event.extend(more);
+        }
+        event.into()
+    }
+}
+
+/// A fresh agent begins: a new context, and the chunk's start or another attempt at it.
+fn begun(of: &Author<'_>, step: &Step, role: &str) -> Vec<Json> {
+    let boundary = json!({ "isolationMode": ISOLATION });
+    let boundary = of.event("context-boundary", "-context", &format!("{role} begins in a {ISOLATION}"), boundary);
+    let attempt = step.tries();
+    let again = |reason: &str| {
+        let more = json!({ "attempt": attempt, "reason": reason });
+        of.event("chunk-retrying", "", &format!("{role} begins attempt {attempt}: {reason}"), more)
+    };
+    let chunk = match &step.state {
+        _ if step.attempts == 0 => Some(of.event("chunk-started", "", &format!("{role} begins"), json!({}))),
+        StepState::Queued(NextAction::Begin { brief: Brief::Mend { findings, .. }, .. }) => {
+            Some(again(&format!("the ward found {}", counted(findings.len(), "problem"))))
+        }
+        StepState::Queued(NextAction::Begin { brief: Brief::Reconcile { files }, .. }) => {
+            Some(again(&format!("{} could not be merged", counted(files.len(), "file"))))
+        }
+        _ => None,
+    };
+    [Some(boundary), chunk].into_iter().flatten().collect()
+}
+
+fn verified(of: &Author<'_>, verdict: &Verdict) -> Json {
+    let failed = |summary: String, problems: &[String]| {
+        let problems: Vec<String> = problems.iter().take(MAX_CHECKS).map(|problem| line(problem)).collect();
+        let checks: Vec<Value> = match problems.is_empty() {
+            true => vec![json!({ "name": "ward", "result": "fail" })],
+            false => problems.iter().map(|problem| json!({ "name": problem, "result": "fail" })).collect(),
+        };
+        let more = json!({ "checks": checks, "failed": problems, "mode": "full" });
+        of.event("verification-failed", "", &summary, more)
+    };
+    match verdict {
+        Verdict::Green => {
+            let checks = json!([{ "name": "ward", "result": "pass" }]);
+            of.event("chunk-verified", "", "the ward passed", json!({ "checks": checks, "mode": "full" }))
+        }
+        Verdict::Red { findings } => failed(format!("the ward found {}", counted(findings.len(), "problem")), findings),
+        Verdict::Conflict { files } => failed(format!("{} cannot be merged", counted(files.len(), "file")), files),
+        Verdict::Broken { why } => failed(format!("the ward could not be run: {}", line(why)), &[]),
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
