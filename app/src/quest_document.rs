@@ -2,8 +2,8 @@
 //! from nothing else. `docs/quest-json.md` describes it.
 
 use hatchery_core::quest::{
-    Brief, Caller, GivenSignal, NextAction, Note, Quest, QuestSpec, QuestState, Requirements, Status, Step, StepId,
-    StepPlan, StepState, WardRun, WardSpec, Work,
+    Brief, Caller, GivenSignal, NextAction, Note, Quest, QuestSpec, QuestState, RefusedSignal, Requirements, Status,
+    Step, StepId, StepPlan, StepState, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Phase, Table};
 use hatchery_core::run::{Run, RunState};
@@ -118,6 +118,10 @@ pub struct StepDocument {
     /// The last signals of its agents.
     #[serde(default)]
     pub signals: Vec<GivenSignal>,
+    /// A signal of its agent that was refused, if no other signal followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    pub refused_signal: Option<RefusedSignal>,
     /// Those who asked another role to act first and wait for it, the last one last.
     #[serde(default)]
     pub callers: Vec<Caller>,
@@ -246,6 +250,7 @@ impl StepDocument {
             agents: step.agents.iter().map(hand).collect(),
             wards: step.wards.iter().cloned().collect(),
             signals: step.signals.iter().cloned().collect(),
+            refused_signal: step.refused.clone(),
             callers: step.progress.callers.clone(),
             spent: spent(world, step),
             summary: match &step.state {

@@ -74,9 +74,10 @@ impl Projection for QuestFiles {
     }
 }
 
-/// What an agent says and calls is frequent, and a step does not show it.
+/// What an agent says and calls is frequent, and a step does not show it, except for a signal that was refused.
 fn shows_in_step(what: &RunEvent) -> bool {
     match what {
+        RunEvent::CallTaken { refused: Some(_), signal: true, .. } => true,
         RunEvent::MessageHeard { .. }
         | RunEvent::OutputNoted { .. }
         | RunEvent::OutputTaken { .. }

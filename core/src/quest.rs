@@ -54,6 +54,9 @@ pub const MAX_MENDINGS: u32 = 3;
 pub const MAX_FOLLOW_UPS: u32 = 10;
 /// How many may wait for each other's follow-ups at once.
 pub const MAX_CALLERS: usize = 5;
+/// How many of one role may wait when that role is called once more. A called agent is a fresh one, so it does not wait for itself; but
+/// roles that only call each other never end.
+pub const MAX_RETURNS: usize = 2;
 /// How often in a row a role may hand its work to a fresh agent before a person is asked.
 pub const MAX_CONTINUATIONS: u32 = 20;
 /// How long an agent may go on after its signal: it has a last sentence to say.
@@ -89,6 +92,10 @@ pub struct Quest {
     pub working: OrdSet<StepId>,
     /// How many steps of the plan are not complete.
     pub open: u32,
+    /// The steps whose agents have split the plan anew, if a person has to consent to plans and has not yet. Nothing of the plan is begun
+    /// until then.
+    #[serde(default)]
+    pub unapproved: OrdSet<StepId>,
     /// How many agents were made for it.
     pub agents: u32,
     /// How many wards and merges those steps had that were dropped. One that gets such a name counts on: a ward is found by its number.
@@ -162,6 +169,9 @@ pub struct Step {
     /// The last signals of its agents.
     #[serde(default)]
     pub signals: Vector<GivenSignal>,
+    /// A signal of its agent that was refused, if no other signal followed.
+    #[serde(default)]
+    pub refused: Option<RefusedSignal>,
     /// How many uses of tools its agents were denied.
     #[serde(default)]
     pub denied: u32,
@@ -360,6 +370,17 @@ pub struct GivenSignal {
     pub signal: Signal,
 }
 
+/// A signal that does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RefusedSignal {
+    pub at: Timestamp,
+    pub agent: AgentId,
+    pub role: String,
+    /// Why it was refused.
+    pub why: String,
+}
+
 /// What an agent of a quest was made for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
@@ -457,6 +478,11 @@ impl Quest {
 }
 
 impl Step {
+    /// How often the work was begun: once, and again for each red ward and each conflict.
+    pub fn tries(&self) -> u32 {
+        1 + self.progress.mendings + self.progress.conflicts
+    }
+
     pub fn status(&self) -> Status {
         let called = !self.progress.callers.is_empty();
         match self.state {
@@ -532,7 +558,14 @@ impl Step {
         }
     }
 
+    pub(crate) fn signal_refused(&mut self, at: Timestamp, agent: AgentId, role: &str, why: &str) {
+        let why: String = why.chars().take(KEPT_SIGNAL_CHARS).collect();
+        self.note(at, format!("a signal of the {role} was refused: {why}"));
+        self.refused = Some(RefusedSignal { at, agent, role: role.to_owned(), why });
+    }
+
     pub(crate) fn signalled(&mut self, at: Timestamp, agent: AgentId, role: &str, signal: &Signal) {
+        self.refused = None;
         let signal = signal.cut(KEPT_SIGNAL_CHARS);
         self.signals.push_back(GivenSignal { at, agent, role: role.to_owned(), signal });
         if self.signals.len() > KEPT_WARDS {

@@ -12,6 +12,9 @@ use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
 use crate::status::StatusRefusal;
 use crate::{Address, AgentId, EventId, QuestId, SessionId};
 
+/// The code of a signal that cannot be read.
+pub(crate) const BAD_SIGNAL: &str = "bad_signal";
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error(transparent)]
@@ -144,8 +147,6 @@ pub enum Refusal {
     BadSignal { why: String },
     #[error("the signal is {bytes} bytes long")]
     SignalTooLong { bytes: usize },
-    #[error("quest {0} is being reviewed: its plan stays as it is")]
-    PlanClosed(QuestId),
     #[error("there is no step `{step}` in quest {quest}")]
     UnknownStep { quest: QuestId, step: StepId },
     #[error("agent {0} does not work on a quest")]
@@ -229,7 +230,6 @@ impl Refusal {
             | Self::QuestPaused(_)
             | Self::QuestOpen(_)
             | Self::NoRoot
-            | Self::PlanClosed(_)
             | Self::NotAtWork { .. }
             | Self::Signalled { .. }
             | Self::NothingHandedIn { .. }
@@ -334,9 +334,8 @@ impl Refusal {
             Self::BadStepId { .. } => "bad_step_id",
             Self::BadPlan { .. } => "bad_plan",
             Self::BadRequirements { .. } => "bad_requirements",
-            Self::BadSignal { .. } => "bad_signal",
+            Self::BadSignal { .. } => BAD_SIGNAL,
             Self::SignalTooLong { .. } => "signal_too_long",
-            Self::PlanClosed(_) => "plan_closed",
             Self::UnknownStep { .. } => "unknown_step",
             Self::NoAssignment(_) => "no_assignment",
             Self::OtherStep { .. } => "other_step",
@@ -422,7 +421,6 @@ impl Refusal {
             Self::BadRequirements { .. } => "correct them and submit all of them again".into(),
             Self::BadSignal { .. } => "signal again, with what the signal needs".into(),
             Self::SignalTooLong { .. } => "make it shorter, and put the rest into a file".into(),
-            Self::PlanClosed(_) => "ask for a role that fixes what you found".into(),
             Self::UnknownStep { .. } => "`hatchery quest show` or `get-quest` shows the steps".into(),
             Self::NoAssignment(_) => "only agents of a quest can do this".into(),
             Self::OtherStep { own, .. } => format!("signal with stepId `{own}`"),

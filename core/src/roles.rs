@@ -161,15 +161,20 @@ impl Default for Table {
         };
         let path = |stations: &[&str]| stations.iter().map(|station| (*station).into()).collect();
         let all = [Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup];
+        // Each of these may be asked to act first. Circles are cut by a person (`MAX_RETURNS`).
+        let others = |name: &str| {
+            let callable = ["pathseeker", "codeweaver", "siegemaster", "lawbringer", "spiritmender"];
+            callable.into_iter().filter(|called| *called != name).collect::<Vec<_>>()
+        };
         #[rustfmt::skip]
         let roles = vec![
             //    who               may signal                                          may call
             role("chaoswhisperer", &[Complete, NeedsUserInput],                        &[]),
-            role("pathseeker",     &all,                                               &["chaoswhisperer"]),
-            role("codeweaver",     &all,                                               &["pathseeker", "spiritmender"]),
-            role("siegemaster",    &[Complete, PartiallyComplete, NeedsRoleFollowup],  &["codeweaver", "spiritmender", "pathseeker"]),
-            role("lawbringer",     &[Complete, NeedsRoleFollowup],                     &["spiritmender", "codeweaver"]),
-            role("spiritmender",   &all,                                               &["codeweaver", "pathseeker"]),
+            role("pathseeker",     &all,                                               &[&["chaoswhisperer"], &others("pathseeker")[..]].concat()),
+            role("codeweaver",     &all,                                               &others("codeweaver")),
+            role("siegemaster",    &[Complete, PartiallyComplete, NeedsRoleFollowup],  &others("siegemaster")),
+            role("lawbringer",     &[Complete, NeedsRoleFollowup],                     &others("lawbringer")),
+            role("spiritmender",   &all,                                               &others("spiritmender")),
         ];
         Self {
             roles,

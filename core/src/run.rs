@@ -18,6 +18,7 @@ use crate::harness::Capabilities;
 use crate::outcome::{Cause, Exit, Outcome};
 use crate::output::TurnResult;
 use crate::permission::{EarlyAnswer, PATIENCE_MS, PendingPermission, PendingState};
+use crate::refusal::BAD_SIGNAL;
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World};
 use imbl::Vector;
@@ -504,7 +505,12 @@ pub(crate) fn take_call(
         Ok(events) => (events, None),
         Err(refused) => (Vec::new(), Some(refused)),
     };
-    let taken = Event::Run { of, what: RunEvent::CallTaken { number, led_to: events.len() as u64, refused } };
+    // One that cannot be read is no command, and is known by how it was refused.
+    let signal = match ask {
+        Ok(command) => matches!(**command, Command::GiveSignal { .. }),
+        Err(refused) => refused.code == BAD_SIGNAL,
+    };
+    let taken = Event::Run { of, what: RunEvent::CallTaken { number, led_to: events.len() as u64, refused, signal } };
     Ok([taken].into_iter().chain(events).collect())
 }
 

@@ -77,7 +77,7 @@ variants! {
         MessageHeard {}
         OutputNoted {}
         OutputTaken {}
-        CallTaken { refused }
+        CallTaken { refused signal }
         PermissionDecided {}
         TurnStarted {}
         TurnEnded { metered }
@@ -117,10 +117,10 @@ variants! {
         WardChanged { limit_ms }
         WardRemoved {}
         RequirementsSet {}
-        StepsPlanned { by summary }
+        StepsPlanned { by summary needs_consent }
     }
     StepEvent {
-        Queued {}
+        Queued { consented }
         Begun {}
         SignalGiven {}
         WardBegun {}

@@ -1,7 +1,7 @@
 //! How the tools of a run ask for something. The call is first written down, durably, and then the daemon is asked to take it
 //! in. If no daemon runs, the tools wait for one: the next daemon takes in what is written.
 
-use super::ToolError;
+use super::{ToolError, words};
 use crate::blocking::blocking;
 use crate::calls::{Call, CallWriter};
 use crate::client::paths::agent_path;
@@ -59,6 +59,7 @@ impl RunTools {
 
     /// Asks for something. Once it is written down it happens exactly once, whichever process is killed meanwhile.
     pub async fn call(&self, call: Call) -> Result<Value, ToolError> {
+        let is_signal = matches!(call, Call::Signal(_));
         let calls = Arc::clone(&self.calls);
         let written = blocking(move || calls.lock().unwrap_or_else(PoisonError::into_inner).write(&call)).await;
         let failed = |error| ToolError(format!("this could not be written down and was not done: {error}; try again"));
@@ -84,6 +85,10 @@ impl RunTools {
                          as soon as it is back; do not repeat it."
                             .into(),
                     ));
+                }
+                Err(failure @ Failure::Refused { .. }) if is_signal => {
+                    let why = words::of_failure(failure);
+                    return Err(ToolError(format!("your signal was refused and does not count: {why}")));
                 }
                 Err(failure) => return Err(failure.into()),
             }

@@ -421,6 +421,12 @@ async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> (M
     let joined = aside(move || {
         let repository = context.repository()?;
         let (name, step) = (slug_of(&context.handle.view(), quest)?, step.as_str());
+        // A review that has led to this step may have left changes in the trunk.
+        let review = StepId::review();
+        let world = context.handle.view();
+        if world.quest(quest).and_then(|quest| quest.step(&review)).is_some_and(|review| review.attempts > 0) {
+            settle_trunk(&repository, &name, &review)?;
+        }
         // Without a ward nobody has committed what the agents did.
         let brought = repository.bring(&name, step).map_err(|error| error.to_string())?;
         let of_conflict = |files, binary: Vec<String>| match binary.is_empty() {

@@ -57,6 +57,9 @@ pub enum RunEvent {
         led_to: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused: Option<Refused>,
+        /// It was a signal about a step of a quest.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        signal: bool,
     },
     /// It is decided whether the process may use the tool that it asked for.
     #[serde(rename = "permission_decided")]

@@ -11,7 +11,13 @@ use serde::{Deserialize, Serialize};
 pub enum StepEvent {
     /// The step waits for a slot, and then does this.
     #[serde(rename = "step_queued")]
-    Queued { next: NextAction, progress: StepProgress },
+    Queued {
+        next: NextAction,
+        progress: StepProgress,
+        /// A person has consented to the plan that its agent has split anew.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        consented: bool,
+    },
     /// An agent works on the step.
     #[serde(rename = "step_begun")]
     Begun { agent: AgentId, role: String },

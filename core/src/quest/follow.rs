@@ -3,7 +3,7 @@
 
 use super::human::told;
 use super::{Brief, Caller, NextAction, Signal, StepContext, StepProgress, StepState, Work, words};
-use super::{MAX_CALLERS, MAX_CONTINUATIONS, MAX_FOLLOW_UPS};
+use super::{MAX_CALLERS, MAX_CONTINUATIONS, MAX_FOLLOW_UPS, MAX_RETURNS};
 use crate::agent::{self, Lifecycle};
 use crate::ask::StepTrouble;
 use crate::event::{AgentEvent, StepEvent};
@@ -116,8 +116,7 @@ fn heed(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Signal) -> Ve
             at.asks(progress, goes_on, agent, StepTrouble::Input, format!("{question}{context}"))
         }
         Signal::NeedsRoleFollowup { target_role, reason, context, resume } => {
-            // A target that waits for this very answer would wait for itself.
-            let circles = progress.callers.iter().any(|caller| caller.role == *target_role);
+            let circles = progress.callers.iter().filter(|caller| caller.role == *target_role).count() >= MAX_RETURNS;
             if circles || progress.callers.len() >= MAX_CALLERS || progress.follow_ups >= MAX_FOLLOW_UPS {
                 let text = words::circle(role, target_role, reason, agent);
                 return at.asks(StepProgress { follow_ups: 0, ..progress }, goes_on, agent, StepTrouble::Circle, text);
@@ -132,15 +131,39 @@ fn heed(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Signal) -> Ve
     }
 }
 
-/// A role is done. The role that waits for it continues; otherwise the step moves to its next station.
+/// A role is done. If it has split the plan anew, a person may have to consent first.
 fn done(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
+    match role == at.quest_spec.table.planner && at.quest.unapproved.contains(at.step_id) {
+        true => at.asks_consent(at.progress()),
+        false => proceed(at, role, summary),
+    }
+}
+
+/// A person consents to the plan that the planner of a step has split anew.
+pub(super) fn consented(at: &StepContext<'_>) -> Vec<Event> {
+    let mut events = proceed(at, &at.quest_spec.table.planner, &at.step.summary);
+    for event in &mut events {
+        if let Event::Step { what: StepEvent::Queued { consented, .. }, .. } = event {
+            *consented = true;
+        }
+    }
+    events
+}
+
+/// The role that waits for the one that is done continues; otherwise the step moves to its next station.
+fn proceed(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     if at.step.dropped {
         return vec![Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Dropped }];
     }
     let progress = StepProgress { continuations: 0, ..at.progress() };
     // It was called to plan, or has found out by itself that something else comes first.
-    let planned = !progress.callers.is_empty() || at.step.waits_for > 0;
-    let replanned = at.step.phase == Phase::Work && role == at.quest_spec.table.planner && planned;
+    let planned = match at.step.phase {
+        Phase::Work => !progress.callers.is_empty() || at.step.waits_for > 0,
+        // What the review asked for comes before it.
+        Phase::Review => at.step.waits_for > 0,
+        Phase::Requirements | Phase::Plan => false,
+    };
+    let replanned = planned && role == at.quest_spec.table.planner;
     let mut callers = progress.callers.clone();
     // One that is not to go on is done with what it asked for.
     while callers.last().is_some_and(|caller| !caller.resume) {

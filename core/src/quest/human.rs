@@ -1,9 +1,11 @@
 //! A person has a say: an answer about a step, another try, more money. And the time of what waits without one.
 
 use super::chore::reconciling;
+use super::follow::consented;
 use super::{Brief, NextAction, Quest, StepContext, StepId, StepProgress, StepState, ward, words};
 use crate::ask::StepTrouble;
 use crate::event::StepEvent;
+use crate::roles::Phase;
 use crate::run::{self, Run, StopWhy};
 use crate::{AgentId, Event, MessageKind, QuestId, Refusal, World, agent, history};
 
@@ -20,7 +22,10 @@ pub(crate) fn answered(
     let StepState::Asking(next) = &at.step.state else { return Err(None) };
     let progress = StepProgress { follow_ups: 0, ..at.progress() };
     match (trouble, answer.trim()) {
-        (StepTrouble::Approval, consent) if consent.eq_ignore_ascii_case("yes") => Ok(vec![at.completed()]),
+        (StepTrouble::Approval, consent) if consent.eq_ignore_ascii_case("yes") => match at.step.phase {
+            Phase::Plan => Ok(vec![at.completed()]),
+            Phase::Requirements | Phase::Work | Phase::Review => Ok(consented(&at)),
+        },
         (StepTrouble::Ended | StepTrouble::Ward | StepTrouble::Merge, "retry") => {
             Ok(vec![at.queued(progress, next.clone())])
         }

@@ -52,7 +52,8 @@ pub(crate) fn create(
     }
     if !steps.is_empty() {
         let summary = done.get(&StepId::plan()).map(|summary| (*summary).clone());
-        events.push(Event::Quest { quest, what: QuestEvent::StepsPlanned { steps: steps.clone(), by: None, summary } });
+        let what = QuestEvent::StepsPlanned { steps: steps.clone(), by: None, summary, needs_consent: false };
+        events.push(Event::Quest { quest, what });
     }
     let said = |step: &StepId| done.get(step).map(|summary| completed(step.clone(), (*summary).clone()));
     events.extend(steps.iter().filter_map(|plan| said(&plan.id)));

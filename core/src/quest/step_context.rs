@@ -52,7 +52,11 @@ impl<'a> StepContext<'a> {
     }
 
     pub fn queued(&self, progress: StepProgress, next: NextAction) -> Event {
-        Event::Step { quest: self.id, step: self.step_id.clone(), what: StepEvent::Queued { next, progress } }
+        Event::Step {
+            quest: self.id,
+            step: self.step_id.clone(),
+            what: StepEvent::Queued { next, progress, consented: false },
+        }
     }
 
     pub fn failed(&self, why: String, then: NextAction) -> Vec<Event> {
@@ -113,16 +117,22 @@ impl<'a> StepContext<'a> {
         u32::try_from(station).ok()
     }
 
-    fn asks_consent(&self, progress: StepProgress) -> Vec<Event> {
+    /// Asks for a person's consent to the plan that the last agent of this step has made or split anew.
+    pub fn asks_consent(&self, progress: StepProgress) -> Vec<Event> {
         let Some((agent, role)) = self.last_hand() else { return vec![self.completed()] };
+        let (is_first, open) = (self.step.phase == Phase::Plan, self.quest.open);
+        let plan = match is_first {
+            true => format!("The plan has {} steps", self.quest.plans.len()),
+            false => format!("The plan was split anew for step `{}`, and {open} steps are left", self.step_id),
+        };
         let text = format!(
-            "The plan has {} steps: `hatchery quest show {}` shows them. Answer `yes` to carry it out, or say what to change.",
-            self.quest.plans.len(),
+            "{plan}: `hatchery quest show {}` shows them. Answer `yes` to carry it out, or say what to change.",
             self.id
         );
         // What follows the last role has to see the changed plan, too.
         let station = self.path().iter().rposition(|station| station != WARD).unwrap_or_default();
-        let progress = StepProgress { station: u32::try_from(station).unwrap_or(u32::MAX), ..progress };
+        let station = if is_first { u32::try_from(station).unwrap_or(u32::MAX) } else { progress.station };
+        let progress = StepProgress { station, ..progress };
         self.asks(progress, NextAction::Resume { agent, role }, agent, StepTrouble::Approval, text)
     }
 }

@@ -3,7 +3,7 @@
 mod order;
 
 use super::{Due, Impossible, World};
-use crate::event::{QuestEvent, StepEvent};
+use crate::event::{QuestEvent, Refused, StepEvent};
 use crate::quest::{
     Assignment, Chore, ChoreKind, GIVEN, NextAction, Quest, QuestSpec, QuestState, Requirements, SIGNAL_GRACE_MS,
     Signal, Step, StepAgent, StepId, StepPlan, StepProgress, StepState, WardSpec, Work, phase,
@@ -11,6 +11,8 @@ use crate::quest::{
 use crate::quest::{Brief, Merge, Verdict};
 use crate::roles::Phase;
 use crate::run::{AttemptId, RunState};
+use crate::status::Json;
+use crate::status::quest_events::{Happened, made};
 use crate::usage::{Money, Usage};
 use crate::{AgentId, EventId, QuestId, Timestamp};
 use imbl::{OrdMap, OrdSet, Vector};
@@ -37,7 +39,14 @@ impl World {
             QuestEvent::WardChanged { command, limit_ms } => self.ward_changed(at, ts, id, command, *limit_ms),
             QuestEvent::WardRemoved => self.ward_removed(at, ts, id),
             QuestEvent::RequirementsSet { requirements } => self.requirements_set(at, ts, id, requirements),
-            QuestEvent::StepsPlanned { steps, by, summary } => {
+            QuestEvent::StepsPlanned { steps, by, summary, needs_consent } => {
+                let planner = by.filter(|_| *needs_consent).and_then(|by| self.assignments.get(&by)).cloned();
+                if let Some(planner) = planner {
+                    self.change_quest(at, ts, id, |quest, _| {
+                        quest.unapproved.insert(planner.step.clone());
+                        Ok(())
+                    })?;
+                }
                 self.steps_planned(at, ts, id, steps, *by, summary.as_deref())
             }
         }
@@ -52,7 +61,21 @@ impl World {
         what: &StepEvent,
     ) -> Result<(), Impossible> {
         match what {
-            StepEvent::Queued { next, progress } => self.step_queued(at, ts, id, step, next, progress),
+            StepEvent::Queued { next, progress, consented: false } => {
+                self.step_queued(at, ts, id, step, next, progress)
+            }
+            StepEvent::Queued { next, progress, consented: true } => {
+                // Before it is queued, because it may have to wait for steps of the new plan.
+                self.change_quest(at, ts, id, |quest, _| {
+                    quest.unapproved.remove(step);
+                    Ok(())
+                })?;
+                self.step_queued(at, ts, id, step, next, progress)?;
+                self.change_quest(at, ts, id, |quest, quest_spec| {
+                    quest.proceed(quest_spec, at, ts);
+                    Ok(())
+                })
+            }
             StepEvent::Begun { agent, role } => self.step_begun(at, ts, id, step, *agent, role),
             StepEvent::SignalGiven { of, signal } => self.signal_given(at, ts, id, step, *of, signal),
             StepEvent::WardBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Ward),
@@ -79,6 +102,13 @@ impl World {
         }
     }
 
+    /// The build events that follow from something that is about to happen to a step.
+    pub(super) fn build_events(&self, it: &Happened<'_>, event: &StepEvent) -> Vec<Json> {
+        let quest = self.quests.get(&it.quest);
+        let made = |quest: &Arc<Quest>| made(quest, it, event, |agent| self.assignments.contains_key(&agent));
+        quest.map(made).unwrap_or_default()
+    }
+
     fn quest_created(
         &mut self,
         at: EventId,
@@ -101,6 +131,7 @@ impl World {
             positions: OrdMap::new(),
             working: OrdSet::new(),
             open: 0,
+            unapproved: OrdSet::new(),
             agents: 0,
             past_chores: OrdMap::new(),
             budget,
@@ -396,6 +427,28 @@ impl World {
         Ok(())
     }
 
+    /// An agent has signalled something that does not count. Its step goes on as before.
+    pub(super) fn signal_refused(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        of: AttemptId,
+        refused: &Refused,
+    ) -> Result<(), Impossible> {
+        let Some(assignment) = self.assignments.get(&of.agent).cloned() else { return Ok(()) };
+        let Assignment { quest, step, role } = &*assignment;
+        // A plan may have dropped the step meanwhile.
+        if self.quests.get(quest).is_none_or(|quest| quest.step(step).is_none()) {
+            return Ok(());
+        }
+        self.change_quest(at, ts, *quest, |quest, _| {
+            if let Some(it) = quest.step_mut(step) {
+                it.signal_refused(ts, of.agent, role, &refused.message);
+            }
+            Ok(())
+        })
+    }
+
     fn step_waits(
         &mut self,
         at: EventId,
@@ -475,6 +528,7 @@ impl World {
             Ok(())
         })?;
         self.change_quest(at, ts, id, |quest, quest_spec| {
+            quest.unapproved.remove(step);
             quest.open -= u32::from(phase(step) == Phase::Work);
             for dependent in quest.dependents.get(step).cloned().unwrap_or_default() {
                 if let Some(waiting) = quest.step_mut(&dependent) {
@@ -499,6 +553,7 @@ impl World {
             if chores > 0 {
                 quest.past_chores.insert(step.clone(), chores);
             }
+            quest.unapproved.remove(step);
             quest.forget(step);
             quest.link(at);
             quest.block_anew(ts);
@@ -653,6 +708,7 @@ fn new_step(phase: Phase, number: usize, ts: Timestamp) -> Step {
         agents: Vector::new(),
         wards: Vector::new(),
         signals: Vector::new(),
+        refused: None,
         denied: 0,
         denied_since: 0,
         has_work: false,

@@ -47,7 +47,13 @@ impl World {
             RunEvent::MessageHeard { message } => self.message_heard(at, of, *message),
             RunEvent::OutputNoted { output } => self.output_noted(at, of, output),
             RunEvent::OutputTaken { upto } => self.output_taken(at, ts, of, *upto),
-            RunEvent::CallTaken { number, .. } => self.call_taken(at, ts, of, *number),
+            RunEvent::CallTaken { number, refused, signal, .. } => {
+                self.call_taken(at, ts, of, *number)?;
+                match refused.as_ref().filter(|_| *signal) {
+                    Some(refused) => self.signal_refused(at, ts, of, refused),
+                    None => Ok(()),
+                }
+            }
             RunEvent::PermissionDecided { request, decision, .. } => {
                 self.permission_decided(at, ts, of, request, decision)
             }

@@ -6,8 +6,8 @@ use hatchery_core::ask::StepTrouble;
 use hatchery_core::event::{QuestEvent, StepEvent};
 use hatchery_core::quest::{
     Assignment, Brief, Caller, Chore, ChoreKind, Context, GivenSignal, Isolation, Merge, NextAction, Note, Observable,
-    Quest, QuestSpec, QuestState, QueuePosition, Requirements, Signal, Step, StepAgent, StepId, StepPlan, StepProgress,
-    StepState, Verdict, WardRun, WardSpec, Work,
+    Quest, QuestSpec, QuestState, QueuePosition, RefusedSignal, Requirements, Signal, Step, StepAgent, StepId,
+    StepPlan, StepProgress, StepState, Verdict, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Phase, Role, SignalKind, Table};
 use hatchery_core::{Event, QuestId};
@@ -49,8 +49,11 @@ fn of_quests() -> impl Strategy<Value = Event> {
             quest,
             what: QuestEvent::RequirementsSet { requirements }
         }),
-        (quest(), vec(planned(), 0..3), option::of(agent()), option::of(text())).prop_map(
-            |(quest, steps, by, summary)| Event::Quest { quest, what: QuestEvent::StepsPlanned { steps, by, summary } }
+        (quest(), vec(planned(), 0..3), option::of(agent()), option::of(text()), any::<bool>()).prop_map(
+            |(quest, steps, by, summary, needs_consent)| Event::Quest {
+                quest,
+                what: QuestEvent::StepsPlanned { steps, by, summary, needs_consent }
+            }
         ),
     ]
 }
@@ -59,10 +62,10 @@ fn of_steps() -> impl Strategy<Value = Event> {
     let of = || (quest(), step_id());
     let of_chore = || (quest(), step_id(), any::<u32>());
     prop_oneof![
-        (of(), next(), progress()).prop_map(|((quest, step), next, progress)| Event::Step {
+        (of(), next(), progress(), any::<bool>()).prop_map(|((quest, step), next, progress, consented)| Event::Step {
             quest,
             step,
-            what: StepEvent::Queued { next, progress }
+            what: StepEvent::Queued { next, progress, consented }
         }),
         (of(), agent(), text()).prop_map(|((quest, step), agent, role)| Event::Step {
             quest,
@@ -298,14 +301,17 @@ fn step() -> impl Strategy<Value = Step> {
         role,
         signal,
     });
-    let past = (vec(hand, 0..3), vec(ward, 0..3), vec(given, 0..3), text(), instant(), vec(note, 0..3));
+    let refused =
+        (instant(), agent(), text(), text()).prop_map(|(at, agent, role, why)| RefusedSignal { at, agent, role, why });
+    let signals = (vec(given, 0..3), option::of(refused));
+    let past = (vec(hand, 0..3), vec(ward, 0..3), signals, text(), instant(), vec(note, 0..3));
     let place = (phase, state(), progress());
     (place, any::<([u32; 6], [bool; 2])>(), option::of(event_id()), past).prop_map(
         |(
             (phase, state, progress),
             (counts, [dropped, has_work]),
             question,
-            (hands, wards, signals, summary, since, notes),
+            (hands, wards, (signals, refused), summary, since, notes),
         )| {
             let [number, waits_for, chores, attempts, denied, denied_since] = counts;
             let (wards, signals) = (wards.into_iter().collect(), signals.into_iter().collect());
@@ -323,6 +329,7 @@ fn step() -> impl Strategy<Value = Step> {
                 agents: hands,
                 wards,
                 signals,
+                refused,
                 denied,
                 denied_since,
                 has_work,
@@ -345,14 +352,15 @@ fn whole() -> impl Strategy<Value = Quest> {
         .prop_map(|(fresh, since, number, step)| QueuePosition { fresh, since, number, step });
     let made_of =
         (option::of(requirements()), option::of(ward()), vec(planned(), 0..3), vec((step_id(), step()), 0..3));
-    let order = (vec((step_id(), vec(step_id(), 0..3)), 0..3), vec(place, 0..3), vec(step_id(), 0..3));
+    let order =
+        (vec((step_id(), vec(step_id(), 0..3)), 0..3), vec(place, 0..3), vec(step_id(), 0..3), vec(step_id(), 0..3));
     let past = vec((step_id(), any::<u32>()), 0..3);
     let counts = (any::<[u32; 2]>(), past, option::of(money()), usage(), [instant(), instant()], event_id());
     (state, made_of, order, counts).prop_map(
         |(
             state,
             (requirements, ward, plans, steps),
-            (dependents, positions, working),
+            (dependents, positions, working, unapproved),
             ([open, agents], past, budget, spent, [created, changed], version),
         )| Quest {
             state,
@@ -368,6 +376,7 @@ fn whole() -> impl Strategy<Value = Quest> {
             positions: positions.into_iter().map(|place| (place.step.clone(), place)).collect(),
             working: working.into_iter().collect(),
             open,
+            unapproved: unapproved.into_iter().collect(),
             agents,
             past_chores: past.into_iter().collect(),
             budget,

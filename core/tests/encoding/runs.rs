@@ -64,9 +64,12 @@ pub fn happened() -> impl Strategy<Value = Event> {
         (attempt(), event_id()).prop_map(|(of, message)| Event::Run { of, what: RunEvent::MessageHeard { message } }),
         (attempt(), output()).prop_map(|(of, output)| Event::Run { of, what: RunEvent::OutputNoted { output } }),
         (attempt(), any::<u64>()).prop_map(|(of, upto)| Event::Run { of, what: RunEvent::OutputTaken { upto } }),
-        (attempt(), any::<u64>(), any::<u64>(), option::of(refused())).prop_map(|(of, number, led_to, refused)| {
-            Event::Run { of, what: RunEvent::CallTaken { number, led_to, refused } }
-        }),
+        (attempt(), any::<u64>(), any::<u64>(), option::of(refused()), any::<bool>()).prop_map(
+            |(of, number, led_to, refused, signal)| Event::Run {
+                of,
+                what: RunEvent::CallTaken { number, led_to, refused, signal }
+            }
+        ),
         attempt().prop_map(|of| Event::Run { of, what: RunEvent::TurnStarted }),
         (attempt(), turn_end(), usage(), usage())
             .prop_map(|(of, end, spent, metered)| Event::Run { of, what: RunEvent::TurnEnded { end, spent, metered } }),

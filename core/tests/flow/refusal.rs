@@ -40,7 +40,7 @@ variants! {
     NoQuestion BadAnswer NoRule TooManyRules HasHarnessSession HarnessSessionTaken
     RunOpen NoRun NoTurn CannotInterrupt RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     UnknownQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
-    BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong PlanClosed UnknownStep NoAssignment OtherStep
+    BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong UnknownStep NoAssignment OtherStep
     NotAtWork Signalled MayNotSignal MayNotCall WrongRole NothingHandedIn StepNotFailed StaleChore
     Status
     LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange

@@ -75,7 +75,6 @@ const MARKS: &[&str] = &[
     "parked",
     "parked for money",
     "paused",
-    "plan_closed",
     "planned",
     "prompt too long",
     "quest_open",

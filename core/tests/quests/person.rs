@@ -11,7 +11,7 @@ use hatchery_core::run::StopWhy;
 use hatchery_core::{AgentId, Command, Event, QuestId};
 
 /// What an agent may be told when it asks for something by a tool.
-const CALLS: [&str; 12] = [
+const CALLS: [&str; 11] = [
     "bad_plan",
     "bad_requirements",
     "may_not_call",
@@ -19,7 +19,6 @@ const CALLS: [&str; 12] = [
     "not_at_work",
     "nothing_handed_in",
     "other_step",
-    "plan_closed",
     "quest_over",
     "signalled",
     "unknown_step",

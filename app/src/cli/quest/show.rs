@@ -78,6 +78,11 @@ pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
     }
     for step in &quest.steps {
         print_line(&step_line(step))?;
+        if let Some(refused) = &step.refused_signal {
+            let why = printable(&refused.why).replace('\n', " ");
+            let line = format!("      the last signal of the {} was refused: {why}", printable(&refused.role));
+            print_line(&paint(WARN, line))?;
+        }
         if history {
             for note in &step.history {
                 let what = printable(&note.what);

@@ -1,8 +1,10 @@
 //! What agents say about their steps, and which of it counts.
 
+use crate::support::daemon::wait_until;
 use crate::support::quest::{SHORT, done, mcp, signal, step, text};
 use crate::support::workshop::Workshop;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::fs;
 
 #[test]
 fn a_signal_that_only_the_stream_has_counts() {
@@ -32,13 +34,13 @@ fn a_signal_that_does_not_fit_is_an_error_and_nothing_else() {
     let shop = Workshop::with(&settings, Vec::new());
     let about = |step: &str| mcp("signal-back", json!({ "signal": "complete", "stepId": step, "summary": "x" }));
     let follow_up =
-        json!({ "targetRole": "lawbringer", "reason": "it is late", "context": "very late", "resume": true });
+        json!({ "targetRole": "chaoswhisperer", "reason": "it is late", "context": "very late", "resume": true });
     let observables = json!({ "observables": [{ "id": "one", "description": "one" }] });
     let bad = [
         (about("nowhere"), "there is no step `nowhere`"),
         (about("deck"), "`arch`"),
         (signal("needs-user-input", json!({ "question": "may I?" })), "needs-user-input"),
-        (signal("needs-role-followup", follow_up), "lawbringer"),
+        (signal("needs-role-followup", follow_up), "chaoswhisperer"),
         (signal("complete", json!({})), "summary"),
         (signal("finished", json!({ "summary": "x" })), "complete"),
         (mcp("set-requirements", observables), "chaoswhisperer"),
@@ -64,6 +66,30 @@ fn a_signal_that_does_not_fit_is_an_error_and_nothing_else() {
     assert_eq!((shop.count(&quest, "requirements_set"), shop.count(&quest, "steps_planned")), (0, 1));
     gate.open();
     shop.complete(&quest);
+}
+
+#[test]
+fn a_refused_signal_is_shown_with_its_reason_until_another_counts() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let gate = shop.gate();
+    let elsewhere = mcp("signal-back", json!({ "signal": "complete", "stepId": "nowhere", "summary": "x" }));
+    let book = shop.playbook().play("a.codeweaver", &[elsewhere, gate.pass(), done("done")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
+    let why = format!("there is no step `nowhere` in quest {quest}");
+    wait_until("it is recorded", || shop.step(&quest, "a")["refusedSignal"]["why"] == why);
+    let shown = shop.grounds.run(&["quest", "show", &quest]).good();
+    assert!(shown.contains(&format!("the last signal of the codeweaver was refused: {why}")), "{shown}");
+    let file = shop.grounds.data().join("quests").join(&quest).join("quest.json");
+    wait_until("the file has it", || fs::read_to_string(&file).is_ok_and(|text| text.contains("refusedSignal")));
+    let agent = shop.hired(&quest, "a", "codeweaver");
+    wait_until("the agent is told", || {
+        shop.results(&agent).first().is_some_and(|told| told.contains("your signal was refused and does not count"))
+    });
+    gate.open();
+    shop.complete(&quest);
+    assert_eq!(shop.step(&quest, "a")["refusedSignal"], Value::Null);
+    let history = shop.grounds.run(&["quest", "show", &quest, "--history"]).good();
+    assert!(history.contains("a signal of the codeweaver was refused"), "{history}");
 }
 
 #[test]

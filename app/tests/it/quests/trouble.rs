@@ -113,7 +113,8 @@ fn roles_that_call_each_other_in_a_circle_are_cut() {
     assert!(words.contains("spiritmender") && words.contains("not my part"), "{words}");
     shop.answer(question, "You do it.");
     shop.complete(&quest);
-    let story = "codeweaver, needs-role-followup, spiritmender, needs-role-followup, waits, spiritmender again, complete, \
+    let story = "codeweaver, needs-role-followup, spiritmender, needs-role-followup, codeweaver, needs-role-followup, spiritmender, \
+                 needs-role-followup, waits, spiritmender again, complete, codeweaver again, complete, spiritmender again, complete, \
                  codeweaver again, complete, completed";
     assert_eq!(shop.story(&quest, "a").join(", "), story);
 }

@@ -14,8 +14,9 @@ impl Quest {
             true => self.working.insert(id.clone()),
             false => self.working.remove(id),
         };
-        // A new plan may have put something before one that was begun.
-        let queued = matches!(step.state, StepState::Queued(_)) && step.waits_for == 0;
+        // A new plan may have put something before one that was begun. But a plan that needs consent has begun nothing.
+        let free = step.waits_for == 0 || self.unapproved.contains(id);
+        let queued = matches!(step.state, StepState::Queued(_)) && free;
         let place = QueuePosition { fresh: step.attempts == 0, since: at, number: step.number, step: id.clone() };
         match (queued, self.positions.get(id)) {
             (true, None) => {
@@ -57,7 +58,7 @@ impl Quest {
             let plan = quest.steps.get(&StepId::plan());
             plan.is_some_and(|plan| matches!(plan.state, StepState::Complete { .. }))
         };
-        let may = planned(self) || phase(id) != Phase::Work;
+        let may = (planned(self) && self.unapproved.is_empty()) || phase(id) != Phase::Work;
         let Some(step) = self.step_mut(id).filter(|step| may && step.waits_for == 0) else { return };
         if step.state != StepState::Pending {
             return;
@@ -135,6 +136,15 @@ impl Quest {
             waits.push((id.clone(), needs.iter().filter(|need| !complete(need)).count()));
             for need in needs {
                 self.dependents.entry(need.clone()).or_default().insert(id.clone());
+            }
+        }
+        // A review that has led to new steps goes on when they are complete.
+        let review = StepId::review();
+        if self.steps.get(&review).is_some_and(|step| step.attempts > 0) {
+            let open: Vec<StepId> = self.plans.keys().filter(|id| !complete(id)).cloned().collect();
+            waits.push((review.clone(), open.len()));
+            for id in open {
+                self.dependents.entry(id).or_default().insert(review.clone());
             }
         }
         for (id, count) in waits {

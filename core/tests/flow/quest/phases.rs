@@ -49,7 +49,10 @@ fn what_the_agents_are_told_is_what_they_need() {
     for part in ["<request>\na bridge", "observable dry-feet (in river)", "<step>\narch: Make arch", "make check"] {
         assert!(told.contains(part), "{part} in {told}");
     }
-    assert!(told.contains("stepId `arch`") && told.contains("targetRole: pathseeker or spiritmender"));
+    assert!(
+        told.contains("stepId `arch`")
+            && told.contains("targetRole: pathseeker or siegemaster or lawbringer or spiritmender")
+    );
     assert!(!told.contains("deck"), "a step is not told of the others");
     it.plays("arch", calls("pathseeker", true));
     assert!(it.told(it.agent("arch")).contains("deck: Make deck [pending] (after arch)"), "whoever plans is");

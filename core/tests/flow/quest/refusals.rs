@@ -159,18 +159,7 @@ fn of_plans() -> Vec<(Refusal, RefusalKind, &'static str)> {
     let bad = (meets(&play, Command::PlanSteps { agent: planner, steps: cycle }), Invalid, "bad_plan");
     let late = meets(&play, require(wanted()));
     assert_eq!(late.code(), "not_at_work");
-    met.into_iter().chain([bad, (late, Untimely, "not_at_work"), closed()]).collect()
-}
-
-/// A planner that is called when all is reviewed.
-fn closed() -> (Refusal, RefusalKind, &'static str) {
-    let mut alone = alone(quest_spec());
-    alone.table.paths.review = vec!["smith".into()];
-    let mut play = begun(alone, &[planned("a", &[])]);
-    play.plays("a", complete());
-    play.plays("review", calls("planner", false));
-    let agent = play.start("review");
-    (meets(&play, Command::PlanSteps { agent, steps: vec![planned("b", &[])] }), Untimely, "plan_closed")
+    met.into_iter().chain([bad, (late, Untimely, "not_at_work")]).collect()
 }
 
 fn of_signals() -> Vec<(Refusal, RefusalKind, &'static str)> {

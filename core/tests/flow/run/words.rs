@@ -141,11 +141,11 @@ pub fn taken(of: AttemptId, upto: u64) -> Event {
 }
 
 pub fn call_taken(of: AttemptId, number: u64, led_to: u64) -> Event {
-    Event::Run { of, what: RunEvent::CallTaken { number, led_to, refused: None } }
+    Event::Run { of, what: RunEvent::CallTaken { number, led_to, refused: None, signal: false } }
 }
 
 pub fn call_refused(of: AttemptId, number: u64, refused: Refused) -> Event {
-    Event::Run { of, what: RunEvent::CallTaken { number, led_to: 0, refused: Some(refused) } }
+    Event::Run { of, what: RunEvent::CallTaken { number, led_to: 0, refused: Some(refused), signal: false } }
 }
 
 pub fn turn_started(of: AttemptId) -> Event {
