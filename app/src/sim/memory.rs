@@ -111,6 +111,14 @@ impl Memory {
         self.write().map_err(|error| self.unusable(error))
     }
 
+    /// Ends the turn at the place that it has come to.
+    pub fn leave_turn(&mut self) -> Result<(), MemoryError> {
+        match self.script.steps.get(self.place.next) {
+            Some(Step::Turn | Step::Again) => self.skip_turn(),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// What the session has used in all. As with the real CLI, a turn that is killed has cost what it had cost by then.
     pub fn total(&self) -> Usage {
         self.place.total

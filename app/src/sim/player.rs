@@ -83,7 +83,11 @@ impl Player {
                 Ok(None)
             }
             Action::Interrupted { by, in_a_tool } => {
-                self.memory.skip_turn()?;
+                match by {
+                    Interrupt::Request(_) => self.memory.skip_turn()?,
+                    // The process ends. A later one goes on where it was, as a model goes on with its work after a pause.
+                    Interrupt::Signal => self.memory.leave_turn()?,
+                }
                 let code = self.take_note(by);
                 self.voice.broken_off(in_a_tool);
                 self.voice.end_turn(&Ending::Interrupted { in_a_tool }, &bill);

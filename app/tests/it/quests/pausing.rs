@@ -42,6 +42,22 @@ fn a_pause_stops_everybody_and_fails_nobody() {
     }
 }
 
+/// A script need not know where a pause will come.
+#[test]
+fn a_scripted_agent_goes_on_after_a_pause_where_it_was() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let script = [text("ready"), json!({ "sleep_ms": 600_000 }), text("back"), done("after the pause")];
+    let quest = shop.new_quest(&shop.playbook().play("codeweaver", &script), json!({ "steps": [step("a", &[])] }));
+    let agent = shop.hired(&quest, "a", "codeweaver");
+    shop.wait_said(&agent, "ready");
+    shop.tell(&quest, "pause");
+    shop.end(&agent);
+    shop.tell(&quest, "resume");
+    shop.complete(&quest);
+    assert_eq!(shop.said(&agent), ["ready", "back"]);
+    assert_eq!(shop.story(&quest, "a"), ["codeweaver", "codeweaver again", "complete", "completed"]);
+}
+
 #[test]
 fn a_quest_whose_money_is_used_up_waits_for_more() {
     let shop = Workshop::with(SHORT, Vec::new());
