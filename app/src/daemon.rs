@@ -13,6 +13,7 @@ use crate::project::{DaemonFile, Lock, Project};
 use crate::projects;
 use crate::quest_file;
 use crate::report::{Code, Context as _, Report};
+use crate::run_folder;
 use crate::runner::{self, RunnerContext};
 use crate::status_files::{FilesShown, StatusFiles};
 use crate::store::{self, Store, StoreError};
@@ -83,6 +84,7 @@ impl Daemon {
         project.retract();
         git_shield::refuse_tracked(&project)?;
         trust::check(&project)?;
+        refuse_newer_runs(&project)?;
         git_shield::raise(&project);
         let token = project.token()?;
         let listener = TcpListener::bind(config.listen)
@@ -228,6 +230,23 @@ fn refuse_loss(head: &LogHead, store: &dyn Store, accept_loss: bool) -> Result<(
     }
 }
 
+/// A daemon that cannot talk to running agents must not begin: it would take them for dead and start others.
+fn refuse_newer_runs(project: &Project) -> Result<(), Report> {
+    match run_folder::newer(project).context("the folders of the runs cannot be looked at")? {
+        None => Ok(()),
+        Some((of, format)) => {
+            let message = format!(
+                "run {} of agent {} was started by a newer Hatchery (format {format} of the run folder; this one knows {})",
+                of.run,
+                of.agent,
+                run_folder::FORMAT
+            );
+            Err(Report::new(Code::Unreachable, message)
+                .hint("start the newer Hatchery, which takes it over; this one has changed nothing"))
+        }
+    }
+}
+
 /// Agent 0 is there from the first start on.
 async fn found_registry(engine: &Engine) -> Result<(), Report> {
     if engine.handle.view().root().is_some() {
@@ -253,7 +272,11 @@ pub fn explain(error: EngineError) -> Report {
         EngineError::Store(StoreError::NewerSchema { .. }) => {
             "install the newer Hatchery; this one has changed nothing"
         }
-        EngineError::Store(StoreError::Damaged(_)) | EngineError::Unreadable(_) | EngineError::Impossible(_) => {
+        // Its checksum is right, so it is as it was written.
+        EngineError::Unreadable(_) => {
+            "a newer Hatchery has probably written it: install that one; this one has changed nothing"
+        }
+        EngineError::Store(StoreError::Damaged(_)) | EngineError::Impossible(_) => {
             "`hatchery fsck` says more; keep a copy of the files, then import an export or restore a backup"
         }
         EngineError::Store(_) | EngineError::Encode(_) | EngineError::Thread(_) => {

@@ -33,6 +33,10 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+/// The format of these files. Raise it when a program that does not know the change would misunderstand them: a daemon must not take
+/// over a process that it cannot talk to. A field that may be missing needs no new format.
+pub const FORMAT: u32 = 1;
+
 /// The environment variable that every process of an attempt carries, so that it can be found when its parent is gone.
 pub const ATTEMPT_MARK: &str = "HATCHERY_ATTEMPT";
 
@@ -214,13 +218,42 @@ impl RunFolder {
         }
     }
 
+    /// What to start. Refuses a folder that a newer version has written.
     pub fn launch(&self) -> io::Result<Option<Launch>> {
-        self.read("launch.json")
+        match self.format()? {
+            Some(format) if format > FORMAT => Err(io::Error::other(format!(
+                "{} was written by a newer Hatchery (format {format}; this one knows {FORMAT})",
+                self.path.display()
+            ))),
+            Some(_) => self.read("launch.json"),
+            None => Ok(None),
+        }
+    }
+
+    /// The format in which the folder was written. None if there is nothing in it yet.
+    pub fn format(&self) -> io::Result<Option<u32>> {
+        #[derive(Deserialize)]
+        struct Written {
+            // The first version did not say it.
+            #[serde(default = "first")]
+            format: u32,
+        }
+        fn first() -> u32 {
+            1
+        }
+        Ok(self.read::<Written>("launch.json")?.map(|written| written.format))
     }
 
     /// Without a sync: after a power failure there is no process, and a damaged file is written again.
     pub fn write_launch(&self, launch: &Launch) -> io::Result<()> {
-        project::write_for_now(&self.path.join("launch.json"), &serde_json::to_vec(launch)?, 0o600)
+        #[derive(Serialize)]
+        struct Written<'a> {
+            format: u32,
+            #[serde(flatten)]
+            launch: &'a Launch,
+        }
+        let written = serde_json::to_vec(&Written { format: FORMAT, launch })?;
+        project::write_for_now(&self.path.join("launch.json"), &written, 0o600)
     }
 
     pub fn started(&self) -> io::Result<Option<Started>> {
@@ -334,6 +367,20 @@ pub fn lock_session(folder: &RunFolder, session: &str) -> io::Result<Option<File
 pub fn count_held(project: &Project) -> io::Result<usize> {
     let held: io::Result<Vec<bool>> = all(project)?.iter().map(|(_, folder)| folder.is_held()).collect();
     Ok(held?.into_iter().filter(|held| *held).count())
+}
+
+/// An attempt that is not over and whose folder a newer version has written, with its format.
+pub fn newer(project: &Project) -> io::Result<Option<(AttemptId, u32)>> {
+    for (of, folder) in all(project)? {
+        // A file that cannot be read is the supervisor's matter.
+        let format = folder.format().ok().flatten().filter(|format| *format > FORMAT);
+        if let Some(format) = format
+            && (folder.is_held()? || folder.ended().ok().flatten().is_none())
+        {
+            return Ok(Some((of, format)));
+        }
+    }
+    Ok(None)
 }
 
 /// The folders of all attempts of this project.

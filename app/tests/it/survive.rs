@@ -11,5 +11,6 @@ mod selftest;
 mod snapshot;
 mod transfer;
 mod unknown;
+mod versions;
 mod wal;
 mod whole;
