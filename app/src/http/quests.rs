@@ -218,8 +218,13 @@ pub async fn pause(State(api): State<Api>, reference: Path<String>) -> Result<Ac
     responses((status = 200, description = "It goes on", body = super::AcceptedBody)))]
 pub async fn resume(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
     let quest = find(&api, &reference.0)?;
-    playable(&api, quest).await?;
-    tell(&api, quest, Command::ResumeQuest { quest }).await
+    go_on(&api, quest).await
+}
+
+/// Continues a paused quest.
+pub(super) async fn go_on(api: &Api, quest: QuestId) -> Result<Accepted, ApiError> {
+    playable(api, quest).await?;
+    tell(api, quest, Command::ResumeQuest { quest }).await
 }
 
 /// End a quest permanently. Its agents are stopped, and the work in its worktrees is kept as rescue refs.

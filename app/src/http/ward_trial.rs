@@ -4,21 +4,25 @@
 use super::Api;
 use super::changes::in_repository;
 use super::error::{ApiError, Body, Path};
-use super::quests::find;
+use super::quests::{self, find};
 use crate::blocking::blocking;
 use crate::ward::{self, Ward, WardJob, WardResult};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::QuestId;
-use hatchery_core::quest::{QuestSpec, WardSpec};
+use hatchery_core::quest::{QuestSpec, QuestState, WardSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TryWard {}
+pub struct TryWard {
+    /// Begin the paused quest if its ward is green, or if it has none.
+    #[serde(default)]
+    begin: bool,
+}
 
 /// What became of a ward that was tried.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -32,6 +36,9 @@ pub struct TriedWard {
     pub findings: Vec<String>,
     /// The file with its output.
     pub output: Option<String>,
+    /// Whether the quest begins now.
+    #[serde(default)]
+    pub begun: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -50,7 +57,7 @@ pub enum TrialVerdict {
 pub async fn try_ward(
     State(api): State<Api>,
     reference: Path<String>,
-    _body: Body<TryWard>,
+    body: Body<TryWard>,
 ) -> Result<Json<TriedWard>, ApiError> {
     let quest = find(&api, &reference.0)?;
     let world = api.handle.view();
@@ -62,16 +69,31 @@ pub async fn try_ward(
         let message = format!("quest {quest} has begun, so its ward is not tried");
         return Err(ApiError::new(StatusCode::CONFLICT, "quest_begun", message, hint));
     }
-    let Some(spec) = &state.ward else {
-        let tried = TriedWard { command: None, verdict: TrialVerdict::None, why: None, findings: vec![], output: None };
-        return Ok(Json(tried));
+    let mut tried = match &state.ward {
+        None => TriedWard {
+            command: None,
+            verdict: TrialVerdict::None,
+            why: None,
+            findings: vec![],
+            output: None,
+            begun: false,
+        },
+        Some(spec) => {
+            let tried = match folder(&api, quest_spec).await {
+                Ok(folder) => run(&api, quest, spec, folder).await.map_err(|error| failed(&error))?,
+                Err(why) => broken(spec, why),
+            };
+            if let Some(slug) = quest_spec.slug().map(str::to_owned) {
+                in_repository(&api, move |repository| repository.trial_ended(&slug)).await?;
+            }
+            tried
+        }
     };
-    let tried = match folder(&api, quest_spec).await {
-        Ok(folder) => run(&api, quest, spec, folder).await.map_err(|error| failed(&error))?,
-        Err(why) => broken(spec, why),
-    };
-    if let Some(slug) = quest_spec.slug().map(str::to_owned) {
-        in_repository(&api, move |repository| repository.trial_ended(&slug)).await?;
+    // The user may have resumed the quest meanwhile.
+    let is_paused = api.handle.view().quest(quest).is_some_and(|quest| quest.state == QuestState::Paused);
+    if body.0.begin && is_paused && matches!(tried.verdict, TrialVerdict::None | TrialVerdict::Green) {
+        quests::go_on(&api, quest).await?;
+        tried.begun = true;
     }
     Ok(Json(tried))
 }
@@ -112,12 +134,12 @@ async fn run(api: &Api, quest: QuestId, spec: &WardSpec, folder: PathBuf) -> std
     };
     let findings = if verdict == TrialVerdict::Green { Vec::new() } else { ward::findings(&output) };
     let file = ward.output_file().display().to_string();
-    Ok(TriedWard { command: Some(spec.command.clone()), verdict, why, findings, output: Some(file) })
+    Ok(TriedWard { command: Some(spec.command.clone()), verdict, why, findings, output: Some(file), begun: false })
 }
 
 fn broken(spec: &WardSpec, why: String) -> TriedWard {
     let (command, verdict) = (Some(spec.command.clone()), TrialVerdict::Broken);
-    TriedWard { command, verdict, why: Some(why), findings: Vec::new(), output: None }
+    TriedWard { command, verdict, why: Some(why), findings: Vec::new(), output: None, begun: false }
 }
 
 fn failed(error: &std::io::Error) -> ApiError {

@@ -2,7 +2,7 @@
 
 mod arguments;
 mod names;
-mod quest;
+pub(super) mod quest;
 
 use super::act;
 use super::field::Field;

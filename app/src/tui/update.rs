@@ -98,6 +98,14 @@ pub enum Tag {
         words: String,
         text: String,
     },
+    /// A new quest. Its ward is tried before it begins.
+    NewQuest {
+        /// It is created paused, and stays so.
+        hold: bool,
+        text: String,
+    },
+    /// The trial of the ward of a new quest.
+    Trial,
     /// A command whose answer is shown.
     Show {
         title: String,
@@ -477,10 +485,12 @@ fn answer(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -> Vec<Eff
             model.say(words);
             vec![Effect::Refresh]
         }
-        (Tag::Done { text, .. }, Err(why)) => {
+        (Tag::Done { text, .. } | Tag::NewQuest { text, .. }, Err(why)) => {
             let words = words(&why);
             act::failed(model, &text, &words)
         }
+        (Tag::NewQuest { hold, .. }, Ok(value)) => super::command::quest::created(model, &value, hold),
+        (Tag::Trial, result) => super::command::quest::tried(model, result),
         (Tag::Show { title }, Ok(value)) => {
             let now = model.now;
             let text = format!("{title}\n\n{}", sheets::plain(&value));

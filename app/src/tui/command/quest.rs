@@ -3,10 +3,14 @@
 use super::arguments::Arguments;
 use super::names::nearest;
 use crate::client::paths::{quest_path, step_path};
+use crate::http::{TrialVerdict, TriedWard};
 use crate::tui::act;
 use crate::tui::model::Model;
-use crate::tui::update::{Effect, Tag};
+use crate::tui::update::{Effect, Failed, Tag, words};
 use serde_json::{Value, json};
+
+/// How many problems of a ward are named in one sentence.
+const SHOWN_FINDINGS: usize = 3;
 
 pub(super) fn quest(model: &mut Model, rest: &str, text: &str) -> Result<Vec<Effect>, String> {
     let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -64,13 +68,15 @@ pub(super) fn quest(model: &mut Model, rest: &str, text: &str) -> Result<Vec<Eff
                 "ward": arguments.flag("--ward"),
                 "budget": arguments.flag("--budget"),
                 "isolation": arguments.flag("--isolation"),
-                "hold": arguments.flag("--hold").is_some(),
+                // Nothing begins before the ward was tried.
+                "hold": true,
                 "with": { "harness": arguments.flag("--harness"), "model": arguments.flag("--model"), "script": arguments.flag("--script") },
             });
             if arguments.flag("--approve-plan").is_some() {
                 body["approve_plan"] = Value::Bool(true);
             }
-            post("/api/quests".into(), body, "The quest begins. ^X q shows it.".to_owned())
+            let tag = Tag::NewQuest { hold: arguments.flag("--hold").is_some(), text: text.to_owned() };
+            vec![Effect::Post { tag, path: "/api/quests".into(), body }]
         }
         "list" => {
             let lines: Vec<String> = model
@@ -138,4 +144,43 @@ pub(super) fn quest(model: &mut Model, rest: &str, text: &str) -> Result<Vec<Eff
             return Err(format!("There is no /quest {other}. {hint}"));
         }
     })
+}
+
+/// A quest was created. Its ward is tried, and it begins if the ward is green.
+pub fn created(model: &mut Model, answer: &Value, hold: bool) -> Vec<Effect> {
+    let quest = answer["id"].as_str().unwrap_or_default().to_owned();
+    if hold {
+        model.say("The quest is paused: /quest resume begins it. ^X q shows it.".to_owned());
+        return vec![Effect::Refresh];
+    }
+    model.say("Before the quest begins, its ward is tried. ^X q shows the quest.".to_owned());
+    let path = quest_path(&quest, "/try-ward");
+    vec![Effect::Refresh, Effect::Post { tag: Tag::Trial, path, body: json!({ "begin": true }) }]
+}
+
+/// The ward of a new quest was tried.
+pub fn tried(model: &mut Model, result: Result<Value, Failed>) -> Vec<Effect> {
+    let said = match result.map(serde_json::from_value::<TriedWard>) {
+        Ok(Ok(tried)) => verdict(&tried),
+        Ok(Err(error)) => format!("The ward was tried, and the answer cannot be read: {error}"),
+        Err(why) => format!("The quest is paused, because its ward could not be tried. {}", words(&why)),
+    };
+    model.say(said);
+    vec![Effect::Refresh]
+}
+
+fn verdict(tried: &TriedWard) -> String {
+    let why: Vec<&str> =
+        tried.why.iter().chain(tried.findings.iter().take(SHOWN_FINDINGS)).map(String::as_str).collect();
+    let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
+    match tried.verdict {
+        TrialVerdict::None | TrialVerdict::Green => "The quest begins. ^X q shows it.".to_owned(),
+        TrialVerdict::Red => format!(
+            "The quest is paused: its ward is red before any work{why}. /quest resume begins it anyway, if that is its task."
+        ),
+        TrialVerdict::Broken => format!(
+            "The quest is paused: its ward is broken, so no step could be complete{why}. /quest ward COMMAND changes it, then /quest \
+             resume begins the quest."
+        ),
+    }
 }

@@ -1,6 +1,7 @@
 //! The ward is tried before the first agent of a quest starts.
 
-use crate::support::quest::{WARDED, step};
+use crate::support::quest::{WARDED, done, step};
+use crate::support::tmux::Terminal;
 use crate::support::workshop::Workshop;
 use serde_json::json;
 use std::fs;
@@ -90,4 +91,38 @@ fn a_set_up_command_that_fails_is_a_broken_ward() {
     assert_eq!(ran.code, Some(5), "{ran:?}");
     assert!(ran.stderr.contains("the ward is broken") && ran.stderr.contains("cannot be prepared"), "{}", ran.stderr);
     assert_eq!(agents(&shop), 1);
+}
+
+/// As the page begins a quest: created paused, then tried, and begun if that is well.
+#[test]
+fn a_client_has_the_ward_tried_and_the_quest_begun() {
+    let shop = shop("");
+    let book = shop.playbook().play("a.codeweaver", &[done("a")]);
+    let quest =
+        shop.new_quest(&book, json!({ "steps": [step("a", &[])], "ward": "no-such-program --all", "hold": true }));
+    let tried = |begin: bool| {
+        let answer = shop.door().post(&format!("/api/quests/{quest}/try-ward"), &json!({ "begin": begin }));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    };
+    let broken = tried(true);
+    assert_eq!((&broken["verdict"], &broken["begun"]), (&json!("broken"), &json!(false)), "{broken}");
+    assert_eq!((shop.quest(&quest)["state"].as_str(), agents(&shop)), (Some("paused"), 1));
+    let changed = shop.door().post(&format!("/api/quests/{quest}/ward"), &json!({ "command": "true" }));
+    assert_eq!(changed.status, 200, "{changed:?}");
+    assert_eq!(tried(false)["begun"], false);
+    assert_eq!(tried(true)["begun"], true);
+    shop.complete(&quest);
+}
+
+#[test]
+fn the_terminal_tries_the_ward_before_a_quest_begins() {
+    let shop = shop("");
+    let test = "the_terminal_tries_the_ward_before_a_quest_begins";
+    let Some(terminal) = Terminal::open(&shop.grounds, (160, 40), test) else { return };
+    terminal.see("/quest new");
+    terminal.text("/quest new --ward no-such-program a bridge");
+    terminal.keys(&["Enter"]);
+    terminal.see("its ward is broken");
+    assert_eq!((only_quest(&shop)["state"].as_str(), agents(&shop)), (Some("paused"), 1));
 }
