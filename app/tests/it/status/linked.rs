@@ -7,14 +7,16 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tempfile::TempDir;
 
-/// A checkout with the folder `.fctry`, and a worktree of it on the branch `feature`.
-fn with_worktree() -> (Checkout, PathBuf) {
+/// A checkout with the folder `.fctry`, and a worktree of it on the branch `feature`, which is beside it in the folder.
+fn with_worktree() -> (Checkout, TempDir, PathBuf) {
     let checkout = Checkout::new();
-    let worktree = checkout.top().join("home/feature");
+    let beside = TempDir::new().unwrap();
+    let worktree = beside.path().canonicalize().unwrap().join("feature");
     checkout.git(&["worktree", "add", "--quiet", "-b", "feature", worktree.to_str().unwrap()]);
     fs::create_dir(checkout.top().join(".fctry")).unwrap();
-    (checkout, worktree)
+    (checkout, beside, worktree)
 }
 
 fn in_folder(checkout: &Checkout, folder: &Path, arguments: &[&str], input: &str) -> Ran {
@@ -29,7 +31,7 @@ fn in_folder(checkout: &Checkout, folder: &Path, arguments: &[&str], input: &str
 
 #[test]
 fn a_worktree_shares_the_status_of_its_main_checkout() {
-    let (checkout, worktree) = with_worktree();
+    let (checkout, _beside, worktree) = with_worktree();
     let run = |arguments: &[&str], input: &str| in_folder(&checkout, &worktree, arguments, input).good();
     run(&["state", "set", "scenarioScore", r#"{"satisfied":1,"total":3}"#], "");
     run(&["inbox", "add", "from the worktree"], "");
