@@ -242,6 +242,11 @@ impl RunOptions {
         Self { model, ..Self::default() }
     }
 
+    /// The same with a harness, if none is named.
+    pub(super) fn or_by(self, harness: Option<String>) -> Self {
+        Self { harness: self.harness.or(harness), ..self }
+    }
+
     pub(super) fn by(harness: String) -> Self {
         Self { harness: Some(harness), ..Self::default() }
     }

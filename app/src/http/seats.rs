@@ -18,7 +18,7 @@ use hatchery_core::seat::{
     SeatState, Seats, escape, session_uuid,
 };
 use hatchery_core::session::EndReason;
-use hatchery_core::{AgentId, Command, EventId, Record, Refusal, SessionId, Timestamp};
+use hatchery_core::{AgentId, Command, EventId, Record, Refusal, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -289,7 +289,7 @@ pub async fn wake(State(api): State<Api>, body: Loose<FillSeats>) -> Result<(Sta
         return Err(Refusal::Seat(SeatRefusal::NothingToWake).into());
     }
     let (birth, wake) = (read_prompt(&api, Prompt::Birth)?, read_prompt(&api, Prompt::Wake)?);
-    let spec = spec(&api, with)?;
+    let spec = spec(&api, with.or_by(last_harness(&world, &asleep)))?;
     let settings = &api.defaults.seats;
     let mut rising = Vec::new();
     let mut payloads = Vec::new();
@@ -395,6 +395,17 @@ pub(super) fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiEr
 /// An agent of a seat waits for messages.
 fn spec(api: &Api, with: RunOptions) -> Result<RunSpec, ApiError> {
     Ok(RunSpec { stays: true, ..api.defaults.spec(None, None, with)? })
+}
+
+/// The harness that those who sat in these seats ran in, if it is one: they wake in the program in which they fell asleep.
+fn last_harness(world: &World, seats: &[(Position, Seat)]) -> Option<String> {
+    let of_seat = |(position, _): &(Position, Seat)| {
+        let agent = seats::last_occupant(world, *position)?;
+        world.run(agent).map(|run| run.spec.harness.clone())
+    };
+    let mut known = seats.iter().filter_map(of_seat);
+    let first = known.next()?;
+    known.all(|other| other == first).then_some(first)
 }
 
 fn read_prompt(api: &Api, prompt: Prompt) -> Result<String, ApiError> {

@@ -74,6 +74,22 @@ fn all_are_woken_with_their_souls_after_the_daemon_was_killed() {
     assert!(String::from_utf8(shown.stdout).unwrap().contains("Ada: how are you?"));
 }
 
+/// The project's usual program is another one.
+#[test]
+fn they_wake_in_the_program_in_which_they_fell_asleep() {
+    let scene = Scene::of("stop_grace_ms = 300\n");
+    scene.registers(0, "Lyra");
+    let mut with = scene.with_scripts();
+    with["harness"] = json!("scripted");
+    let summoned = scene.door().post("/api/agents/summon", &json!({ "seats": [0], "with": with }));
+    assert_eq!(summoned.status, 202, "{summoned:?}");
+    scene.wait_seat(0, "alive");
+    scene.end_session();
+    scene.wait_seat(0, "sleeping");
+    scene.wake(None);
+    scene.wait_seat(0, "alive");
+}
+
 #[test]
 fn one_of_two_is_woken() {
     let scene = Scene::with("");
