@@ -17,13 +17,16 @@ const NUMBER: &str = "activeSectionNumber";
 const CONTEXT: &str = "contextState";
 const USAGE: &str = "usage";
 
+/// The numbers of a file, and the version of the file that they were read from.
+type ReadNumbers = (FileVersion, Arc<Numbers>);
+
 /// Computes the document. Copies share what they know.
 #[derive(Clone, Debug)]
 pub struct StatusView {
     project: Project,
     folder: StatusFolder,
     /// The numbers of the spec's sections, and the version of the file that they were read from.
-    numbers: Arc<Mutex<Option<(FileVersion, Arc<Numbers>)>>>,
+    numbers: Arc<Mutex<Option<ReadNumbers>>>,
     /// Percent of the context window, with the version of its file.
     usage: Arc<watch::Sender<(Option<FileVersion>, Option<u8>)>>,
 }

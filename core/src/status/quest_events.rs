@@ -89,15 +89,26 @@ fn begun(of: &Author<'_>, step: &Step, role: &str) -> Vec<Json> {
         let more = json!({ "attempt": attempt, "reason": reason });
         of.event("chunk-retrying", "", &format!("{role} begins attempt {attempt}: {reason}"), more)
     };
-    let chunk = match &step.state {
+    let brief = match &step.state {
+        StepState::Queued(NextAction::Begin { brief, .. }) => Some(brief),
+        StepState::Queued(_)
+        | StepState::Pending
+        | StepState::Running(_)
+        | StepState::Asking(_)
+        | StepState::Parked { .. }
+        | StepState::Blocked
+        | StepState::Failed { .. }
+        | StepState::Complete { .. } => None,
+    };
+    let chunk = match brief {
         _ if step.attempts == 0 => Some(of.event("chunk-started", "", &format!("{role} begins"), json!({}))),
-        StepState::Queued(NextAction::Begin { brief: Brief::Mend { findings, .. }, .. }) => {
+        Some(Brief::Mend { findings, .. }) => {
             Some(again(&format!("the ward found {}", counted(findings.len(), "problem"))))
         }
-        StepState::Queued(NextAction::Begin { brief: Brief::Reconcile { files }, .. }) => {
+        Some(Brief::Reconcile { files }) => {
             Some(again(&format!("{} could not be merged", counted(files.len(), "file"))))
         }
-        _ => None,
+        Some(_) | None => None,
     };
     [Some(boundary), chunk].into_iter().flatten().collect()
 }
