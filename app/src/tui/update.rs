@@ -321,6 +321,11 @@ fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
     effects
 }
 
+/// Whether this is the whole of a text that was being written.
+fn begins_with(event: &Event, written: &str) -> bool {
+    matches!(event, Event::Message(MessageEvent::Added { content, .. }) if !written.is_empty() && content.starts_with(written))
+}
+
 /// Whether what an agent was writing is whole with this, or will never be.
 fn ends_writing(event: &Event) -> bool {
     let Event::Run { what, .. } = event else { return false };
@@ -350,7 +355,10 @@ fn event(model: &mut Model, record: &Record) -> Vec<Effect> {
             model.roster.hear(agent, record.ts, is_current, counts);
         }
         // The log may be behind the pieces: what happened before a text was begun does not end it.
-        let is_later = model.partial.get(&agent).is_some_and(|partial| record.ts > partial.since);
+        let is_later = model
+            .partial
+            .get(&agent)
+            .is_some_and(|partial| record.ts > partial.since || begins_with(&record.event, partial.text.trim_end()));
         if is_later && (counts || ends_writing(&record.event)) {
             model.partial.remove(&agent);
         }

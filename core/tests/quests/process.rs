@@ -178,6 +178,11 @@ impl Shell {
             13 => SignalKind::NeedsRoleFollowup,
             _ => self.chance.pick(&role.may).expect("it may signal complete"),
         };
+        // Those who were called sometimes call back, and so on: such circles have to be cut.
+        let callers = quest.steps.get(&assignment.step).map(|step| &step.progress.callers);
+        let caller = callers.and_then(|callers| callers.last()).map(|caller| caller.role.clone());
+        let caller = caller.filter(|caller| !self.calm && role.calls.contains(caller) && self.chance.one_in(2));
+        let kind = if caller.is_some() { SignalKind::NeedsRoleFollowup } else { kind };
         let signal = match kind {
             SignalKind::Complete => Signal::Complete { summary: format!("done by {}", assignment.role) },
             SignalKind::PartiallyComplete => {
@@ -185,10 +190,10 @@ impl Shell {
             }
             SignalKind::NeedsUserInput => Signal::NeedsUserInput { question: "which?".into(), context: String::new() },
             SignalKind::NeedsRoleFollowup => Signal::NeedsRoleFollowup {
-                target_role: self.chance.pick(&role.calls).unwrap_or_else(|| "king".into()),
+                resume: caller.is_some() || self.chance.one_in(2),
+                target_role: caller.or_else(|| self.chance.pick(&role.calls)).unwrap_or_else(|| "king".into()),
                 reason: "so".into(),
                 context: "here".into(),
-                resume: self.chance.one_in(2),
             },
         };
         (step, signal)
