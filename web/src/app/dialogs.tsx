@@ -1,6 +1,6 @@
 // Dialogs: what begins something, and the deeds that ask first. Only killing and abandoning do.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, drawId, Problem } from "../api/client";
+import { api, drawId, type Problem } from "../api/client";
 import { store } from "../store/store";
 import { Glyph } from "../ui/glyph";
 import { useDraft } from "./drafts";
@@ -188,28 +188,6 @@ function PromptForm({ prompt: it, act, close, sending }: { prompt: Prompt } & Pa
   );
 }
 
-/** Begins a new quest if its ward is green; otherwise says why not, and leaves it paused. */
-async function tryWard(quest: string): Promise<void> {
-  try {
-    const tried = await api.tryWard(quest);
-    const why = [tried.why, ...tried.findings.slice(0, 5)].filter(Boolean).join(" · ");
-    if (tried.verdict === "red") {
-      confirm({
-        title: "The ward is red before any work",
-        words: `Steps can only be complete when it is green; begin if that is their task. ${why}`,
-        keep: "Leave it paused",
-        choices: [{ words: "Begin anyway", act: () => api.resume(quest) }],
-      });
-    } else if (tried.verdict === "broken") {
-      const message = `The ward is broken, so no step could be complete: ${why}`;
-      const hint = "The quest is paused. Change its ward, then resume it.";
-      notify(new Problem({ code: "ward_broken", message, hint }, 200));
-    }
-  } catch (it) {
-    notify(it as Problem);
-  }
-}
-
 function NewQuest({ request, act, close, sending }: { request: string } & Parts) {
   const [draft, setDraft] = useDraft("new-quest");
   const [text, setText] = useState(request || draft);
@@ -218,21 +196,19 @@ function NewQuest({ request, act, close, sending }: { request: string } & Parts)
   const [ceiling, setCeiling] = useState("");
   const [approve, setApprove] = useState(true);
   const [id] = useState(drawId);
-  const begin = (later: boolean) =>
+  const begin = (hold: boolean) =>
     act(async () => {
       await api.newQuest({
         id,
         request: text,
         slots: Number(slots) || 3,
         approve_plan: approve,
-        // Nothing begins before the ward was tried.
-        hold: true,
+        hold,
         ...(ward.trim() ? { ward } : {}),
         ...(ceiling.trim() ? { budget: ceiling.replace("$", "") } : {}),
       });
       setDraft("");
       go(to.quest(id));
-      if (!later) void tryWard(id);
     });
   return (
     <form

@@ -36,7 +36,6 @@ test("an empty project: every view says what will come, and has one heading", as
     "/mail",
     "/log",
     "/cost",
-    "/nowhere",
     "/agents/x",
   ]) {
     await show(page, path);
