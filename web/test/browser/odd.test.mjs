@@ -27,17 +27,7 @@ async function show(page, path) {
 
 test("an empty project: every view says what will come, and has one heading", async () => {
   const page = await open(browser, daemon);
-  for (const path of [
-    "/",
-    "/quests",
-    "/agents",
-    "/seats",
-    "/build",
-    "/mail",
-    "/log",
-    "/cost",
-    "/agents/x",
-  ]) {
+  for (const path of ["/", "/quests", "/agents", "/seats", "/build", "/mail", "/log", "/cost", "/agents/x"]) {
     await show(page, path);
     assert.equal(await page.locator("h1:visible").count(), 1, path);
     assert.doesNotMatch(await page.locator("main").innerText(), /NaN|undefined|null|\$0\.(?!\d)|\b1 events/, path);
