@@ -41,6 +41,15 @@ pub(super) struct EngineThread {
 
 impl EngineThread {
     pub fn run(&mut self) -> Result<(), EngineError> {
+        let ended = self.serve();
+        // Also after an error: no sender commits when the engine has ended. After a panic in a commit, the lock is enough.
+        if let Ok(mut committer) = self.committer.lock() {
+            committer.stop();
+        }
+        ended
+    }
+
+    fn serve(&mut self) -> Result<(), EngineError> {
         // Deadlines that passed while no daemon ran come before the first command.
         self.committer().tick()?;
         let mut waiting = Vec::with_capacity(BATCH);
