@@ -342,8 +342,8 @@ fn a_killed_agent_leaves_its_seat_and_the_next_one_inherits_the_soul() {
     assert_eq!(play.world.agent(agent(50)).unwrap().name.as_deref(), Some("Name0"));
 }
 
-#[test]
-fn without_a_soul_a_wake_is_a_birth() {
+/// Somebody sleeps in seat 7 who was imported with a name and without a soul.
+fn soulless() -> Play {
     let mut play = Play::new();
     let document = Document {
         position: at(7),
@@ -352,6 +352,12 @@ fn without_a_soul_a_wake_is_a_birth() {
     };
     play.must(Command::ImportIdentities { documents: vec![document] });
     play.must(open(S, Mode::Direct));
+    play
+}
+
+#[test]
+fn without_a_soul_a_wake_is_a_birth() {
+    let mut play = soulless();
     assert_eq!(play.refused(wake(&[(7, true)])), SeatRefusal::Changed(at(7)));
     play.must(wake(&[(7, false)]));
     assert!(matches!(play.state(7), Some(SeatState::Hatching { .. })));

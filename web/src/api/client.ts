@@ -21,7 +21,6 @@ import type {
   RunView,
   SeatList,
   ThreadView,
-  TriedWard,
   UsageView,
   WhyView,
 } from "./types";
@@ -139,8 +138,6 @@ export const api = {
     post("/api/agents", body),
   run: (body: { id: string; prompt: string; name?: string; with?: Record<string, unknown> }) => post("/api/runs", body),
   newQuest: (body: Partial<NewQuest> & { request: string }) => post("/api/quests", body),
-  /** Tries the ward of a new quest, and begins the quest if the ward is green. */
-  tryWard: (quest: string) => post<TriedWard>(`/api/quests/${part(quest)}/try-ward`, { begin: true }),
   pause: (quest: string) => post(`/api/quests/${part(quest)}/pause`),
   resume: (quest: string) => post(`/api/quests/${part(quest)}/resume`),
   abandon: (quest: string) => post(`/api/quests/${part(quest)}/abandon`),

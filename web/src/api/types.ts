@@ -45,7 +45,6 @@ export type EventObject = Schemas["EventObject"];
 export type EventCount = Schemas["EventCount"];
 export type EventPage = Schemas["EventPage"];
 export type NewQuest = Schemas["NewQuest"];
-export type TriedWard = Schemas["TriedWard"];
 export type ErrorDetail = Schemas["ErrorDetail"];
 export type EventType = EventObject["type"];
 /** An event of one type. */

@@ -1,7 +1,7 @@
 // The daemon leaves and comes back, under every view and with many tabs: the page says so, stays readable, and misses nothing.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { counters, launch, open } from "./support/browser.mjs";
+import { launch, open, whole } from "./support/browser.mjs";
 import { hang, scene, smallQuest } from "./support/scene.mjs";
 
 let daemon;
@@ -15,14 +15,6 @@ after(async () => {
   await browser?.close();
   await daemon?.stop();
 });
-
-async function whole(page) {
-  const { head } = await daemon.get("/api/status");
-  await page.waitForFunction((upto) => globalThis.hatchery.feed.head >= upto, head);
-  const { doubled, filled } = await counters(page);
-  assert.deepEqual({ doubled, filled }, { doubled: 0, filled: 0 });
-  assert.deepEqual(page.troubles, []);
-}
 
 test("the daemon is killed under each view: what was there stays, and each view goes on", async () => {
   const views = {
@@ -52,7 +44,7 @@ test("the daemon is killed under each view: what was there stays, and each view 
   await daemon.up();
   for (const page of Object.values(pages)) {
     await page.getByText("The daemon is away.", { exact: true }).waitFor({ state: "detached" });
-    await whole(page);
+    await whole(page, daemon);
     await page.context().close();
   }
 });
@@ -91,6 +83,6 @@ test("ten tabs of one browser share a stream; another tab takes it over, and not
   for (const page of pages) await page.getByText("The daemon is away.").waitFor();
   await daemon.up();
   await sees(await daemon.run("flo", [{ text: "I begin." }, hang]));
-  for (const page of pages) await whole(page);
+  for (const page of pages) await whole(page, daemon);
   await context.close();
 });

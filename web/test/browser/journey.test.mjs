@@ -1,7 +1,7 @@
 // A person's way through the page, against a real daemon with scripted agents.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { counters, launch, open } from "./support/browser.mjs";
+import { counters, launch, open, whole } from "./support/browser.mjs";
 import { emptyProject, hang, smallQuest } from "./support/scene.mjs";
 
 let daemon;
@@ -14,15 +14,6 @@ after(async () => {
   await browser?.close();
   await daemon?.stop();
 });
-
-/** Nothing is missing, nothing is doubled, and the page is where the log is. */
-async function whole(page) {
-  const { head } = await daemon.get("/api/status");
-  await page.waitForFunction((upto) => globalThis.hatchery.feed.head >= upto, head);
-  const { doubled, filled } = await counters(page);
-  assert.deepEqual({ doubled, filled }, { doubled: 0, filled: 0 });
-  assert.deepEqual(page.troubles, []);
-}
 
 test("a quest is begun on the page and goes through to its end", async () => {
   const page = await open(browser, daemon);
@@ -48,7 +39,7 @@ test("a quest is begun on the page and goes through to its end", async () => {
     await page.getByRole("listitem").filter({ hasText: "Review" }).first().getByRole("img", { name: "done" }).count(),
     1,
   );
-  await whole(page);
+  await whole(page, daemon);
 });
 
 test("a question is answered in place; two tabs agree; a draft survives a reload", async () => {
@@ -68,8 +59,8 @@ test("a question is answered in place; two tabs agree; a draft survives a reload
   await page.getByText(question).waitFor({ state: "detached" });
   await other.getByText(question).waitFor({ state: "detached" });
   await daemon.until((event) => event.type === "question_answered" && event.answer === "Oak.");
-  await whole(page);
-  await whole(other);
+  await whole(page, daemon);
+  await whole(other, daemon);
 });
 
 test("an answer that does not fit is refused, and the words stay", async () => {
@@ -87,7 +78,7 @@ test("an answer that does not fit is refused, and the words stay", async () => {
   await ask.getByRole("button", { name: "Answer" }).click();
   await page.getByText("You answered: 0.5").waitFor();
   page.troubles = page.troubles.filter((it) => !it.includes("422"));
-  await whole(page);
+  await whole(page, daemon);
 });
 
 test("fork at a message, and compare the two", async () => {
@@ -109,7 +100,7 @@ test("fork at a message, and compare the two", async () => {
   await page.getByText("since they parted at").waitFor();
   const a = page.getByRole("region", { name: "ann" });
   await a.getByText("Second thought.").waitFor();
-  await whole(page);
+  await whole(page, daemon);
 });
 
 test("a failed step is retried from Home", async () => {
@@ -119,7 +110,7 @@ test("a failed step is retried from Home", async () => {
   await daemon.until((event) => event.type === "step_queued" && event.quest === quest && event.step === "errors");
   await daemon.post(`/api/quests/${quest}/abandon`);
   await page.getByText("Abandoned by you").waitFor();
-  await whole(page);
+  await whole(page, daemon);
 });
 
 test("what an agent says is text: tags, colours of a terminal, Markdown", async () => {
@@ -156,7 +147,7 @@ test("the daemon is killed with -9 under the page, and comes back", async () => 
   await page.getByLabel("Say something to flo").press("Control+Enter");
   await page.locator(".msg.is-human", { hasText: "Are you there?" }).waitFor();
   assert.ok((await counters(page)).opened >= 2);
-  await whole(page);
+  await whole(page, daemon);
   // Every message once, in the page as in the log.
   const { messages } = await daemon.get(`/api/agents/${agent}/history?full=true`);
   const shown = await page
@@ -192,5 +183,5 @@ test("the palette and the keys go everywhere", async () => {
   await page.getByRole("heading", { level: 1, name: "ann" }).waitFor();
   await page.keyboard.press("?");
   await page.getByText("find or do anything").waitFor();
-  await whole(page);
+  await whole(page, daemon);
 });

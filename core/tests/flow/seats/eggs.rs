@@ -44,14 +44,7 @@ fn a_session_that_ends_in_the_middle_of_a_summon_leaves_no_egg() {
 
 #[test]
 fn a_rebirth_has_as_much_time_as_a_birth() {
-    let mut play = Play::new();
-    let document = Document {
-        position: at(7),
-        vital: Vital { last_alive_at: Some(Timestamp(5)), status: Status::Sleeping, last_session_id: None },
-        births: vec![Born::of(&Identity { name: Some("Vael".into()), ..Identity::default() }, None)],
-    };
-    play.must(Command::ImportIdentities { documents: vec![document] });
-    play.must(open(S, Mode::Direct));
+    let mut play = soulless();
     let Command::WakeSeats { seats, spec, messages, .. } = wake(&[(7, false)]) else { panic!() };
     let command = |hatch_ms| Command::WakeSeats {
         seats: seats.clone(),

@@ -1,4 +1,5 @@
 // Debian's Chromium, driven by playwright-core.
+import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -71,6 +72,15 @@ export async function open(
 /** What the page counted: nothing may be missing and nothing doubled. */
 export const counters = (page) =>
   page.evaluate(() => ({ ...globalThis.hatchery.feed.counters, head: globalThis.hatchery.feed.head }));
+
+/** Nothing is missing, nothing is doubled, and the page is where the log is. */
+export async function whole(page, daemon) {
+  const { head } = await daemon.get("/api/status");
+  await page.waitForFunction((upto) => globalThis.hatchery.feed.head >= upto, head);
+  const { doubled, filled } = await counters(page);
+  assert.deepEqual({ doubled, filled }, { doubled: 0, filled: 0 });
+  assert.deepEqual(page.troubles, []);
+}
 
 const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html" };
 
