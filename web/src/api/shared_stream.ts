@@ -52,6 +52,8 @@ class Tab implements Source {
   private readonly channel: Channel;
   private readonly gone = new AbortController();
   private head: number;
+  /** The last event that this tab had when it began to listen. */
+  private readonly began: number;
   /** The stream, if this tab has it. */
   private stream: Source | null = null;
   private live = false;
@@ -67,6 +69,7 @@ class Tab implements Source {
     means: Means,
   ) {
     this.head = after;
+    this.began = after;
     this.channel = means.channel();
     this.channel.onmessage = ({ data }) => this.hear(data);
     means.lock(() => this.lead(), this.gone.signal);
@@ -132,8 +135,7 @@ class Tab implements Source {
     clearTimeout(this.answer);
     this.answer = undefined;
     if (message.type === "event") {
-      this.head = Math.max(this.head, message.event.id);
-      this.on.event(message.event);
+      this.hearEvent(message.event);
     } else if (message.live) {
       if (!this.live || message.head > this.head) this.on.open(message.head);
       this.head = Math.max(this.head, message.head);
@@ -142,6 +144,18 @@ class Tab implements Source {
       this.live = false;
       this.on.error();
     }
+  }
+
+  private hearEvent(event: EventObject): void {
+    // The tab with the stream may be behind what this tab began with.
+    if (event.id <= this.began) return;
+    if (!this.live) {
+      // It came before the answer to this tab's question: what was sent before this tab listened is not missing in the stream.
+      this.live = true;
+      this.on.open(event.id - 1);
+    }
+    this.head = Math.max(this.head, event.id);
+    this.on.event(event);
   }
 
   /** Without an answer the other tab hangs, or is none of this version. */

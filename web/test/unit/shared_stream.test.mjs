@@ -62,9 +62,17 @@ function browser() {
     });
     return { seen, states, close: () => source.close() };
   };
+  /** What the tabs say while this runs is heard by nobody. */
+  const deafen = (during) => {
+    const others = [...channels];
+    channels.clear();
+    const result = during();
+    for (const channel of others) channels.add(channel);
+    return result;
+  };
   /** The tabs do not hear each other any more: the one with the stream hangs. */
   const mute = () => channels.clear();
-  return { tab, streams, mute };
+  return { tab, streams, mute, deafen };
 }
 
 test("the first tab has the stream, and the others get what it gets", () => {
@@ -79,6 +87,18 @@ test("the first tab has the stream, and the others get what it gets", () => {
   assert.deepEqual([a.seen, b.seen, c.seen], [[6, 7], [6, 7], [7]]);
   assert.deepEqual([a.states, b.states, c.states], [["open"], ["open 5"], ["open 6"]]);
   for (const it of [a, b, c]) it.close();
+});
+
+test("a tab that begins while events come is told where it stands, and leaves out what it has", () => {
+  const { tab, streams, deafen } = browser();
+  const first = tab(5);
+  streams[0].on.open();
+  // Its question is not answered before the next event comes.
+  const late = deafen(() => tab(6));
+  streams[0].on.event(event(6));
+  for (const id of [8, 9]) streams[0].on.event(event(id));
+  assert.deepEqual([late.states, late.seen], [["open 7"], [8, 9]]);
+  for (const it of [first, late]) it.close();
 });
 
 test("when the tab with the stream is closed, another one goes on after the last event", async () => {
