@@ -63,6 +63,10 @@ export class Feed {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private waiting: EventObject[] = [];
   private filling = false;
+  /** Up to which event the log is read: it is read once at a time. */
+  private goal = 0;
+  /** Up to which event this tab was behind when the stream was opened: none of those is missing in the stream. */
+  private behind = 0;
   private closed = false;
 
   constructor(
@@ -79,12 +83,18 @@ export class Feed {
     if (this.closed) return;
     clearTimeout(this.timer);
     this.source?.close();
+    // The new stream begins after the last event that was taken in, so it brings again what waited or is being read.
+    this.waiting = [];
+    this.filling = false;
+    this.goal = this.head;
     this.counters.opened += 1;
     const source = this.open(this.head, {
       open: (head) => {
         this.failures = 0;
         this.tell({ live: true, brokenSince: null, nextTry: null });
-        if (head !== undefined && head > this.head && !this.filling) void this.fill(head, "behind");
+        if (head === undefined || head <= this.head) return;
+        this.behind = Math.max(this.behind, head);
+        void this.fill(head);
       },
       event: (event) => this.arrive(event),
       error: () => {
@@ -121,24 +131,28 @@ export class Feed {
   }
 
   /** Reads from the log what the stream did not bring. To have been behind when it was opened is no fault of the stream. */
-  private async fill(upto: number, why: "missing" | "behind" = "missing"): Promise<void> {
+  private async fill(upto: number): Promise<void> {
+    this.goal = Math.max(this.goal, upto);
+    if (this.filling) return;
     this.filling = true;
+    const round = this.counters.opened;
     try {
-      while (this.head < upto) {
+      while (this.head < this.goal) {
+        const upto = this.goal;
         const page = await this.read(this.head, Math.min(PAGE, upto - this.head));
+        if (round !== this.counters.opened) return;
         const next = page.events.filter((event) => event.id > this.head && event.id <= upto);
-        if (next.length === 0) break;
+        // A log without the event that the stream has spoken of: it is asked again when the stream is opened anew.
+        if (next.length === 0) return this.broken();
         for (const event of next) {
           this.head = event.id;
           this.counters.taken += 1;
-          if (why === "missing") this.counters.filled += 1;
+          if (event.id > this.behind) this.counters.filled += 1;
           this.take(event);
         }
       }
     } catch {
-      this.filling = false;
-      this.waiting = [];
-      this.broken();
+      if (round === this.counters.opened) this.broken();
       return;
     }
     this.filling = false;

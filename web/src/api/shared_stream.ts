@@ -51,9 +51,8 @@ export function shared(inner: Open, means: Means): Open {
 class Tab implements Source {
   private readonly channel: Channel;
   private readonly gone = new AbortController();
+  /** The last event that this tab has heard, or had when it began to listen. */
   private head: number;
-  /** The last event that this tab had when it began to listen. */
-  private readonly began: number;
   /** The stream, if this tab has it. */
   private stream: Source | null = null;
   private live = false;
@@ -69,7 +68,6 @@ class Tab implements Source {
     means: Means,
   ) {
     this.head = after;
-    this.began = after;
     this.channel = means.channel();
     this.channel.onmessage = ({ data }) => this.hear(data);
     means.lock(() => this.lead(), this.gone.signal);
@@ -147,8 +145,8 @@ class Tab implements Source {
   }
 
   private hearEvent(event: EventObject): void {
-    // The tab with the stream may be behind what this tab began with.
-    if (event.id <= this.began) return;
+    // The tab with the stream may be behind this tab: it began earlier, or took the stream over before it had heard everything.
+    if (event.id <= this.head) return;
     if (!this.live) {
       // It came before the answer to this tab's question: what was sent before this tab listened is not missing in the stream.
       this.live = true;

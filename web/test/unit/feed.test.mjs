@@ -62,3 +62,36 @@ test("a broken stream begins again after the last event that was seen", (t) => {
   assert.equal(states.at(-1).live, true);
   assert.equal(feed.head, 6);
 });
+
+test("a stream that is opened anew while the log is read doubles nothing", async () => {
+  const { feed, seen, opened } = rig(5, [6, 7, 8, 9].map(event));
+  opened[0].on.open(8);
+  feed.start();
+  assert.equal(opened[1].after, 5);
+  opened[1].on.open();
+  for (const id of [6, 7, 8, 9]) opened[1].on.event(event(id));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(seen, [6, 7, 8, 9]);
+  assert.deepEqual([feed.counters.filled, feed.counters.doubled], [0, 0]);
+});
+
+test("a tab that is told twice how far it is behind misses nothing", async () => {
+  const { feed, seen, opened } = rig(5, [6, 7, 8, 9].map(event));
+  opened[0].on.open(7);
+  opened[0].on.open(8);
+  opened[0].on.event(event(9));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(seen, [6, 7, 8, 9]);
+  assert.deepEqual([feed.counters.filled, feed.counters.doubled], [0, 0]);
+});
+
+test("a log without what the stream speaks of is asked again later, and not at once and for ever", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { opened, states } = rig(5);
+  opened[0].on.open();
+  opened[0].on.event(event(9));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(states.at(-1).live, false);
+  t.mock.timers.tick(500);
+  assert.deepEqual([opened.length, opened[1].after], [2, 5]);
+});

@@ -60,14 +60,14 @@ function browser() {
       event: (it) => seen.push(it.id),
       error: () => states.push("error"),
     });
-    return { seen, states, close: () => source.close() };
+    return { seen, states, channel: [...channels].at(-1), close: () => source.close() };
   };
-  /** What the tabs say while this runs is heard by nobody. */
-  const deafen = (during) => {
-    const others = [...channels];
-    channels.clear();
+  /** What the tabs say while this runs is not heard by these tabs, or by nobody. */
+  const deafen = (during, tabs) => {
+    const deaf = tabs ? tabs.map((it) => it.channel) : [...channels];
+    for (const channel of deaf) channels.delete(channel);
     const result = during();
-    for (const channel of others) channels.add(channel);
+    for (const channel of deaf) channels.add(channel);
     return result;
   };
   /** The tabs do not hear each other any more: the one with the stream hangs. */
@@ -111,6 +111,29 @@ test("when the tab with the stream is closed, another one goes on after the last
   assert.deepEqual([streams[0].closed, streams.length, streams[1].from], [true, 2, 6]);
   streams[1].on.open();
   streams[1].on.event(event(7));
+  assert.deepEqual(
+    [b.seen, c.seen],
+    [
+      [6, 7],
+      [6, 7],
+    ],
+  );
+  b.close();
+  c.close();
+});
+
+test("a tab that takes the stream over before it has heard everything doubles nothing for the others", async () => {
+  const { tab, streams, deafen } = browser();
+  const [a, b] = [tab(5), tab(5)];
+  streams[0].on.open();
+  // The next in line is busy: what it is told waits, and the lock comes first.
+  const c = tab(5);
+  deafen(() => streams[0].on.event(event(6)), [b]);
+  a.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(streams[1].from, 5);
+  streams[1].on.open();
+  for (const id of [6, 7]) streams[1].on.event(event(id));
   assert.deepEqual(
     [b.seen, c.seen],
     [

@@ -49,7 +49,7 @@ export async function open(
       deviceScaleFactor: scale,
       serviceWorkers: "block",
     }));
-  if (!given) await fromFolder(context);
+  await fromFolder(context);
   const page = await context.newPage();
   page.troubles = [];
   page.on("console", (message) => {
@@ -84,10 +84,13 @@ export async function whole(page, daemon) {
 
 const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html" };
 
+const routed = new WeakSet();
+
 /** For those who develop the page: HATCHERY_DIST names a build of it that is served instead of what the program has embedded. */
 async function fromFolder(context) {
   const folder = process.env.HATCHERY_DIST;
-  if (!folder) return;
+  if (!folder || routed.has(context)) return;
+  routed.add(context);
   await context.route(
     (url) => !url.pathname.startsWith("/api/") && !url.searchParams.has("token"),
     (route) => {
