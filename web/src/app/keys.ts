@@ -51,7 +51,8 @@ const PLACES: Record<string, string> = {
 };
 /** How long a G waits for its letter. */
 const GO_MS = 1500;
-let goSince = 0;
+/** When the G was pressed, not when a busy page got to it. */
+let goSince = Number.NEGATIVE_INFINITY;
 
 function inField(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest("input, textarea, select, [contenteditable]") !== null;
@@ -128,16 +129,16 @@ export function listenKeys(): void {
     )
       return;
     const key = event.key.length === 1 ? event.key.toUpperCase() : event.key;
-    if (Date.now() - goSince < GO_MS && PLACES[key]) {
-      goSince = 0;
+    if (event.timeStamp - goSince < GO_MS && PLACES[key]) {
+      goSince = Number.NEGATIVE_INFINITY;
       event.preventDefault();
       go(PLACES[key]);
       return;
     }
-    goSince = 0;
+    goSince = Number.NEGATIVE_INFINITY;
     const named = event.shiftKey && key !== "?" && key !== "#" ? `⇧${key}` : key;
     const action = [...ofView, ...ANYWHERE].find((it) => it.key === named);
-    if (key === "G" && !event.shiftKey) goSince = Date.now();
+    if (key === "G" && !event.shiftKey) goSince = event.timeStamp;
     else if (key === "J") step(1);
     else if (key === "K") step(-1);
     else if (action) action.act();

@@ -1,7 +1,7 @@
 // A person's way through the page, against a real daemon with scripted agents.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { counters, launch, open, whole } from "./support/browser.mjs";
+import { counters, launch, open, titled, whole } from "./support/browser.mjs";
 import { emptyProject, hang, smallQuest } from "./support/scene.mjs";
 
 let daemon;
@@ -49,7 +49,7 @@ test("a question is answered in place; two tabs agree; a draft survives a reload
   await smallQuest(daemon, "A house", { parts: "asks" });
   const question = "Shall the shelves be of oak or of pine?";
   await page.getByText(question).waitFor({ timeout: 30_000 });
-  assert.match(await page.title(), /^1 needs you · parcel-api$/);
+  await titled(page, "1 needs you · parcel-api");
   await page.getByLabel(/^Your answer to/).fill("Oak.");
   await page.reload();
   await page.getByText(question).waitFor();

@@ -1,7 +1,7 @@
 // Notifications: only when allowed, only for what needs the human, only while nobody looks, and gone when it is answered elsewhere.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, open } from "./support/browser.mjs";
+import { launch, open, titled } from "./support/browser.mjs";
 import { emptyProject, smallQuest } from "./support/scene.mjs";
 
 let daemon;
@@ -57,7 +57,7 @@ test("a question and mail are announced once, and leave when they are settled; w
   await smallQuest(daemon, "A house", { parts: "asks" });
   await page.waitForFunction(() => globalThis.notices.length === 2, null, { timeout: 40_000 });
   assert.match((await notices(page))[1], /^codeweaver-errors.* needs you$/);
-  assert.equal(await page.title(), "1 needs you · parcel-api");
+  await titled(page, "1 needs you · parcel-api");
   const [question] = (await daemon.get("/api/questions")).questions;
   // A click leads to the field of the answer.
   await page.evaluate(() => {
@@ -66,8 +66,8 @@ test("a question and mail are announced once, and leave when they are settled; w
   });
   await page.waitForFunction((id) => document.activeElement?.id === `ask-${id}-field`, question.id);
   await daemon.post(`/api/questions/${question.id}/answer`, { answer: "Oak." });
-  await page.waitForFunction(() => document.title === "parcel-api · Home");
-  assert.ok((await notices(page)).every((it) => it.endsWith(", closed")));
+  await titled(page, "parcel-api · Home");
+  await page.waitForFunction(() => globalThis.notices.every((it) => !it.open));
   assert.deepEqual(await notices(refused), []);
   assert.deepEqual(page.troubles, []);
 });

@@ -56,7 +56,7 @@ export async function open(
     // That the daemon is away is said by the browser for each try.
     if (
       message.type() === "error" &&
-      !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(message.text())
+      !/ERR_(CONNECTION_|INCOMPLETE_CHUNKED|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)/.test(message.text())
     )
       page.troubles.push(message.text());
   });
@@ -81,6 +81,9 @@ export async function whole(page, daemon) {
   assert.deepEqual({ doubled, filled }, { doubled: 0, filled: 0 });
   assert.deepEqual(page.troubles, []);
 }
+
+/** The title follows in a moment what is drawn. */
+export const titled = (page, title) => page.waitForFunction((wanted) => document.title === wanted, title);
 
 const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html" };
 

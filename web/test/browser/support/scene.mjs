@@ -287,5 +287,13 @@ export async function scene() {
     body: "The comparison of Redis and the table is in docs/retry.md.",
   });
   await daemon.post("/api/mail", { from: who.redis, to: who.table, body: "Is attempt a number or a row?" });
+  // All have come to where they stay, so that nothing changes under the tests.
+  const said = (words) => daemon.until((event) => event.type === "message_added" && event.content.includes(words));
+  await daemon.until((event) => event.type === "run_parked" && event.agent === who.parked);
+  await daemon.until((event) => event.type === "question_asked" && event.about.step?.step === "worker");
+  await said("The pause is 30 seconds at first");
+  await said("src/retry/queue.rs");
+  await said("cargo test retry::metrics");
+  await said("A retry that is under way cannot be started again.");
   return { daemon, who };
 }
