@@ -290,7 +290,7 @@ export async function scene() {
   // All have come to where they stay, so that nothing changes under the tests.
   const said = (words) => daemon.until((event) => event.type === "message_added" && event.content.includes(words));
   await daemon.until((event) => event.type === "run_parked" && event.agent === who.parked);
-  await daemon.until((event) => event.type === "question_asked" && event.about.step?.step === "worker");
+  await daemon.until((event) => event.type === "question_asked" && event.text.includes("failed ten times"));
   await said("The pause is 30 seconds at first");
   await said("src/retry/queue.rs");
   await said("cargo test retry::metrics");
