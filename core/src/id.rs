@@ -25,7 +25,7 @@ impl NotAnId {
 }
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $read:path) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         pub struct $name([u8; 16]);
@@ -70,7 +70,7 @@ macro_rules! id {
             type Err = NotAnId;
 
             fn from_str(text: &str) -> Result<Self, NotAnId> {
-                parsed(text).map(Self).ok_or_else(|| NotAnId::of(text))
+                $read(text).map(Self).ok_or_else(|| NotAnId::of(text))
             }
         }
 
@@ -89,9 +89,9 @@ macro_rules! id {
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 if deserializer.is_human_readable() {
-                    deserializer.deserialize_str(IdVisitor(Self))
+                    deserializer.deserialize_str(IdVisitor { id: Self, read: $read })
                 } else {
-                    deserializer.deserialize_bytes(IdVisitor(Self))
+                    deserializer.deserialize_bytes(IdVisitor { id: Self, read: $read })
                 }
             }
         }
@@ -115,16 +115,19 @@ macro_rules! id {
 
 id!(
     /// Who an agent is, for good: names may repeat, ids do not.
-    AgentId
+    AgentId,
+    parsed
 );
 id!(
-    /// One sitting of work, from its start to its end.
-    SessionId
+    /// One sitting of work, from its start to its end. It is also read as a UUID, because other programs know it as one.
+    SessionId,
+    parsed_or_uuid
 );
 
 id!(
     /// Which quest.
-    QuestId
+    QuestId,
+    parsed
 );
 
 fn written<'a>(bytes: &[u8; 16], text: &'a mut [u8; ID_CHARS]) -> &'a str {
@@ -141,8 +144,25 @@ fn parsed(text: &str) -> Option<[u8; 16]> {
     (count == bytes.len()).then_some(bytes)
 }
 
+/// As 22 characters, or as a UUID with its hyphens.
+fn parsed_or_uuid(text: &str) -> Option<[u8; 16]> {
+    const UUID_CHARS: usize = 36;
+    const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+    if text.len() != UUID_CHARS || !text.is_ascii() {
+        return parsed(text);
+    }
+    let is_grouped = text.bytes().enumerate().all(|(at, byte)| (byte == b'-') == HYPHENS.contains(&at));
+    let digits = text.bytes().filter(|byte| *byte != b'-').map(|byte| char::from(byte).to_digit(16));
+    let digits: Vec<u8> = digits.map(|digit| digit.and_then(|it| u8::try_from(it).ok())).collect::<Option<_>>()?;
+    let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+    is_grouped.then_some(bytes)?.try_into().ok()
+}
+
 /// Reads an id without copying its text: a log has one or more ids in every line. Holds the constructor of the id's type.
-struct IdVisitor<T>(fn([u8; 16]) -> T);
+struct IdVisitor<T> {
+    id: fn([u8; 16]) -> T,
+    read: fn(&str) -> Option<[u8; 16]>,
+}
 
 impl<T> Visitor<'_> for IdVisitor<T> {
     type Value = T;
@@ -152,11 +172,11 @@ impl<T> Visitor<'_> for IdVisitor<T> {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        parsed(text).map(self.0).ok_or_else(|| E::custom(NotAnId::of(text)))
+        (self.read)(text).map(self.id).ok_or_else(|| E::custom(NotAnId::of(text)))
     }
 
     fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<T, E> {
-        <[u8; 16]>::try_from(bytes).map(self.0).map_err(|_| E::invalid_length(bytes.len(), &"16 bytes"))
+        <[u8; 16]>::try_from(bytes).map(self.id).map_err(|_| E::invalid_length(bytes.len(), &"16 bytes"))
     }
 }
 
@@ -171,6 +191,19 @@ mod tests {
             assert_eq!(id.to_string().len(), ID_CHARS);
             assert_eq!(id.to_string().parse(), Ok(id));
             assert_eq!(serde_json::from_str::<AgentId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
+        }
+    }
+
+    #[test]
+    fn a_session_is_also_known_by_its_uuid() {
+        let id = SessionId::from_bytes(*b"0123456789abcdef");
+        let uuid = crate::seat::session_uuid(id);
+        assert_eq!(uuid.parse(), Ok(id));
+        assert_eq!(uuid.to_uppercase().parse(), Ok(id));
+        assert_eq!(serde_json::from_value::<SessionId>(uuid.clone().into()).unwrap(), id);
+        assert!(uuid.parse::<AgentId>().is_err());
+        for wrong in [uuid.replacen('-', "0", 1), uuid.replacen('3', "g", 1), uuid.replacen("30", "é", 1)] {
+            assert!(wrong.parse::<SessionId>().is_err(), "{wrong}");
         }
     }
 

@@ -5,7 +5,7 @@ use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{SessionAnswer, SessionList};
-use crate::report::Report;
+use crate::report::{Context as _, Report};
 use clap::value_parser;
 use hatchery_core::SessionId;
 use hatchery_core::session::{MAX_IDLE_MS, MIN_IDLE_MS};
@@ -45,7 +45,7 @@ enum Command {
     ///
     /// Its agents fall asleep and keep their histories.
     End {
-        /// The session's id, as `hatchery session list` shows it
+        /// The session's id, as `hatchery session list` shows it, or as a UUID
         /// [default: the session of the seats]
         #[arg(allow_hyphen_values = true)]
         id: Option<SessionId>,
@@ -77,7 +77,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         match &args.command {
             Command::Start { lead: true, .. } => {
                 let answer: SessionAnswer = client.post("/api/session/start", &serde_json::json!({})).await?;
-                show_seats(context, &answer, &answer.session_id)
+                show_seats(context, &answer, &readable(&answer)?)
             }
             Command::Start { label, idle, lead: false } => {
                 let body =
@@ -87,7 +87,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             }
             Command::End { id: None, .. } => {
                 let answer: SessionAnswer = client.post("/api/session/end", &serde_json::json!({})).await?;
-                show_seats(context, &answer, &format!("session {} of the seats is ending", answer.session_id))
+                show_seats(context, &answer, &format!("session {} of the seats is ending", readable(&answer)?))
             }
             Command::End { id: Some(id), reason } => {
                 let accepted: serde_json::Value =
@@ -97,6 +97,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             Command::List => list(context, &client).await,
         }
     })
+}
+
+/// The id as all commands print it. The answer has it as a UUID, for other programs.
+fn readable(answer: &SessionAnswer) -> Result<String, Report> {
+    let id: SessionId = answer.session_id.parse().context("the daemon gave no id of a session")?;
+    Ok(id.to_string())
 }
 
 fn show_seats(context: &Context, answer: &SessionAnswer, words: &str) -> Result<ExitCode, Report> {

@@ -1,12 +1,12 @@
 //! Every "no" about seats.
 
-use super::{MAX_SAID_CHARS, MAX_SOUL_BYTES, MAX_SPEAKER_BYTES, MAX_TRAIT_BYTES, Position, session_uuid};
+use super::{MAX_SAID_CHARS, MAX_SOUL_BYTES, MAX_SPEAKER_BYTES, MAX_TRAIT_BYTES, Position};
 use crate::refusal::RefusalKind;
 use crate::{AgentId, SessionId};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeatRefusal {
-    #[error("the seats have a session already: {}", session_uuid(*.0))]
+    #[error("the seats have a session already: {0}")]
     Active(SessionId),
     #[error("the seats have no session")]
     NoSession,
