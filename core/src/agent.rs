@@ -279,11 +279,13 @@ pub(crate) fn kill(
         let killed = Event::Agent { agent: id, what: AgentEvent::Killed { by, remark: remark.map(str::to_owned) } };
         cancelled.into_iter().chain([killed])
     };
-    if cascade {
+    let mut events: Vec<Event> = match cascade {
         // Leaves first, so that no living agent ever has a dead parent.
-        return Ok(below(world, agent).into_iter().rev().flat_map(killed).collect());
-    }
-    Ok(orphans(victim).chain(killed(agent)).collect())
+        true => below(world, agent).into_iter().rev().flat_map(killed).collect(),
+        false => orphans(victim).chain(killed(agent)).collect(),
+    };
+    events.extend(crate::seat::kills_told(world, &events, by, remark));
+    Ok(events)
 }
 
 /// An egg's time is up.

@@ -37,7 +37,7 @@ pub use refusal::SeatRefusal;
 pub(crate) use report::{due, follow, heed};
 pub use state::{Button, Input, SeatState, button, next};
 pub use words::{Reach, reach, team_managed};
-pub(crate) use words::{address, addressed, session_of, take_reply};
+pub(crate) use words::{address, addressed, kills_told, session_of, take_reply};
 
 use crate::{AgentId, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use super::decide::{LeadOrder, enter, requested, start_lead};
 use super::{MAX_SAID_CHARS, MAX_SPEAKER_BYTES, Mode, Position, Seat, SeatRefusal, SeatState};
 use crate::agent::living;
-use crate::event::SeatEvent;
+use crate::event::{AgentEvent, SeatEvent};
 use crate::history::{MAX_MESSAGE_BYTES, check_content, said};
 use crate::run::{self, RunSpec, RunState};
 use crate::{AgentId, Event, MessageKind, Refusal, SessionId, World};
@@ -191,6 +191,28 @@ fn speak(
             Ok(entered.into_iter().chain(words).chain([requested(world, agent, spec)]).collect())
         }
     }
+}
+
+/// What the lead is told when agents of its team are killed: their processes are the lead's, and only the lead can end them. Nothing
+/// if the lead is killed as well, or has ended them itself.
+pub(crate) fn kills_told(world: &World, killed: &[Event], by: Option<AgentId>, remark: Option<&str>) -> Vec<Event> {
+    let victims: Vec<AgentId> = killed
+        .iter()
+        .filter_map(|event| {
+            let Event::Agent { agent, what: AgentEvent::Killed { .. } } = event else { return None };
+            Some(*agent)
+        })
+        .collect();
+    let seats = world.seats();
+    let hears = |lead: &AgentId| living(world, *lead).is_ok() && by != Some(*lead) && !victims.contains(lead);
+    let Some(lead) = seats.lead().filter(hears) else { return Vec::new() };
+    let told = victims.iter().filter_map(|agent| {
+        let position = team_managed(world, *agent)?;
+        let name = seats.seat(position).and_then(Seat::called).unwrap_or(NAMELESS);
+        let why = remark.map(|remark| format!("\n\n{remark}")).unwrap_or_default();
+        Some(said(lead, MessageKind::User, format!("[KILL AGENT: {name}, seat {position}]{why}")))
+    });
+    told.collect()
 }
 
 /// Tells the lead something that no person said, in one message or several. It is started if it does not run.

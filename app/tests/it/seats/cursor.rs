@@ -87,6 +87,8 @@ fn words_tools_and_artifacts_of_a_lead_are_told_the_same_way_always() {
             json!({ "text": "Lyra says hello back." }),
             json!("turn"),
             json!({ "text": "And I am well, too." }),
+            json!("turn"),
+            json!({ "text": "Kael is gone." }),
         ],
     );
     let live = live(&scene, |scene| {
@@ -104,6 +106,10 @@ fn words_tools_and_artifacts_of_a_lead_are_told_the_same_way_always() {
             scene.shop.wait(answer, |event| event["content"] == answer);
         }
         kill(scene, 1);
+        // The lead is told, and answers.
+        let answer = scene.shop.wait("the answer", |event| event["content"] == "Kael is gone.");
+        let answer = answer["id"].as_u64();
+        scene.shop.wait("the end of it", |event| event["type"] == "turn_ended" && event["id"].as_u64() > answer);
         scene.end_session();
     });
     let find = |is: &dyn Fn(&Value) -> bool| live.iter().find(|event| is(event)).unwrap_or_else(|| panic!("{live:#?}"));

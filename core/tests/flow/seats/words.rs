@@ -92,6 +92,28 @@ fn two_agents_of_one_name_in_a_team_are_told_apart_by_the_lead() {
     assert_eq!(told(&by_lead), [(LEAD, "[ROUTE TO AGENT: Lyra, seat 1]\n\nhello".to_owned())]);
 }
 
+/// The process of such an agent is the lead's, so only the lead can end it.
+#[test]
+fn the_lead_is_told_of_kills_in_its_team() {
+    let kill = |agent, by, remark: Option<&str>| Command::Kill {
+        agent,
+        cascade: false,
+        by,
+        remark: remark.map(str::to_owned),
+    };
+    let mut play = team("Kael");
+    play.must(say(Some(at(1)), true));
+    let told_of = told(&play.must(kill(agent(0), None, Some("it repeats itself"))));
+    assert_eq!(told_of, [(LEAD, "[KILL AGENT: Lyra, seat 0]\n\nit repeats itself".to_owned())]);
+    assert_eq!(play.world.seats().route(), None, "its answer is not for Kael");
+    assert_eq!(told(&play.must(kill(agent(1), Some(LEAD), None))), [], "it knows");
+    // Killed together with its team, the lead is told nothing; nor is it told of agents that the daemon runs.
+    let mut play = team("Kael");
+    let all = Command::Kill { agent: LEAD, cascade: true, by: None, remark: None };
+    assert_eq!(told(&play.must(all)), []);
+    assert_eq!(told(&alive(&[0]).must(kill(agent(0), None, None))), []);
+}
+
 /// After a message was passed on, the lead speaks for that seat, until it is asked something else.
 #[test]
 fn the_lead_speaks_for_a_seat_until_it_is_asked_something_else() {
