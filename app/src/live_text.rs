@@ -2,8 +2,10 @@
 //! whole. There is no queue, so a slow client costs nothing: it gets what has been added since it last looked.
 
 use hatchery_core::partial::{Partial, PartialKind};
+use hatchery_core::seat::shown_so_far;
 use hatchery_core::{AgentId, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -57,6 +59,8 @@ pub struct Watcher {
     changed: watch::Receiver<()>,
     /// The number of the text that was shown last, and how many bytes of it.
     shown: Option<(u64, usize)>,
+    /// Whether the words of the agent may have markers, which are not shown.
+    has_markers: bool,
 }
 
 impl LiveTexts {
@@ -89,9 +93,10 @@ impl LiveTexts {
         }
     }
 
-    pub fn watch(self: &Arc<Self>, agent: AgentId) -> Watcher {
+    /// Watches an agent. With `has_markers` what may become a marker of status is left out.
+    pub fn watch(self: &Arc<Self>, agent: AgentId, has_markers: bool) -> Watcher {
         let changed = self.lock().entry(agent).or_insert_with(Entry::new).changed.subscribe();
-        Watcher { texts: Arc::clone(self), agent, changed, shown: None }
+        Watcher { texts: Arc::clone(self), agent, changed, shown: None, has_markers }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, Entry>> {
@@ -127,13 +132,17 @@ impl Watcher {
         let (piece, shown) = match (writing, self.shown) {
             (Some((number, writing)), shown) => {
                 let from = shown.filter(|(of, _)| *of == number).map(|(_, bytes)| bytes);
-                let text = writing.text.get(from.unwrap_or(0)..).unwrap_or_default();
+                let whole = match (writing.kind, self.has_markers) {
+                    (PartialKind::Text, true) => shown_so_far(&writing.text),
+                    (PartialKind::Text, false) | (PartialKind::Thinking, _) => Cow::Borrowed(writing.text.as_str()),
+                };
+                let text = whole.get(from.unwrap_or(0)..).unwrap_or_default();
                 if text.is_empty() {
                     return None;
                 }
                 let (kind, since, begins) = (writing.kind, writing.since, from.is_none());
                 let piece = LivePiece::Writing { kind, begins, text: text.to_owned(), since };
-                (piece, Some((number, writing.text.len())))
+                (piece, Some((number, whole.len())))
             }
             (None, Some(_)) => (LivePiece::Ended, None),
             (None, None) => return None,
@@ -163,11 +172,11 @@ mod tests {
     async fn a_client_gets_what_was_added_since_it_last_looked() {
         let texts = Arc::new(LiveTexts::default());
         texts.write(agent(), &piece(PartialKind::Text, true, "one "), Timestamp(1));
-        let mut early = texts.watch(agent());
+        let mut early = texts.watch(agent(), false);
         assert_eq!(early.next().await, told(true, "one "));
         texts.write(agent(), &piece(PartialKind::Text, false, "two "), Timestamp(2));
         texts.write(agent(), &piece(PartialKind::Text, false, "three"), Timestamp(3));
-        let mut late = texts.watch(agent());
+        let mut late = texts.watch(agent(), false);
         assert_eq!(early.next().await, told(false, "two three"));
         assert_eq!(late.next().await, told(true, "one two three"));
         texts.end(agent());
@@ -180,11 +189,25 @@ mod tests {
     #[tokio::test]
     async fn what_is_over_is_lost_without_harm() {
         let texts = Arc::new(LiveTexts::default());
-        let mut watcher = texts.watch(agent());
+        let mut watcher = texts.watch(agent(), false);
         texts.write(agent(), &piece(PartialKind::Thinking, true, "hm"), Timestamp(1));
         texts.end(agent());
         texts.write(agent(), &piece(PartialKind::Text, true, "so"), Timestamp(1));
         assert_eq!(watcher.next().await, told(true, "so"));
+    }
+
+    #[tokio::test]
+    async fn a_marker_of_status_is_never_shown_not_even_its_beginning() {
+        let texts = Arc::new(LiveTexts::default());
+        let (mut of_seats, mut other) = (texts.watch(agent(), true), texts.watch(agent(), false));
+        texts.write(agent(), &piece(PartialKind::Text, true, "Hello.\n[AGENT_"), Timestamp(1));
+        assert_eq!(of_seats.next().await, told(true, "Hello.\n"));
+        assert_eq!(other.next().await, told(true, "Hello.\n[AGENT_"));
+        texts.write(agent(), &piece(PartialKind::Text, false, "STATUS] {\"agents\":"), Timestamp(2));
+        assert_eq!(of_seats.take(), None);
+        texts.write(agent(), &piece(PartialKind::Text, false, "[]}\nBye"), Timestamp(3));
+        assert_eq!(of_seats.next().await, told(false, "Bye"));
+        assert_eq!(other.next().await, told(false, "STATUS] {\"agents\":[]}\nBye"));
     }
 
     #[test]

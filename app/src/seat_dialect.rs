@@ -15,12 +15,17 @@ use event::{
 use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, SessionEvent};
 use hatchery_core::outcome::Cause;
 use hatchery_core::output::{Output, TurnEnd};
-use hatchery_core::seat::{Listed, ListedStatus, Position, SeatState, scan, session_uuid};
+use hatchery_core::seat::{Listed, ListedStatus, Position, SeatState, session_uuid, shown};
 use hatchery_core::session::EndReason;
 use hatchery_core::usage::Usage;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, SessionId, World};
 use serde_json::Value;
 use std::sync::Arc;
+
+/// A speaker who gave no name, as the log has it.
+const HUMAN: &str = "human";
+/// The name that the original program gives to such a speaker. Its clients look for it.
+const ORIGINAL_HUMAN: &str = "Marcus";
 
 /// Reads the log in order and says what each record means to such a client.
 #[derive(Debug)]
@@ -31,6 +36,8 @@ pub struct Translator {
     previous: Option<Record>,
     /// Where the client has come from. It has seen what has an id up to this one.
     after: EventId,
+    /// What a person is called who gave no name.
+    human: String,
 }
 
 /// What a record may take away from the world, and what its meaning needs.
@@ -43,8 +50,10 @@ struct Before {
 
 impl Translator {
     /// Begins after the last record of a world.
-    pub fn after(world: Arc<World>, previous: Option<Record>) -> Self {
-        Self { after: world.head(), world, previous }
+    /// `human` is what the settings call the person.
+    pub fn after(world: Arc<World>, previous: Option<Record>, human: &str) -> Self {
+        let human = if human == HUMAN { ORIGINAL_HUMAN } else { human }.to_owned();
+        Self { after: world.head(), world, previous, human }
     }
 
     /// The last event up to which everything was said: what a client may be told as its position. The start of a session is said
@@ -198,7 +207,7 @@ impl Translator {
         if kind == MessageKind::User {
             return self.user_message(agent, content);
         }
-        let shown = || Some(scan(content).shown).filter(|text| !text.trim().is_empty());
+        let shown = || Some(seats.shown(agent, content).into_owned()).filter(|text| !text.trim().is_empty());
         match (kind, leads) {
             (MessageKind::Assistant, false) => {
                 Some(agent_message(&name(world, agent), Some(position.number()), &shown()?))
@@ -245,7 +254,7 @@ impl Translator {
         let target = seat.map(|seat| seat.called().unwrap_or("nameless"));
         Some(DialectWhat::UserMessage {
             text: unrouted(content).to_owned(),
-            speaker_name: speaker.clone(),
+            speaker_name: if speaker == HUMAN { self.human.clone() } else { speaker.clone() },
             target_agent: target.map(str::to_owned),
             target_grid_position: *position,
         })
@@ -294,7 +303,7 @@ fn result(end: &TurnEnd, spent: Usage) -> DialectWhat {
             cache_read_tokens: spent.cache_read_tokens,
             cache_creation_tokens: spent.cache_write_tokens,
         },
-        result_text: end.text.clone(),
+        result_text: end.text.as_deref().map(|text| shown(text).into_owned()),
     }
 }
 

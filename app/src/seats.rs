@@ -2,7 +2,7 @@
 
 use crate::engine::{Handle, HistoryError};
 use hatchery_core::event::{MessageEvent, SeatEvent};
-use hatchery_core::seat::{Line, MAX_PAYLOAD_BYTES, Payload, Position, scan};
+use hatchery_core::seat::{Line, MAX_PAYLOAD_BYTES, Payload, Position};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind};
@@ -223,7 +223,9 @@ async fn lines(
     for record in records {
         let Event::Message(MessageEvent::Added { kind, content, .. }) = &record.event else { continue };
         let (speaker_name, speaker_type, text) = match kind {
-            MessageKind::Assistant => (own_name.clone(), SpeakerType::Agent, scan(content).shown),
+            MessageKind::Assistant => {
+                (own_name.clone(), SpeakerType::Agent, world.seats().shown(agent, content).into_owned())
+            }
             MessageKind::User => match addressed(handle, record).await? {
                 Some((_, speaker)) => {
                     let speaker = if speaker == "human" { human.to_owned() } else { speaker };

@@ -30,7 +30,7 @@ pub(crate) use decide::{closing, enter, import, open, register, rise, summon};
 pub use document::{Born, Document, Fields, Status, Vital};
 pub(crate) use lead_call::artifacts;
 pub use lead_call::{ArtifactWrite, LeadCall};
-pub use marker::{Marker, MarkerProblem, Scanned, scan};
+pub use marker::{Marker, MarkerProblem, Scanned, scan, shown, shown_so_far};
 pub use payload::{Line, MAX_PAYLOAD_BYTES, Payload, TRANSCRIPT_CHARS, escape};
 pub use places::{MAX_REPLIES, SeatSession, Seats};
 pub use refusal::SeatRefusal;

@@ -12,6 +12,7 @@ use crate::run_folder::RunFolder;
 use hatchery_core::event::{MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
+use hatchery_core::seat::shown;
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
 use std::io::IsTerminal as _;
@@ -102,7 +103,8 @@ pub async fn follow(
     cursor: u64,
     until: Until,
 ) -> Result<ExitCode, Report> {
-    let agent: AgentId = agent.parse().context("the daemon gave no id")?;
+    let view: AgentView = client.get(&agent_path(agent, "")).await?;
+    let (agent, has_seat) = (view.id, view.seat.is_some());
     let mut following = Following::new(&context.project, client, cursor);
     let mut heard = false;
     let mut costs = Costs::default();
@@ -114,7 +116,7 @@ pub async fn follow(
         match context.json {
             true => print_json_text(&line)?,
             false => {
-                show(context, &record)?;
+                show(context, &record, has_seat)?;
                 costs.show(&record.event);
             }
         }
@@ -180,8 +182,14 @@ fn whose(event: &Event) -> Option<AgentId> {
 }
 
 /// What the agent said goes to standard output; everything about it goes to standard error.
-fn show(context: &Context, record: &Record) -> Result<(), Report> {
+fn show(context: &Context, record: &Record, has_seat: bool) -> Result<(), Report> {
     match &record.event {
+        Event::Message(MessageEvent::Added { kind: MessageKind::Assistant, content, .. }) if has_seat => {
+            let shown = shown(content);
+            if !shown.trim().is_empty() {
+                print_line(&printable(shown.trim_end()))?;
+            }
+        }
         Event::Message(MessageEvent::Added { kind: MessageKind::Assistant, content, .. }) => {
             print_line(&printable(content))?
         }

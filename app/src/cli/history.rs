@@ -4,8 +4,9 @@ use super::paint::{DIM, STRONG, WARN, paint};
 use super::{Context, asking, print_json, print_line, read_given, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
-use crate::http::{HistoryView, ImportView};
+use crate::http::{HistoryView, ImportView, MessageView};
 use crate::report::Report;
+use hatchery_core::MessageKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -54,7 +55,9 @@ fn show(context: &Context, agent: &str, full: bool) -> Result<ExitCode, Report> 
         print_json(&history)?;
         return Ok(ExitCode::SUCCESS);
     }
-    for message in &history.messages {
+    // Of a message that was nothing but a report about seats nothing is left to read.
+    let is_empty = |message: &MessageView| message.kind == MessageKind::Assistant && message.content.trim().is_empty();
+    for message in history.messages.iter().filter(|message| full || !is_empty(message)) {
         let kind = serde_json::to_value(message.kind)
             .ok()
             .and_then(|kind| kind.as_str().map(str::to_owned))

@@ -3,6 +3,7 @@
 use hatchery_core::agent::{Agent, Lifecycle};
 use hatchery_core::event::MessageEvent;
 use hatchery_core::quest::StepId;
+use hatchery_core::seat::{Position, Seats};
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, QuestId, Record, SessionId, Timestamp, World};
@@ -52,6 +53,9 @@ pub struct AgentView {
     /// Its assignment, if it works on a quest.
     #[serde(default)]
     pub assignment: Option<AssignmentView>,
+    /// The seat that it sits in or sat in. Seat 4 is the lead's.
+    #[serde(default)]
+    pub seat: Option<Position>,
 }
 
 /// The last message or tool call of an agent, in one line.
@@ -158,6 +162,7 @@ impl AgentView {
                 step: it.step.clone(),
                 role: it.role.clone(),
             }),
+            seat: world.seats().position_of(id),
         }
     }
 }
@@ -171,14 +176,14 @@ fn newest(evidence: Vec<Evidence>, now: Timestamp) -> Option<Evidence> {
 
 impl Doing {
     /// Nothing when the event is none that an agent says.
-    pub fn of(record: &Record) -> Option<Self> {
-        let Event::Message(MessageEvent::Added { kind, content, .. }) = &record.event else { return None };
+    pub fn of(seats: &Seats, record: &Record) -> Option<Self> {
+        let Event::Message(MessageEvent::Added { agent, kind, content, .. }) = &record.event else { return None };
         let (tool, line) = match kind {
             MessageKind::ToolCall => {
                 let call: ToolCall = serde_json::from_str(content).ok()?;
                 (Some(cut(&call.name)), called_with(&call.input))
             }
-            _ => (None, cut(content)),
+            _ => (None, cut(&seats.shown(*agent, content))),
         };
         Some(Self { message: record.id, at: record.ts, tool, line })
     }
@@ -215,7 +220,8 @@ mod tests {
         let agent = crate::clock::new_agent_id();
         let event =
             Event::Message(MessageEvent::Added { agent, kind, content: content.into(), to: None, source_id: None });
-        let doing = Doing::of(&Record { id: EventId(1), ts: Timestamp(1), session: None, event }).unwrap();
+        let doing =
+            Doing::of(&Seats::default(), &Record { id: EventId(1), ts: Timestamp(1), session: None, event }).unwrap();
         (doing.tool, doing.line)
     }
 

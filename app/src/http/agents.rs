@@ -220,7 +220,7 @@ pub(super) async fn add_doing(api: &Api, world: &World, mut agents: Vec<&mut Age
     let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
     let latest = api.handle.latest_spoken(&ids).await?;
     for agent in agents {
-        agent.doing = latest.get(&agent.id).and_then(Doing::of);
+        agent.doing = latest.get(&agent.id).and_then(|record| Doing::of(world.seats(), record));
     }
     Ok(())
 }
@@ -233,7 +233,7 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
     let id = find(&api, &reference.0)?;
     let agent = world.agent(id).ok_or(hatchery_core::Refusal::UnknownAgent(id))?;
     let doing = match world.run(id) {
-        Some(_) => api.handle.latest_spoken(&[id]).await?.get(&id).and_then(Doing::of),
+        Some(_) => api.handle.latest_spoken(&[id]).await?.get(&id).and_then(|record| Doing::of(world.seats(), record)),
         None => None,
     };
     let agent = AgentView { doing, ..AgentView::new(&world, id, agent, clock::now()) };

@@ -41,7 +41,7 @@ pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiErr
         opening: true,
         api: api.clone(),
         follower: api.handle.follow_records(after),
-        translator: Translator::after(world, before),
+        translator: Translator::after(world, before, &api.defaults.seats.human),
         announced: after,
         heartbeat,
         closing: api.closing.clone(),

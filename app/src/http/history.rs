@@ -9,9 +9,12 @@ use axum::Json;
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use hatchery_core::event::MessageEvent;
 use hatchery_core::history::{RewindTo, SourceId};
-use hatchery_core::{AgentId, Command, EventId, MessageKind, Refusal, Timestamp, World};
+use hatchery_core::seat::Seats;
+use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Record, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
@@ -90,6 +93,7 @@ pub struct MessageView {
     /// The agent that the message belongs to: the agent itself, or an ancestor.
     pub agent: AgentId,
     pub kind: MessageKind,
+    /// The text as a person reads it: the words of an agent of the seats without markers of status. The event has the whole text.
     pub content: String,
     /// Its id in the file that it was imported from.
     pub source_id: Option<SourceId>,
@@ -153,12 +157,30 @@ pub async fn read(
     let earlier = limit.map_or(0, |limit| count.saturating_sub(limit));
     let head = replay.head();
     let mut body = format!("{{\"head\":{head},\"agent\":\"{agent}\",\"earlier\":{earlier},\"messages\":[").into_bytes();
+    let world = api.handle.view();
     for (at, message) in replay.iter().filter(is_shown).skip(earlier).enumerate() {
         body.extend_from_slice(if at == 0 { b"" } else { b"," });
-        write_message(&mut body, &message);
+        match without_markers(world.seats(), &message)? {
+            Some(shown) => write_message(&mut body, &Replayed { body: &shown, ..message }),
+            None => write_message(&mut body, &message),
+        }
     }
     body.extend_from_slice(b"]}");
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// The stored form of a message of which a person does not read everything. None if it is shown as it is.
+fn without_markers(seats: &Seats, message: &Replayed<'_>) -> Result<Option<String>, HistoryError> {
+    if message.kind != MessageKind::Assistant || !message.body.contains("[A") {
+        return Ok(None);
+    }
+    let mut record = Record::read(message.id, message.body)?;
+    let Event::Message(MessageEvent::Added { agent, content, .. }) = &mut record.event else { return Ok(None) };
+    match seats.shown(*agent, content) {
+        Cow::Borrowed(_) => return Ok(None),
+        Cow::Owned(shown) => *content = shown,
+    }
+    Ok(Some(record.body()))
 }
 
 /// A [`MessageView`]: the message as it is stored, and what follows from its place in the history.

@@ -28,7 +28,8 @@ pub async fn of_agent(State(api): State<Api>, reference: Path<String>) -> Result
     let mut heartbeat = tokio::time::interval(api.heartbeat);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     heartbeat.reset();
-    let watcher = api.live.watch(agent);
+    let has_markers = api.handle.view().seats().position_of(agent).is_some();
+    let watcher = api.live.watch(agent, has_markers);
     let client = Client { opening: Some(OPENING), watcher, last: None, heartbeat, closing: api.closing.clone() };
     let frames = futures_util::stream::unfold(client, |mut client| async move {
         let bytes = client.next().await?;

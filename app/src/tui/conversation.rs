@@ -6,6 +6,7 @@ use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, R
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
 use hatchery_core::permission::DecidedBy;
+use hatchery_core::seat::shown;
 use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, Timestamp};
 
 /// The most events of one conversation in memory. Older ones are read again when one scrolls there.
@@ -19,6 +20,8 @@ const MAX_SUBAGENT_LINES: usize = 200;
 #[derive(Clone, Debug)]
 pub struct Conversation {
     pub agent: AgentId,
+    /// Whether it is an agent of the seats: reports in its words are not shown.
+    has_seat: bool,
     events: Vec<Record>,
     blocks: Vec<Block>,
     /// The last event that was applied. None of them is applied twice.
@@ -114,9 +117,10 @@ pub enum Asked {
 }
 
 impl Conversation {
-    pub fn new(agent: AgentId) -> Self {
+    pub fn new(agent: AgentId, has_seat: bool) -> Self {
         Self {
             agent,
+            has_seat,
             events: Vec::new(),
             blocks: Vec::new(),
             upto: EventId::START,
@@ -173,7 +177,7 @@ impl Conversation {
             self.from = self.events.first().map_or(self.from, |event| event.id.before());
             self.rebuild();
         } else {
-            add(&mut self.blocks, self.agent, record);
+            add(&mut self.blocks, self.agent, self.has_seat, record);
         }
     }
 
@@ -185,7 +189,7 @@ impl Conversation {
 
     fn rebuild(&mut self) {
         let here: Vec<Block> = self.blocks.drain(..).filter(|block| matches!(block.kind, Kind::Here { .. })).collect();
-        self.blocks = blocks(self.agent, &self.events);
+        self.blocks = blocks(self.agent, self.has_seat, &self.events);
         self.blocks.extend(here);
         self.blocks.sort_by_key(|block| block.id);
     }
@@ -197,20 +201,20 @@ impl Conversation {
 }
 
 /// The blocks of some events of one agent.
-pub fn blocks(agent: AgentId, events: &[Record]) -> Vec<Block> {
+pub fn blocks(agent: AgentId, has_seat: bool, events: &[Record]) -> Vec<Block> {
     let mut blocks = Vec::new();
     for event in events {
-        add(&mut blocks, agent, event);
+        add(&mut blocks, agent, has_seat, event);
     }
     blocks
 }
 
-fn add(blocks: &mut Vec<Block>, agent: AgentId, record: &Record) {
+fn add(blocks: &mut Vec<Block>, agent: AgentId, has_seat: bool, record: &Record) {
     let mut push = |kind| blocks.push(Block { id: record.id, at: record.ts, kind });
     let note = |text: String| Kind::Note { text, bad: false };
     let bad = |text: String| Kind::Note { text, bad: true };
     match &record.event {
-        Event::Message(MessageEvent::Added { kind, content, .. }) => message(blocks, record, *kind, content),
+        Event::Message(MessageEvent::Added { kind, content, .. }) => message(blocks, has_seat, record, *kind, content),
         Event::Run { of, what } => match what {
             RunEvent::MessageHeard { message } => {
                 let heard_upto = *message;
@@ -305,9 +309,13 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, record: &Record) {
     }
 }
 
-fn message(blocks: &mut Vec<Block>, record: &Record, kind: MessageKind, content: &str) {
+fn message(blocks: &mut Vec<Block>, has_seat: bool, record: &Record, kind: MessageKind, content: &str) {
     let kind = match kind {
         MessageKind::User => Kind::ToAgent { text: content.to_owned(), heard: false },
+        MessageKind::Assistant if has_seat => match shown(content) {
+            text if text.trim().is_empty() => return hear_all(blocks),
+            text => Kind::Spoken { text: text.into_owned(), reaches_model: true },
+        },
         MessageKind::Assistant => Kind::Spoken { text: content.to_owned(), reaches_model: true },
         MessageKind::ToolCall => Kind::Tool(Tool::read(content)),
         MessageKind::ToolResult => {

@@ -73,6 +73,32 @@ fn at_ann() -> Model {
     model
 }
 
+/// A report of the lead about seats is no part of the conversation. What another agent writes is shown as it is.
+#[test]
+fn reports_of_the_lead_are_not_shown() {
+    let mut model = at_ann();
+    let report = "Good morning.\n[AGENT_STATUS] {\"agents\":[]}";
+    update(&mut model, Msg::Events(vec![said(101, "aaaa", MessageKind::Assistant, report)]));
+    let texts = |model: &Model| -> Vec<String> {
+        let spoken = model.talk().unwrap().blocks().iter().filter_map(|block| match &block.kind {
+            super::conversation::Kind::Spoken { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        spoken.collect()
+    };
+    assert_eq!(texts(&model).last().unwrap(), report);
+    let mut lead = seen("lead", "lead", Some("root"), "working")["agent"].take();
+    lead["seat"] = json!(4);
+    update(&mut model, Msg::Agent(Box::new(serde_json::from_value(lead).unwrap())));
+    drop(super::act::go(&mut model, id("lead")));
+    let early = said(102, "lead", MessageKind::Assistant, report);
+    update(&mut model, Msg::Window { agent: id("lead"), records: vec![early], from: EventId(0), more: false });
+    let alone = said(103, "lead", MessageKind::Assistant, "[AGENT_STATUS] {\"agents\":[]}");
+    let prose = said(104, "lead", MessageKind::Assistant, "I write [AGENT_STATUS] {} for that.");
+    update(&mut model, Msg::Events(vec![alone, prose]));
+    assert_eq!(texts(&model), ["Good morning.\n", "I write [AGENT_STATUS] {} for that."]);
+}
+
 fn press(model: &mut Model, code: KeyCode) -> Vec<Effect> {
     update(model, Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }

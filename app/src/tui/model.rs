@@ -344,7 +344,8 @@ impl Model {
         {
             desk.new_from = Some((desk.seen, left));
         }
-        self.talks.entry(agent).or_insert_with(|| Conversation::new(agent));
+        let has_seat = self.roster.has_seat(agent);
+        self.talks.entry(agent).or_insert_with(|| Conversation::new(agent, has_seat));
         self.forget_talks();
         self.roster.looked_at(agent);
         self.tree_row = Some(agent);

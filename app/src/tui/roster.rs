@@ -189,6 +189,11 @@ impl Roster {
         }
     }
 
+    /// Whether it sits or sat in a seat, as far as is known.
+    pub fn has_seat(&self, agent: AgentId) -> bool {
+        self.agents.get(&agent).is_some_and(|it| it.view.seat.is_some())
+    }
+
     pub fn name(&self, agent: AgentId) -> String {
         match self.agents.get(&agent).and_then(|it| it.view.name.as_deref()) {
             Some(name) => text::clean(name).into_owned(),

@@ -15,6 +15,7 @@ use crate::quest_document::{QuestDocument, QuestWord};
 use crossterm::event::{KeyEvent, MouseEvent};
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::output::Output;
+use hatchery_core::seat::shown;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, QuestId, Record, Stream, Timestamp};
 use serde_json::Value;
 
@@ -227,7 +228,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::Window { agent, records, from, more } => window(model, agent, records, from, more),
         Msg::Inherited { agent, from, upto, forked, count, records } => {
             if let Some(talk) = model.talks.get_mut(&agent) {
-                let blocks: Vec<Block> = blocks(from, &records);
+                let blocks: Vec<Block> = blocks(from, model.roster.has_seat(from), &records);
                 talk.inherited = Some(Inherited { from, count, upto, forked, blocks });
             }
             Vec::new()
@@ -323,7 +324,8 @@ fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
 
 /// Whether this is the whole of a text that was being written.
 fn begins_with(event: &Event, written: &str) -> bool {
-    matches!(event, Event::Message(MessageEvent::Added { content, .. }) if !written.is_empty() && content.starts_with(written))
+    let Event::Message(MessageEvent::Added { content, .. }) = event else { return false };
+    !written.is_empty() && (content.starts_with(written) || shown(content).starts_with(written))
 }
 
 /// Whether what an agent was writing is whole with this, or will never be.

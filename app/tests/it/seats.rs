@@ -8,3 +8,4 @@ mod inbox;
 mod lead;
 mod say;
 mod scene;
+mod shown;

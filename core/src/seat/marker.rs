@@ -6,6 +6,7 @@
 use super::{FaceVariant, Identity, Listed, ListedStatus, Position};
 use serde::Deserialize;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// How much of a marker that cannot be read is repeated in its report.
 const SHOWN_CHARS: usize = 200;
@@ -73,6 +74,35 @@ impl Fence {
 
 /// Finds the markers in the words of an agent.
 pub fn scan(text: &str) -> Scanned {
+    look_through(text, Extent::Whole)
+}
+
+/// The words of an agent of the seats as a person reads them: without the markers of status.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    // `[AGENT_REGISTERED]` stays in the text.
+    match [STATUS, ACTION].into_iter().any(|name| text.contains(name)) {
+        true => Cow::Owned(scan(text).shown),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// The same of a text that is still written. What may become a marker is held back until it is known what it is, so that nothing
+/// has to be taken away again: this is always a beginning of what is shown later.
+pub fn shown_so_far(text: &str) -> Cow<'_, str> {
+    match text.contains('[') {
+        true => Cow::Owned(look_through(text, Extent::Beginning).shown),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// How much of a text is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    Beginning,
+}
+
+fn look_through(text: &str, extent: Extent) -> Scanned {
     let mut scanned = Scanned::default();
     let mut fence: Option<Fence> = None;
     let mut rest = text;
@@ -83,14 +113,21 @@ pub fn scan(text: &str) -> Scanned {
             (Some(open), Some(closing)) if open.is_closed_by(closing) => fence = None,
             _ => {}
         }
-        let name = [REGISTERED, STATUS, ACTION].into_iter().find(|name| line.starts_with(name));
+        let names = [REGISTERED, STATUS, ACTION];
+        if extent == Extent::Beginning && fence.is_none() && names.iter().any(|name| name.starts_with(line)) {
+            break;
+        }
+        let name = names.into_iter().find(|name| line.starts_with(name));
         match name.filter(|_| fence.is_none()) {
             None => {
                 scanned.shown.push_str(line);
                 rest = after;
             }
             Some(name) => {
-                let (found, length) = read(name, rest);
+                let Reading { found, length, is_open } = read(name, rest);
+                if extent == Extent::Beginning && is_open {
+                    break;
+                }
                 let is_status = |found: &Result<Marker, MarkerProblem>| match found {
                     Ok(Marker::Status { .. }) => true,
                     Ok(Marker::Registered { .. }) => false,
@@ -114,10 +151,19 @@ pub fn scan(text: &str) -> Scanned {
     scanned
 }
 
-/// Reads the marker at the start of a text. Says how many bytes belong to it.
-fn read(name: &str, text: &str) -> (Vec<Result<Marker, MarkerProblem>>, usize) {
+/// What stands at the start of a text that begins with the name of a marker.
+struct Reading {
+    found: Vec<Result<Marker, MarkerProblem>>,
+    /// How many bytes belong to it.
+    length: usize,
+    /// More text could make it something else.
+    is_open: bool,
+}
+
+fn read(name: &str, text: &str) -> Reading {
     let line = text.find('\n').unwrap_or(text.len());
     let problem = |reason: String| MarkerProblem { marker: text.chars().take(SHOWN_CHARS).collect(), reason };
+    let rejected = |reason: String, is_open| Reading { found: vec![Err(problem(reason))], length: line, is_open };
     let body = &text[name.len()..];
     let start = body.len() - body.trim_start_matches([' ', '\t']).len();
     // An object may also begin on the next line.
@@ -127,16 +173,21 @@ fn read(name: &str, text: &str) -> (Vec<Result<Marker, MarkerProblem>>, usize) {
     };
     let json = &body[start..];
     if !json.starts_with('{') {
-        return (vec![Err(problem(format!("{name} is not followed by a JSON object")))], line);
+        return rejected(format!("{name} is not followed by a JSON object"), body.trim().is_empty());
     }
-    let mut values = serde_json::Deserializer::from_str(&json[..floor(json, MAX_MARKER_BYTES)]).into_iter::<Value>();
+    let within = &json[..floor(json, MAX_MARKER_BYTES)];
+    let mut values = serde_json::Deserializer::from_str(within).into_iter::<Value>();
     match values.next() {
         Some(Ok(value)) => {
             let length = name.len() + start + values.byte_offset();
-            (understand(name, value).into_iter().map(|read| read.map_err(problem)).collect(), length)
+            let found = understand(name, value).into_iter().map(|read| read.map_err(problem)).collect();
+            Reading { found, length, is_open: false }
         }
-        Some(Err(error)) => (vec![Err(problem(format!("its JSON cannot be read: {error}")))], line),
-        None => (vec![Err(problem(format!("{name} is not followed by a JSON object")))], line),
+        Some(Err(error)) => {
+            let is_open = error.is_eof() && within.len() == json.len();
+            rejected(format!("its JSON cannot be read: {error}"), is_open)
+        }
+        None => rejected(format!("{name} is not followed by a JSON object"), true),
     }
 }
 
@@ -341,7 +392,37 @@ mod tests {
         assert_eq!(found("[AGENT_STATUS] {\"agents\":[]}"), [alive(&[])]);
     }
 
+    #[test]
+    fn what_may_become_a_status_is_not_shown_while_it_is_written() {
+        let text = "Good morning.\n[AGENT_STATUS] {\n\"agents\":[]} or not.\nBye [AGENT_STATUS] {}";
+        let marker = text.find('[').unwrap();
+        for end in marker..text.find('}').unwrap() {
+            assert_eq!(shown_so_far(&text[..end]), "Good morning.\n", "{}", &text[..end]);
+        }
+        assert_eq!(shown_so_far(&text[..text.find('}').unwrap() + 4]), "Good morning.\n or");
+        assert_eq!(shown_so_far(text), shown(text));
+        assert_eq!(shown(text), "Good morning.\n or not.\nBye [AGENT_STATUS] {}");
+        // Other brackets are held back for as long as they could be a marker.
+        assert_eq!((shown_so_far("[A").as_ref(), shown_so_far("[A list").as_ref()), ("", "[A list"));
+        assert_eq!(shown_so_far("```\n[AGENT_ST"), "```\n[AGENT_ST");
+    }
+
     proptest! {
+        /// Nothing that was shown is ever taken away, wherever the text is cut.
+        #[test]
+        fn what_is_shown_only_grows(
+            text in "(\\[AGENT_STATUS\\]|\\[ACTION\\]|\\[AGENT_REGISTERED\\]|\\[A|\\{\"agents\":\\[\\]\\}|\\{|\\}|\"|\n|```|[a-zé ]){0,24}"
+        ) {
+            let whole = shown(&text).into_owned();
+            let ends = (0..=text.len()).filter(|end| text.is_char_boundary(*end));
+            let mut before = String::new();
+            for so_far in ends.map(|end| shown_so_far(&text[..end])) {
+                prop_assert!(so_far.starts_with(&before), "{:?} after {:?}", so_far, before);
+                prop_assert!(whole.starts_with(so_far.as_ref()), "{:?} is no beginning of {:?}", so_far, whole);
+                before = so_far.into_owned();
+            }
+        }
+
         #[test]
         fn no_text_breaks_the_scan(text in "(\\[AGENT_STATUS\\]|\\{|\\}|\"|\n|```|[a-zé ]){0,40}") {
             let scanned = scan(&text);

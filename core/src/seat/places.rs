@@ -9,6 +9,7 @@ use crate::seat::{HATCH_MS, SEATS};
 use crate::{AgentId, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How many replies of the team inbox are remembered, so that none is taken in twice. An inbox that brings back an older entry
@@ -86,6 +87,14 @@ impl Seats {
     /// The seat that an agent sits in, or sat in.
     pub fn position_of(&self, agent: AgentId) -> Option<Position> {
         self.agents.get(&agent).copied()
+    }
+
+    /// The words of an agent as a person reads them. Only agents of the seats have markers in their words.
+    pub fn shown<'t>(&self, agent: AgentId, text: &'t str) -> Cow<'t, str> {
+        match self.position_of(agent) {
+            Some(_) => super::shown(text),
+            None => Cow::Borrowed(text),
+        }
     }
 
     /// Every agent that ever sat in a seat.
@@ -238,6 +247,8 @@ impl Seats {
     pub(crate) fn agent_gone(&mut self, ts: Timestamp, agent: AgentId) {
         let Some((position, _)) = self.occupied_by(agent) else { return };
         self.orders.remove(&position);
+        // The lead of a team is told of it. What it says then are its own words.
+        self.route = None;
         self.take(position, ts, Input::OccupantGone);
         self.change_known(position, |seat| seat.agent = None);
     }

@@ -90,6 +90,9 @@ export const api = {
   runs: () => get<{ runs: RunView[] }>("/api/runs"),
   why: (id: string) => get<WhyView>(`/api/agents/${part(id)}/why`),
   history: (id: string) => get<HistoryView>(`/api/agents/${part(id)}/history?full=true`),
+  /** One message as a person reads it. */
+  message: (id: string, event: number) =>
+    get<HistoryView>(`/api/agents/${part(id)}/history?full=true&before=${event + 1}&limit=1`),
   quests: () => get<{ quests: QuestLine[] }>("/api/quests"),
   quest: (id: string) => get<QuestDocument>(`/api/quests/${part(id)}`),
   usage: (days: number) => get<UsageView>(`/api/usage?days=${days}`),

@@ -38,6 +38,20 @@ function noteOf(event: EventObject): Note | null {
   }
 }
 
+/** Whether a text may have markers, which the lead of the seats writes for the daemon. What is to be read of it, the daemon says. */
+export function mayHaveMarkers(event: EventObject): boolean {
+  return (
+    event.type === "message_added" && event.kind === "assistant" && /^\[(AGENT_STATUS|ACTION)\]/m.test(event.content)
+  );
+}
+
+/** Puts a message in its place, once. */
+export function placed(messages: MessageView[], message: MessageView): MessageView[] {
+  if (messages.some((it) => it.id === message.id)) return messages;
+  const after = messages.findIndex((it) => it.id > message.id);
+  return after < 0 ? [...messages, message] : messages.toSpliced(after, 0, message);
+}
+
 export function useHistory(agent: string | null): History {
   const [history, setHistory] = useState<History>(EMPTY);
   const [round, setRound] = useState(0);
@@ -76,6 +90,16 @@ export function useHistory(agent: string | null): History {
     };
     const stop = store.tap((event) => {
       if (!("agent" in event) || event.agent !== agent) return;
+      if (mayHaveMarkers(event)) {
+        api.message(agent, event.id).then(
+          ({ messages: [message] }) => {
+            if (!here || message?.id !== event.id) return;
+            setHistory((now) => ({ ...now, messages: placed(now.messages, message) }));
+          },
+          () => here && setRound((n) => n + 1),
+        );
+        return;
+      }
       if (event.type === "message_added" && CUTS.has(event.kind)) setRound((n) => n + 1);
       if (pending) pending.push(event);
       else {

@@ -108,9 +108,9 @@ export function stateOf(overview: Overview): State {
   return state;
 }
 
-/** The first line of what was said, without the marks of Markdown. */
+/** The first line of what was said, without the marks of Markdown. A line that reports on the seats is none. */
 function prose(text: string): string {
-  return plain(firstLine(text)).replaceAll(/\*\*|__|`|^#+ /g, "");
+  return plain(firstLine(text.replaceAll(/^\[AGENT_STATUS\].*\n?/gm, ""))).replaceAll(/\*\*|__|`|^#+ /g, "");
 }
 
 function doingOf({ doing }: AgentView): Doing | null {

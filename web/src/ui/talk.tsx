@@ -57,7 +57,8 @@ export function itemsOf(messages: MessageView[], notes: Note[] = []): Item[] {
       const result = toolResult(message.content);
       const tool = result ? open.get(result.id) : undefined;
       if (tool && result) tool.result = { content: result.content, isError: result.isError, ts: message.ts };
-    } else {
+    } else if (message.kind !== "assistant" || message.content.trim() !== "") {
+      // Of a message that was only a report about the seats nothing is left to read.
       items.push({ kind: "message", message });
     }
   }

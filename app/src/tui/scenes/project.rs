@@ -60,6 +60,7 @@ pub(super) fn agent(begin: &str, name: &str, parent: Option<&str>) -> Agent {
         spent: dollars(0.31),
         question: None,
         assignment: None,
+        seat: None,
     };
     Agent {
         view,

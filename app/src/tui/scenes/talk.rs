@@ -132,7 +132,7 @@ pub(super) fn noted(number: u64, clock: Timestamp, output: Output) -> Record {
 }
 
 pub(super) fn with_talk(model: &mut Model, begin: &str, events: Vec<Record>) {
-    let mut talk = Conversation::new(id(begin));
+    let mut talk = Conversation::new(id(begin), model.roster.has_seat(id(begin)));
     talk.prepend(events, EventId(46_342), false);
     model.talks.insert(id(begin), talk);
     model.visit(id(begin));
@@ -166,7 +166,7 @@ pub(super) fn inherit(model: &mut Model, begin: &str, forked: &str, brief: bool)
         count: Some(12),
         upto: EventId(46_342),
         forked: at(forked),
-        blocks: blocks(id("9fA2"), &events),
+        blocks: blocks(id("9fA2"), false, &events),
     };
     if let Some(talk) = model.talks.get_mut(&id(begin)) {
         talk.inherited = Some(inherited);

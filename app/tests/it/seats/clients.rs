@@ -42,6 +42,9 @@ fn a_session_is_started_used_and_ended() {
     );
     scene.end_session();
     let events = scene.dialect("?dialect=julian&after=-1", None, |event| event["type"] == "session_end");
+    // The original program calls a speaker so who gives no name.
+    let said = events.iter().find(|event| event["type"] == "user_message").unwrap();
+    assert_eq!((&said["speakerName"], &said["targetAgent"]), (&json!("Marcus"), &Value::Null), "{said}");
     let kinds = types(&events);
     assert_eq!(kinds[..2], ["user_session_start", "session_start"], "{kinds:?}");
     assert_eq!(kinds[kinds.len() - 2..], ["user_session_end", "session_end"], "{kinds:?}");
