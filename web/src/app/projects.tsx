@@ -1,4 +1,5 @@
 // The projects of this machine: where else somebody works, or waits for you.
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { ProjectLine } from "../api/types";
@@ -7,41 +8,53 @@ import { Glyph } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { plural } from "../ui/words";
 
+const LIST = "projects";
+
+/** Opens the list. On a small screen the project's name is the button. */
+export function ProjectButton({ name, children }: { name?: string; children?: ComponentChildren }) {
+  const words = "All projects of this machine";
+  return (
+    <button
+      class={children ? "project-btn" : "icon-btn"}
+      type="button"
+      popovertarget={LIST}
+      aria-label={name ? `${name}. ${words}` : words}
+      title={words}
+    >
+      {children}
+      <Icon name="unfold" size={14} />
+    </button>
+  );
+}
+
 /** The daemons are asked each time the list is opened. Nothing asks them in between. */
-export function ProjectSwitcher() {
+export function Projects() {
   const [lines, setLines] = useState<ProjectLine[] | Problem | null>(null);
   return (
-    <>
-      <button
-        class="icon-btn"
-        type="button"
-        popovertarget="projects"
-        aria-label="All projects of this machine"
-        title="All projects of this machine"
-      >
-        <Icon name="unfold" size={14} />
-      </button>
-      <div
-        id="projects"
-        class="projects"
-        popover="auto"
-        onToggle={(event) => {
-          if ((event as unknown as ToggleEvent).newState === "open")
-            api.projects().then((it) => setLines(it.projects), setLines);
-        }}
-      >
-        <h2>Projects of this machine</h2>
-        {lines === null && <p class="faint small">Asking their daemons …</p>}
-        {lines instanceof Error && <p class="refused">{lines.message}</p>}
-        {Array.isArray(lines) && (
-          <ul>
-            {lines.map((line) => (
-              <Line key={line.root} line={line} />
-            ))}
-          </ul>
-        )}
-      </div>
-    </>
+    <div
+      id={LIST}
+      class="projects"
+      popover="auto"
+      onToggle={(event) => {
+        if ((event as unknown as ToggleEvent).newState === "open")
+          api.projects().then((it) => setLines(it.projects), setLines);
+      }}
+    >
+      <h2>Projects of this machine</h2>
+      {lines === null && <p class="faint small">Asking their daemons …</p>}
+      {lines instanceof Error && (
+        <p class="refused">
+          {lines.message} {lines.hint}
+        </p>
+      )}
+      {Array.isArray(lines) && (
+        <ul>
+          {lines.map((line) => (
+            <Line key={line.root} line={line} />
+          ))}
+        </ul>
+      )}
+    </div>
   );
 }
 

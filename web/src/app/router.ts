@@ -15,10 +15,19 @@ export function place(): Place {
   const { pathname, search, hash } = location;
   return {
     path: pathname,
-    parts: pathname.split("/").filter(Boolean).map(decodeURIComponent),
+    parts: pathname.split("/").filter(Boolean).map(decoded),
     query: new URLSearchParams(search),
     hash: hash.slice(1),
   };
+}
+
+/** A part of an address that somebody cut in the middle of a letter stays as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export function go(to: string, how: "push" | "replace" = "push"): void {

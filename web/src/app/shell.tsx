@@ -12,7 +12,7 @@ import { useClock } from "../ui/time";
 import { clockSeconds, group } from "../ui/words";
 import { remember } from "./drafts";
 import { palette } from "./palette_state";
-import { ProjectSwitcher } from "./projects";
+import { ProjectButton, Projects } from "./projects";
 import { to, usePlace } from "./router";
 
 export const VIEWS: { path: string; name: string; icon: IconName; key: string }[] = [
@@ -56,7 +56,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
             <Egg />
             <span class="cut">{project}</span>
           </a>
-          <ProjectSwitcher />
+          <ProjectButton />
         </div>
         <button class="find" type="button" aria-haspopup="dialog" onClick={() => palette.set({ text: "" })}>
           <span>Find or do …</span>
@@ -77,8 +77,10 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <Foot />
       </nav>
       <header class="topbar">
-        <Egg />
-        <span class="cut">{project}</span>
+        <ProjectButton name={project}>
+          <Egg />
+          <span class="cut">{project}</span>
+        </ProjectButton>
         <LiveWord />
         <button
           class="icon-btn"
@@ -106,6 +108,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           More
         </a>
       </nav>
+      <Projects />
       <Announcer waiting={waiting} />
     </div>
   );
@@ -247,7 +250,7 @@ function sayNext(): string {
 
 function useTitle(path: string, waiting: number, project: string): void {
   useEffect(() => {
-    const view = VIEWS.find((it) => isAt(path, it.path))?.name ?? "Hatchery";
+    const view = VIEWS.find((it) => isAt(path, it.path))?.name ?? (isAt(path, "/keys") ? "Keys" : "No such page");
     document.title =
       waiting > 0 ? `${waiting} need${waiting === 1 ? "s" : ""} you · ${project}` : `${project} · ${view}`;
     const app = navigator as Navigator & {

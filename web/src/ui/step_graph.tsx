@@ -5,46 +5,12 @@ import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
 import { questionWords } from "./ask";
 import { Glyph, standingOfStep } from "./glyph";
+import { HIGH, type Layout, layOut, WIDE } from "./step_layout";
 import { Age, Ago } from "./time";
 import { firstLine, money, plain } from "./words";
 
-const WIDE = 220;
-const HIGH = 72;
-
-interface Layout {
-  width: number;
-  height: number;
-  at: Map<string, { x: number; y: number }>;
-}
-
 /** Above this many steps lines say nothing any more. */
 const DRAWN = 300;
-
-async function layOut(steps: StepDocument[]): Promise<Layout> {
-  const { Graph, layout } = await import("@dagrejs/dagre").then((it) => ({
-    Graph: it.graphlib.Graph,
-    layout: it.layout,
-  }));
-  const graph = new Graph();
-  graph.setGraph({ rankdir: "LR", nodesep: 10, ranksep: 44, marginx: 0, marginy: 0 });
-  graph.setDefaultEdgeLabel(() => ({}));
-  for (const step of steps) graph.setNode(step.id, { width: WIDE, height: HIGH });
-  for (const step of steps) for (const on of step.dependsOn) if (graph.hasNode(on)) graph.setEdge(on, step.id);
-  layout(graph);
-  const at = new Map<string, { x: number; y: number }>();
-  let [width, height] = [0, 0];
-  for (const step of steps) {
-    const node = graph.node(step.id) as { x: number; y: number };
-    at.set(step.id, { x: node.x - WIDE / 2, y: node.y - HIGH / 2 });
-    width = Math.max(width, node.x + WIDE / 2);
-    height = Math.max(height, node.y + HIGH / 2);
-  }
-  // The plan's order runs downwards; where the layout has it upwards, it is the same layout in a mirror.
-  const ordered = steps.map((step) => at.get(step.id)?.y ?? 0);
-  const drift = ordered.reduce((sum, y, index) => sum + (index - (steps.length - 1) / 2) * y, 0);
-  if (drift < 0) for (const place of at.values()) place.y = height - HIGH - place.y;
-  return { width, height, at };
-}
 
 /** Scrolls a graph that is larger than its place to a step. A step that is in sight stays where it is. */
 function show(box: HTMLElement, { x, y }: { x: number; y: number }): void {
@@ -62,7 +28,12 @@ export function StepGraph({ quest, chosen }: { quest: QuestDocument; chosen: str
   useEffect(() => {
     if (steps.length > DRAWN) return;
     let here = true;
-    void layOut(steps).then((it) => here && setLayout(it));
+    layOut(steps).then(
+      (it) => here && setLayout(it),
+      () => {
+        // The list says everything that the lines say. They are drawn when the library can be loaded.
+      },
+    );
     return () => {
       here = false;
     };

@@ -556,7 +556,7 @@ function Facts({ entry, changes, showChanges }: { entry: AgentEntry; changes: bo
 function NoAgent({ problem }: { problem: Problem }) {
   return (
     <div class="empty">
-      <h1>There is no such agent</h1>
+      <h1>{problem.away ? "This agent cannot be read" : "There is no such agent"}</h1>
       <p>
         {problem.message} {problem.hint}
       </p>

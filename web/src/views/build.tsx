@@ -22,9 +22,11 @@ const KINDS: Record<Exclude<Show, "all">, string[]> = {
 };
 
 export default function Build() {
+  useTopics("connection");
   const status = useStatus();
+  const { live } = store.connection;
   const [show, setShow] = useState<Show>("all");
-  if (!status) return <Loading />;
+  if (!status) return live ? <Loading /> : <Away />;
   const { state, ideas } = status;
   const run = object(state.buildRun);
   const chunks = objects(run.chunks);
@@ -79,6 +81,16 @@ export default function Build() {
         </aside>
       </div>
     </>
+  );
+}
+
+/** The browser opens the stream again by itself. */
+function Away() {
+  return (
+    <div class="empty">
+      <h1>The build cannot be read</h1>
+      <p>The daemon is away. What the build does comes by itself when the daemon is back.</p>
+    </div>
   );
 }
 

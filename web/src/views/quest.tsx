@@ -359,7 +359,7 @@ function Signals({ quest }: { quest: QuestDocument }) {
 function Missing({ problem }: { problem: Problem }) {
   return (
     <div class="empty">
-      <h1>This quest cannot be shown</h1>
+      <h1>{problem.status === 404 ? "There is no such quest" : "This quest cannot be read"}</h1>
       <p>
         {problem.message} {problem.hint}
       </p>

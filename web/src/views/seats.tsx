@@ -97,7 +97,9 @@ export default function Seats() {
     return (
       <div class="empty">
         <h1>The seats cannot be read</h1>
-        <p>{list.message}</p>
+        <p>
+          {list.message} {list.hint}
+        </p>
       </div>
     );
   }

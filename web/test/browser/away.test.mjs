@@ -49,6 +49,63 @@ test("the daemon is killed under each view: what was there stays, and each view 
   }
 });
 
+const VIEWS = ["quests", "agents", "seats", "build", "mail", "log", "cost", "keys"];
+
+test("a view that was never opened can be opened while the daemon is away, and is filled when it is back", async () => {
+  const page = await open(browser, daemon);
+  await page.waitForFunction((names) => {
+    const scripts = performance.getEntriesByType("resource").map((it) => new URL(it.name).pathname);
+    return [...names, "dagre"].every((name) => scripts.some((it) => it.startsWith(`/assets/${name}`)));
+  }, VIEWS);
+  await daemon.kill();
+  await page.getByText("The daemon is away.").waitFor();
+  // Nor does a folder of the build answer any more.
+  await page.route("**/assets/**", (route) => route.abort());
+  const open1 = async (path) => {
+    await page.evaluate((to) => {
+      const link = document.createElement("a");
+      link.href = to;
+      document.getElementById("main").append(link);
+      link.click();
+      link.remove();
+    }, path);
+    await page.waitForFunction(() => document.querySelector("main h1") && !document.querySelector(".skeleton"));
+    return page.locator("main h1").innerText();
+  };
+  assert.match(await open1("/quests"), /quests are open/);
+  assert.match(await open1("/agents"), /on their own/);
+  assert.match(await open1("/log"), /events, each once and in order/);
+  assert.equal(await open1("/seats"), "The seats cannot be read");
+  assert.equal(await open1("/build"), "The build cannot be read");
+  assert.equal(await open1("/mail"), "The mail cannot be read");
+  assert.equal(await open1("/keys"), "All keys");
+  assert.equal(await open1("/cost"), "The cost cannot be read");
+  await daemon.up();
+  await page.getByRole("heading", { level: 1, name: /today/ }).waitFor();
+  await whole(page, daemon);
+  await page.context().close();
+});
+
+test("a view that could not be loaded says so, and comes when the page is loaded anew", async () => {
+  const page = await open(browser, daemon, { path: "/keys" });
+  let refused = 0;
+  await page.route("**/assets/mail*", (route) => {
+    refused += 1;
+    return route.abort();
+  });
+  await page.goto(`${daemon.url}/mail`);
+  await page.getByRole("heading", { level: 1, name: "This view could not be loaded" }).waitFor();
+  await page.getByText("The daemon is there").waitFor();
+  // It has tried once by itself, and does not go on for ever.
+  await page.waitForFunction(() => performance.getEntriesByType("navigation")[0].type === "reload");
+  await page.getByRole("button", { name: "Load the page anew" }).waitFor();
+  assert.equal(refused, 2);
+  await page.unroute("**/assets/mail*");
+  await page.getByRole("button", { name: "Load the page anew" }).click();
+  await page.getByRole("heading", { level: 1, name: /mail for you/ }).waitFor();
+  await page.context().close();
+});
+
 test("an answer that is given while the daemon is away is sent once when it is back", async () => {
   const page = await open(browser, daemon);
   const quest = await smallQuest(daemon, "A house", { parts: "asks" });

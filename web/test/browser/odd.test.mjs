@@ -34,6 +34,26 @@ test("an empty project: every view says what will come, and has one heading", as
   }
 });
 
+test("an address that belongs to no view says so, and leads on", async () => {
+  const page = await open(browser, daemon);
+  const heading = (name) => page.getByRole("heading", { level: 1, name }).waitFor();
+  for (const path of ["/cost/yesterday", "/agents/a/b", "/keys/%E0%A4%A", `/keys/${WORD}`]) {
+    await show(page, path);
+    await heading("There is no page at this address");
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, path);
+  }
+  await show(page, "/cost/yesterday");
+  await page.getByRole("button", { name: "Find “yesterday”" }).click();
+  assert.equal(await page.getByRole("combobox").inputValue(), "yesterday");
+  await page.keyboard.press("Escape");
+  await page.getByRole("navigation", { name: "All views" }).getByRole("link", { name: "Cost" }).click();
+  await heading(/today/);
+  await show(page, "/quests/nowhere");
+  await heading("There is no such quest");
+  await show(page, "/agents/%E0%A4%A");
+  await heading("There is no such agent");
+});
+
 test("long names, long words and a large quest keep their place", async () => {
   const long = await daemon.run(NAME, [{ text: `${WORD} ${"/a/long/path".repeat(30)}` }, hang], WORD);
   const script = daemon.script("big/codeweaver", [{ text: "I begin." }, hang]);

@@ -83,19 +83,22 @@ test("Build shows checks and ideas as they come, and an idea can be dismissed", 
   assert.deepEqual(page.troubles, []);
 });
 
-test("the other projects of this machine are one click away", async () => {
-  const other = await Daemon.start("ledger", {}, daemon);
-  try {
-    const page = await open(browser, daemon);
-    await page.getByRole("button", { name: "All projects of this machine" }).click();
-    const [second] = await Promise.all([
-      page.context().waitForEvent("page"),
-      page.getByRole("link", { name: "ledger" }).click(),
-    ]);
-    await second.waitForURL(`${other.url}/`);
-    await second.getByText("ledger").first().waitFor();
-    assert.deepEqual(page.troubles, []);
-  } finally {
-    await other.stop();
-  }
-});
+for (const [where, width] of Object.entries({ "": 1440, " on a phone": 390 })) {
+  test(`the other projects of this machine are one click away${where}`, async () => {
+    const other = await Daemon.start("ledger", {}, daemon);
+    try {
+      const page = await open(browser, daemon, { width });
+      await page.getByRole("button", { name: "All projects of this machine" }).click();
+      const link = page.getByRole("link", { name: "ledger" });
+      await link.waitFor();
+      const { x, y, width: wide, height } = await link.boundingBox();
+      assert.ok(x >= 0 && y >= 0 && x + wide <= width && height >= (width < 860 ? 44 : 24), "it is in sight");
+      const [second] = await Promise.all([page.context().waitForEvent("page"), link.click()]);
+      await second.waitForURL(`${other.url}/`);
+      await second.getByText("ledger").filter({ visible: true }).first().waitFor();
+      assert.deepEqual(page.troubles, []);
+    } finally {
+      await other.stop();
+    }
+  });
+}
