@@ -4,6 +4,7 @@
 pub mod agent_worktrees;
 mod briefing;
 mod chores;
+mod foreign;
 mod launch;
 mod retention;
 mod supervisor;
@@ -18,10 +19,12 @@ use crate::live_text::LiveTexts;
 use crate::project::Project;
 use crate::report::Report;
 use crate::run_folder::RunFolder;
+use crate::store::StoreUrl;
 use crate::transcripts::Transcripts;
 use crate::ward;
 use crate::worktree::{Preparation, Repository};
 use chores::Chores;
+use foreign::ForeignWork;
 use hatchery_core::run::{AttemptId, DesiredRun, DesiredState};
 use hatchery_core::{AgentId, Command, Plan};
 use std::collections::BTreeMap;
@@ -43,6 +46,8 @@ pub struct RunnerContext {
     pub program: PathBuf,
     /// This machine, as runs know it.
     pub host: Arc<str>,
+    /// The store is in the project's own folder: everything in its log happens here, or happened in a folder that this one is a copy of.
+    pub store_is_private: bool,
     pub harnesses: Harnesses,
     /// Takes in what agents ask for by their tools. The HTTP side shares it.
     pub calls: Arc<Calls>,
@@ -95,6 +100,7 @@ impl RunnerContext {
             project: project.clone(),
             program,
             host: project.host()?.into(),
+            store_is_private: matches!(&config.store, StoreUrl::Sqlite(path) if path.starts_with(project.data())),
             transcripts,
             codex_threads,
             harnesses: Harnesses::new(harnesses),
@@ -137,9 +143,11 @@ pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>)
     let mut supervisors =
         Supervisors { context: Arc::clone(&context), watcher, supervised: BTreeMap::new(), tasks: JoinSet::new() };
     let mut retention = std::pin::pin!(retention::clear_leftovers(Arc::clone(&context)));
+    let mut foreign = ForeignWork::new(&context);
     loop {
         let wanted = plan.borrow_and_update().clone();
-        let again = close_sessions(&context.handle, &wanted).await;
+        let again = foreign.end(&wanted).await;
+        let again = close_sessions(&context.handle, &wanted).await || again;
         let waiting = supervisors.arrange(&wanted);
         let again = report_waiting(&context.handle, waiting).await || again;
         chores.arrange(&wanted);

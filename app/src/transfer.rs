@@ -39,10 +39,12 @@ pub fn import(store: &dyn Store, input: &mut dyn BufRead, progress: &mut dyn FnM
             continue;
         }
         let row = take_line(&line, &mut world).map_err(|why| {
-            Report::failed(format_args!("line {number}: {why}")).hint(format_args!(
-                "{} events before it are imported; correct the line and import the file again",
-                imported.added + imported.known
-            ))
+            let kept = match imported.added + imported.known {
+                0 => "nothing is imported".to_owned(),
+                kept => format!("the first {kept} events are imported"),
+            };
+            let hint = format!("{kept}; correct the line and import the file again");
+            Report::failed(format_args!("line {number}: {why}")).hint(hint)
         })?;
         if row.id <= head {
             same_as_kept(store, &row)?;

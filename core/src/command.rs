@@ -138,6 +138,10 @@ pub enum Command {
         /// What else is known about it, for people.
         evidence: Option<String>,
     },
+    /// An attempt belongs to another project folder, from which the log was imported or copied. Nothing of it can be reached from here.
+    ReportUnreachable {
+        of: AttemptId,
+    },
     /// What the human says to a question.
     AnswerQuestion {
         question: EventId,
@@ -342,7 +346,8 @@ impl Command {
             Self::ReportWaiting { of }
             | Self::ReportSpawn { of, .. }
             | Self::TakeOutput { of, .. }
-            | Self::ReportExit { of, .. } => {
+            | Self::ReportExit { of, .. }
+            | Self::ReportUnreachable { of } => {
                 vec![Stream::Agent(of.agent)]
             }
             // The question names the agent and the quest; the resulting events are in their streams.

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
-pub(crate) use ending::exited;
+pub(crate) use ending::{exited, unreachable};
 pub(crate) use listener::{take_output, tool_call, tool_result};
 pub use opening::{inherited_session, opening};
 pub(crate) use spec::check_spec;

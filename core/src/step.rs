@@ -74,6 +74,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::TakeOutput { of, from, upto, outputs } => run::take_output(world, *of, *from, *upto, outputs, now),
         Command::TakeCall { of, number, ask } => run::take_call(world, *of, *number, ask, now),
         Command::ReportExit { of, exit, evidence } => run::exited(world, *of, *exit, evidence.as_deref(), now),
+        Command::ReportUnreachable { of } => run::unreachable(world, *of),
         Command::AnswerQuestion { question, answer } => ask::answer(world, *question, answer, now),
         Command::RemovePermissionRule { rule } => permission::remove_rule(world, *rule),
         Command::SetBudget { agent, limit } => budget::set(world, *agent, *limit, now),

@@ -2,10 +2,12 @@
 
 use super::{Context, counted, print_json, read_given, say, unreadable};
 use crate::client::Client;
+use crate::config::Config;
 use crate::daemon;
 use crate::report::{Code, Context as _, Report};
 use crate::store;
-use crate::transfer;
+use crate::transfer::{self, Imported};
+use hatchery_core::EventId;
 use std::fs::File;
 use std::io::{BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -69,28 +71,14 @@ fn identities(context: &Context, file: &Path) -> Result<ExitCode, Report> {
 }
 
 fn log(context: &Context, file: &Path) -> Result<ExitCode, Report> {
+    let is_new = !context.project.data().exists();
     let config = context.config()?;
-    context.project.prepare()?;
-    let _lock = context.project.lock()?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
-    let store = store::open(&config.store, runtime.handle()).map_err(|error| daemon::explain(error.into()))?;
-    let mut input: Box<dyn std::io::BufRead> = match file.to_str() {
-        Some("-") => Box::new(std::io::stdin().lock()),
-        _ => {
-            let file = File::open(file).map_err(|error| unreadable(file, &error))?;
-            Box::new(BufReader::new(file))
-        }
-    };
-    let live = std::io::stderr().is_terminal();
-    let imported = transfer::import(store.as_ref(), &mut *input, &mut |count| {
-        if live {
-            anstream::eprint!("\r{count} events");
-        }
-    })?;
-    if live {
-        anstream::eprint!("\r");
+    let (imported, head) = read_log(context, &config, file);
+    // A command in a folder with an empty project would begin a log of its own, and a second import would be refused.
+    if imported.is_err() && is_new && head == Some(EventId::START) {
+        std::fs::remove_dir_all(context.project.data()).unwrap_or_default();
     }
+    let imported = imported?;
     match context.json {
         true => print_json(&imported)?,
         false => say(format_args!(
@@ -100,4 +88,35 @@ fn log(context: &Context, file: &Path) -> Result<ExitCode, Report> {
         )),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Imports a file. Also gives the last event of the store afterwards, if the store could be opened and read.
+fn read_log(context: &Context, config: &Config, file: &Path) -> (Result<Imported, Report>, Option<EventId>) {
+    let mut head = None;
+    let imported = (|| {
+        context.project.prepare()?;
+        let _lock = context.project.lock()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
+        let store = store::open(&config.store, runtime.handle()).map_err(|error| daemon::explain(error.into()))?;
+        let mut input: Box<dyn std::io::BufRead> = match file.to_str() {
+            Some("-") => Box::new(std::io::stdin().lock()),
+            _ => {
+                let file = File::open(file).map_err(|error| unreadable(file, &error))?;
+                Box::new(BufReader::new(file))
+            }
+        };
+        let live = std::io::stderr().is_terminal();
+        let imported = transfer::import(store.as_ref(), &mut *input, &mut |count| {
+            if live {
+                anstream::eprint!("\r{count} events");
+            }
+        });
+        if live {
+            anstream::eprint!("\r");
+        }
+        head = store.head().ok();
+        imported
+    })();
+    (imported, head)
 }

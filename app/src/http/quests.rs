@@ -372,10 +372,17 @@ fn players(api: &Api, quest_spec: &QuestSpec) -> Result<(), ApiError> {
 /// Whether the agents of a quest can be started, if they are to be started here.
 async fn playable(api: &Api, quest: QuestId) -> Result<(), ApiError> {
     let world = api.handle.view();
-    let spec = world.quest_spec(quest).map(|quest_spec| &quest_spec.spec).filter(|spec| spec.host == api.defaults.host);
-    match spec {
-        Some(spec) => super::runs::playable(api, &spec.harness).await,
-        None => Ok(()),
+    match world.quest_spec(quest).map(|quest_spec| &quest_spec.spec) {
+        Some(spec) if spec.host == api.defaults.host => super::runs::playable(api, &spec.harness).await,
+        Some(_) if api.defaults.store_is_private => Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "quest_of_another_folder",
+            format!("quest {quest} was begun in another project folder, from which this log was imported or copied"),
+            format!(
+                "`hatchery quest export {quest} > quest.json` and `hatchery quest import quest.json` continue it here"
+            ),
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -46,6 +46,8 @@ pub struct RunDefaults {
     pub program: PathBuf,
     /// This machine, as runs know it.
     pub host: Arc<str>,
+    /// The store is in the project's own folder, so that no other folder can be alive.
+    pub store_is_private: bool,
     /// Which program plays for which harness.
     pub harnesses: BTreeMap<String, PathBuf>,
     /// The daemon runs as root, and nobody says that this is a sandbox.
@@ -262,6 +264,7 @@ impl RunDefaults {
             seats,
             program: context.program.clone(),
             host: context.host.clone(),
+            store_is_private: context.store_is_private,
             harnesses,
             root_without_sandbox: rustix::process::geteuid().is_root()
                 && std::env::var_os("IS_SANDBOX").is_none_or(|value| value != "1"),

@@ -14,6 +14,10 @@ const FIRST_CRASH_PAUSE_MS: u64 = 1_000;
 /// The longest wait between two attempts.
 const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
 
+/// Why a run ended that belongs to another project folder.
+const UNREACHABLE: &str = "It was begun in another project folder, from which this log was imported or copied. Say something to it, and it \
+    goes on here.";
+
 /// The process is gone.
 pub(crate) fn exited(
     world: &World,
@@ -112,6 +116,19 @@ pub(crate) fn exited(
         | Cause::BadArguments
         | Cause::LostWithMachine => ended(cause, detail),
     })
+}
+
+/// The run was begun in another project folder, and this log is a copy. The run ends: a next attempt would be of that folder, too.
+pub(crate) fn unreachable(world: &World, of: AttemptId) -> Result<Vec<Event>, Refusal> {
+    let run = at_attempt(world, of)?;
+    let (cause, detail) = match &run.state {
+        RunState::Stopping { why, .. } => (why.cause(), why.detail()),
+        RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } | RunState::Parked { .. } => {
+            (Cause::LostWithMachine, UNREACHABLE.to_owned())
+        }
+        RunState::Ended { .. } => return Err(Refusal::StaleAttempt(of)),
+    };
+    Ok(vec![Event::Run { of, what: RunEvent::Ended { cause, detail, exit: Exit::Unknown } }])
 }
 
 /// Why a process ended that nobody had asked to end, when something `waits` to be said to it, or when it `owes` a signal.

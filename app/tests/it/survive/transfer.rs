@@ -1,7 +1,9 @@
 //! The whole log out and in again.
 
 use crate::support::daemon::{Daemon, Grounds, Ran};
+use crate::support::follower::Follower;
 use crate::support::postgres::Server;
+use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -82,9 +84,11 @@ fn a_bad_line_is_named() {
         mended[19] = bad.to_owned();
         let path = to.path().join("bad.jsonl");
         fs::write(&path, mended.join("\n")).unwrap();
+        fs::remove_dir_all(to.data()).unwrap();
         let ran = to.run(&["import", path.to_str().unwrap()]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert!(ran.stderr.contains("line 20: ") && ran.stderr.contains("hint:"), "{ran:?}");
+        assert!(ran.stderr.contains("line 20: ") && ran.stderr.contains("hint: nothing is imported;"), "{ran:?}");
+        assert!(!to.data().exists(), "a command would begin a project here");
         assert_eq!(imported(&to, &export), (0, 50));
     }
 }
@@ -115,6 +119,46 @@ fn a_running_daemon_is_in_the_way() {
     let ran = from.run(&["import", export.to_str().unwrap()]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains(&format!("pid {}", daemon.pid())) && ran.stderr.contains("hatchery down"), "{ran:?}");
+}
+
+/// The processes and worktrees of an exported log are in the other folder. In the new one nothing is open that cannot be ended, whenever
+/// the first daemon is killed.
+#[test]
+fn what_was_open_in_the_other_folder_is_over_here() {
+    let shop = Workshop::open();
+    let ask = json!({ "ask": { "name": "Bash", "input": { "command": "make" }, "result": "made" } });
+    let asks = shop.run(&[ask]);
+    shop.wait_for(&asks, "question_asked");
+    let slow = || json!({ "sleep_ms": 600_000 });
+    let works = shop.run(&[slow()]);
+    shop.wait_for(&works, "run_started");
+    let book = shop.playbook().play("codeweaver", &[slow()]);
+    let quest = shop.new_quest(&book, json!({ "preset": "quick" }));
+    shop.wait("the quest's agent", |event| event["type"] == "step_begun" && event["quest"] == quest);
+    let file = shop.grounds.path().join("open.jsonl");
+    shop.grounds.run(&["export", file.to_str().unwrap()]).good();
+
+    let to = Grounds::with("harness = 'scripted'\n");
+    to.run(&["import", file.to_str().unwrap()]).good();
+    to.up().kill();
+    let daemon = to.up();
+    let (follower, _doors) = Follower::of(&daemon.door);
+    for agent in [&asks, &works] {
+        let is_end = |event: &Value| event["type"] == "run_ended" && event["agent"] == **agent;
+        let ended = follower.wait_until(|seen| is_end(&serde_json::from_str(&seen.data).unwrap()));
+        let ended: Value = serde_json::from_str(&ended.unwrap().data).unwrap();
+        assert_eq!(ended["cause"], "lost_with_machine", "{ended}");
+        assert!(ended["detail"].as_str().unwrap().contains("another project folder"), "{ended}");
+        let stop = daemon.door.post(&format!("/api/agents/{agent}/stop"), &json!({}));
+        assert_eq!((stop.status, stop.json()["error"]["code"].as_str()), (404, Some("no_run")), "{stop:?}");
+    }
+    assert_eq!(daemon.door.get("/api/questions").json()["questions"], json!([]));
+    let paused = follower.wait_until(|seen| seen.data.contains("quest_paused"));
+    assert!(paused.is_some());
+    let resumed = daemon.door.post(&format!("/api/quests/{quest}/resume"), &json!({}));
+    assert_eq!(resumed.json()["error"]["code"], "quest_of_another_folder", "{resumed:?}");
+    // The other project goes on as if nothing had happened.
+    assert_eq!(shop.count_of(&works, "run_ended"), 0);
 }
 
 /// A project with so many events of every kind, and its export. Nothing serves it.

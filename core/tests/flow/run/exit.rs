@@ -8,6 +8,8 @@ use hatchery_core::run::{RunSpec, RunState, StopWhy};
 use hatchery_core::{Cause, Command, Event, Exit, Refusal};
 
 const SAID_NOTHING: &str = "It ended before it said anything (exit code 1). Look at what it wrote to stderr.";
+const ELSEWHERE: &str = "It was begun in another project folder, from which this log was imported or copied. Say something to it, and it \
+    goes on here.";
 const WELL: &str = "Its last turn ended well.";
 
 #[test]
@@ -17,6 +19,19 @@ fn a_run_that_has_done_its_work_is_completed() {
     assert!(matches!(last_run(&it).state, RunState::Ended { cause: Cause::Completed, .. }));
     assert_eq!(it.world.past_runs(A).map(|(number, past)| (number, past.cause)).last(), Some((1, Cause::Completed)));
     it.when(exit(first(), Exit::Code(0))).refused(Refusal::StaleAttempt(first()));
+}
+
+/// The log is a copy, and the attempt belongs to the folder that it was copied from.
+#[test]
+fn a_run_of_another_folder_ends_in_every_state_without_a_next_attempt() {
+    let report = || Command::ReportUnreachable { of: first() };
+    for it in [wanted(spec()), working(spec()), done(RunSpec { stays: true, ..spec() })] {
+        let it = it.when(report()).then([over(first(), Cause::LostWithMachine, Exit::Unknown, ELSEWHERE)]);
+        it.when(report()).refused(Refusal::StaleAttempt(first()));
+    }
+    let stopping = working(spec()).and(stopping(first(), StopWhy::User));
+    let it = stopping.when(report());
+    it.then([over(first(), Cause::UserEnded, Exit::Unknown, "stopped by a person")]);
 }
 
 #[test]
