@@ -1,7 +1,7 @@
 //! What the daemon tells agents of seats: the prompts, the payload of a wake, and what was said in their last session.
 
 use crate::engine::{Handle, HistoryError};
-use hatchery_core::event::{MessageEvent, SeatEvent};
+use hatchery_core::event::{MessageEvent, RunEvent, SeatEvent};
 use hatchery_core::seat::{Line, MAX_PAYLOAD_BYTES, Payload, Position};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,9 @@ pub const MAX_THREAD: usize = 1_000;
 /// How long a message to a lead about sleeping seats may be, in bytes: longer than the longest payload and shorter than the longest
 /// message, with room for what is around the payloads.
 const WAKE_MESSAGE_BYTES: usize = MAX_PAYLOAD_BYTES + (128 << 10);
+
+/// How many events after a call the message that it led to is looked for.
+const CALL_EVENTS: u64 = 4;
 
 /// How a message begins that the lead is to pass on.
 const ROUTE: &str = "[ROUTE TO AGENT: ";
@@ -219,6 +222,10 @@ async fn lines(
     records: &[Record],
 ) -> Result<Vec<ThreadLine>, HistoryError> {
     let own_name = name(world, agent);
+    // What Hatchery itself tells the agents of seats and quests is not part of their conversation with people.
+    let seats = world.seats();
+    let prompted =
+        seats.position_of(agent).is_some() || seats.lead() == Some(agent) || world.assignment(agent).is_some();
     let mut lines = Vec::new();
     for record in records {
         let Event::Message(MessageEvent::Added { kind, content, .. }) = &record.event else { continue };
@@ -231,7 +238,11 @@ async fn lines(
                     let speaker = if speaker == "human" { human.to_owned() } else { speaker };
                     (speaker, SpeakerType::Human, unrouted(content).to_owned())
                 }
-                None => continue,
+                None if prompted => continue,
+                None => match calling_agent(handle, record).await? {
+                    Some(caller) => (name(world, caller), SpeakerType::Agent, content.clone()),
+                    None => (human.to_owned(), SpeakerType::Human, content.clone()),
+                },
             },
             MessageKind::Clear
             | MessageKind::System
@@ -260,6 +271,23 @@ async fn addressed(handle: &Handle, message: &Record) -> Result<Option<(Option<P
         Event::Seat(SeatEvent::Addressed { position, speaker, .. }) => Some((position, speaker)),
         _ => None,
     }))
+}
+
+/// The agent that said a message by one of its tools. None if a person said it.
+async fn calling_agent(handle: &Handle, message: &Record) -> Result<Option<AgentId>, HistoryError> {
+    let mut at = message.id;
+    // The call comes first, then what it led to: at most an agent, its session and its message.
+    for distance in 1..=CALL_EVENTS {
+        at = at.before();
+        match handle.record(at).await?.map(|record| record.event) {
+            Some(Event::Run { of, what: RunEvent::CallTaken { led_to, .. } }) => {
+                return Ok((led_to >= distance).then_some(of.agent));
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(None)
 }
 
 /// A message without the line that tells the lead for whom it is.

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 /// Show what was said to an agent and what it said, over all its sessions
 ///
-/// Prompts, tools and reports about who is alive are left out. `hatchery history` shows everything since the last wake. Without an
-/// agent it is the conversation with the lead of the seats.
+/// Tools, reports about who is alive, and what Hatchery itself tells the agents of seats and quests are left out. `hatchery history`
+/// shows everything since the last wake. Without an agent it is the conversation with the lead of the seats.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery thread --seat 3")]
 pub struct Args {

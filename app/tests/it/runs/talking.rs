@@ -119,3 +119,24 @@ fn a_view_takes_answers_and_messages() {
     shop.stop(&agent);
     shop.end(&agent);
 }
+
+/// Prompts are left out for the agents of seats and quests only: an ordinary agent is told nothing but what people and agents say to it.
+#[test]
+fn a_thread_has_both_sides_of_a_conversation() {
+    let shop = Workshop::open();
+    let agent = shop.prompt("first words", json!({}));
+    shop.end(&agent);
+    shop.say(&agent, "second words");
+    shop.wait("its second end", |event| event["type"] == "run_ended" && event["agent"] == *agent && event["run"] == 2);
+    let thread = shop.door().get(&format!("/api/agents/{agent}/thread")).json();
+    let lines = thread["messages"].as_array().unwrap().iter();
+    let said: Vec<_> =
+        lines.map(|line| (line["speakerType"].as_str().unwrap(), line["text"].as_str().unwrap())).collect();
+    let expected = [
+        ("human", "first words"),
+        ("agent", "You said: first words"),
+        ("human", "second words"),
+        ("agent", "You said: second words"),
+    ];
+    assert_eq!(said, expected);
+}
