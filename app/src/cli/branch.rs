@@ -11,7 +11,10 @@ pub async fn meant(client: &Client, given: Option<&str>) -> Result<String, Repor
         return Ok(given.to_owned());
     }
     let list: BranchList = client.get("/api/branches").await?;
-    match list.branches.as_slice() {
+    // What was merged is meant only if it is named, or if there is nothing else.
+    let unmerged: Vec<BranchLine> = list.branches.iter().filter(|line| !line.merged).cloned().collect();
+    let candidates = if unmerged.is_empty() { &list.branches } else { &unmerged };
+    match candidates.as_slice() {
         [] => Err(Report::failed("no agent and no quest has a branch")
             .hint("`hatchery run --worktree TASK` gives an agent a branch; `hatchery quest new` gives a quest one")),
         [only] => Ok(only.slug.clone()),
@@ -31,7 +34,8 @@ fn line(branch: &BranchLine) -> String {
         (BranchKind::Agent, None) => "agent".to_owned(),
     };
     let busy = if branch.busy { ", at work" } else { "" };
-    format!("  {}  {who}{busy}", branch.branch)
+    let merged = if branch.merged { ", merged" } else { "" };
+    format!("  {}  {who}{busy}{merged}", branch.branch)
 }
 
 /// Commits what is in the worktree, and gives what is on the branch then.

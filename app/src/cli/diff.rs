@@ -39,6 +39,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             print_json(&changes)?;
             return Ok(ExitCode::SUCCESS);
         }
+        if changes.shared {
+            say("note: it has no worktree of its own; these are all uncommitted changes of its folder, yours included");
+        }
         if changes.files.is_empty() {
             say("nothing is changed");
             return Ok(ExitCode::SUCCESS);

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Take the work of an agent or a quest into the branch that you have checked out
 ///
 /// Commits what the agent has not committed, except by-products, and merges its branch into yours. If your checkout has uncommitted changes, or
-/// if both sides have changed the same lines, nothing is done. After the merge an agent's worktree and branch are removed; its next task starts
+/// if both sides have changed the same lines, nothing is done. A quest is always merged with a merge commit that names its request. After the merge an agent's worktree and branch are removed; its next task starts
 /// at your branch again. A quest keeps its branch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -41,9 +41,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let head = view.head.clone().unwrap_or_default();
         let how = match args.squash {
             true => Taking::Squash { message: format!("{}\n\n{}", view.title, view.body).trim_end().to_owned() },
-            false => Taking::Merge,
+            // The branch of a quest has the commits and merges of its steps. One commit says what they are for.
+            false => {
+                Taking::Merge { message: merge_message(&view), always_commit: view.line.kind == BranchKind::Quest }
+            }
         };
-        let taken = repository.take_into_checkout(&head, &view.line.branch, &how).map_err(Report::failed)?;
+        let taken = repository.take_into_checkout(&head, &how).map_err(Report::failed)?;
         let (into, commit) = match taken {
             Taken::Merged { into, commit } => (into, Some(commit)),
             Taken::Already { into } => (into, None),
@@ -60,6 +63,15 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         tell(&view, &into, commit.is_some(), args.squash, cleared["rescued"].as_str());
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// What a merge commit says: the task, and the branch.
+fn merge_message(view: &BranchView) -> String {
+    let what = match view.line.kind {
+        BranchKind::Quest => "quest".to_owned(),
+        BranchKind::Agent => view.line.name.clone().unwrap_or_else(|| "agent".to_owned()),
+    };
+    format!("Merge {what}: {}\n\n{}\n\nBranch: {}", view.title, view.body, view.line.branch).replace("\n\n\n\n", "\n\n")
 }
 
 fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, rescued: Option<&str>) {
@@ -102,6 +114,13 @@ fn explain(view: &BranchView, taken: Taken) -> Report {
                 files.join(", ")
             );
             Report::failed(message).hint("commit them, or `git stash` before the merge and `git stash pop` after it")
+        }
+        Taken::InTheWay { files } => {
+            let message = format!(
+                "{branch} adds files that are in your checkout and that git does not know, so nothing was merged: {}",
+                files.join(", ")
+            );
+            Report::failed(message).hint("move them away or remove them, and merge again")
         }
         Taken::Conflict { into, files } => {
             let message = format!(

@@ -257,7 +257,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             let document = tell::document(context, quest)?;
             match context.json {
                 true => print_json(&document)?,
-                false => show::show(&document, *history)?,
+                false => show::show(&document, tell::is_merged(context, &document)?, *history)?,
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -351,7 +351,10 @@ fn begin(context: &Context, quest: &str, no_trial: bool) -> Result<ExitCode, Rep
     asking(async {
         let client = Client::visit(&context.project).await?;
         let mut document: QuestDocument = client.get(&quest_path(quest, "")).await?;
-        show::introduce(context, &document);
+        // What would be said about its steps is not true of a quest that is over.
+        if matches!(document.state, QuestWord::Open | QuestWord::Paused) {
+            show::introduce(context, &document);
+        }
         if document.state == QuestWord::Paused {
             match no_trial {
                 true => {

@@ -1,8 +1,10 @@
 //! `hatchery rescue`
 
 use super::paint::{DIM, paint};
-use super::{Context, counted, print_json, print_line, say};
+use super::{Context, asking, counted, print_json, print_line, say};
+use crate::client::Client;
 use crate::clock;
+use crate::http::RescueList;
 use crate::report::{Code, Report};
 use crate::worktree::{Repository, RescueName, Rescued, WorktreeError};
 use std::path::PathBuf;
@@ -55,12 +57,23 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> {
+    // Works without a daemon, which knows what is about to be kept.
+    let running = asking(async {
+        match Client::running(&context.project).await? {
+            Some(client) => client.get::<RescueList>("/api/rescue").await.map(Some),
+            None => Ok(None),
+        }
+    });
+    let (clearing, head) = running.ok().flatten().map(|list| (list.clearing, list.head)).unzip();
+    let clearing = clearing.unwrap_or_default();
     let rescued = newest_first(repository.rescued().map_err(explain)?);
     if context.json {
-        print_json(&serde_json::json!({ "rescued": rescued }))?;
+        print_json(&serde_json::json!({ "rescued": rescued, "clearing": clearing, "head": head }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if rescued.is_empty() {
+    if !clearing.is_empty() {
+        say(format_args!("work that is still being kept; look again in a moment: {}", clearing.join(", ")));
+    } else if rescued.is_empty() {
         say("nothing had to be rescued");
     }
     for rescue in &rescued {

@@ -42,6 +42,9 @@ pub struct BranchLine {
     pub busy: bool,
     /// The agent may work on it again, or the quest is not over.
     pub open: bool,
+    /// Your branch has everything that is on it: nothing is left to merge.
+    #[serde(default)]
+    pub merged: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -96,8 +99,17 @@ pub struct ClearedBranch {
 #[utoipa::path(get, path = "/api/branches", operation_id = "list_branches", tag = "changes", responses((status = 200, description = "The newest last", body = BranchList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<BranchList>, ApiError> {
     let mut branches = lines(&api.handle.view());
-    let existing = in_repository(&api, |repository| repository.slugs()).await?;
+    // The branch of an agent goes with its merge; and without one it may have changes in its worktree that are not committed.
+    let quests = branches.iter().filter(|line| line.kind == BranchKind::Quest);
+    let slugs: Vec<String> = quests.map(|line| line.slug.clone()).collect();
+    let (existing, merged) = in_repository(&api, move |repository| {
+        let existing = repository.slugs()?;
+        let present: Vec<String> = slugs.into_iter().filter(|slug| existing.contains(slug)).collect();
+        Ok((existing, repository.merged_slugs(&present)?))
+    })
+    .await?;
     branches.retain(|line| existing.contains(&line.slug));
+    branches.iter_mut().for_each(|line| line.merged = merged.contains(&line.slug));
     Ok(Json(BranchList { branches }))
 }
 
@@ -174,7 +186,16 @@ fn quest_line(world: &World, id: QuestId) -> Option<BranchLine> {
     let quest = world.quest(id)?;
     let busy = quest.steps.values().any(|step| step.agents.iter().any(|hand| is_busy(world, hand.agent)));
     let (open, branch) = (!quest.is_over(), format!("hatchery/{slug}"));
-    Some(BranchLine { kind: BranchKind::Quest, id: id.to_string(), name: None, slug, branch, busy, open })
+    Some(BranchLine {
+        kind: BranchKind::Quest,
+        id: id.to_string(),
+        name: None,
+        slug,
+        branch,
+        busy,
+        open,
+        merged: false,
+    })
 }
 
 fn agent_line(world: &World, id: AgentId) -> Option<BranchLine> {
@@ -182,7 +203,16 @@ fn agent_line(world: &World, id: AgentId) -> Option<BranchLine> {
     let agent = world.agent(id)?;
     let (open, branch) = (agent.is_living(), format!("hatchery/{slug}"));
     let busy = is_busy(world, id);
-    Some(BranchLine { kind: BranchKind::Agent, id: id.to_string(), name: agent.name.clone(), slug, branch, busy, open })
+    Some(BranchLine {
+        kind: BranchKind::Agent,
+        id: id.to_string(),
+        name: agent.name.clone(),
+        slug,
+        branch,
+        busy,
+        open,
+        merged: false,
+    })
 }
 
 /// Whether an agent may change files at this moment. One that stays for more messages does not between two turns.
@@ -237,10 +267,12 @@ async fn view(api: &Api, line: BranchLine, left_out: Vec<String>) -> Result<Bran
         Ok((repository.branch_content(&slug)?, changes))
     })
     .await?;
-    let (head, base, commits) = match content {
-        Some(BranchContent { head, base, commits, .. }) => (Some(head), Some(base), commits),
-        None => (None, None, 0),
+    let (head, base, commits, merged) = match content {
+        Some(BranchContent { head, base, commits, merged, .. }) => (Some(head), Some(base), commits, merged),
+        None => (None, None, 0, false),
     };
+    let uncommitted = !changes.files.is_empty() && kind == BranchKind::Agent;
+    let line = BranchLine { merged: merged && !uncommitted, ..line };
     let (files, added, removed) = (changes.files.len() as u64, changes.added, changes.removed);
     Ok(BranchView { line, head, base, commits, files, added, removed, left_out, title, body })
 }

@@ -179,12 +179,13 @@ fn compare(repository: &Repository, place: &Place) -> Result<Option<Comparison>,
 }
 
 async fn answer(api: &Api, place: Place, query: ChangesQuery) -> Result<Json<ChangesAnswer>, ApiError> {
+    let shared = matches!(place, Place::Folder(_));
     let compare = move |repository: &Repository| compare(repository, &place);
     match query.file {
         None => {
             let changes = move |repository: &Repository| match compare(repository)? {
-                Some(of) => repository.changes(&of),
-                None => Ok(Changes::default()),
+                Some(of) => repository.changes(&of).map(|changes| Changes { shared, ..changes }),
+                None => Ok(Changes { shared, ..Changes::default() }),
             };
             Ok(Json(ChangesAnswer::Changes(in_repository(api, changes).await?)))
         }

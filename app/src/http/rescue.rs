@@ -3,10 +3,12 @@
 use super::Api;
 use super::changes::in_repository;
 use super::error::{ApiError, Body};
+use crate::runner::agent_worktrees;
 use crate::worktree::{RescueName, Rescued, Restored};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use hatchery_core::EventId;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
@@ -14,6 +16,11 @@ use std::cmp::Reverse;
 pub struct RescueList {
     /// The newest first.
     pub rescued: Vec<Rescued>,
+    /// The last event that this answer takes into account.
+    pub head: EventId,
+    /// The slugs of ended quests and dead agents whose worktrees are still there: what they have is kept in a moment.
+    #[serde(default)]
+    pub clearing: Vec<String>,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -26,11 +33,18 @@ pub struct Restore {
 /// List the work that was kept from removed worktrees.
 #[utoipa::path(get, path = "/api/rescue", operation_id = "list_rescued", tag = "quests", responses((status = 200, description = "The newest first", body = RescueList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<RescueList>, ApiError> {
-    let mut rescued = in_repository(&api, |repository| repository.rescued()).await?;
+    let world = api.handle.view();
+    // Before the list is read: what is cleared in between is in the list.
+    let (head, seen) = (world.head(), world.clone());
+    let (mut rescued, clearing) = in_repository(&api, move |repository| {
+        let clearing = agent_worktrees::being_cleared(&seen, &repository.worktree_slugs());
+        Ok((repository.rescued()?, clearing))
+    })
+    .await?;
     // Git knows seconds; within one, the later name is the newer.
     rescued.reverse();
     rescued.sort_by_key(|rescue| Reverse(rescue.at));
-    Ok(Json(RescueList { rescued }))
+    Ok(Json(RescueList { rescued, head, clearing }))
 }
 
 /// Restore kept work into a new worktree in `.hatchery/rescued/`, with a branch of its own. The kept work stays in the list.

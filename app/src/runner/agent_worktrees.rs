@@ -4,6 +4,7 @@
 use super::RunnerContext;
 use crate::worktree::Place;
 use hatchery_core::agent::Agent;
+use hatchery_core::quest::QuestSpec;
 use hatchery_core::run::Run;
 use hatchery_core::{AgentId, World};
 use std::collections::BTreeSet;
@@ -30,6 +31,16 @@ pub(super) fn is_over(world: &World, agent: AgentId) -> bool {
         !world.agent(agent).is_some_and(Agent::is_living) && !world.run(agent).is_some_and(Run::is_open)
     };
     is_gone(agent) && world.runs().all(|(other, _)| slug_of(world, other) != Some(slug) || is_gone(other))
+}
+
+/// Which of these worktrees belong to quests that are over and to agents that are dead, and will be removed.
+pub fn being_cleared(world: &World, slugs: &BTreeSet<String>) -> Vec<String> {
+    let of_quests = world.quests().filter(|(_, quest)| quest.is_over());
+    let of_quests = of_quests.filter_map(|(id, _)| world.quest_spec(id).and_then(QuestSpec::slug));
+    let is_dead = |agent: &AgentId| !world.agent(*agent).is_some_and(Agent::is_living);
+    let of_agents = world.runs().map(|(agent, _)| agent).filter(is_dead).filter_map(|agent| slug_of(world, agent));
+    let over: BTreeSet<&str> = of_quests.chain(of_agents).collect();
+    slugs.iter().filter(|slug| over.contains(slug.as_str())).cloned().collect()
 }
 
 /// Creates and prepares the worktree, unless it exists.

@@ -16,6 +16,8 @@ pub struct BranchContent {
     pub base: String,
     /// Commits that the user's branch does not have.
     pub commits: u64,
+    /// The user's branch has everything: these commits, or the same content, as after a squash.
+    pub merged: bool,
     /// Their subjects without merges, oldest first; at most 50.
     pub subjects: Vec<String>,
 }
@@ -23,8 +25,8 @@ pub struct BranchContent {
 /// How the work of a branch is taken into the user's branch.
 #[derive(Clone, Debug)]
 pub enum Taking {
-    /// Its commits, by a merge commit where the user's branch has moved on.
-    Merge,
+    /// Its commits. With a merge commit of this message where the user's branch has moved on, or always.
+    Merge { message: String, always_commit: bool },
     /// One commit with this message.
     Squash { message: String },
 }
@@ -38,6 +40,8 @@ pub enum Taken {
     Already { into: String },
     /// The checkout has changes that are not committed. Nothing was done.
     Dirty { files: Vec<String>, count: usize },
+    /// The work has these files, and untracked files of the same names are in the checkout. Nothing was done.
+    InTheWay { files: Vec<String> },
     /// Both sides have changed these files in different ways. Nothing was done.
     Conflict { into: String, files: Vec<String> },
     /// No branch is checked out, or git is in the middle of something. Nothing was done.
@@ -63,7 +67,34 @@ impl Repository {
         let newest = format!("--max-count={SUBJECTS}");
         let log = git().args(["log", "--no-merges", "--reverse", "--format=%s", &newest, &head, "^HEAD"]).text()?;
         let subjects = log.lines().map(str::to_owned).collect();
-        Ok(Some(BranchContent { head, base, commits: count.parse().unwrap_or_default(), subjects }))
+        let merged = self.is_in_checkout(&head)?;
+        Ok(Some(BranchContent { head, base, commits: count.parse().unwrap_or_default(), merged, subjects }))
+    }
+
+    /// Whether the checked-out commit has everything that another commit has.
+    fn is_in_checkout(&self, head: &str) -> Result<bool, WorktreeError> {
+        let git = || self.git(self.project.root());
+        if git().args(["merge-base", "--is-ancestor", head, "HEAD"]).holds()? {
+            return Ok(true);
+        }
+        // The work was squashed into the checkout before, or somebody did the same.
+        match self.tried_in_checkout(head)? {
+            Tried::Tree(tree) => Ok(tree == git().args(["rev-parse", "--verify", "HEAD^{tree}"]).text()?),
+            Tried::Conflict(_) => Ok(false),
+        }
+    }
+
+    /// Which of these branches are in the checkout with everything they have.
+    pub fn merged_slugs(&self, slugs: &[String]) -> Result<BTreeSet<String>, WorktreeError> {
+        let mut merged = BTreeSet::new();
+        for slug in slugs {
+            let name = format!("refs/heads/{}", Place::trunk(slug)?.branch());
+            let head = self.git(self.project.root()).args(["rev-parse", "--verify", "--quiet", &name]).maybe()?;
+            if head.map_or(Ok(false), |head| self.is_in_checkout(&head))? {
+                merged.insert(slug.clone());
+            }
+        }
+        Ok(merged)
     }
 
     /// The slugs of all branches of quests and agents. Branches of steps are not among them.
@@ -71,6 +102,12 @@ impl Repository {
         let list = ["for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/hatchery/"];
         let names = self.git(self.project.root()).args(list).text()?;
         Ok(names.lines().filter(|name| !name.contains("--")).map(str::to_owned).collect())
+    }
+
+    /// The slugs of all quests and agents that have a folder with worktrees.
+    pub fn worktree_slugs(&self) -> BTreeSet<String> {
+        let folders = std::fs::read_dir(self.worktrees()).into_iter().flatten().flatten();
+        folders.filter_map(|folder| folder.file_name().into_string().ok()).collect()
     }
 
     /// Commits what an agent has done in its worktree. Gives what was left out. Without a worktree there is nothing to commit.
@@ -85,7 +122,7 @@ impl Repository {
 
     /// Takes a commit into the branch that is checked out in the user's checkout. Runs the user's own hooks, because the commit is the
     /// user's.
-    pub fn take_into_checkout(&self, head: &str, branch: &str, how: &Taking) -> Result<Taken, WorktreeError> {
+    pub fn take_into_checkout(&self, head: &str, how: &Taking) -> Result<Taken, WorktreeError> {
         let git = || self.git(self.project.root());
         let current = git().args(["symbolic-ref", "--quiet", "--short", "HEAD"]).maybe()?;
         let Some(into) = current else {
@@ -112,11 +149,16 @@ impl Repository {
         if tree == git().args(["rev-parse", "--verify", "HEAD^{tree}"]).text()? {
             return Ok(Taken::Already { into });
         }
+        let files = self.untracked_in_the_way(&tree)?;
+        if !files.is_empty() {
+            return Ok(Taken::InTheWay { files });
+        }
         match how {
-            Taking::Merge => {
-                let message = format!("Merge branch '{branch}'");
-                let merge = ["merge", "--quiet", "--no-edit", "--no-squash", "--no-autostash", "-m", &message, head];
-                self.with_hooks(git()).args(merge).undo_if_it_fails(|| git().args(["merge", "--abort"]).run())?;
+            Taking::Merge { message, always_commit } => {
+                let merge = ["merge", "--quiet", "--no-edit", "--no-squash", "--no-autostash", "-m", message];
+                let how = if *always_commit { "--no-ff" } else { "--ff" };
+                let merge = self.with_hooks(git()).args(merge).args([how, head]);
+                merge.undo_if_it_fails(|| git().args(["merge", "--abort"]).run())?;
             }
             Taking::Squash { message } => {
                 let undo = || git().args(["reset", "--quiet", "--merge", "HEAD"]).run();
@@ -142,6 +184,18 @@ impl Repository {
             Some(1) => Ok(Tried::Conflict(words.filter(|name| !name.is_empty()).collect())),
             _ => Err(said.failed("merge-tree".to_owned())),
         }
+    }
+
+    /// The files that a tree adds and that are in the checkout without being tracked. Git would refuse to overwrite them; ignored ones it
+    /// overwrites.
+    fn untracked_in_the_way(&self, tree: &str) -> Result<Vec<String>, WorktreeError> {
+        let git = || self.git(self.project.root());
+        let added = ["diff", "--name-only", "-z", "--no-renames", "--diff-filter=A", "HEAD", tree];
+        let added: BTreeSet<_> = git().args(added).paths()?.into_iter().collect();
+        let untracked =
+            git().args(["ls-files", "--full-name", "--others", "--exclude-standard", "-z", ":/"]).paths()?;
+        let both = untracked.into_iter().filter(|path| added.contains(path)).take(SUBJECTS);
+        Ok(both.map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
     /// The user's own hooks run. The last setting wins, and ours before it says that there are none.

@@ -27,6 +27,9 @@ pub struct Changes {
     /// Lines in all files, those that are not listed as well.
     pub added: u64,
     pub removed: u64,
+    /// The folder is not the agent's or the quest's own: these are all its uncommitted changes, those of other agents and yours as well.
+    #[serde(default)]
+    pub shared: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
@@ -135,7 +138,7 @@ impl Repository {
         let (added, removed) = (sum(|file| file.added), sum(|file| file.removed));
         let truncated = files.len() > MAX_FILES;
         files.truncate(MAX_FILES);
-        Ok(Changes { base: of.base.clone(), files, truncated, added, removed })
+        Ok(Changes { base: of.base.clone(), files, truncated, added, removed, shared: false })
     }
 
     /// How one file is different. Nothing when it is not.

@@ -1,7 +1,7 @@
 //! One agent in a worktree of its own, and taking its work over: `run --worktree`, `diff`, `merge`, `pr`.
 
 use crate::support::program::write_program;
-use crate::support::quest::{text, write};
+use crate::support::quest::{SHORT, done, step, text, write};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 use std::fs;
@@ -239,4 +239,64 @@ fn several_branches_are_listed_and_a_name_or_a_slug_chooses() {
     assert_eq!(nobody.code, Some(1), "{nobody:?}");
     let root = shop.grounds.run(&["merge", &shop.door().root()]);
     assert!(root.stderr.contains("works in the project itself"), "{}", root.stderr);
+}
+
+/// An agent without a worktree works in the user's files.
+#[test]
+fn the_changes_of_a_shared_folder_are_called_so() {
+    let shop = shop();
+    let agent = shop.run(&[text("I changed nothing.")]);
+    assert_eq!(shop.end(&agent), "completed");
+    worked(&shop, "own", &[write("own.txt", "1\n"), text("Done.")]);
+    fs::write(shop.grounds.path().join("a.txt"), "mine\n").unwrap();
+    let diff = shop.grounds.run(&["diff", &agent, "--stat"]);
+    assert_eq!(diff.stdout, "M  a.txt  +1 -3\n", "{diff:?}");
+    assert!(diff.stderr.starts_with("note: it has no worktree of its own"), "{diff:?}");
+    let shared = |who: &str| shop.door().get(&format!("/api/agents/{who}/changes")).json()["shared"].clone();
+    assert_eq!((shared(&agent), shared("own")), (json!(true), json!(false)));
+    let own = shop.grounds.run(&["diff", "own", "--stat"]);
+    assert!(!own.stderr.contains("note:"), "{own:?}");
+}
+
+#[test]
+fn a_merge_over_an_untracked_file_is_refused_with_its_name() {
+    let shop = shop();
+    worked(&shop, "one", &[write("new.txt", "of the agent\n"), text("Done.")]);
+    fs::write(shop.grounds.path().join("new.txt"), "of the user\n").unwrap();
+    for how in [&["merge", "one"][..], &["merge", "one", "--squash"]] {
+        let refused = shop.grounds.run(how);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("git does not know, so nothing was merged: new.txt"), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("git merge"), "{}", refused.stderr);
+    }
+    assert_eq!(fs::read_to_string(shop.grounds.path().join("new.txt")).unwrap(), "of the user\n");
+}
+
+/// The user's branch says for which quest a merge was, and the quest is not offered for a merge again.
+#[test]
+fn a_merged_quest_is_known_as_merged() {
+    for squash in [false, true] {
+        let shop = Workshop::with(SHORT, Vec::new());
+        shop.repository();
+        let book = shop.playbook().play("codeweaver", &[write("new.txt", "new\n"), done("built")]);
+        let steps = json!([step("a", &[])]);
+        let quest =
+            shop.new_quest(&book, json!({ "request": "Build a bridge", "isolation": "worktree", "steps": steps }));
+        shop.wait_quest(&quest, "quest_completed");
+        let branch = shop.branch(&quest);
+        let shown = shop.grounds.run(&["quest", "show", &quest]).good();
+        assert!(shown.contains("takes it over"), "{shown}");
+        let how: &[&str] = if squash { &["merge", "--squash"] } else { &["merge"] };
+        shop.grounds.run(how).good();
+        let subject = shop.git(&["log", "-1", "--format=%s"]);
+        assert_eq!(subject, if squash { "Build a bridge" } else { "Merge quest: Build a bridge" });
+        let shown = shop.grounds.run(&["quest", "show", &quest]).good();
+        assert!(shown.contains("the work is merged") && !shown.contains("takes it over"), "{shown}");
+        let list = shop.door().get("/api/branches").json();
+        assert_eq!((&list["branches"][0]["branch"], &list["branches"][0]["merged"]), (&json!(branch), &json!(true)));
+        // The only other branch is meant without being named.
+        worked(&shop, "one", &[write("one.txt", "1\n"), text("Done.")]);
+        let diff = shop.grounds.run(&["diff", "--stat"]).good();
+        assert_eq!(diff, "A  one.txt  +1 -0\n");
+    }
 }

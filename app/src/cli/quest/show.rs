@@ -45,7 +45,7 @@ pub fn introduce(context: &Context, quest: &QuestDocument) {
     say(paint(DIM, format_args!("quest {}: {} · {ward} · {place}", quest.id, counted(quest.slots.into(), "slot"))));
 }
 
-pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
+pub fn show(quest: &QuestDocument, merged: bool, history: bool) -> Result<(), Report> {
     let now = clock::now();
     let (complete, all) = quest.progress();
     print_line(&format!("{}  {}", paint(STRONG, quest.id), word(quest.state)))?;
@@ -66,10 +66,11 @@ pub fn show(quest: &QuestDocument, history: bool) -> Result<(), Report> {
     }
     if let Some(branch) = quest.branch.as_ref().filter(|_| complete > 0 && quest.has_work) {
         let slug = branch.trim_start_matches("hatchery/");
-        print_line(&paint(
-            DIM,
-            format_args!("  the work is on the branch {branch}: `hatchery merge {slug}` takes it over"),
-        ))?;
+        let words = match merged {
+            true => format!("  the work is merged: your branch has everything of {branch}"),
+            false => format!("  the work is on the branch {branch}: `hatchery merge {slug}` takes it over"),
+        };
+        print_line(&paint(DIM, words))?;
     }
     if let Some(requirements) = &quest.requirements {
         for observable in &requirements.observables {

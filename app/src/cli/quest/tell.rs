@@ -2,7 +2,8 @@
 
 use super::super::{Context, asking, print_json, say, text_or_stdin};
 use crate::client::Client;
-use crate::client::paths::{quest_path, step_path};
+use crate::client::paths::{branch_path, quest_path, step_path};
+use crate::http::BranchView;
 use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
 use crate::report::{Code, Report};
 use hatchery_core::quest::Status;
@@ -94,6 +95,19 @@ pub fn answer(context: &Context, quest: &str, answer: &str, question: Option<u64
 
 pub fn document(context: &Context, quest: &str) -> Result<QuestDocument, Report> {
     asking(async { Client::visit(&context.project).await?.get(&quest_path(quest, "")).await })
+}
+
+/// Whether your branch has the work of a quest.
+pub fn is_merged(context: &Context, quest: &QuestDocument) -> Result<bool, Report> {
+    let Some(branch) = quest.branch.as_ref().filter(|_| quest.has_work) else { return Ok(false) };
+    let view =
+        asking(async { Client::visit(&context.project).await?.get::<BranchView>(&branch_path(branch, "")).await });
+    match view {
+        Ok(view) => Ok(view.line.merged),
+        // There may be no repository any more. The quest can still be shown.
+        Err(report) if report.code == Code::Failed => Ok(false),
+        Err(report) => Err(report),
+    }
 }
 
 /// Asks the daemon for a change, and says what came of it.
