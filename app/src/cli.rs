@@ -74,6 +74,7 @@ use crate::config::{Config, Flags};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use clap::{Parser, Subcommand};
+use std::ffi::OsString;
 use std::future::Future;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -95,8 +96,9 @@ struct Cli {
 
     /// Use the project that this folder belongs to [default: the current folder]
     #[arg(long, global = true, value_name = "FOLDER", env = "HATCHERY_PROJECT", hide_env_values = true)]
-    #[arg(help_heading = EVERYWHERE)]
-    project: Option<PathBuf>,
+    // An empty value is not refused by the parser, which would name a flag that nobody gave.
+    #[arg(help_heading = EVERYWHERE, value_parser = clap::builder::OsStringValueParser::new())]
+    project: Option<OsString>,
 
     /// Print data as JSON; an error is JSON on standard error
     #[arg(long, global = true, help_heading = EVERYWHERE)]
@@ -264,8 +266,16 @@ fn misread(error: &clap::Error) -> Report {
 
 fn run(cli: Cli) -> Result<ExitCode, Report> {
     let start = match cli.project {
-        Some(folder) => folder,
-        None => std::env::current_dir().context("the current folder cannot be used")?,
+        // A variable without a value is as good as none; a flag without one is a slip.
+        Some(folder)
+            if folder.is_empty() && std::env::var_os("HATCHERY_PROJECT").is_none_or(|value| !value.is_empty()) =>
+        {
+            return Err(
+                Report::new(Code::Usage, "--project is empty").hint("name the folder of a project, or leave it out")
+            );
+        }
+        Some(folder) if !folder.is_empty() => PathBuf::from(folder),
+        Some(_) | None => std::env::current_dir().context("the current folder cannot be used")?,
     };
     let project = match cli.command.is_about_status() {
         true => Project::find_for_status(&start)?,

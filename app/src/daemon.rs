@@ -20,6 +20,7 @@ use crate::store::{self, Store, StoreError};
 use crate::team_inbox;
 use crate::trust;
 use hatchery_core::{Command, Refusal};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::TcpListener;
@@ -30,6 +31,8 @@ use tokio::sync::{Semaphore, watch};
 #[derive(Debug)]
 pub struct Daemon {
     pub url: String,
+    /// Where it listens, if other machines may reach it there.
+    pub exposed: Option<SocketAddr>,
     pub token: String,
     project: Project,
     engine: Engine,
@@ -126,7 +129,17 @@ impl Daemon {
             imports: Arc::new(Semaphore::new(1)),
             closing: on_closing,
         };
-        let url = format!("http://{address}");
+        // Nothing can be reached by the address that means all addresses.
+        let reached = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())),
+            IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::from((Ipv6Addr::LOCALHOST, address.port())),
+            IpAddr::V4(_) | IpAddr::V6(_) => address,
+        };
+        let url = format!("http://{reached}");
+        let exposed = Some(address).filter(|address| !address.ip().is_loopback());
+        if let Some(address) = exposed {
+            tracing::warn!(%address, "other machines may reach this daemon, and its token goes over the network without encryption");
+        }
         let version = env!("CARGO_PKG_VERSION").into();
         project.announce(
             &lock,
@@ -136,7 +149,7 @@ impl Daemon {
         let limits = Limits { connections: config.max_connections, ..Limits::default() };
         let guard = DataGuard::new(&project, engine.handle.clone(), &lock, head);
         let notify = config.notify.clone();
-        Ok(Self { url, token, project, engine, listener, api, closing, limits, context, guard, notify, lock })
+        Ok(Self { url, exposed, token, project, engine, listener, api, closing, limits, context, guard, notify, lock })
     }
 
     /// What to open in a browser.

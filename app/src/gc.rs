@@ -5,6 +5,7 @@ use crate::project::{Project, flock};
 use crate::run_folder;
 use crate::ward::Ward;
 use crate::worktree::Repository;
+use hatchery_core::agent::Agent;
 use hatchery_core::quest::{Quest, QuestSpec};
 use hatchery_core::run::{AttemptId, Run};
 use hatchery_core::{AgentId, QuestId, World};
@@ -36,7 +37,7 @@ pub enum LeftoverKind {
     AgentFolder,
     /// The lock of a harness session that no process has.
     SessionLock,
-    /// What a scripted agent remembered.
+    /// What a scripted agent remembered that is dead.
     ScriptedState,
     /// The branch of a quest that is over, with nothing on it that the user's branch has not.
     Branch,
@@ -78,7 +79,10 @@ pub fn find(
         }
     }
     for path in files(&project.data().join("sim"))? {
-        if !session_at_work(world, &path) && age(&path)? >= keep {
+        // A living agent goes on with it when something is said to it.
+        if !owner(world, &path).is_some_and(|agent| world.agent(agent).is_some_and(Agent::is_living))
+            && age(&path)? >= keep
+        {
             note(LeftoverKind::ScriptedState, &path);
         }
     }
@@ -124,8 +128,13 @@ fn at_work(world: &World, agent: AgentId) -> bool {
 
 /// Whether the agent of the harness session that a file is named after has an open run.
 fn session_at_work(world: &World, path: &Path) -> bool {
+    owner(world, path).is_some_and(|agent| at_work(world, agent))
+}
+
+/// The agent of the harness session that a file is named after.
+fn owner(world: &World, path: &Path) -> Option<AgentId> {
     let session = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
-    session.and_then(|session| world.harness_session_owner(session)).is_some_and(|agent| at_work(world, agent))
+    session.and_then(|session| world.harness_session_owner(session))
 }
 
 fn is_free(path: &Path) -> io::Result<bool> {

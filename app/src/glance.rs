@@ -37,7 +37,7 @@ impl Glance {
         let today = day(clock::now());
         Self {
             running: world.runs().filter(|(_, run)| run.is_open()).count(),
-            questions: world.questions().count(),
+            questions: world.questions_to_answer().count(),
             day: today,
             nanodollars: world.spent_on(today).cost.nanodollars,
         }

@@ -46,7 +46,7 @@ pub use gc::Leftovers;
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use inbox::{IdeaList, IdeaView};
-pub use mail::{MailList, MailThreads, SeenMail, SeenState, Waited};
+pub use mail::{MailList, MailThreads, SeenMail, SeenState, UnreadMail, Waited};
 pub use overview::{Overview, Seen};
 pub use permissions::{PermissionRuleList, PermissionRuleView};
 pub use questions::{BudgetList, BudgetView, PermissionView, QuestionList, QuestionView, TakesView};

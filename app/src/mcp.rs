@@ -238,7 +238,8 @@ impl Server {
     async fn check_mail(&self, CheckMail {}: CheckMail) -> Result<Answer, ToolError> {
         let unread: MailList = self.client().await?.get(&self.mailbox("")).await?;
         let (text, next) = words::unread(&unread);
-        Ok(Answer { text, data: json!({ "mail": unread.mail }), next })
+        let headers: Vec<_> = unread.mail.iter().map(|mail| &mail.header).collect();
+        Ok(Answer { text, data: json!({ "mail": headers }), next })
     }
 
     async fn read_mail(&self, ReadMail { mail }: ReadMail) -> Result<Answer, ToolError> {

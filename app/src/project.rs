@@ -40,6 +40,10 @@ impl Project {
     /// to the project that made them.
     pub fn find(start: &Path) -> Result<Self, Report> {
         let start = start.canonicalize().context(format_args!("the folder {} cannot be used", start.display()))?;
+        if !start.is_dir() {
+            return Err(Report::new(Code::Usage, format_args!("{} is not a folder", start.display()))
+                .hint("name the folder of a project, or a folder in it"));
+        }
         // A data folder looks like a repository, too: see `git_shield`.
         let is_data = |folder: &Path| folder.file_name().is_some_and(|name| name == ".hatchery");
         let is_worktree = |folder: &Path| folder.ancestors().skip(1).any(|above| above.ends_with(WORKTREES));

@@ -98,6 +98,13 @@ pub fn record(project: &Project) -> std::io::Result<()> {
     std::fs::rename(&new, folder.join(name_of(project.root())).with_extension("json"))
 }
 
+/// Forgets a project whose folder goes.
+pub fn forget(project: &Project) {
+    if let Some(folder) = folder() {
+        std::fs::remove_file(folder.join(name_of(project.root())).with_extension("json")).unwrap_or_default();
+    }
+}
+
 /// All recorded projects that still exist, by their folder.
 pub fn all() -> Result<Vec<Project>, Report> {
     let Some(folder) = folder() else { return Ok(Vec::new()) };

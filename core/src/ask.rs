@@ -1,9 +1,11 @@
 //! Questions to the human: one queue, first come first served. A question is known by the event that asked it. It is open until it
 //! is answered, or until nobody needs the answer any more.
 
+use crate::agent::Agent;
 use crate::budget::BudgetScope;
 use crate::event::QuestionEvent;
 use crate::run::{self, AttemptId, StopWhy};
+use crate::usage::Money;
 use crate::{AgentId, Event, EventId, MessageKind, QuestId, Refusal, Timestamp, World};
 use crate::{budget, permission, quest};
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,18 @@ pub struct Question {
     pub about: About,
     pub text: String,
     pub asked: Timestamp,
+}
+
+impl Question {
+    /// Whether no answer can matter any more, because the agent is dead and only its process has yet to end.
+    pub fn is_moot(&self, world: &World) -> bool {
+        let of_its_process = match self.about {
+            About::Silence(_) | About::Permission(_) => true,
+            // The step goes on with another agent, and a run that waits for money has no process.
+            About::Step { .. } | About::Budget { .. } | About::QuestBudget { .. } => false,
+        };
+        of_its_process && !world.agent(self.agent).is_some_and(Agent::is_living)
+    }
 }
 
 /// What a question is about, which says what an answer does.
@@ -104,6 +118,11 @@ pub(crate) fn of_silence(of: AttemptId, silent_ms: u64) -> Event {
     Event::Question { agent: of.agent, what: QuestionEvent::Asked { about: About::Silence(of), text } }
 }
 
+fn too_little(question: EventId, spent: Money) -> Refusal {
+    let expected = format!("{spent} is spent already, and the new budget must be more than that, or the answer `stop`");
+    Refusal::BadAnswer { question, expected }
+}
+
 /// What an answer leads to.
 pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timestamp) -> Result<Vec<Event>, Refusal> {
     let asked = world.question(question).ok_or(Refusal::NoQuestion(question))?;
@@ -122,11 +141,12 @@ pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timest
         (About::Budget { of }, amount) => {
             let whose = of.map_or(BudgetScope::Day, BudgetScope::Agent);
             let limit = budget::amount(amount).ok_or_else(bad)?;
-            budget::raise(world, agent, whose, limit, now)?.ok_or_else(bad)?
+            budget::raise(world, agent, whose, limit, now)?.map_err(|spent| too_little(question, spent))?
         }
         (About::QuestBudget { quest }, amount) => {
             let limit = budget::amount(amount).ok_or_else(bad)?;
-            budget::raise(world, agent, BudgetScope::Quest(quest), limit, now)?.ok_or_else(bad)?
+            let raised = budget::raise(world, agent, BudgetScope::Quest(quest), limit, now)?;
+            raised.map_err(|spent| too_little(question, spent))?
         }
         (About::Permission(of), answer) => permission::answered(world, question, of, answer)?.ok_or_else(bad)?,
         (About::Step { quest, trouble }, _) => {

@@ -88,7 +88,7 @@ pub(crate) fn raise(
     whose: BudgetScope,
     limit: Money,
     now: Timestamp,
-) -> Result<Option<Vec<Event>>, Refusal> {
+) -> Result<Result<Vec<Event>, Money>, Refusal> {
     let asks = world.run(agent).filter(|run| run.is_broke());
     let (spent, mut events) = match whose {
         // Nobody's ceiling any more.
@@ -104,14 +104,14 @@ pub(crate) fn raise(
         }
     };
     if spent >= limit && !events.is_empty() {
-        return Ok(None);
+        return Ok(Err(spent));
     }
     // It may be over another ceiling, too: it goes on, so that it asks about that one.
     let moved = |event: &Event| event.stream() == Stream::Agent(agent) || queues(event, agent);
     if !events.iter().skip(1).any(moved) {
         events.extend(asks.and_then(|run| goes_on(world, agent, run)));
     }
-    Ok(Some(events))
+    Ok(Ok(events))
 }
 
 fn queues(event: &Event, agent: AgentId) -> bool {

@@ -370,9 +370,12 @@ impl Refusal {
             Self::KillsAncestor { .. } => "ask the user to do it".into(),
             Self::ForkPending { .. } => "wait for its agent_created event, then fork again".into(),
             Self::NotInHistory { .. } => "`hatchery history AGENT` shows the messages with their ids".into(),
-            Self::NoSuchMark { .. } => "set one with `hatchery mark`, or give the id of a message".into(),
-            Self::NoMail(_) => "`wait` waits for the next mail".into(),
-            Self::NotUnread { .. } => "`check-mail` lists the unread mail".into(),
+            Self::NoSuchMark { label: Some(label), .. } if label.parse::<u64>().is_ok() => {
+                format!("`hatchery rewind AGENT --to {label}` goes back to the message {label}")
+            }
+            Self::NoSuchMark { .. } => "set one with `hatchery mark`, or give the id of a message with `--to`".into(),
+            Self::NoMail(_) => "`hatchery mail wait`, or the tool `wait`, waits for the next mail".into(),
+            Self::NotUnread { .. } => "`hatchery mail check`, or the tool `check-mail`, lists the unread mail".into(),
             Self::RunOpen { .. } => "`hatchery say` speaks to it, `hatchery stop` ends the run".into(),
             Self::NoRun(_) => "`hatchery say AGENT TEXT` starts a run, `hatchery runs` shows all".into(),
             Self::CannotInterrupt { .. } => "wait for the end of the turn, or end the run with `hatchery stop`".into(),
@@ -411,6 +414,7 @@ impl Refusal {
             Self::BadRequest { .. } => format!("a request has 1 to {MAX_REQUEST_BYTES} bytes"),
             Self::SlotsOutOfRange { .. } => format!("choose from 1 to {MAX_SLOTS}"),
             Self::WardOutOfRange { .. } => format!("choose from {MIN_WARD_MS} to {MAX_WARD_MS}"),
+            Self::BadWard { bytes: 0 } => "`hatchery quest ward QUEST --none` takes the ward away".into(),
             Self::BadWard { .. } => format!("a ward has 1 to {MAX_WARD_BYTES} bytes"),
             Self::NoWard(_) => "nothing to do; `hatchery quest ward ID COMMAND` gives it one".into(),
             Self::BadTable { .. } => "correct `[quests]` in hatchery.toml".into(),
@@ -421,7 +425,7 @@ impl Refusal {
             Self::BadRequirements { .. } => "correct them and submit all of them again".into(),
             Self::BadSignal { .. } => "signal again, with what the signal needs".into(),
             Self::SignalTooLong { .. } => "make it shorter, and put the rest into a file".into(),
-            Self::UnknownStep { .. } => "`hatchery quest show` or `get-quest` shows the steps".into(),
+            Self::UnknownStep { .. } => "`hatchery quest show`, or the tool `get-quest`, shows the steps".into(),
             Self::NoAssignment(_) => "only agents of a quest can do this".into(),
             Self::OtherStep { own, .. } => format!("signal with stepId `{own}`"),
             Self::NotAtWork { .. } => "another agent works on it now, or it is done; stop".into(),

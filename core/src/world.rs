@@ -254,6 +254,11 @@ impl World {
         self.questions.iter().map(|(id, question)| (*id, question))
     }
 
+    /// Those whose answer still matters.
+    pub fn questions_to_answer(&self) -> impl Iterator<Item = (EventId, &Question)> {
+        self.questions().filter(|(_, question)| !question.is_moot(self))
+    }
+
     /// A question whose answer nobody needs any more.
     pub fn question_to_withdraw(&self) -> Option<(EventId, &Question)> {
         let id = self.questions_to_withdraw.get_min()?;

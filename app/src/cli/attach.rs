@@ -3,7 +3,7 @@
 use super::follow::Following;
 use super::paint::{BAD, DIM, STRONG, paint, printable};
 use super::typed::{self, Addressee};
-use super::{Context, asking, print_json_text, print_line, reference, say};
+use super::{Context, asking, counted, print_json_text, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
@@ -164,7 +164,11 @@ impl Costs {
         let more = nanodollars.abs_diff(self.shown.nanodollars);
         if more >= TOLD_NANODOLLARS || (ends && more > 0) {
             self.shown = self.sum.cost;
-            say(paint(DIM, format_args!("  {} · {}k tokens", self.sum.cost, self.sum.tokens() / 1_000)));
+            let tokens = match self.sum.tokens() {
+                few @ ..1_000 => counted(few, "token"),
+                many => format!("{}k tokens", many / 1_000),
+            };
+            say(paint(DIM, format_args!("  {} · {tokens}", self.sum.cost)));
         }
     }
 }

@@ -9,6 +9,7 @@ use super::{Context, asking, print_json_text, print_line};
 use crate::client::Client;
 use crate::client::paths::quest_path;
 use crate::project::Project;
+use crate::projects;
 use crate::quest_document::QuestDocument;
 use crate::report::{Context as _, Report};
 use audit::Audit;
@@ -81,8 +82,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         clear(&project, daemon).await;
         played
     });
-    if args.keep {
-        say(format_args!("the project is in {}", folder.keep().display()));
+    match args.keep {
+        true => say(format_args!("the project is in {}", folder.keep().display())),
+        false => projects::forget(&project),
     }
     played
 }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// Show what is left over, and clear it
 ///
 /// Leftovers are the folders of ended attempts and of wards of ended quests, empty folders of agents, locks of harness sessions, the
-/// state of scripted agents, and branches of ended quests that are merged. The log and rescued work stay. The daemon clears
+/// state of dead scripted agents, and branches of ended quests that are merged. The log and rescued work stay. The daemon clears
 /// leftovers by itself after `keep_runs_days`.
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -266,11 +266,17 @@ impl Change {
 fn read(path: &Path) -> Result<Option<String>, Report> {
     let doing = format!("{} cannot be read", path.display());
     let Some(bytes) = read_bounded(path, MAX_SETTINGS_BYTES).context(&doing)? else { return Ok(None) };
-    let text = String::from_utf8(bytes).ok().filter(|text| Json::parse(text).is_ok_and(|json| json.object().is_some()));
-    let text = text.ok_or_else(|| {
-        Report::failed(format_args!("{doing}: it is not a JSON object")).hint("repair the file; nothing was changed")
-    })?;
-    Ok(Some(text))
+    let hint = "repair the file; nothing was changed";
+    let text =
+        String::from_utf8(bytes).map_err(|_| Report::failed(format_args!("{doing}: it is not UTF-8")).hint(hint))?;
+    // A comment is the usual reason. The place is named by line and column.
+    if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        return Err(Report::failed(format_args!("{doing}: it is not JSON: {error}")).hint(hint));
+    }
+    match Json::parse(&text).is_ok_and(|json| json.object().is_some()) {
+        true => Ok(Some(text)),
+        false => Err(Report::failed(format_args!("{doing}: it is not a JSON object")).hint(hint)),
+    }
 }
 
 fn agreed() -> bool {

@@ -1,13 +1,13 @@
 //! `hatchery logs`
 
 use super::paint::printable;
-use super::{Context, asking, print_line, reference, say};
+use super::{Context, asking, print_line, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
 use crate::report::{Context as _, Report};
 use crate::run_folder::{self, RunFolder};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::Path;
@@ -26,10 +26,17 @@ pub struct Args {
     #[arg(long)]
     output: bool,
 
+    /// Only print the last lines
+    #[arg(short = 'n', long, value_name = "LINES", value_parser = clap::value_parser!(u32).range(1..))]
+    last: Option<u32>,
+
     /// Only print the names of the files
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with_all = ["output", "last"])]
     files: bool,
 }
+
+/// How many lines are kept before they are printed.
+const KEPT_LINES: u32 = 1;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let agent: AgentView =
@@ -41,25 +48,48 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     if folders.is_empty() {
         say(format_args!("agent {} has no folders of processes on this machine", agent.id));
     }
+    let mut lines = VecDeque::new();
     for folder in folders.values() {
         let file = if args.output { folder.stdout() } else { folder.stderr() };
         match args.files {
             true => print_line(&file.display().to_string())?,
-            false => print(&file)?,
+            false => read(&file, args.last, &mut lines)?,
+        }
+    }
+    let nothing = lines.is_empty();
+    for line in lines {
+        print_line(&line)?;
+    }
+    if nothing && !folders.is_empty() && !args.files {
+        let who = quoted(agent.name.as_deref().unwrap_or(&args.agent));
+        match args.output {
+            true => say("its processes wrote nothing"),
+            false => say(format_args!(
+                "its processes wrote nothing to standard error; `hatchery logs {who} --output` prints what they wrote to standard output, \
+                 `hatchery history {who}` what was said"
+            )),
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a file without what would drive the terminal. A process that wrote nothing may have none.
-fn print(file: &Path) -> Result<(), Report> {
+/// Reads the lines of a file, without what would drive the terminal. Only the last ones are kept if that is wished; all others are
+/// printed at once. A process that wrote nothing may have no file.
+fn read(file: &Path, last: Option<u32>, lines: &mut VecDeque<String>) -> Result<(), Report> {
     let failed = || format!("{} cannot be read", file.display());
     let open = match File::open(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         open => open.context(failed())?,
     };
     for line in BufReader::new(open).split(b'\n') {
-        print_line(&printable(&String::from_utf8_lossy(&line.context(failed())?)))?;
+        lines.push_back(printable(&String::from_utf8_lossy(&line.context(failed())?)));
+        // A file may be larger than memory: without a number, a few lines are enough to know that there are some.
+        while lines.len() > last.unwrap_or(KEPT_LINES) as usize {
+            let oldest = lines.pop_front();
+            if let Some(line) = oldest.filter(|_| last.is_none()) {
+                print_line(&line)?;
+            }
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `hatchery mail`
 
-use super::paint::{DIM, STRONG, paint};
+use super::paint::{DIM, STRONG, paint, printable};
 use super::{Context, asking, counted, print_json, print_line, reference, say};
 use crate::client::paths::mail_path;
 use crate::client::{Client, patience};
@@ -68,7 +68,16 @@ fn check(context: &Context, list: &MailList) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     for mail in &list.mail {
-        print_line(&format!("{:>6}  {:<9}  from {}", mail.id, mail.state, mail.from))?;
+        let from = match (&mail.name, mail.header.from) {
+            (Some(name), _) => name.clone(),
+            (None, from) => from.to_string(),
+        };
+        let sent = paint(DIM, clock::written(mail.sent));
+        let (id, state) = (mail.header.id, mail.header.state);
+        print_line(&format!("{id:>6}  {state:<9}  {sent}  from {}: {}", printable(&from), printable(&mail.subject)))?;
+    }
+    if list.mail.is_empty() {
+        say("no unread mail");
     }
     Ok(ExitCode::SUCCESS)
 }

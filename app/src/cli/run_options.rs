@@ -17,7 +17,8 @@ pub struct Player {
     harness: Option<String>,
 
     /// The model to use
-    #[arg(long)]
+    // An empty one is a variable of the shell that is not set.
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     model: Option<String>,
 
     /// For the scripted harness: a script, or a folder from which it takes one

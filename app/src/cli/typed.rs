@@ -4,7 +4,7 @@ use super::paint::{BAD, DIM, paint, printable};
 use super::{Context, say};
 use crate::client::Client;
 use crate::client::paths::{agent_path, quest_path};
-use crate::http::{QuestionList, QuestionView};
+use crate::http::{AgentView, QuestionList, QuestionView};
 use crate::quest_document::{QuestDocument, StepDocument};
 use crate::report::{Code, Report};
 use hatchery_core::{AgentId, EventId, QuestId};
@@ -101,7 +101,10 @@ async fn send(client: &Client, to: Addressee, words: &str) -> Result<String, Rep
         }
     };
     let _: Value = client.post(&agent_path(&agent.to_string(), "/say"), &json!({ "text": words })).await?;
-    Ok(format!("{agent} has your message"))
+    // The name is only for the eye: without it the id will do.
+    let view = client.get::<AgentView>(&agent_path(&agent.to_string(), "")).await;
+    let name = view.ok().and_then(|view| view.name).unwrap_or_else(|| agent.to_string());
+    Ok(format!("{} has your message", printable(&name)))
 }
 
 /// Whom a message to a quest is for: the agent of the step that it names, or the only one at work.

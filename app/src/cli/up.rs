@@ -1,6 +1,6 @@
 //! `hatchery up`
 
-use super::{Context, paint, print_line};
+use super::{Context, paint, print_line, say};
 use crate::config::{Config, Flags};
 use crate::daemon::{Daemon, Farewell};
 use crate::daemon_log::DaemonLog;
@@ -82,6 +82,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         } else {
             print_line(&format!("Hatchery serves {}", context.project.root().display()))?;
             print_line(&format!("  {}", paint::paint(paint::STRONG, &link)))?;
+            if let Some(address) = daemon.exposed {
+                let warning = paint::paint(paint::WARN, "warning:");
+                say(format_args!(
+                    "{warning} it listens on {address}, where other machines may reach it; the API and its token go over the network without \
+                     encryption. On another machine, put this machine's address into the link. docs/security.md says more"
+                ));
+            }
             print_line(&paint::paint(paint::DIM, "  Ctrl-C stops it; nothing is lost by stopping."))?;
             if open && std::io::stdout().is_terminal() && open::that_detached(&link).is_err() {
                 tracing::info!("no browser could be opened");

@@ -219,9 +219,8 @@ pub async fn admit(State(api): State<Api>, request: Request, next: Next) -> Resp
 
 /// Whether a person has typed an address of the page, and sees what comes back.
 fn wants_page(request: &Request) -> bool {
-    let accepts = request.headers().get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok()).unwrap_or_default();
-    let path = request.uri().path();
-    request.method() == Method::GET && (path == "/" || page::is_view(path)) && accepts.contains("text/html")
+    let is_api = request.uri().path().starts_with("/api/");
+    request.method() == Method::GET && !is_api && page::is_for_browser(request.headers())
 }
 
 fn link_token(query: Option<&str>) -> Option<&str> {

@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::mail::LetterState;
-use hatchery_core::{Address, EventId, World};
+use hatchery_core::{Address, EventId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -58,7 +58,19 @@ pub struct SentBody {
 pub struct MailList {
     /// The last event that this answer takes into account: follow the log after it and nothing is missed.
     pub head: EventId,
-    pub mail: Vec<mail_reader::Header>,
+    pub mail: Vec<UnreadMail>,
+}
+
+/// An unread mail, with what one chooses by.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct UnreadMail {
+    #[serde(flatten)]
+    pub header: mail_reader::Header,
+    /// The name of the sender; null for `human`, and for an agent without a name.
+    pub name: Option<String>,
+    pub sent: Timestamp,
+    /// The first line of the mail, at most 100 characters.
+    pub subject: String,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -112,6 +124,8 @@ pub enum SeenState {
     Read,
 }
 
+/// How much of a mail's first line is shown.
+const SUBJECT_CHARS: usize = 100;
 const USUAL_THREAD: usize = 50;
 const MAX_THREAD: usize = 200;
 /// Below the usual time limit of a request, so that the answer is ours.
@@ -143,7 +157,19 @@ pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCod
 pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<MailList>, ApiError> {
     let of = address(&api, &of.0)?;
     let world = api.handle.view();
-    Ok(Json(MailList { head: world.head(), mail: mail_reader::check(&world, of) }))
+    let mut mail = Vec::new();
+    for header in mail_reader::check(&world, of) {
+        let name = match header.from {
+            Address::Agent(agent) => world.agent(agent).and_then(|it| it.name.clone()),
+            Address::Human => None,
+        };
+        let sent = api.handle.record(header.id).await?.and_then(mail_reader::sent);
+        let first = sent.as_ref().and_then(|mail| mail.body.lines().find(|line| !line.trim().is_empty()));
+        let subject = first.unwrap_or_default().trim().chars().take(SUBJECT_CHARS).collect();
+        let sent = sent.map(|mail| mail.sent).unwrap_or_default();
+        mail.push(UnreadMail { header, name, sent, subject });
+    }
+    Ok(Json(MailList { head: world.head(), mail }))
 }
 
 /// Look at mail that an address sent or got, read or not. Changes nothing. At most 20,000 events are looked at for one answer.

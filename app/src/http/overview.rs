@@ -92,7 +92,7 @@ pub async fn overview(State(api): State<Api>) -> Result<Json<Overview>, ApiError
 
 /// Who is shown, by birth.
 fn shown(world: &World) -> Vec<AgentId> {
-    let asked: BTreeSet<AgentId> = world.questions().map(|(_, question)| question.agent).collect();
+    let asked: BTreeSet<AgentId> = world.questions_to_answer().map(|(_, question)| question.agent).collect();
     let works = |agent: AgentId| world.run(agent).is_some_and(hatchery_core::run::Run::is_open);
     let (mut busy, mut idle): (Vec<_>, Vec<_>) =
         world.agents().partition(|(id, _)| works(*id) || asked.contains(id) || world.root() == Some(*id));

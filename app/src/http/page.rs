@@ -3,7 +3,7 @@
 use super::guard;
 use super::{ApiError, not_found};
 use axum::extract::Request;
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{Html, IntoResponse as _, Response};
 use rust_embed::RustEmbed;
 
@@ -54,8 +54,15 @@ pub async fn elsewhere(request: Request) -> Result<Response, ApiError> {
             Ok(response)
         }
         None if reads && is_view(path) => Ok(document().await),
+        None if reads && !path.starts_with("api/") && is_for_browser(request.headers()) => Ok(no_such_page()),
         None => Err(not_found(request).await),
     }
+}
+
+/// Whether a browser asks, which shows the answer to a person.
+pub fn is_for_browser(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/html"))
 }
 
 /// Whether a browser shows this address to a person.
@@ -66,14 +73,28 @@ pub fn is_view(path: &str) -> bool {
 
 /// A person without the cookie gets a sentence instead of JSON.
 pub fn locked(error: &ApiError) -> Response {
-    let body = format!(
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Hatchery</title>\
-         <h1>This page needs the project’s token</h1><p>Run <code>hatchery open</code> in the folder of the project, or open the link that <code>hatchery status</code> prints: it \
+    let words = format!(
+        "<h1>This page needs the project’s token</h1><p>Run <code>hatchery open</code> in the folder of the project, or open the link that <code>hatchery status</code> prints: it \
          carries the token, which then becomes a cookie.</p><p>{}</p>",
         guard::cut(&error.message)
     );
+    plain(StatusCode::UNAUTHORIZED, &words)
+}
+
+/// The same for an address that does not exist. The address is not repeated, because anybody may have written it.
+fn no_such_page() -> Response {
+    plain(
+        StatusCode::NOT_FOUND,
+        "<h1>There is no such page</h1><p><a href=\"/\">Hatchery’s first page</a> leads to all others.</p>",
+    )
+}
+
+fn plain(status: StatusCode, words: &str) -> Response {
+    let body = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Hatchery</title>{words}"
+    );
     let policy = [(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'")];
-    (StatusCode::UNAUTHORIZED, policy, Html(body)).into_response()
+    (status, policy, Html(body)).into_response()
 }
 
 /// The types that a build of the page consists of.

@@ -159,7 +159,7 @@ pub async fn set_budget(State(api): State<Api>, body: Body<SetBudget>) -> Result
 }
 
 pub(super) fn views(world: &World) -> Vec<QuestionView> {
-    world.questions().map(|(id, question)| view(world, id, question)).collect()
+    world.questions_to_answer().map(|(id, question)| view(world, id, question)).collect()
 }
 
 impl QuestionView {

@@ -33,7 +33,14 @@ pub fn forked(child: &str, waits: bool) -> (String, Option<&'static str>) {
 pub fn unread(list: &MailList) -> (String, Option<&'static str>) {
     match list.mail.is_empty() {
         true => ("no unread mail".into(), Some("`wait` waits for the next mail")),
-        false => (list.mail.iter().map(|it| format!("{} from {} ({})\n", it.id, it.from, it.state)).collect(), None),
+        false => (
+            list.mail
+                .iter()
+                .map(|mail| &mail.header)
+                .map(|it| format!("{} from {} ({})\n", it.id, it.from, it.state))
+                .collect(),
+            None,
+        ),
     }
 }
 

@@ -92,6 +92,15 @@ fn a_word_of_the_agent_makes_the_question_moot() {
     it.when(answer(10, "wait")).refused(Refusal::NoQuestion(EventId(10)));
 }
 
+/// Its process may take a while to end, and nobody has to answer meanwhile.
+#[test]
+fn the_question_of_a_dead_agent_is_not_shown_any_more() {
+    let it = silent_one();
+    assert_eq!(it.world.questions_to_answer().count(), 1);
+    let it = it.and(dead(A));
+    assert_eq!((it.world.questions().count(), it.world.questions_to_answer().count()), (1, 0));
+}
+
 #[test]
 fn so_does_its_end() {
     let it = silent_one().and(stopping(first(), StopWhy::User));
@@ -179,6 +188,10 @@ fn whoever_cannot_afford_it_is_parked_and_a_higher_ceiling_lets_it_go_on() {
     let it = it
         .when(answer(question, "much"))
         .refused(Refusal::BadAnswer { question: EventId(question), expected: it_text(&broke()) });
+    let expected = "$5.00 is spent already, and the new budget must be more than that, or the answer `stop`";
+    let it = it
+        .when(answer(question, "5"))
+        .refused(Refusal::BadAnswer { question: EventId(question), expected: expected.into() });
     it.clone().when(answer(question, "$7")).then([answered(question, "$7"), set(Some(A), Some(7)), resumed(of)]);
     let it = it.when(budget(Some(A), Some(5))).then([set(Some(A), Some(5))]);
     it.when(budget(Some(A), None)).then([set(Some(A), None), resumed(of), withdrawn(question)]);

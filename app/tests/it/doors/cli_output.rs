@@ -434,6 +434,8 @@ fn a_demo_that_is_interrupted_leaves_nothing_behind() {
     lines.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "the project is gone");
+    let registry = grounds.path().join("home/.local/state/hatchery/projects");
+    assert_eq!(std::fs::read_dir(registry).map_or(0, Iterator::count), 0, "nothing remembers it");
     let inside = temporary.display().to_string();
     let left = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
         std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(&inside))

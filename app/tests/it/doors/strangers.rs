@@ -229,6 +229,33 @@ fn the_link_gives_a_cookie_and_takes_the_token_out_of_the_address() {
     assert_eq!((wrong.status, wrong.header("set-cookie")), (401, None));
 }
 
+/// A person sees what comes back, at every address outside of the API.
+#[test]
+fn a_browser_gets_a_page_and_a_program_gets_json() {
+    let house = House::open();
+    let (host, html) = (("host", house.host.as_str()), ("accept", "text/html,application/xhtml+xml"));
+    let token = ("authorization", house.bearer.as_str());
+    for (path, headers, status, words) in [
+        ("/", vec![host, html], 401, "hatchery open"),
+        ("/nowhere", vec![host, html], 401, "hatchery open"),
+        ("/nowhere", vec![host, html, token], 404, "There is no such page"),
+    ] {
+        let page = ask(&house, path, &headers);
+        assert_eq!(page.status, status, "{path}");
+        assert!(page.header("content-type").unwrap().starts_with("text/html"), "{path}: {page:?}");
+        assert!(page.text().contains(words) && !page.text().contains("nowhere"), "{path}: {}", page.text());
+    }
+    for (path, headers, status) in [
+        ("/nowhere", vec![host], 401),
+        ("/nowhere", vec![host, token], 404),
+        ("/api/nowhere", vec![host, html, token], 404),
+    ] {
+        let reply = ask(&house, path, &headers);
+        assert_eq!(reply.status, status, "{path}");
+        assert!(!reply.code().is_empty(), "{path}: {reply:?}");
+    }
+}
+
 #[test]
 fn no_refusal_repeats_the_token() {
     let house = House::open();

@@ -9,6 +9,10 @@ fn what_is_over_is_shown_and_cleared_and_what_runs_stays() {
     let shop = Workshop::open();
     let done = shop.run(&[json!({ "text": "done" })]);
     assert_eq!(shop.end(&done), "completed");
+    let dead = shop.run(&[json!({ "text": "done" })]);
+    assert_eq!(shop.end(&dead), "completed");
+    let kill = shop.door().post(&format!("/api/agents/{dead}/kill"), &json!({}));
+    assert_eq!(kill.status, 200, "{kill:?}");
     let busy = shop.run(&[json!({ "hang": {} })]);
     shop.wait_for(&busy, "run_started");
     let runs = shop.grounds.data().join("runs");
@@ -30,4 +34,18 @@ fn what_is_over_is_shown_and_cleared_and_what_runs_stays() {
     shop.grounds.run(&["gc", "--clear"]).good();
     assert!(!runs.join(&done).exists());
     assert_eq!(shop.said(&done), ["done"], "the log has it all");
+}
+
+/// An agent that has ended goes on when something is said to it, and needs what it remembered.
+#[test]
+fn what_a_living_agent_goes_on_with_stays() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "one" }), json!("turn"), json!({ "text": "two" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    let shown = shop.grounds.run(&["gc", "--clear"]).good();
+    assert!(!shown.contains(".hatchery/sim/"), "{shown}");
+    shop.say(&agent, "go on");
+    shop.wait("its second end", |event| event["type"] == "run_ended" && event["agent"] == *agent && event["run"] == 2);
+    assert_eq!(shop.said(&agent), ["one", "two"], "it does not begin from the top");
+    assert_eq!(shop.count_of(&agent, "run_crashed"), 0);
 }

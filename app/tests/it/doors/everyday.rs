@@ -1,0 +1,137 @@
+//! What a person meets every day: words that say what to do next, and lists to choose from.
+
+use crate::support::daemon::Grounds;
+use crate::support::quest::{SHORT, done, step, text, write};
+use crate::support::workshop::Workshop;
+use serde_json::json;
+use std::fs;
+
+/// Runs a command that is refused, and gives what it says.
+fn refused(grounds: &Grounds, arguments: &[&str]) -> String {
+    let ran = grounds.run(arguments);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    ran.stderr
+}
+
+#[test]
+fn unread_mail_shows_who_wrote_when_and_about_what() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[text("done")]);
+    shop.end(&agent);
+    assert_eq!(shop.door().post(&format!("/api/agents/{agent}/rename"), &json!({ "name": "clerk" })).status, 200);
+    let mail = json!({ "from": agent, "to": "human", "body": "\nThe report is ready.\nIt is long." });
+    assert_eq!(shop.door().post("/api/mail", &mail).status, 201);
+    let list = shop.grounds.run(&["mail", "check"]).good();
+    assert!(list.contains("from clerk: The report is ready."), "{list}");
+    let list = shop.door().get("/api/mail/human").json();
+    let first = &list["mail"][0];
+    assert!(first["sent"].as_i64().unwrap() > 1_600_000_000_000, "{list}");
+    assert_eq!((&first["name"], &first["subject"]), (&json!("clerk"), &json!("The report is ready.")));
+    assert_eq!((&first["state"], &first["from"]), (&json!("queued"), &json!(agent)));
+}
+
+#[test]
+fn hints_name_commands_and_not_only_tools() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[text("done")]);
+    shop.end(&agent);
+    for (command, hint) in [
+        (vec!["mail", "read"], "`hatchery mail wait`"),
+        (vec!["mail", "read", "99999"], "`hatchery mail check`"),
+        (vec!["rewind", &agent, "3"], "`hatchery rewind AGENT --to 3`"),
+        (vec!["run", "--model", "", "hello"], "--model"),
+    ] {
+        let said = refused(&shop.grounds, &command);
+        assert!(said.contains(hint), "{command:?}: {said}");
+    }
+}
+
+#[test]
+fn the_ward_of_a_quest_is_taken_away_by_a_flag_and_a_quest_that_is_over_is_only_called_so() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let book = shop.playbook().play("codeweaver", &[done("built")]);
+    let quest = shop.new_quest(&book, json!({ "hold": true, "steps": [step("a", &[])] }));
+    let said = refused(&shop.grounds, &["quest", "ward", &quest, ""]);
+    assert!(said.contains("--none"), "{said}");
+    let said = refused(&shop.grounds, &["quest", "retry", &quest, "nope"]);
+    assert!(said.contains("`hatchery quest show`"), "{said}");
+    shop.grounds.run(&["quest", "abandon", &quest]).good();
+    let said = shop.grounds.run(&["quest", "run", &quest]);
+    assert!(said.stderr.contains("abandoned") && !said.stderr.contains("slot"), "{said:?}");
+}
+
+#[test]
+fn a_project_that_is_no_folder_and_an_empty_variable_are_told_apart() {
+    let grounds = Grounds::new();
+    let file = grounds.path().join("hatchery.toml");
+    let bare = |arguments: &[&str], variable: Option<&str>| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hatchery"));
+        command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", grounds.path().join("home")).env("HATCHERY_TRUST_ALL", "1").current_dir(grounds.path());
+        let ran = command.envs(variable.map(|value| ("HATCHERY_PROJECT", value))).output().unwrap();
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let (code, said) = bare(&["ps", "--project", file.to_str().unwrap()], None);
+    assert!(code == Some(2) && said.contains("hatchery.toml is not a folder"), "{said}");
+    let (code, said) = bare(&["ps", "--project", ""], None);
+    assert!(code == Some(2) && said.contains("--project is empty"), "{said}");
+    let (code, said) = bare(&["status"], Some(""));
+    assert!(!said.contains("--project"), "{code:?} {said}");
+}
+
+#[test]
+fn a_comment_in_the_settings_of_claude_is_found_by_its_line() {
+    let grounds = Grounds::new();
+    let folder = grounds.path().join(".claude");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("settings.json"), "{\n  // a comment\n}\n").unwrap();
+    let said = refused(&grounds, &["init", "--yes"]);
+    assert!(said.contains("line 2 column"), "{said}");
+}
+
+#[test]
+fn logs_say_that_there_are_none_and_can_be_cut() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[text("one"), text("two")]);
+    shop.end(&agent);
+    let nothing = shop.grounds.run(&["logs", &agent]);
+    assert_eq!(nothing.stdout, "");
+    assert!(nothing.stderr.contains("--output"), "{nothing:?}");
+    let all = shop.grounds.run(&["logs", &agent, "--output"]).good();
+    let last = shop.grounds.run(&["logs", &agent, "--output", "-n", "2"]).good();
+    assert!(all.lines().count() > 2 && all.ends_with(&last) && last.lines().count() == 2, "{last}");
+}
+
+#[test]
+fn a_daemon_that_others_can_reach_warns_and_prints_a_link_that_works() {
+    use std::io::{BufRead as _, BufReader};
+    let grounds = Grounds::new();
+    let said = fs::File::create(grounds.path().join("said")).unwrap();
+    let mut command = grounds.command(&["up", "--listen", "0.0.0.0", "--no-open"]);
+    let mut child = command.stdout(std::process::Stdio::piped()).stderr(said).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let link = lines.find(|line| line.contains("?token=")).unwrap();
+    assert!(link.contains("http://127.0.0.1:"), "{link}");
+    // The last line of the greeting: everything else is said.
+    lines.find(|line| line.contains("Ctrl-C")).unwrap();
+    assert!(grounds.said().contains("without encryption"), "{}", grounds.said());
+    grounds.run(&["status"]).good();
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Its process has yet to end when the user looks.
+#[test]
+fn work_that_is_about_to_be_kept_is_announced() {
+    let shop = Workshop::with("harness = 'scripted'\nstop_grace_ms = 60000\n", Vec::new());
+    shop.repository();
+    let stubborn = json!({ "hang": { "ignore_sigterm": true } });
+    let with = json!({ "script": shop.script(&[write("a.txt", "half done\n"), text("written"), stubborn]) });
+    let body = json!({ "prompt": "Work", "name": "slow", "worktree": true, "with": with });
+    let agent = shop.door().post("/api/runs", &body).id();
+    shop.wait_said(&agent, "written");
+    shop.grounds.run(&["kill", "slow"]).good();
+    let list = shop.grounds.run(&["rescue", "list"]);
+    assert!(list.stderr.contains("still being kept") && list.stderr.contains("slow-"), "{list:?}");
+    assert!(!list.stderr.contains("nothing had to be rescued"), "{list:?}");
+}
