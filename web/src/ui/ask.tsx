@@ -17,6 +17,8 @@ type Choice = { words: string; answer?: string; danger?: boolean; field?: string
 
 /** How long an answer waits before it is sent again: the stream may be the last to notice that the daemon has gone. */
 const AGAIN_MS = 500;
+/** Questions that this tab answers or has answered. */
+const mine = new Set<number>();
 /** How much of a tool's input is shown. The conversation has all of it. */
 const SHOWN_INPUT = 2000;
 
@@ -231,12 +233,14 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
   const send = async (answer: string) => {
     if (answer.trim() === "" || sent.state === "sending") return;
     setSent({ state: "sending" });
+    mine.add(question.id);
     try {
       await api.answer(question.id, answer);
       // It is done when its event is seen: then this is not here any more.
       setDraft("");
     } catch (it) {
       const problem = it as Problem;
+      if (!problem.away) mine.delete(question.id);
       setSent(problem.away ? { state: "waiting", answer } : { state: "refused", problem });
     }
   };
@@ -415,18 +419,23 @@ function FailedStep({ need }: { need: Extract<Need, { kind: "failed" }> }) {
 /** How long an answer stays where it was given. */
 const ANSWERED_MS = 8000;
 
-/** An answer that was seen in the log. It leaves by itself. */
-export function Answered({
-  question,
-  answer,
-  event,
-  at,
-}: {
+interface AnsweredProps {
   question: QuestionView;
   answer: string;
   event: number;
   at: number;
-}) {
+}
+
+/** An answer that was seen in the log. What somebody was typing here meanwhile is not lost. */
+export function Answered(props: AnsweredProps) {
+  const [draft, setDraft] = useDraft(`ask:${props.question.id}`);
+  if (draft.trim() !== "" && !mine.has(props.question.id))
+    return <AnsweredElsewhere {...props} draft={draft} leave={() => setDraft("")} />;
+  return <AnsweredHere {...props} />;
+}
+
+/** It leaves by itself. */
+function AnsweredHere({ question, answer, event, at }: AnsweredProps) {
   const [here, setHere] = useState(store.now() - at < ANSWERED_MS);
   useEffect(() => {
     const timer = setTimeout(() => setHere(false), ANSWERED_MS);
@@ -443,7 +452,9 @@ export function Answered({
           </a>
           <time>now</time>
         </header>
-        <p class="question muted">You answered: {plain(firstLine(answer))}</p>
+        <p class="question muted">
+          {mine.has(question.id) ? "You answered" : "Answered elsewhere"}: {plain(firstLine(answer))}
+        </p>
         <p class="evidence-line">
           Event{" "}
           <a class="link" href={to.event(event)}>
@@ -451,6 +462,56 @@ export function Answered({
           </a>{" "}
           · it goes on in the same conversation
         </p>
+      </div>
+    </article>
+  );
+}
+
+function AnsweredElsewhere({
+  question,
+  answer,
+  at,
+  draft,
+  leave,
+}: AnsweredProps & { draft: string; leave: () => void }) {
+  const [sending, setSending] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const say = async () => {
+    setSending(true);
+    setProblem(null);
+    try {
+      await api.say(question.agent, draft);
+      leave();
+    } catch (it) {
+      setProblem(it as Problem);
+      setSending(false);
+    }
+  };
+  return (
+    <article class="ask" aria-label={`Answered elsewhere, for ${nameOf(question.agent)}`}>
+      <Glyph as="failed" word="refused" />
+      <div>
+        <header class="title">
+          <a class="who cut" href={to.agent(question.agent)}>
+            {nameOf(question.agent)}
+          </a>
+          <Ago at={at} />
+        </header>
+        <p class="question">This was answered elsewhere: “{plain(firstLine(answer))}”</p>
+        <p class="context">Your words are still here: “{plain(firstLine(draft))}”</p>
+        {problem && (
+          <p class="refused" role="alert">
+            {problem.message} <span class="faint">{problem.hint}</span>
+          </p>
+        )}
+        <div class="actions">
+          <button class="btn line" type="button" disabled={sending} onClick={() => void say()}>
+            Say it to the agent instead
+          </button>
+          <button class="btn quiet" type="button" disabled={sending} onClick={leave}>
+            Leave it
+          </button>
+        </div>
       </div>
     </article>
   );

@@ -152,7 +152,7 @@ function chosenMessage(): number | null {
   return chosen ? Number(chosen) : null;
 }
 
-async function askKill(entry: AgentEntry): Promise<void> {
+export async function askKill(entry: AgentEntry): Promise<void> {
   const { id } = entry.view;
   const name = nameOf(id);
   try {
@@ -384,16 +384,35 @@ function Composer({ entry }: { entry: AgentEntry }) {
   const [draft, setDraft] = useDraft(`say:${id}`);
   const [state, setState] = useState<{ sending: boolean; problem: Problem | null }>({ sending: false, problem: null });
   const dead = entry.view.state === "dead" || entry.view.state === "expired";
+  /** What was sent and is not known to have arrived: the answer may be lost, but not the event. */
+  const sent = useRef<string | null>(null);
+  const arrived = () => {
+    sent.current = null;
+    setDraft("");
+    setState({ sending: false, problem: null });
+  };
+  useEffect(
+    () =>
+      store.tap((event) => {
+        if (event.type !== "message_added" || event.agent !== id || event.kind !== "user") return;
+        if (event.content === sent.current) arrived();
+      }),
+    [id],
+  );
   const send = async () => {
     if (draft.trim() === "" || state.sending || dead) return;
     setState({ sending: true, problem: null });
+    sent.current = draft;
     try {
       await api.say(id, draft);
-      setDraft("");
-      setState({ sending: false, problem: null });
+      arrived();
       scrollTo(0, document.documentElement.scrollHeight);
-    } catch (problem) {
-      setState({ sending: false, problem: problem as Problem });
+    } catch (it) {
+      const problem = it as Problem;
+      // A refusal is known not to have arrived.
+      if (!problem.away) sent.current = null;
+      if (problem.away && sent.current === null) return;
+      setState({ sending: false, problem });
     }
   };
   const what: Record<string, string> = {

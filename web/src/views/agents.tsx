@@ -15,7 +15,7 @@ import { besides, nameOf, questName } from "../ui/names";
 import { messagesWord, Talk } from "../ui/talk";
 import { Ago } from "../ui/time";
 import { Count, clock, count, group, list, money, plural } from "../ui/words";
-import { AgentPage } from "./agent";
+import { AgentPage, askKill } from "./agent";
 import { Loading } from "./home";
 
 /** How many agents are drawn before somebody asks for more. */
@@ -97,6 +97,12 @@ function Tree() {
               All {group(state.agentCount)}
             </button>
           </div>
+          {a && (
+            <button class="btn line" type="button" onClick={() => forkDialog(a, nameOf(a), null)}>
+              <Icon name="fork" size={14} />
+              Fork {nameOf(a)} <kbd>F</kbd>
+            </button>
+          )}
           <button class="btn line" type="button" onClick={() => openDialog("agent")}>
             New agent
           </button>
@@ -347,11 +353,23 @@ function Compare({ a, b }: { a: string; b: string }) {
               <a class="btn line" href={to.agent(id)}>
                 Open {letter}
               </a>
+              <KillButton id={id} letter={letter} />
             </div>
           </section>
         ))}
       </div>
     </section>
+  );
+}
+
+function KillButton({ id, letter }: { id: string; letter: "A" | "B" }) {
+  const entry = store.agent(id);
+  // Agent 0 has no parent, and everybody descends from it.
+  if (!entry?.view.parent || entry.view.state === "dead" || entry.view.state === "expired") return null;
+  return (
+    <button class="btn quiet danger" type="button" onClick={() => void askKill(entry)}>
+      Kill {letter}
+    </button>
   );
 }
 

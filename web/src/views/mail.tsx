@@ -1,5 +1,5 @@
 // Mail: is something for me? Then what agents write to each other.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import type { SeenMail } from "../api/types";
 import { notify, prompt } from "../app/dialogs";
@@ -193,20 +193,40 @@ function Compose({ thread }: { thread: Thread }) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [whom, setWhom] = useState<string[]>(thread.others);
   const names = list(whom.map(nameOf));
+  /** Those that are written to, and have not got it yet as far as is known: an answer may be lost, but not the event. */
+  const waiting = useRef<{ body: string; to: Set<string> } | null>(null);
+  const got = (other: string) => {
+    const now = waiting.current;
+    if (!now?.to.delete(other)) return;
+    if (now.to.size > 0) {
+      setWhom([...now.to]);
+      return;
+    }
+    waiting.current = null;
+    setDraft("");
+    setWhom(thread.others);
+    setProblem(null);
+  };
+  useEffect(
+    () =>
+      store.tap((event) => {
+        if (event.type === "mail_sent" && event.from === "human" && event.body === waiting.current?.body) got(event.to);
+      }),
+    [thread.key],
+  );
   const send = async () => {
     if (draft.trim() === "" || sending || whom.length === 0) return;
     setSending(true);
     setProblem(null);
+    waiting.current = { body: draft, to: new Set(whom) };
     try {
       // Somebody who has it is not written to again when the next one fails.
       for (const other of whom) {
         await api.sendMail(other, draft);
-        if (whom.length > 1) setWhom((now) => now.filter((it) => it !== other));
+        got(other);
       }
-      setDraft("");
-      setWhom(thread.others);
     } catch (it) {
-      setProblem(it as Problem);
+      if (waiting.current) setProblem(it as Problem);
     }
     setSending(false);
   };

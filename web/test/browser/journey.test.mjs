@@ -63,6 +63,51 @@ test("a question is answered in place; two tabs agree; a draft survives a reload
   await whole(other, daemon);
 });
 
+test("what was typed is kept when somebody else answers first, and can be said to the agent", async () => {
+  const quest = await smallQuest(daemon, "A shelf", { parts: "asks" });
+  const page = await open(browser, daemon);
+  const ask = page.locator(".ask", { hasText: "Shall the shelves be of oak or of pine?" });
+  await ask.getByLabel(/^Your answer to/).fill("Oak, and no nails.");
+  const { questions } = await daemon.get("/api/questions");
+  const { id, agent } = questions.find((it) => it.quest === quest);
+  await daemon.post(`/api/questions/${id}/answer`, { answer: "Pine." });
+  const kept = page.locator(".ask", { hasText: "This was answered elsewhere: “Pine.”" });
+  await kept.getByText("Your words are still here: “Oak, and no nails.”").waitFor();
+  await kept.getByRole("button", { name: "Say it to the agent instead" }).click();
+  await daemon.until((it) => it.type === "message_added" && it.agent === agent && it.content === "Oak, and no nails.");
+  await kept.waitFor({ state: "detached" });
+  await daemon.post(`/api/quests/${quest}/abandon`);
+  await whole(page, daemon);
+});
+
+test("words whose answer was lost are known by their event, and not sent twice", async () => {
+  const agent = (await daemon.post("/api/agents", { name: "lee" })).id;
+  const page = await open(browser, daemon, { path: `/agents/${agent}` });
+  // They arrive, and the answer does not.
+  await page.route("**/say", async (route) => {
+    await route.fetch();
+    await route.abort("connectionreset");
+  });
+  const field = page.getByLabel("Say something to lee");
+  await field.fill("Only once.");
+  await field.press("Control+Enter");
+  await page.locator(".msg.is-human", { hasText: "Only once." }).waitFor();
+  await page.waitForFunction(() => document.getElementById("say").value === "");
+  assert.equal(await page.getByRole("alert").count(), 0);
+
+  await page.goto(`${daemon.url}/mail/${agent}`);
+  await page.route("**/api/mail", async (route) => {
+    await route.fetch();
+    await route.abort("connectionreset");
+  });
+  await page.getByLabel("Mail to lee").fill("This once, too.");
+  await page.getByLabel("Mail to lee").press("Control+Enter");
+  await page.locator(".msg", { hasText: "This once, too." }).waitFor();
+  await page.waitForFunction(() => document.getElementById("mail").value === "");
+  assert.equal(await page.getByRole("alert").count(), 0);
+  await whole(page, daemon);
+});
+
 test("an answer that does not fit is refused, and the words stay", async () => {
   const agent = (await daemon.post("/api/agents", { name: "broke" })).id;
   await daemon.post("/api/budgets", { agent, limit: "0" });
@@ -100,6 +145,10 @@ test("fork at a message, and compare the two", async () => {
   await page.getByText("since they parted at").waitFor();
   const a = page.getByRole("region", { name: "ann" });
   await a.getByText("Second thought.").waitFor();
+  await page.getByRole("button", { name: "Kill B" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Kill ben" }).click();
+  await page.locator(".git li", { hasText: "Killed. Its history stays." }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Kill B" }).count(), 0);
   await whole(page, daemon);
 });
 
