@@ -294,6 +294,26 @@ function Compare({ a, b }: { a: string; b: string }) {
     { id: a, letter: "A" as const, history: left },
     { id: b, letter: "B" as const, history: right },
   ];
+  const problem = left.problem ?? right.problem;
+  // Without both histories nothing is known of what they have in common.
+  if (problem || [left, right].some((it) => it.loading && it.messages.length === 0))
+    return (
+      <section aria-label="Comparison">
+        <div class="section-head">
+          <h2>Compare</h2>
+        </div>
+        {problem ? (
+          <div class="empty">
+            <h3>They cannot be compared now</h3>
+            <p>
+              {problem.message} {problem.hint}
+            </p>
+          </div>
+        ) : (
+          <Loading />
+        )}
+      </section>
+    );
   return (
     <section aria-label="Comparison">
       <div class="section-head">

@@ -1,9 +1,14 @@
 // How fast the page is: weight, first useful paint on a large project, event to pixel, memory. Prints each figure beside its goal.
-// `npm run bench` with HATCHERY_BIN set to a release build. Smaller: HATCHERY_BENCH_SCALE=0.1
+// `npm run bench` with HATCHERY_BIN set to a release build. Smaller: HATCHERY_BENCH_SCALE=0.1. HATCHERY_DIST names a build of the page that
+// is measured instead of the one in the program.
 import { gzipSync } from "node:zlib";
 import { launch, open } from "../browser/support/browser.mjs";
 import { emptyProject } from "../browser/support/scene.mjs";
+import { front } from "./front.mjs";
 
+const DIST = process.env.HATCHERY_DIST;
+// The browser's requests are not to go through the debugger here.
+delete process.env.HATCHERY_DIST;
 const SCALE = Number(process.env.HATCHERY_BENCH_SCALE ?? "1");
 const AGENTS = Math.round(10_000 * SCALE);
 const EVENTS = Math.round(1_000_000 * SCALE);
@@ -86,24 +91,36 @@ async function append(daemon, agent, count, text) {
 const browser = await launch();
 const small = await emptyProject();
 const large = await emptyProject();
+const [smallPage, largePage] = DIST ? [await front(small, DIST), await front(large, DIST)] : [small, large];
 try {
   // 1. The weight of the script before the first paint.
   {
     const context = await browser.newContext();
     const page = await context.newPage();
-    const bodies = [];
+    const bodies = new Map();
     page.on("response", (response) => {
-      if (/\.js$/.test(new URL(response.url()).pathname)) bodies.push(response.body());
+      if (/\.js$/.test(new URL(response.url()).pathname))
+        bodies.set(
+          response.url(),
+          response.body().catch(() => ""),
+        );
     });
-    await page.goto(small.link);
+    await page.goto(smallPage.link);
     await page.getByRole("heading", { level: 1 }).first().waitFor();
-    const bytes = (await Promise.all(bodies)).reduce((sum, body) => sum + gzipSync(body).length, 0);
+    // What comes while nothing else goes on is not waited for.
+    const before = await page.evaluate(() => {
+      const painted = performance.getEntriesByName("first-contentful-paint")[0].startTime;
+      const scripts = performance.getEntriesByType("resource").filter((it) => it.name.endsWith(".js"));
+      return scripts.filter((it) => it.startTime < painted).map((it) => it.name);
+    });
+    const needed = await Promise.all(before.map((name) => bodies.get(name)));
+    const bytes = needed.reduce((sum, body) => sum + gzipSync(body).length, 0);
     say("script before the first paint, compressed", `${round(bytes / 1024)} KB`, "≤ 120 KB", bytes <= 120 * 1024);
     await context.close();
   }
   // 2. First useful paint, an empty project beside a large one, in turns.
   await fill(large, AGENTS, EVENTS);
-  const [empty, full] = [await paint(browser, small), await paint(browser, large)];
+  const [empty, full] = [await paint(browser, smallPage), await paint(browser, largePage)];
   const { head } = await large.get("/api/status");
   say(
     `first useful paint with ${AGENTS} agents and ${head} events, of an empty project's`,
@@ -114,7 +131,7 @@ try {
   // 3. From the arrival of an event to the frame that shows it, while 200 a second arrive.
   {
     const agent = (await small.post("/api/agents", { name: "streamer" })).id;
-    const page = await open(browser, small, { path: `/agents/${agent}` });
+    const page = await open(browser, smallPage, { path: `/agents/${agent}` });
     const session = await page.context().newCDPSession(page);
     // By the clock of the thread: what other programs do on the machine is not counted.
     await session.send("Performance.enable", { timeDomain: "threadTicks" });
@@ -166,7 +183,7 @@ try {
   // 4. The heap after garbage collection, while events arrive in the open log.
   {
     const agent = (await small.post("/api/agents", { name: "grower" })).id;
-    const page = await open(browser, small, { path: "/log" });
+    const page = await open(browser, smallPage, { path: "/log" });
     const heaps = [];
     for (let n = 0; n < 20; n += 1) {
       await append(small, agent, GROWTH / 20, "grow");
@@ -190,6 +207,7 @@ try {
   }
 } finally {
   await browser.close();
+  if (DIST) for (const it of [smallPage, largePage]) it.close();
   await small.stop();
   await large.stop();
 }

@@ -143,6 +143,20 @@ test("fork at a message, and compare the two", async () => {
   await page.getByRole("button", { name: "Compare ann" }).click();
   await page.getByRole("button", { name: "Compare ben" }).click();
   await page.getByText("since they parted at").waitFor();
+  // While their histories are read, nothing is said of what they have in common.
+  let release;
+  const held = new Promise((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/history?*", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.reload();
+  await page.getByRole("region", { name: "Comparison" }).getByRole("status", { name: "Loading" }).waitFor();
+  assert.equal(await page.getByText("they have nothing in common").count(), 0);
+  release();
+  await page.getByText("since they parted at").waitFor();
   const a = page.getByRole("region", { name: "ann" });
   await a.getByText("Second thought.").waitFor();
   await page.getByRole("button", { name: "Kill B" }).click();

@@ -32,6 +32,8 @@ async function show(page, path) {
   await page.goto(daemon.url + path);
   await page.getByRole("heading", { level: 1 }).first().waitFor();
   await page.waitForFunction(() => !document.querySelector(".skeleton"));
+  // The lines are drawn when their library is there.
+  if (path.startsWith("/quests/")) await page.locator(".graph:not(.is-list)").waitFor();
 }
 
 /** Numbers the controls of the page. A row of a folded list is none. */
