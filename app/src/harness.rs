@@ -130,6 +130,9 @@ pub struct Invocation {
     pub files: Vec<(&'static str, Vec<u8>)>,
     /// The first lines of its input, before any message: for example a handshake.
     pub first_lines: Vec<String>,
+    /// The `id` of the first of these lines, if the program may refuse the others until it has answered that one. The answer is
+    /// a line of its output that is a JSON object with the same `id`.
+    pub answer_awaited: Option<String>,
 }
 
 /// All harnesses of this program.

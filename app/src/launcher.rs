@@ -35,7 +35,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use stdin_writer::StdinWriter;
+use stdin_writer::{FirstLines, StdinWriter};
 
 /// How long the descendants of a process that has exited may take to end after SIGTERM.
 const LEFTOVERS_GRACE: Duration = Duration::from_secs(1);
@@ -164,7 +164,7 @@ fn announce(
     let stdin = child
         .stdin
         .take()
-        .map(|stdin| StdinWriter::start(stdin, launch.first_lines.clone(), &folder.inbox()))
+        .map(|stdin| StdinWriter::start(stdin, FirstLines::of(folder, launch)?, &folder.inbox()))
         .transpose()?;
     let append = |path| OpenOptions::new().append(true).create(true).open(path);
     let output = output.map(|output| OutputCapture::start(output, append(folder.output())?)).transpose()?;

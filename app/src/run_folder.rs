@@ -72,6 +72,9 @@ pub struct Launch {
     /// What the launcher writes to the standard input before anything else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_lines: Vec<String>,
+    /// The `id` of the first of these lines, if the process must have answered it before the others are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_awaited: Option<String>,
 }
 
 /// The kind of process to start.

@@ -272,6 +272,7 @@ impl Ward {
             env,
             folder: job.folder.clone(),
             first_lines: Vec::new(),
+            answer_awaited: None,
         }
     }
 }

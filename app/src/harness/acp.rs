@@ -2,7 +2,8 @@
 //! comes from the settings, so one adapter serves them all.
 //!
 //! ```text
-//! initialize, session/new | session/load | session/fork     the first lines of input
+//! initialize                                                the first line of input; its answer is waited for
+//! session/new | session/load | session/fork                 the second
 //! session/prompt                                            a message; its answer is the end of the turn
 //! session/cancel                                            an interrupt
 //! { id, result: { outcome } }                               the answer to a request for permission
@@ -98,6 +99,7 @@ impl Harness for Acp {
             env: self.environment.clone(),
             files: Vec::new(),
             first_lines: first_lines(start),
+            answer_awaited: Some(RequestId::Initialize.to_string()),
         }
     }
 
@@ -120,7 +122,7 @@ impl Harness for Acp {
     }
 }
 
-/// The handshake, and the request that opens the session. Agents take them in one go.
+/// The handshake, and the request that opens the session. Some agents refuse the second until they have answered the first.
 fn first_lines(start: &Start<'_>) -> Vec<String> {
     let nothing = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
     let client = json!({ "name": "hatchery", "title": "Hatchery", "version": env!("CARGO_PKG_VERSION") });

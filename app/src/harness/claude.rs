@@ -95,7 +95,14 @@ impl Harness for Claude {
             // Without it the CLI has no tools for a team.
             env.insert("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS".into(), "1".into());
         }
-        Invocation { program: self.program.clone(), args, env, files: files(start), first_lines: Vec::new() }
+        Invocation {
+            program: self.program.clone(),
+            args,
+            env,
+            files: files(start),
+            first_lines: Vec::new(),
+            answer_awaited: None,
+        }
     }
 
     fn reader(&self, _of: ReaderStart<'_>) -> Box<dyn Reader> {

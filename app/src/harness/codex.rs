@@ -101,6 +101,8 @@ impl Harness for Codex {
             env: self.environment.clone(),
             files: Vec::new(),
             first_lines: first_lines(start),
+            // It takes them in one go.
+            answer_awaited: None,
         }
     }
 

@@ -57,7 +57,14 @@ impl Harness for Scripted {
         }
         let mut env = self.environment.clone();
         env.insert("HATCHERY_SIM_STATE".into(), self.state.display().to_string());
-        Invocation { program: self.program.clone(), args, env, files: claude::files(start), first_lines: Vec::new() }
+        Invocation {
+            program: self.program.clone(),
+            args,
+            env,
+            files: claude::files(start),
+            first_lines: Vec::new(),
+            answer_awaited: None,
+        }
     }
 
     fn reader(&self, _of: ReaderStart<'_>) -> Box<dyn Reader> {

@@ -87,7 +87,7 @@ pub fn describe(
         part: part(world, of.agent),
         leads_team: leads_team(world, of.agent),
     };
-    let Invocation { program, args, mut env, files, first_lines } = harness.command(&start);
+    let Invocation { program, args, mut env, files, first_lines, answer_awaited } = harness.command(&start);
     for (name, content) in files {
         project::write_for_now(&folder.path().join(name), &content, 0o600)?;
     }
@@ -98,7 +98,7 @@ pub fn describe(
         Opening::Fork { from, .. } => (new_session, Some(from)),
     };
     let kind = LaunchKind::Agent { of, session, copy_of, capabilities };
-    Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines }))
+    Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines, answer_awaited }))
 }
 
 /// The process that has a session open, and whether it is likely to end soon. A process of ours that was killed a moment ago is still

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod claude_cli;
+pub mod codex_acp;
 pub mod codex_cli;
 pub mod daemon;
 pub mod faulty_store;

@@ -110,3 +110,31 @@ fn a_message_that_was_heard_before_a_kill_is_not_heard_twice() {
     shop.stop(&agent);
     assert_eq!(shop.end(&agent), "user_ended");
 }
+
+/// What an agent has started may live in a session of its own, where no signal to the agent reaches it.
+#[test]
+fn what_a_killed_agent_leaves_behind_is_ended() {
+    let cli = opencode_or_skip!();
+    let gate = Gate::default();
+    let command = "setsid sleep 4242 >/dev/null 2>&1 & echo $! > left.txt";
+    let model = Model::playing([
+        Step::tool_use("bash", json!({ "command": command, "description": "start" })),
+        Step::text("never said").behind(&gate),
+        Step::text("the answer"),
+    ]);
+    let (shop, _home) = vendors::of_opencode(cli, &model);
+    let agent = shop.prompt("hello", json!({ "permissions": "ask" }));
+    let asked = shop.wait_for(&agent, "question_asked");
+    let answer = shop.door().post(&format!("/api/questions/{}/answer", asked["id"]), &json!({ "answer": "allow" }));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    model.asked(2);
+    let left = std::fs::read_to_string(shop.grounds.path().join("left.txt")).unwrap();
+    let left = std::path::Path::new("/proc").join(left.trim());
+    assert!(left.exists(), "it outlives the tool that started it");
+    shop.kill_process(&agent);
+    shop.wait_for(&agent, "run_crashed");
+    assert!(!left.exists(), "it is gone before the crash is told");
+    gate.open();
+    assert_eq!(shop.end(&agent), "completed", "{:#?}", shop.of(&agent));
+    shop.expect_nothing_left();
+}

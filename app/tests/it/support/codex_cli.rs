@@ -36,6 +36,7 @@ impl RealProgram for CodexCli {
             let vendors = packages.flatten().filter_map(|package| fs::read_dir(package.path().join("vendor")).ok());
             vendors.flatten().flatten().map(|triple| triple.path().join("bin/codex")).find(|path| path.is_file())
         },
+        without_optional: false,
     };
 
     fn at(program: PathBuf) -> Self {

@@ -31,6 +31,8 @@ pub struct PinnedProgram {
     pub lock: &'static str,
     /// Where the program is below the folder of a platform's package. npm installs the package of this platform only.
     pub native: fn(&Path) -> Option<PathBuf>,
+    /// What npm calls optional is left out: for a package of which only a small part is needed.
+    pub without_optional: bool,
 }
 
 /// A real program that tests run. Tests ask for it with `or_skip!(…)`.
@@ -118,6 +120,7 @@ impl PinnedProgram {
         let mut npm = Command::new("setpriv");
         npm.args(["--pdeathsig", "KILL", "--", "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
         npm.args(["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]).current_dir(&unfinished);
+        npm.args(self.without_optional.then_some("--omit=optional"));
         npm.stdin(Stdio::null()).stdout(words.try_clone()?).stderr(words);
         let mut child = npm.spawn()?;
         if !ended_within(child.id(), INSTALL_TIMEOUT) {

@@ -32,6 +32,7 @@ impl RealProgram for OpencodeCli {
         package: include_str!("../../opencode-cli/package.json"),
         lock: include_str!("../../opencode-cli/package-lock.json"),
         native: |modules| Some(modules.join("opencode-linux-x64/bin/opencode")).filter(|program| program.is_file()),
+        without_optional: false,
     };
 
     fn at(program: PathBuf) -> Self {

@@ -1,6 +1,7 @@
 //! Projects whose agents are played by the real programs, each against a scripted model.
 
 use super::claude_cli::{ClaudeCli, Home};
+use super::codex_acp::CodexAcp;
 use super::codex_cli::{CodexCli, CodexHome};
 use super::model::Model;
 use super::opencode_cli::{OpencodeCli, OpencodeHome};
@@ -31,6 +32,21 @@ pub fn of_opencode(cli: &OpencodeCli, model: &Model) -> (Workshop, OpencodeHome)
     let settings =
         format!("{STOP_GRACE}[harness]\ndefault = 'own'\n[harness.own]\nacp = ['{program}', 'acp']\nforks = true\n");
     (Workshop::with(&settings, home.environment()), home)
+}
+
+/// Agents are played by codex behind its ACP adapter, under a name of the project's own.
+pub fn of_codex_acp((acp, codex): (&CodexAcp, &CodexCli), model: &Model) -> (Workshop, CodexHome) {
+    let home = CodexHome::new(model);
+    let mut environment = home.environment();
+    environment.push(("CODEX_PATH".to_owned(), codex.program().into()));
+    // Otherwise a second model would judge what may be done.
+    environment.push(("INITIAL_AGENT_MODE".to_owned(), "workspace-write".into()));
+    let program = acp.program().display();
+    let settings = format!(
+        "{STOP_GRACE}pass_env = ['CODEX_HOME', 'CODEX_PATH', 'INITIAL_AGENT_MODE']\n\
+         [harness]\ndefault = 'own'\n[harness.own]\nacp = ['node', '{program}']\nforks = true\n"
+    );
+    (Workshop::with(&settings, environment), home)
 }
 
 /// Agents can be played by Claude and by codex, with further settings.
