@@ -1,13 +1,13 @@
 // The frame around every view: where one can go, how it stands, and whether the daemon is there.
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { SILENT_MS } from "../api/feed";
 import { needs } from "../store/needs";
 import { store, useTopics } from "../store/store";
 import { Glyph, type Standing } from "../ui/glyph";
 import { Egg, Icon, type IconName } from "../ui/icon";
 import { FIND } from "../ui/key_names";
-import { projectName } from "../ui/names";
+import { nameOf, projectName } from "../ui/names";
 import { useClock } from "../ui/time";
 import { clockSeconds, group } from "../ui/words";
 import { remember } from "./drafts";
@@ -109,7 +109,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         </a>
       </nav>
       <Projects />
-      <Announcer waiting={waiting} />
+      <Announcer />
     </div>
   );
 }
@@ -262,11 +262,26 @@ function useTitle(path: string, waiting: number, project: string): void {
   }, [path, waiting, project]);
 }
 
-/** Says states politely, never ages. */
-function Announcer({ waiting }: { waiting: number }) {
-  const words = waiting === 0 ? "" : waiting === 1 ? "One needs you" : `${waiting} need you`;
+/** Says who needs somebody, once and politely. That there are fewer needs than before is said by nobody. */
+function Announcer() {
+  useTopics("questions", "quests");
+  const known = useRef<Set<string> | null>(null);
+  const [words, setWords] = useState("");
+  const now = needs(store);
+  const keys = now.map((need) => need.key).join(" ");
+  const loaded = store.state !== null;
+  useEffect(() => {
+    if (!loaded) return;
+    const fresh = now.filter((need) => !known.current?.has(need.key));
+    known.current = new Set(now.map((need) => need.key));
+    const [first] = fresh;
+    if (fresh.length > 1) setWords(`${fresh.length} need you`);
+    else if (first)
+      setWords(first.kind === "failed" ? `${first.step.id} failed` : `${nameOf(first.question.agent)} needs you`);
+    else if (now.length === 0) setWords("");
+  }, [keys, loaded]);
   return (
-    <div class="sr" role="status" aria-live="polite">
+    <div class="sr" role="status" aria-live="polite" aria-label="Needs you">
       {words}
     </div>
   );

@@ -1,10 +1,10 @@
 // Who needs me, and since when? Then who works, then what is done.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api } from "../api/client";
-import { openDialog } from "../app/dialogs";
+import { api, drawId } from "../api/client";
+import { notify, openDialog } from "../app/dialogs";
 import { lastLook } from "../app/looks";
 import { AskToNotify } from "../app/notices";
-import { to } from "../app/router";
+import { go, to } from "../app/router";
 import { type Need, needs } from "../store/needs";
 import type { AgentEntry } from "../store/state";
 import { store, useTopics } from "../store/store";
@@ -391,6 +391,13 @@ function Quiet({ working }: { working: number }) {
   );
 }
 
+/** A scripted agent needs no account and no model. It answers what is said to it, and changes nothing. */
+async function tryOne(): Promise<void> {
+  const id = drawId();
+  await api.run({ id, name: "trial", prompt: "Are you there?", with: { harness: "scripted" } });
+  go(to.agent(id));
+}
+
 function Nothing() {
   return (
     <>
@@ -403,6 +410,9 @@ function Nothing() {
           </button>
           <button class="btn quiet" type="button" onClick={() => openDialog("agent")}>
             New agent
+          </button>
+          <button class="btn quiet" type="button" onClick={() => void tryOne().catch(notify)}>
+            Try one without an account
           </button>
         </div>
       </div>

@@ -50,6 +50,11 @@ test("a question is answered in place; two tabs agree; a draft survives a reload
   const question = "Shall the shelves be of oak or of pine?";
   await page.getByText(question).waitFor({ timeout: 30_000 });
   await titled(page, "1 needs you · parcel-api");
+  // Somebody who does not see the page is told once, and by name.
+  await page
+    .getByRole("status", { name: "Needs you" })
+    .getByText(/^codeweaver-errors.* needs you$/)
+    .waitFor();
   await page.getByLabel(/^Your answer to/).fill("Oak.");
   await page.reload();
   await page.getByText(question).waitFor();

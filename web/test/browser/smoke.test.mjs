@@ -33,6 +33,19 @@ test("without the token there is a sentence, and with the link there is the page
   assert.deepEqual(page.troubles, []);
 });
 
+test("one can be tried without an account, before there is anything else", async () => {
+  const fresh = await emptyProject();
+  try {
+    const page = await open(browser, fresh);
+    await page.getByRole("button", { name: "Try one without an account" }).click();
+    await page.getByRole("heading", { level: 1, name: "trial" }).waitFor();
+    await page.locator(".msg", { hasText: "You said: Are you there?" }).waitFor();
+    await whole(page, fresh);
+  } finally {
+    await fresh.stop();
+  }
+});
+
 test("an agent appears while it works, and rests under Done", async () => {
   const page = await open(browser, daemon);
   const agent = await daemon.run("ida", [{ text: "I look at <b>it</b>." }, hang]);
