@@ -11,7 +11,7 @@ use hatchery_core::agent::{self, Birth};
 use hatchery_core::event::Refused;
 use hatchery_core::event::RunEvent;
 use hatchery_core::quest::{Requirements, Signal, StepPlan};
-use hatchery_core::run::AttemptId;
+use hatchery_core::run::{AttemptId, RunSpec};
 use hatchery_core::seat::Identity;
 use hatchery_core::status::{IdeaChange, StatusChange};
 use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, World};
@@ -245,9 +245,11 @@ async fn records(handle: &Handle, from: EventId, count: u64) -> Result<Vec<Recor
 fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
     Ok(match call {
         Call::Fork { child, prompt, name, at } => {
-            // A child with a task is run in the same way as its parent.
-            let run = world.run(me).filter(|_| prompt.is_some()).map(|run| Box::new((*run.spec).clone()));
-            Command::Fork { parent: me, at, birth: Birth { prompt, name, run, ..Birth::of(child) } }
+            // A child with a task is run in the same way as its parent. It owes no signal: that is for the agent of the step.
+            let run = world.run(me).filter(|_| prompt.is_some());
+            let for_step = run.is_some() && world.works_for_quest(me);
+            let run = run.map(|run| Box::new(RunSpec { signals: false, ..(*run.spec).clone() }));
+            Command::Fork { parent: me, at, birth: Birth { prompt, name, run, for_step, ..Birth::of(child) } }
         }
         Call::Kill { agent, cascade, remark } => {
             Command::Kill { agent: agent::resolve(world, &agent)?, cascade, by: Some(me), remark }

@@ -372,10 +372,30 @@ fn accepted(
 ) -> Result<ExitCode, Report> {
     let accepted: serde_json::Value =
         asking(async { crate::client::Client::visit(&context.project).await?.post(path, body).await })?;
+    show_accepted(context, &accepted, words)
+}
+
+/// The same for a request that is repeated when the connection breaks, and is carried out once.
+fn accepted_once(
+    context: &Context,
+    path: &str,
+    body: serde_json::Value,
+    words: impl FnOnce(&Accepted) -> String,
+) -> Result<ExitCode, Report> {
+    let accepted: serde_json::Value =
+        asking(async { Ok(crate::client::once::ask_once(&context.project, path, body).await?) })?;
+    show_accepted(context, &accepted, words)
+}
+
+fn show_accepted(
+    context: &Context,
+    accepted: &serde_json::Value,
+    words: impl FnOnce(&Accepted) -> String,
+) -> Result<ExitCode, Report> {
     match context.json {
-        true => print_json(&accepted)?,
+        true => print_json(accepted)?,
         false => {
-            say(words(&Accepted(&accepted)));
+            say(words(&Accepted(accepted)));
             if let Some(warning) = accepted["warning"].as_str() {
                 say(format_args!("warning: {warning}"));
             }
@@ -487,6 +507,11 @@ fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
         true => word.into(),
         false => format!("'{}'", word.replace('\'', r"'\''")).into(),
     }
+}
+
+/// An id that the caller chose for a request.
+fn caller_id(text: &str) -> Result<String, String> {
+    crate::http::CallerId::try_from(text.to_owned()).map(|_| text.to_owned())
 }
 
 /// `1 event`, `2 events`.

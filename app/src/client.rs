@@ -2,6 +2,7 @@
 //! carry the project's token.
 
 pub mod notices;
+pub mod once;
 pub mod paths;
 pub mod patience;
 

@@ -1,6 +1,6 @@
 //! The one place that reads the clock and draws ids.
 
-use hatchery_core::{AgentId, QuestId, SessionId, Timestamp};
+use hatchery_core::{AgentId, QuestId, RequestId, SessionId, Timestamp};
 use std::fmt;
 use std::time::SystemTime;
 
@@ -26,6 +26,10 @@ pub fn now() -> Timestamp {
 
 pub fn new_agent_id() -> AgentId {
     drawn(AgentId::from_bytes)
+}
+
+pub fn new_request_id() -> RequestId {
+    drawn(RequestId::from_bytes)
 }
 
 pub fn new_quest_id() -> QuestId {

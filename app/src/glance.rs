@@ -100,7 +100,8 @@ impl Projection for Glances {
             | Event::Seat(_)
             | Event::Quest { .. }
             | Event::Step { .. }
-            | Event::Status(_) => None,
+            | Event::Status(_)
+            | Event::Request(_) => None,
         }
     }
 

@@ -5,6 +5,7 @@
 //! Everything is found in the folder, and everything may be done twice. So a daemon that takes over from a killed one does
 //! what the first one did, and nothing else. The functions block; call them through [`blocking`](crate::blocking::blocking).
 
+use crate::cgroup::Cgroup;
 use crate::folder_watch::{FolderWatcher, WatchedFolder};
 use crate::processes::{self, ExitWatch};
 use crate::run_folder::{ATTEMPT_MARK, Ended, LAUNCHER_MARK, Launch, LauncherRequest, RunFolder, Started};
@@ -124,10 +125,32 @@ impl HeldProcess {
     /// Kills every process that carries the mark of this folder, and says how many there were. Only for folders without a
     /// launcher, because a launcher reaps its processes itself.
     pub fn kill_leftovers(&self) -> usize {
-        // A process that has cleared its environment has lost the mark, but not the session that the launcher began.
-        let session =
-            self.folder.started().ok().flatten().map_or(0, |started| processes::kill_session(&started.launcher));
-        session + processes::kill_marked(ATTEMPT_MARK, &self.folder.mark())
+        let started = self.folder.started().ok().flatten();
+        // Nothing leaves its control group by chance. Where there is none: a process that has cleared its environment has lost the mark, but
+        // not the session that the launcher began.
+        let recorded = started.as_ref().and_then(|started| started.cgroup.as_deref());
+        let grouped = Cgroup::find(self.folder.path(), recorded).map_or(0, |cgroup| {
+            let killed = cgroup.kill();
+            cgroup.remove();
+            killed
+        });
+        let session = started.map_or(0, |started| processes::kill_session(&started.launcher));
+        grouped + session + processes::kill_marked(ATTEMPT_MARK, &self.folder.mark())
+    }
+
+    /// The process and its launcher as the kernel knows them. The agent can write into this folder, so what `process.json` says is compared
+    /// with the holder of the lock. To be called while a launcher holds the folder.
+    pub fn confirmed(&self, said: Started) -> Started {
+        let Some(holder) = self.folder.holder() else { return said };
+        let is_child = |pid: u32| processes::parent(pid) == Some(holder);
+        // A process that has ended cannot be looked up; its descendants may still run.
+        let gone = processes::began(said.process.pid).is_none();
+        if said.launcher.pid == holder && (gone || is_child(said.process.pid)) {
+            return said;
+        }
+        let child = processes::descendants(holder).into_iter().find(|pid| is_child(*pid));
+        let process = child.map_or_else(|| said.process.clone(), processes::look_up);
+        Started { process, launcher: processes::look_up(holder), boot: processes::boot(), cgroup: said.cgroup }
     }
 
     /// A launcher that was killed after it started the process and before it wrote `process.json` left the process behind.
@@ -186,6 +209,11 @@ impl ProcessWatch {
         let folder = WatchedFolder::new(watcher, folder);
         let poll = tokio::time::interval(if folder.is_watched() { POLL_WATCHED } else { POLL_UNWATCHED });
         Self { folder, poll, launcher: LauncherWatch::Unknown }
+    }
+
+    /// Whether no launcher is followed yet.
+    pub fn follows_nobody(&self) -> bool {
+        matches!(self.launcher, LauncherWatch::Unknown)
     }
 
     /// From now on also wakes when this launcher ends. To be called while it holds the folder.

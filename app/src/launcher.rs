@@ -4,7 +4,8 @@
 //!
 //! It is the parent of the process and the reaper of its orphans. So a process id that it signals cannot have been reused,
 //! and nothing that the process starts gets out of reach, in whatever session or group it is. If the launcher itself is
-//! killed, the standard input of the process is closed, and the daemon finds what is left by the mark in its environment.
+//! killed, the standard input of the process is closed, and the daemon finds what is left by its control group, by its session, and
+//! by the mark in its environment.
 //!
 //! ```text
 //! daemon ──inbox.jsonl, wakeup──► launcher ──stdin──► process ──► stdout.jsonl ──► daemon
@@ -22,6 +23,7 @@
 mod output_capture;
 mod stdin_writer;
 
+use crate::cgroup::Cgroup;
 use crate::processes;
 use crate::run_folder::{Ended, Launch, LaunchKind, LauncherRequest, RunFolder, Started, StoppedBy, lock_session};
 use crate::spool::Tail;
@@ -115,6 +117,7 @@ struct Launched {
     /// For a ward. An agent's process writes its output files itself.
     output: Option<OutputCapture>,
     time_limit: Option<TimeLimit>,
+    cgroup: Option<Cgroup>,
 }
 
 #[derive(Clone, Copy)]
@@ -130,6 +133,7 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Launched> {
         other => Err(other),
     })?;
     processes::adopt_orphans()?;
+    let cgroup = Cgroup::enter(folder.path());
     let append = |path| OpenOptions::new().append(true).create(true).open(path);
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.folder).process_group(0);
@@ -144,11 +148,11 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Launched> {
             Some(reader)
         }
     };
-    let mut child = command.spawn()?;
+    let mut child = command.spawn().inspect_err(|_| cgroup.iter().for_each(Cgroup::leave))?;
     let began = Instant::now();
     // The command holds the writing end of the pipe. While it is open here, the output never ends.
     drop(command);
-    announce(folder, launch, &mut child, output, began).inspect_err(|_| {
+    announce(folder, launch, &mut child, output, (began, cgroup)).inspect_err(|_| {
         // A process that is not recorded must not run.
         signal_tree(Some(child.id()), Signal::KILL);
     })
@@ -159,7 +163,7 @@ fn announce(
     launch: &Launch,
     child: &mut Child,
     output: Option<io::PipeReader>,
-    began: Instant,
+    (began, cgroup): (Instant, Option<Cgroup>),
 ) -> io::Result<Launched> {
     let stdin = child
         .stdin
@@ -169,7 +173,9 @@ fn announce(
     let append = |path| OpenOptions::new().append(true).create(true).open(path);
     let output = output.map(|output| OutputCapture::start(output, append(folder.output())?)).transpose()?;
     let process = processes::look_up(child.id());
-    folder.write_started(&Started { process, launcher: processes::this_process(), boot: processes::boot() })?;
+    let (launcher, boot) = (processes::this_process(), processes::boot());
+    let recorded = cgroup.as_ref().map(|cgroup| cgroup.path().to_owned());
+    folder.write_started(&Started { process, launcher, boot, cgroup: recorded })?;
     // After `process.json`: a launcher that begins again without it needs the environment.
     erase_environment(folder, launch)?;
     let time_limit = match launch.kind {
@@ -178,7 +184,7 @@ fn announce(
             .checked_add(Duration::from_millis(limit_ms))
             .map(|deadline| TimeLimit { deadline, grace: Duration::from_millis(grace_ms) }),
     };
-    Ok(Launched { pid: child.id(), stdin, output, time_limit })
+    Ok(Launched { pid: child.id(), stdin, output, time_limit, cgroup })
 }
 
 /// What wakes the `requests` thread.
@@ -191,7 +197,7 @@ enum Wake {
 }
 
 fn hold(folder: &RunFolder, launched: Launched, _session_lock: Option<File>) -> io::Result<()> {
-    let Launched { pid, stdin, output, time_limit } = launched;
+    let Launched { pid, stdin, output, time_limit, cgroup } = launched;
     let (waker, wakes) = sync_channel(MAX_WAKEUPS);
     let fifo = OpenOptions::new().read(true).write(true).open(folder.wakeup())?;
     // This thread ends with the launcher: it waits in a read of the FIFO.
@@ -209,6 +215,7 @@ fn hold(folder: &RunFolder, launched: Launched, _session_lock: Option<File>) -> 
     if let Some(output) = output {
         output.finish();
     }
+    cgroup.iter().for_each(Cgroup::leave);
     folder.write_ended(&Ended { exit, problem: None, passing: false, stopped_by })
 }
 

@@ -3,6 +3,7 @@
 pub mod adoption;
 pub mod blocking;
 pub mod calls;
+pub mod cgroup;
 pub mod cli;
 pub mod client;
 pub mod clock;

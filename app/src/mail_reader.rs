@@ -157,7 +157,11 @@ impl Awaited {
         let (id, state) = match agent::resolve(world, &agent) {
             Ok(id) => (Some(id), AwaitedState::Waiting),
             Err(Refusal::Ambiguous { .. }) => (None, AwaitedState::Ambiguous),
-            Err(_) => (None, AwaitedState::Unknown),
+            // A child whose fork waits for its result is as good as born.
+            Err(_) => match world.find_promised(&agent) {
+                Some(id) => (Some(id), AwaitedState::Waiting),
+                None => (None, AwaitedState::Unknown),
+            },
         };
         Self { agent, id, state, mail: None }
     }
@@ -171,6 +175,7 @@ fn state_of(world: &World, of: Address, id: AgentId) -> AwaitedState {
         Some(Lifecycle::Alive { .. } | Lifecycle::Hatching { .. }) => AwaitedState::Waiting,
         Some(Lifecycle::Sleeping | Lifecycle::Expired { .. }) => AwaitedState::Finished,
         Some(Lifecycle::Dead { .. }) => AwaitedState::Dead,
+        None if world.is_promised(id) => AwaitedState::Waiting,
         None => AwaitedState::Unknown,
     }
 }

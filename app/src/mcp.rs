@@ -11,6 +11,7 @@ mod status_tools;
 mod words;
 
 use crate::calls::Call;
+use crate::client::once::ask_once;
 use crate::client::paths::{agent_path, mail_path, quest_path};
 use crate::client::{Client, Failure, patience};
 use crate::clock;
@@ -204,6 +205,8 @@ impl Server {
         let waits = !events(&accepted, "fork_requested").is_empty();
         let child = child.as_str();
         let (text, next) = words::forked(child, waits);
+        let needs_slot = !events(&accepted, "step_forked").is_empty();
+        let next = next.or(needs_slot.then_some(words::NEEDS_SLOT));
         Ok(Answer { text, data: json!({ "agent": child, "waits": waits }), next })
     }
 
@@ -226,7 +229,7 @@ impl Server {
             Some(run_tools) => run_tools.call(Call::Send { to, body }).await?,
             None => {
                 let mail = json!({ "from": self.agent, "to": to, "body": body });
-                self.client().await?.ask("/api/mail", &mail).await?
+                ask_once(&self.project, "/api/mail", mail).await?
             }
         };
         let sent = events(&accepted, "mail_sent").first().map(|event| (*event).clone()).unwrap_or_default();

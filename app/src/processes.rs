@@ -106,7 +106,7 @@ const KILL_PAUSE: Duration = Duration::from_millis(5);
 const ENDING_TIMEOUT: Duration = Duration::from_secs(10);
 const ENDING_PAUSE: Duration = Duration::from_millis(5);
 
-pub use platform::{ExitWatch, adopt_orphans, began, boot, descendants, in_session, marked, staying_in};
+pub use platform::{ExitWatch, adopt_orphans, began, boot, descendants, in_session, marked, parent, staying_in};
 
 #[cfg(target_os = "linux")]
 mod platform {
@@ -158,6 +158,11 @@ mod platform {
     pub fn adopt_orphans() -> std::io::Result<()> {
         let me = rustix::process::getpid();
         Ok(rustix::process::set_child_subreaper(Some(me))?)
+    }
+
+    /// The parent of a process.
+    pub fn parent(pid: u32) -> Option<u32> {
+        stat(pid).map(|stat| stat.parent)
     }
 
     /// All descendants of a process.
@@ -264,6 +269,10 @@ mod platform {
 
     pub fn descendants(_pid: u32) -> Vec<u32> {
         Vec::new()
+    }
+
+    pub fn parent(_pid: u32) -> Option<u32> {
+        None
     }
 
     pub fn in_session(_leader: u32) -> Vec<u32> {

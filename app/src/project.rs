@@ -5,7 +5,7 @@ mod lock;
 mod ownership;
 mod stamp;
 
-pub use lock::{Lock, LockNote};
+pub use lock::{Lock, LockNote, holder};
 pub use ownership::SAFE_FOLDERS;
 
 use crate::clock;

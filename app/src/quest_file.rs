@@ -50,6 +50,7 @@ impl Projection for QuestFiles {
             | Event::Permission(_)
             | Event::Budget(_)
             | Event::Status(_)
+            | Event::Request(_)
             | Event::Seat(_) => return None,
         };
         world.assignment(agent).map(|assignment| assignment.quest)

@@ -113,6 +113,9 @@ pub struct Started {
     pub launcher: Process,
     /// The boot id of the machine.
     pub boot: String,
+    /// The control group that the launcher and everything below it is in, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<PathBuf>,
 }
 
 /// How the process ended.
@@ -321,6 +324,11 @@ impl RunFolder {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// The process that holds the lock, as the kernel says: not as a file says, into which the agent can write.
+    pub fn holder(&self) -> Option<u32> {
+        project::holder(&self.path.join("lock"))
     }
 
     /// The value of [`ATTEMPT_MARK`] for the processes of this attempt: its path, which no other attempt has.

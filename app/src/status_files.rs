@@ -442,6 +442,7 @@ pub fn changed_file(world: &World, record: &Record) -> Option<StatusFile> {
         | Event::Permission(_)
         | Event::Budget(_)
         | Event::Seat(_)
+        | Event::Request(_)
         | Event::Run { .. } => None,
     }
 }

@@ -173,6 +173,10 @@ mod tests {
         assert_eq!(unknown(&project).unwrap(), Brought::new());
         write("claude_path = './x'\n[quests]\nward = 'make all'\n");
         assert_eq!(unknown(&project).unwrap().into_keys().collect::<Vec<_>>(), ["quests.ward"]);
+        // A price of nothing would make every budget endless.
+        write("claude_path = './x'\n[quests]\nward = 'make'\n[prices.\"claude-opus-5.5\"]\ninput = 0\noutput = 0\n");
+        assert_eq!(unknown(&project).unwrap().into_keys().collect::<Vec<_>>(), ["prices.claude-opus-5.5"]);
+        write("claude_path = './x'\n[quests]\nward = 'make all'\n");
         std::fs::create_dir(project.data().join("prompts")).unwrap();
         std::fs::write(project.data().join("prompts/codeweaver.md"), "Obey.").unwrap();
         assert_eq!(unknown(&project).unwrap().len(), 2);

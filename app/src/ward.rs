@@ -202,6 +202,7 @@ impl Ward {
         let mut launches = 0;
         loop {
             let (ward, job) = (self.clone(), job.clone());
+            let looks_for_launcher = watch.follows_nobody();
             let may_launch = launched.is_none_or(|at| at.elapsed() >= LAUNCH_TIMEOUT);
             let status = blocking(move || {
                 let status = ward.status()?;
@@ -216,7 +217,8 @@ impl Ward {
                     }
                     ward.start(&job)?;
                 }
-                Ok((status, ward.folder().started()?))
+                let started = ward.folder().started()?.filter(|_| looks_for_launcher);
+                Ok((status, started.map(|started| ward.process.confirmed(started))))
             });
             let (status, started) = status.await?;
             let is_running = status == WardStatus::Running;

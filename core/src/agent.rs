@@ -15,6 +15,8 @@ pub const ROOT_NAME: &str = "root";
 pub const MAX_NAME_BYTES: usize = 64;
 /// The longest remark on why an agent was killed.
 pub const MAX_REMARK_BYTES: usize = 1_024;
+/// How many forks of one agent may wait for their results. A model asks for a few in one message.
+pub const MAX_PENDING_FORKS: usize = 16;
 /// The longest time an egg may take to hatch: a day.
 pub const MAX_HATCH_MS: u64 = 24 * 3_600 * 1_000;
 
@@ -36,9 +38,10 @@ pub struct Agent {
     pub last_active: Timestamp,
     pub last_message: Option<EventId>,
     pub messages: u64,
-    /// Tools that were called and have not answered: a fork waits for them.
+    /// Tools that were called and have not answered.
     pub open_tools: u32,
-    pub pending_fork: Option<Box<Birth>>,
+    /// Forks that were asked for in the middle of a tool call, in that order.
+    pub pending_forks: Vector<PendingFork>,
     /// Where its own history was cut, in order.
     pub cuts: Vector<Cut>,
     /// Its marks, in order.
@@ -83,6 +86,9 @@ pub struct Birth {
     /// What it may spend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Money>,
+    /// It works for the step of a quest that its parent works for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_step: bool,
 }
 
 impl Birth {
@@ -98,8 +104,26 @@ impl Birth {
             hatch_ms: None,
             run: None,
             budget: None,
+            for_step: false,
         }
     }
+}
+
+/// A fork that was asked for while tools of the parent ran. The call of the tool that asked for it has no result yet, so the child is born
+/// when the result is in the parent's history: the child inherits a call with its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingFork {
+    pub birth: Box<Birth>,
+    pub state: PendingForkState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PendingForkState {
+    Waiting,
+    /// The child is born next. It inherits up to this message, whatever is said meanwhile.
+    Ready {
+        upto: Option<EventId>,
+    },
 }
 
 /// What an agent can be. Nothing is deleted: an end is a state.
@@ -209,18 +233,29 @@ pub(crate) fn fork(
     if let Some(run) = world.run(parent).filter(|run| birth.run.is_some() && run.is_stopping()) {
         return Err(Refusal::RunStopping { agent: parent, run: run.number });
     }
-    if let Some(pending) = &forked.pending_fork {
-        return Err(Refusal::ForkPending { parent, child: pending.agent });
+    if forked.pending_forks.len() >= MAX_PENDING_FORKS {
+        return Err(Refusal::ForkPending { parent });
     }
     match at {
-        Some(at) => {
-            let origin = crate::history::origin_at(world, parent, at)?;
-            Ok(born(parent, origin, birth, now))
-        }
+        Some(at) => born_from(world, parent, crate::history::origin_at(world, parent, at)?, birth, now),
         None if forked.open_tools > 0 => {
             Ok(vec![Event::Agent { agent: parent, what: AgentEvent::ForkRequested { birth: birth.clone() } }])
         }
-        None => Ok(born(parent, Origin { agent: parent, upto: forked.last_message }, birth, now)),
+        None => born_from(world, parent, Origin { agent: parent, upto: forked.last_message }, birth, now),
+    }
+}
+
+/// The events of a birth. A fork that works for a step begins when there is a slot.
+pub(crate) fn born_from(
+    world: &World,
+    parent: AgentId,
+    origin: Origin,
+    birth: &Birth,
+    now: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    match birth.for_step {
+        true => crate::quest::born_for_step(world, parent, birth, |birth| born(parent, origin, birth, now)),
+        false => Ok(born(parent, origin, birth, now)),
     }
 }
 
@@ -273,16 +308,16 @@ pub(crate) fn kill(
         }
     }
     let killed = |id| {
-        let cancelled = world.agent(id).and_then(|it| it.pending_fork.as_ref());
-        let cancelled =
-            cancelled.map(|birth| Event::Agent { agent: id, what: AgentEvent::ForkCancelled { child: birth.agent } });
+        let pending = world.agent(id).into_iter().flat_map(|it| it.pending_forks.iter());
+        let cancelled = pending
+            .map(move |fork| Event::Agent { agent: id, what: AgentEvent::ForkCancelled { child: fork.birth.agent } });
         let killed = Event::Agent { agent: id, what: AgentEvent::Killed { by, remark: remark.map(str::to_owned) } };
-        cancelled.into_iter().chain([killed])
+        cancelled.chain([killed]).collect::<Vec<_>>()
     };
     let mut events: Vec<Event> = match cascade {
         // Leaves first, so that no living agent ever has a dead parent.
         true => below(world, agent).into_iter().rev().flat_map(killed).collect(),
-        false => orphans(victim).chain(killed(agent)).collect(),
+        false => orphans(world, agent, victim, "was killed").chain(killed(agent)).collect(),
     };
     events.extend(crate::seat::kills_told(world, &events, by, remark));
     Ok(events)
@@ -290,15 +325,23 @@ pub(crate) fn kill(
 
 /// An egg's time is up.
 pub(crate) fn expire(world: &World, agent: AgentId) -> Vec<Event> {
-    let moved = world.agent(agent).into_iter().flat_map(orphans);
+    let moved = world.agent(agent).into_iter().flat_map(|it| orphans(world, agent, it, "has expired"));
     moved.chain([Event::Agent { agent, what: AgentEvent::Expired }]).collect()
 }
 
-/// The children of an agent that ends become children of its parent. The parent is alive, because the same rule was applied when
-/// its own ancestors ended.
-fn orphans(ends: &Agent) -> impl Iterator<Item = Event> {
-    let moved = |parent| {
-        ends.children.iter().map(move |child| Event::Agent { agent: *child, what: AgentEvent::Reparented { parent } })
+/// The children of an agent that ends become children of its parent, and a line in their history tells them so. The parent is alive,
+/// because the same rule was applied when its own ancestors ended.
+fn orphans<'a>(world: &'a World, id: AgentId, ends: &'a Agent, how: &'a str) -> impl Iterator<Item = Event> + 'a {
+    let called = |agent: AgentId| match world.agent(agent).and_then(|it| it.name.as_deref()) {
+        Some(name) => format!("{name} ({agent})"),
+        None => agent.to_string(),
+    };
+    let moved = move |parent: AgentId| {
+        let line = format!("Your parent {} {how}. Your parent is {} now.", called(id), called(parent));
+        ends.children.iter().flat_map(move |child| {
+            let told = crate::history::said(*child, MessageKind::AgentKilled, line.clone());
+            [Event::Agent { agent: *child, what: AgentEvent::Reparented { parent } }, told]
+        })
     };
     ends.parent.into_iter().flat_map(moved)
 }

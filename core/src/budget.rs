@@ -120,6 +120,9 @@ fn queues(event: &Event, agent: AgentId) -> bool {
 
 /// A parked run goes on. One that works for a quest waits for a slot of it, and does so once.
 fn goes_on(world: &World, agent: AgentId, run: &Run) -> Option<Event> {
+    if world.step_fork(agent).is_some() {
+        return quest::queue_fork(world, agent);
+    }
     let queued = quest::queue_parked(world, agent);
     queued.or_else(|| (!run.spec.signals).then(|| run::goes_on(world, agent, run)))
 }
@@ -139,14 +142,15 @@ pub(crate) fn ask_instead(world: &World, asked: &Question, now: Timestamp) -> Op
     let (About::QuestBudget { .. } | About::Budget { of: None }) = asked.about else { return None };
     let quest = world.quest(world.assignment(asked.agent)?.quest).filter(|quest| quest.state == QuestState::Open)?;
     let silent = |agent: &AgentId| world.run(*agent).is_some_and(|run| run.is_broke() && run.question.is_none());
-    let agent = quest.steps.values().filter_map(|step| step.agent()).find(silent)?;
+    let agents = quest.steps.values().filter_map(|step| step.agent()).chain(quest.forks.keys().copied());
+    let agent = agents.into_iter().find(silent)?;
     let over = over(world, agent, now)?;
     (!is_asked(world, agent, over.about())).then(|| over.question(agent))
 }
 
 /// Whether another agent of the same quest has asked the same question. A person is asked once, however many agents wait.
 fn is_asked(world: &World, agent: AgentId, about: About) -> bool {
-    let works = |agent: AgentId| world.run(agent).is_some_and(|run| run.spec.signals);
+    let works = |agent: AgentId| world.works_for_quest(agent);
     let Some(assignment) = world.assignment(agent).filter(|_| works(agent)) else { return false };
     world.questions().any(|(id, question)| {
         let of_quest = world.assignment(question.agent).is_some_and(|other| other.quest == assignment.quest);
@@ -183,8 +187,7 @@ impl Over {
 /// A person wants to give no more. The quest of an agent that asked on behalf of all is paused; an agent that asked for itself leaves its
 /// step as failed, to be tried again; and one that works for no quest is stopped.
 pub(crate) fn give_no_more(world: &World, agent: AgentId, about: About) -> Result<Vec<Event>, Refusal> {
-    // A person may talk with an agent of a quest besides; that is nothing to the quest.
-    let works = world.run(agent).is_some_and(|run| run.spec.signals);
+    let works = world.works_for_quest(agent);
     let quest = world
         .assignment(agent)
         .map(|assignment| assignment.quest)

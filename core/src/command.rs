@@ -8,6 +8,7 @@ use crate::mail::Address;
 use crate::outcome::Exit;
 use crate::output::Output;
 use crate::quest::{Merge, QuestSpec, Requirements, Signal, Start, StepId, StepPlan, Verdict};
+use crate::request::Request;
 use crate::run::{AttemptId, ForeignSession, Process, RunSpec};
 use crate::seat::{Document, EggOrder, Identity, LeadOrder, Position, Rising};
 use crate::session::EndReason;
@@ -297,6 +298,11 @@ pub enum Command {
     TakeInboxEdits {
         edits: InboxEdits,
     },
+    /// Carries out a command that has an id of the caller, unless it was carried out before.
+    Once {
+        request: Request,
+        command: Box<Command>,
+    },
     /// Time has passed: nothing is asked, but something may follow by itself.
     Tick,
 }
@@ -382,6 +388,9 @@ impl Command {
             | Self::ChangeIdeas { .. }
             | Self::TakeStatusEdits { .. }
             | Self::TakeInboxEdits { .. } => vec![Stream::Status],
+            Self::Once { request, command } => {
+                [Stream::Request(request.id)].into_iter().chain(command.reads()).collect()
+            }
             Self::Tick => Vec::new(),
         }
     }

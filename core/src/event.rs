@@ -12,6 +12,7 @@ mod permission;
 mod quest;
 mod question;
 mod record;
+mod request;
 mod run;
 mod seat;
 mod session;
@@ -27,6 +28,7 @@ pub use permission::PermissionEvent;
 pub use quest::QuestEvent;
 pub use question::QuestionEvent;
 pub use record::{Record, Unreadable, is_event_type, message_kind, write_wire};
+pub use request::RequestEvent;
 pub use run::RunEvent;
 pub use seat::{Egg, SeatEvent, WakeOrder, Waking};
 pub use session::SessionEvent;
@@ -112,6 +114,7 @@ pub enum Event {
         what: StepEvent,
     },
     Status(StatusEvent),
+    Request(RequestEvent),
 }
 
 impl Event {
@@ -134,6 +137,8 @@ impl Event {
             Self::Seat(_) => Stream::Seats,
             Self::Quest { quest, .. } | Self::Step { quest, .. } => Stream::Quest(quest),
             Self::Status(_) => Stream::Status,
+            // Not in the stream of what it is about: only a repeat of the same request must conflict.
+            Self::Request(RequestEvent::Taken { request, .. }) => Stream::Request(request),
         }
     }
 
@@ -159,7 +164,8 @@ impl Event {
             | Self::Seat(_)
             | Self::Quest { .. }
             | Self::Step { .. }
-            | Self::Status(_) => None,
+            | Self::Status(_)
+            | Self::Request(_) => None,
         }
     }
 }

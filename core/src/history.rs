@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 /// The longest message, in bytes of UTF-8. The HTTP body limit is above it with room for JSON's escapes.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
+/// The line that stands in a history where a turn of a process was interrupted. Agent programs keep what was said in the turn, and tell
+/// the model in such words that it was broken off.
+pub const TURN_INTERRUPTED: &str = "[Request interrupted by user]";
 /// The longest label of a mark.
 pub const MAX_MARK_BYTES: usize = 256;
 

@@ -130,6 +130,18 @@ id!(
     parsed
 );
 
+id!(
+    /// Which request, so that a repeat of it is known.
+    RequestId,
+    parsed
+);
+
+id!(
+    /// What a request asks for, in short: two requests with the same content have the same one.
+    Fingerprint,
+    parsed
+);
+
 fn written<'a>(bytes: &[u8; 16], text: &'a mut [u8; ID_CHARS]) -> &'a str {
     URL_SAFE_NO_PAD.encode_slice(bytes, text).expect("16 bytes take exactly 22 characters");
     std::str::from_utf8(text).expect("base64url is ASCII")

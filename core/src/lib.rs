@@ -18,6 +18,7 @@
 //! | [`session`], [`agent`], [`history`], [`mail`] | the nouns: their states, and what can be decided about them |
 //! | [`run`] | an agent at work in a process, what it keeps between its runs, and what its words become |
 //! | [`quest`] | work as a graph of steps, done by agents in roles |
+//! | [`request`] | requests with an id of the caller, which are carried out once |
 //! | [`seat`] | fixed places for identities, their souls, and their lead |
 //! | [`roles`] | the table of who does what, and who follows whom |
 //! | [`dag`] | whether a graph can be worked off |
@@ -63,6 +64,7 @@ pub mod plan;
 pub mod price;
 pub mod quest;
 pub mod refusal;
+pub mod request;
 pub mod roles;
 pub mod run;
 pub mod seat;
@@ -80,7 +82,7 @@ pub mod world;
 pub use command::Command;
 pub use event::{Event, EventId, Record, Stream};
 pub use history::MessageKind;
-pub use id::{AgentId, QuestId, SessionId};
+pub use id::{AgentId, Fingerprint, QuestId, RequestId, SessionId};
 pub use mail::Address;
 pub use outcome::{Cause, Exit, Outcome};
 pub use output::Output;

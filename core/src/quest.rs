@@ -21,6 +21,7 @@ mod quest_spec;
 mod signal;
 mod slot;
 mod step_context;
+mod step_fork;
 mod ward;
 mod words;
 
@@ -46,6 +47,8 @@ pub use signal::{SIGNAL_TOOL, Signal};
 pub(crate) use signal::{from_stream, give, of_tool};
 pub(crate) use slot::serve;
 use step_context::StepContext;
+pub use step_fork::{MAX_STEP_FORKS, StepFork, StepForkState};
+pub(crate) use step_fork::{WAIT_TOOL, born as born_for_step, queue as queue_fork};
 pub(crate) use ward::{mends, set_ward};
 
 /// How often a red ward is mended before the step fails.
@@ -90,6 +93,12 @@ pub struct Quest {
     pub positions: OrdMap<StepId, QueuePosition>,
     /// Who holds a slot.
     pub working: OrdSet<StepId>,
+    /// Agents that agents of steps have forked, while they work or wait for a slot.
+    #[serde(default)]
+    pub forks: OrdMap<AgentId, StepFork>,
+    /// How many there were.
+    #[serde(default)]
+    pub forked: u32,
     /// How many steps of the plan are not complete.
     pub open: u32,
     /// The steps whose agents have split the plan anew, if a person has to consent to plans and has not yet. Nothing of the plan is begun
@@ -460,7 +469,8 @@ impl Quest {
 
     /// Whether there is a slot and something to do in it.
     pub(crate) fn can_begin(&self, quest_spec: &QuestSpec) -> bool {
-        let free = self.working.len() < quest_spec.slots as usize;
+        let forks = self.forks.values().filter(|fork| fork.state == StepForkState::Running).count();
+        let free = self.working.len() + forks < quest_spec.slots as usize;
         self.state == QuestState::Open && free && !self.queue.is_empty() && !self.waits_for_money()
     }
 

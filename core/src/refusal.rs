@@ -1,16 +1,16 @@
 //! Every "no" of the core: what was refused, for which id, and what to do next. A refusal never leaves a trace on the log.
 
-use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_REMARK_BYTES};
+use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_PENDING_FORKS, MAX_REMARK_BYTES};
 use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};
 use crate::mail::MAX_MAIL_BYTES;
 use crate::permission::MAX_RULES;
-use crate::quest::{MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, StepId};
+use crate::quest::{MAX_REQUEST_BYTES, MAX_SLOTS, MAX_STEP_FORKS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, StepId};
 use crate::roles::SignalKind;
 use crate::run::{AttemptId, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS};
 use crate::seat::SeatRefusal;
 use crate::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
 use crate::status::StatusRefusal;
-use crate::{Address, AgentId, EventId, QuestId, SessionId};
+use crate::{Address, AgentId, EventId, QuestId, RequestId, SessionId};
 
 /// The code of a signal that cannot be read.
 pub(crate) const BAD_SIGNAL: &str = "bad_signal";
@@ -51,8 +51,8 @@ pub enum Refusal {
     RootIsImmortal(AgentId),
     #[error("agent {by} descends from agent {ancestor} and may not kill it")]
     KillsAncestor { by: AgentId, ancestor: AgentId },
-    #[error("a fork of agent {parent} already waits for its tools (child {child})")]
-    ForkPending { parent: AgentId, child: AgentId },
+    #[error("{MAX_PENDING_FORKS} forks of agent {parent} already wait for its tools")]
+    ForkPending { parent: AgentId },
     #[error("message {message} is not in the history of agent {agent}")]
     NotInHistory { agent: AgentId, message: EventId },
     #[error("agent {agent} has no mark{} to go back to", label.as_ref().map(|label| format!(" `{label}`")).unwrap_or_default())]
@@ -171,6 +171,13 @@ pub enum Refusal {
     StaleChore { step: StepId },
     #[error("{0}")]
     Status(Box<StatusRefusal>),
+    #[error("{MAX_STEP_FORKS} forks of quest {quest} already work or wait for a slot")]
+    TooManyStepForks { quest: QuestId },
+    /// For the shell, which answers with the events of the first time.
+    #[error("request {id} was carried out already (event {at})")]
+    RequestTaken { id: RequestId, at: EventId, led_to: u64 },
+    #[error("the id {id} belongs to another request, which was carried out (event {at})")]
+    RequestIdUsed { id: RequestId, at: EventId },
 }
 
 /// The kind of a refusal. The HTTP API turns it into a status code.
@@ -236,6 +243,9 @@ impl Refusal {
             | Self::StepNotFailed { .. }
             | Self::NoWard(_)
             | Self::StaleChore { .. }
+            | Self::TooManyStepForks { .. }
+            | Self::RequestTaken { .. }
+            | Self::RequestIdUsed { .. }
             | Self::CallTaken { .. } => RefusalKind::Untimely,
             Self::LabelTooLong { .. }
             | Self::IdleOutOfRange { .. }
@@ -347,6 +357,9 @@ impl Refusal {
             Self::NothingHandedIn { .. } => "nothing_handed_in",
             Self::StepNotFailed { .. } => "step_not_failed",
             Self::StaleChore { .. } => "stale_chore",
+            Self::TooManyStepForks { .. } => "too_many_step_forks",
+            Self::RequestTaken { .. } => "request_taken",
+            Self::RequestIdUsed { .. } => "request_id_used",
         }
     }
 
@@ -368,7 +381,7 @@ impl Refusal {
             Self::RootExists(_) => "nothing to do".into(),
             Self::RootIsImmortal(_) => "kill its children, or stop the daemon".into(),
             Self::KillsAncestor { .. } => "ask the user to do it".into(),
-            Self::ForkPending { .. } => "wait for its agent_created event, then fork again".into(),
+            Self::ForkPending { .. } => "wait for their agent_created events, then fork again".into(),
             Self::NotInHistory { .. } => "`hatchery history AGENT` shows the messages with their ids".into(),
             Self::NoSuchMark { label: Some(label), .. } if label.parse::<u64>().is_ok() => {
                 format!("`hatchery rewind AGENT --to {label}` goes back to the message {label}")
@@ -437,6 +450,11 @@ impl Refusal {
             Self::NothingHandedIn { tool } => format!("call `{tool}` first, then signal"),
             Self::StepNotFailed { .. } => "only a failed step can be tried again".into(),
             Self::StaleChore { .. } => "nothing to do".into(),
+            Self::TooManyStepForks { .. } => "wait for those that you have".into(),
+            Self::RequestTaken { .. } => "read the events after it".into(),
+            Self::RequestIdUsed { .. } => {
+                "draw a new id for each request; the same id is for a repeat of the same request".into()
+            }
             Self::RemarkTooLong { .. } => format!("a remark has at most {MAX_REMARK_BYTES} bytes"),
         }
     }

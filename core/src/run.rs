@@ -78,6 +78,9 @@ pub struct Run {
     pub heard: bool,
     /// A turn is under way.
     pub in_turn: bool,
+    /// It works for a quest and is in its tool `wait`: it does nothing until others write to it.
+    #[serde(default)]
+    pub awaits_mail: bool,
     /// When its silence was reported, if it is silent.
     pub silent: Option<Timestamp>,
     /// What the human was asked about it and has not answered.
@@ -165,12 +168,14 @@ pub enum StopWhy {
     AwaitsPermission,
     /// A budget is used up in the middle of a turn, and the turn cannot be interrupted. It goes on when there is money again.
     OverBudget,
+    /// It is a fork of an agent of a quest, and that agent's run is over.
+    StepOver,
 }
 
 impl StopWhy {
     fn cause(&self) -> Cause {
         match self {
-            Self::User | Self::Session | Self::Paused | Self::Abandoned => Cause::UserEnded,
+            Self::User | Self::Session | Self::Paused | Self::Abandoned | Self::StepOver => Cause::UserEnded,
             Self::Signalled => Cause::Completed,
             Self::AwaitsPermission => Cause::AwaitsPermission,
             Self::OverBudget => Cause::OverBudget,
@@ -191,6 +196,7 @@ impl StopWhy {
             Self::Signalled => "it had signalled and did not leave".into(),
             Self::AwaitsPermission => "It waits for a permission, and goes on with your answer.".into(),
             Self::OverBudget => "its budget was used up in the middle of a turn".into(),
+            Self::StepOver => "the run of the agent that it was forked for is over".into(),
             Self::NotReady { why } => format!("it did not start: {why}; see its stderr"),
         }
     }

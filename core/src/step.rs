@@ -8,7 +8,7 @@ use crate::session::{self, EndReason};
 use crate::status::kept;
 use crate::world::Due;
 use crate::{AgentId, Command, Event, MessageKind, Record, Refusal, Stream, Timestamp, World, history, mail};
-use crate::{ask, budget, permission, quest, seat};
+use crate::{ask, budget, permission, quest, request, seat};
 use std::collections::BTreeSet;
 
 /// Decides, applies and settles. This is the only way to advance a world. A refusal leaves the world unchanged.
@@ -115,17 +115,22 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::ChangeIdeas { change } => kept::change_ideas(world, change, now),
         Command::TakeStatusEdits { edits, build_events } => Ok(kept::take_edits(world, edits, build_events, now)),
         Command::TakeInboxEdits { edits } => kept::take_ideas(world, edits),
+        Command::Once { request, command } => request::once(world, request, command, now),
         Command::Tick => Ok(Vec::new()),
     }
 }
 
 /// The next events that follow by themselves, if any. The cost does not depend on the size of the world.
 pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
-    if let Some((parent, birth)) = world.ready_fork() {
-        return late_birth(world, parent, birth, now);
+    if let Some((parent, birth, upto)) = world.ready_fork() {
+        return late_birth(world, parent, birth, Origin { agent: parent, upto }, now);
     }
     if let Some(agent) = world.run_to_stop() {
-        let why = if agent::living(world, agent).is_ok() { StopWhy::Session } else { StopWhy::Killed };
+        let why = match agent::living(world, agent) {
+            Err(_) => StopWhy::Killed,
+            Ok(_) if world.step_fork(agent).is_some() => StopWhy::StepOver,
+            Ok(_) => StopWhy::Session,
+        };
         return run::stop(world, agent, &why).unwrap_or_default();
     }
     if let Some((agent, run, over)) = world.unaffordable_run(now) {
@@ -159,15 +164,19 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
 
 /// A fork that had to wait. If its session has ended in the meantime, the child is created asleep, like all agents of that session,
 /// and is not run.
-fn late_birth(world: &World, parent: AgentId, birth: &Birth, now: Timestamp) -> Vec<Event> {
-    let origin = Origin { agent: parent, upto: world.agent(parent).and_then(|it| it.last_message) };
+fn late_birth(world: &World, parent: AgentId, birth: &Birth, origin: Origin, now: Timestamp) -> Vec<Event> {
     match birth.session {
         Some(session) if session::open(world, session).is_err() => {
             let outside = Birth { session: None, run: None, ..birth.clone() };
             let asleep = Event::Agent { agent: birth.agent, what: AgentEvent::Slept };
             agent::born(parent, origin, &outside, now).into_iter().chain([asleep]).collect()
         }
-        _ => agent::born(parent, origin, birth, now),
+        // A fork of a step that has too many is born all the same, because it was promised, and sleeps.
+        _ => agent::born_from(world, parent, origin, birth, now).unwrap_or_else(|_| {
+            let asleep = Event::Agent { agent: birth.agent, what: AgentEvent::Slept };
+            let idle = Birth { run: None, ..birth.clone() };
+            agent::born(parent, origin, &idle, now).into_iter().chain([asleep]).collect()
+        }),
     }
 }
 

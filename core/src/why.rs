@@ -85,6 +85,10 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
             of_run(run, &mut add);
             activity(run)
         }
+        (_, None) if world.step_fork(agent).is_some() => {
+            add("it waits for a slot of its quest".into(), it.created);
+            Activity::Resting
+        }
         (_, None) => {
             add("no process has ever played it".into(), it.created);
             Activity::Resting

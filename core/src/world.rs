@@ -14,13 +14,14 @@ mod runs;
 mod seats;
 mod sessions;
 
-use crate::agent::{Agent, Birth};
+use crate::agent::{Agent, Birth, PendingForkState};
 use crate::ask::Question;
 use crate::budget::{self, Over};
-use crate::event::{AgentEvent, BudgetEvent, MailEvent, MessageEvent, SeatEvent};
+use crate::event::{AgentEvent, BudgetEvent, MailEvent, MessageEvent, RequestEvent, SeatEvent};
 use crate::mail::Mailbox;
 use crate::permission::ScopedRule;
 use crate::quest::{Assignment, Chore, Quest, QuestSpec, StepId, WardSpec};
+use crate::request::{TakenRequest, TakenRequests};
 use crate::run::{AttemptId, Conversation, DesiredRun, PastRun, Run};
 use crate::seat::{Position, Seats};
 use crate::session::Session;
@@ -44,9 +45,9 @@ pub struct World {
     ending: OrdSet<SessionId>,
     /// What ends by itself, the next first.
     deadlines: OrdSet<(Timestamp, Due)>,
-    /// Children of forks that wait: their ids are given away.
-    promised: OrdSet<AgentId>,
-    /// Parents whose tools are done and whose fork waited for that.
+    /// Children of forks that wait, with their parents: their ids are given away.
+    promised: OrdMap<AgentId, AgentId>,
+    /// Parents with a fork whose result is there.
     ready_forks: OrdSet<AgentId>,
     /// The last run of each agent that was ever run.
     runs: OrdMap<AgentId, Arc<Run>>,
@@ -94,6 +95,10 @@ pub struct World {
     seats: Arc<Seats>,
     /// The status document and the idea inbox.
     status: Arc<KeptStatus>,
+    /// The latest requests with an id of the caller. Left out of a snapshot as long as there are none: then an older snapshot means
+    /// the same world.
+    #[serde(default, skip_serializing_if = "TakenRequests::is_empty")]
+    requests: TakenRequests,
 }
 
 fn no_seats(seats: &Arc<Seats>) -> bool {
@@ -157,7 +162,24 @@ impl World {
 
     /// Whether an id belongs to an agent, or to one that waits to be born.
     pub fn is_taken(&self, id: AgentId) -> bool {
-        self.agents.contains_key(&id) || self.promised.contains(&id)
+        self.agents.contains_key(&id) || self.is_promised(id)
+    }
+
+    /// Whether an agent with this id waits to be born.
+    pub fn is_promised(&self, id: AgentId) -> bool {
+        self.promised.contains_key(&id)
+    }
+
+    /// The agent that waits to be born and is meant by an id, the beginning of one, or a name, if there is only one.
+    pub fn find_promised(&self, reference: &str) -> Option<AgentId> {
+        let named = |(child, parent): &(&AgentId, &AgentId)| {
+            let mut pending = self.agent(**parent).into_iter().flat_map(|it| it.pending_forks.iter());
+            pending.any(|fork| fork.birth.agent == **child && fork.birth.name.as_deref() == Some(reference))
+        };
+        let begins =
+            |(child, _): &(&AgentId, &AgentId)| !reference.is_empty() && child.to_string().starts_with(reference);
+        let mut found = self.promised.iter().filter(|it| named(it) || begins(it)).map(|(child, _)| *child);
+        found.next().filter(|_| found.next().is_none())
     }
 
     pub fn mailbox(&self, of: Address) -> Option<&Mailbox> {
@@ -190,11 +212,13 @@ impl World {
         self.deadlines.get_min().copied()
     }
 
-    /// A fork whose parent's tools are done.
-    pub fn ready_fork(&self) -> Option<(AgentId, &Birth)> {
-        let parent = self.ready_forks.get_min()?;
-        let birth = self.agent(*parent)?.pending_fork.as_deref()?;
-        Some((*parent, birth))
+    /// A fork whose result is there: its parent, the child, and the message up to which the child inherits.
+    pub fn ready_fork(&self) -> Option<(AgentId, &Birth, Option<EventId>)> {
+        let parent = *self.ready_forks.get_min()?;
+        self.agent(parent)?.pending_forks.iter().find_map(|fork| match fork.state {
+            PendingForkState::Waiting => None,
+            PendingForkState::Ready { upto } => Some((parent, fork.birth.as_ref(), upto)),
+        })
     }
 
     /// The last run of an agent.
@@ -332,6 +356,11 @@ impl World {
         &self.status
     }
 
+    /// The latest requests with an id of the caller.
+    pub fn requests(&self) -> &TakenRequests {
+        &self.requests
+    }
+
     /// Gives an event its envelope and applies it.
     pub(crate) fn record(&mut self, event: Event, now: Timestamp) -> Record {
         let session = match &event {
@@ -346,7 +375,12 @@ impl World {
             Event::Seat(SeatEvent::Opened { session, .. }) => Some(*session),
             Event::Seat(_) => self.seats.session().map(|open| open.id),
             Event::Permission(what) => what.agent().and_then(|agent| self.agent(agent)).and_then(Agent::session),
-            Event::Budget(_) | Event::Mail(_) | Event::Quest { .. } | Event::Step { .. } | Event::Status(_) => None,
+            Event::Budget(_)
+            | Event::Mail(_)
+            | Event::Quest { .. }
+            | Event::Step { .. }
+            | Event::Status(_)
+            | Event::Request(_) => None,
         };
         let record = Record { id: self.head.next(), ts: now, session, event };
         self.apply(&record).expect("what was decided in this world is possible in it");
@@ -382,6 +416,10 @@ impl World {
             }
             Event::Status(what) => {
                 Arc::make_mut(&mut self.status).apply(what).map_err(|why| Impossible::Status { at, why })?;
+            }
+            Event::Request(RequestEvent::Taken { request, fingerprint, led_to }) => {
+                let taken = TakenRequest { at, fingerprint: *fingerprint, led_to: *led_to };
+                self.requests.take(*request, taken);
             }
         }
         self.seats_follow(ts, event);

@@ -3,8 +3,8 @@
 //! A change here that is not an addition means that logs in the field no longer say what they said.
 
 use hatchery_core::event::{
-    AgentEvent, BudgetEvent, MailEvent, MessageEvent, PermissionEvent, QuestEvent, QuestionEvent, RunEvent, SeatEvent,
-    SessionEvent, StatusEvent, StepEvent, write_wire,
+    AgentEvent, BudgetEvent, MailEvent, MessageEvent, PermissionEvent, QuestEvent, QuestionEvent, RequestEvent,
+    RunEvent, SeatEvent, SessionEvent, StatusEvent, StepEvent, write_wire,
 };
 use hatchery_core::harness::Capabilities;
 use hatchery_core::{Event, EventId, MessageKind, Record, World};
@@ -122,6 +122,8 @@ variants! {
     StepEvent {
         Queued { consented }
         Begun {}
+        Forked {}
+        ForkQueued {}
         SignalGiven {}
         WardBegun {}
         WardEnded {}
@@ -138,6 +140,9 @@ variants! {
         BuildEventRecorded {}
         IdeaKept {}
         IdeaDismissed {}
+    }
+    RequestEvent {
+        Taken {}
     }
     MailEvent {
         Sent {}
@@ -160,6 +165,7 @@ fn variant(event: &Event) -> &'static str {
         Event::Quest { what, .. } => what.name(),
         Event::Step { what, .. } => what.name(),
         Event::Status(what) => what.name(),
+        Event::Request(what) => what.name(),
     }
 }
 
@@ -249,8 +255,18 @@ fn every_word_about_a_run_has_its_line() {
     let causes = causes.map(|word| format!(r#""cause":"{word}""#));
     let exits = [r#"{"code":"#, r#"{"signal":"#, r#""not_started""#, r#""lost_with_machine""#, r#""unknown""#];
     let exits = exits.map(|word| format!(r#""exit":{word}"#));
-    let intents =
-        ["user", "killed", "stuck", "session", "paused", "abandoned", "signalled", "awaits_permission", "over_budget"];
+    let intents = [
+        "user",
+        "killed",
+        "stuck",
+        "session",
+        "paused",
+        "abandoned",
+        "signalled",
+        "awaits_permission",
+        "over_budget",
+        "step_over",
+    ];
     let intents = intents.map(|word| format!(r#""{word}""#));
     let intents = intents.into_iter().chain([r#"{"not_ready":{"why":"#.to_owned()]);
     let intents: Vec<String> = intents.map(|word| format!(r#""why":{word}"#)).collect();

@@ -1,7 +1,7 @@
 //! `hatchery ask`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::{Context, accepted, asking, print_json, print_line, say, text_or_stdin, why::age};
+use super::{Context, accepted_once, asking, caller_id, print_json, print_line, say, text_or_stdin, why::age};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{QuestionList, QuestionView};
@@ -35,6 +35,9 @@ enum What {
         question: u64,
         /// The answer; `-` reads it from standard input
         answer: String,
+        /// An id of your own for this answer: with the same id and the same answer again, it is given once
+        #[arg(long, value_name = "ID", value_parser = caller_id)]
+        id: Option<String>,
     },
 }
 
@@ -42,9 +45,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
         What::List { everywhere: true } => list_everywhere(context),
         What::List { everywhere: false } => list(context),
-        What::Answer { question, answer } => {
-            let body = serde_json::json!({ "answer": text_or_stdin(answer)? });
-            accepted(context, &format!("/api/questions/{question}/answer"), &body, |accepted| {
+        What::Answer { question, answer, id } => {
+            let body = serde_json::json!({ "id": id, "answer": text_or_stdin(answer)? });
+            accepted_once(context, &format!("/api/questions/{question}/answer"), body, |accepted| {
                 let more = match (accepted.event("question_answered"), accepted.has("permission_rule_added")) {
                     (_, true) => "; the rule is in `hatchery permissions list`",
                     (Some(_), false) => "",

@@ -181,7 +181,8 @@ fn whose(event: &Event) -> Option<AgentId> {
         | hatchery_core::Stream::Quest(_)
         | hatchery_core::Stream::Seats
         | hatchery_core::Stream::Registry
-        | hatchery_core::Stream::Status => None,
+        | hatchery_core::Stream::Status
+        | hatchery_core::Stream::Request(_) => None,
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::attach::{self, Until};
 use super::run_options::RunOptions;
-use super::{Context, accepted, asking, print_json, quoted, reference, say, words_or_stdin};
+use super::{Context, accepted_once, asking, caller_id, print_json, quoted, reference, say, words_or_stdin};
 use crate::client::Client;
+use crate::client::once::ask_once;
 use crate::client::paths::agent_path;
 use crate::http::{AgentView, SeatList, SeatMessageAnswer};
 use crate::report::{Code, Report};
@@ -33,6 +34,13 @@ pub struct Args {
     #[arg(long, value_name = "SEAT", conflicts_with = "second", value_parser = clap::value_parser!(u8).range(..9))]
     seat: Option<u8>,
 
+    /// An id of your own for this message: with the same id and the same message again, it is said once
+    ///
+    /// For scripts that repeat a command whose outcome they do not know. 1 to 128 visible ASCII characters, another one for each
+    /// message.
+    #[arg(long, value_name = "ID", value_parser = caller_id)]
+    id: Option<String>,
+
     /// Print the answer, until the run ends or Ctrl-C
     #[arg(long, short)]
     follow: bool,
@@ -60,10 +68,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 fn to_agent(context: &Context, args: &Args, agent: &str, text: &str) -> Result<ExitCode, Report> {
-    let body = serde_json::json!({ "text": words_or_stdin(text)?, "with": args.with.as_json(context)? });
+    let body = serde_json::json!({ "id": args.id, "text": words_or_stdin(text)?, "with": args.with.as_json(context)? });
     let path = agent_path(agent, "/say");
     if !args.follow {
-        return accepted(context, &path, &body, |accepted| match accepted.has("run_requested") {
+        return accepted_once(context, &path, body, |accepted| match accepted.has("run_requested") {
             true => {
                 format!("{agent} has your message and starts to work; `hatchery attach {}` follows it", quoted(agent))
             }
@@ -74,8 +82,8 @@ fn to_agent(context: &Context, args: &Args, agent: &str, text: &str) -> Result<E
         });
     }
     asking(async {
+        let accepted: serde_json::Value = ask_once(&context.project, &path, body).await?;
         let client = Client::visit(&context.project).await?;
-        let accepted: serde_json::Value = client.post(&path, &body).await?;
         let events = accepted["events"].as_array().map(Vec::as_slice).unwrap_or_default();
         let message = events.iter().find(|event| event["type"] == "message_added");
         let id = message.and_then(|event| event["id"].as_u64()).unwrap_or_default();

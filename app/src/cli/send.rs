@@ -1,6 +1,6 @@
 //! `hatchery send`
 
-use super::{Context, accepted, reference, words_or_stdin};
+use super::{Context, accepted_once, caller_id, reference, words_or_stdin};
 use crate::report::Report;
 use std::process::ExitCode;
 
@@ -17,11 +17,15 @@ pub struct Args {
     /// The sender
     #[arg(long, default_value = "human", value_name = "AGENT", allow_hyphen_values = true, value_parser = reference)]
     from: String,
+    /// An id of your own for this mail: with the same id and the same mail again, it is sent once
+    #[arg(long, value_name = "ID", value_parser = caller_id)]
+    id: Option<String>,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let body = serde_json::json!({ "from": args.from, "to": args.to, "body": words_or_stdin(&args.body)? });
-    accepted(context, "/api/mail", &body, |accepted| {
+    let body = words_or_stdin(&args.body)?;
+    let body = serde_json::json!({ "id": args.id, "from": args.from, "to": args.to, "body": body });
+    accepted_once(context, "/api/mail", body, |accepted| {
         let number = accepted.event("mail_sent").map(|event| format!(" {}", event["id"])).unwrap_or_default();
         match args.to.as_str() {
             "human" => format!("mail{number} waits for you: `hatchery mail read`"),

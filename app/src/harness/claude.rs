@@ -64,9 +64,16 @@ impl Claude {
         root: &Path,
         prices: Arc<PriceTable>,
     ) -> Self {
-        let environment = clean(env, &PREFIXES, pass);
+        let environment = Self::environment(pass, env);
         let transcripts = Transcripts::new(root, &environment);
         Self { program, args, strict, environment, transcripts, prices }
+    }
+}
+
+impl Claude {
+    /// What the CLI gets to know of the environment `env`.
+    pub fn environment(pass: &[String], env: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
+        clean(env, &PREFIXES, pass)
     }
 }
 

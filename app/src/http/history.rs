@@ -2,6 +2,7 @@
 
 use super::agents::{find, tell};
 use super::error::{ApiError, Body, Path, Query, Text};
+use super::once::{CallerId, Once};
 use super::{Accepted, Api};
 use crate::engine::{HistoryError, Replayed};
 use crate::history_import::{self, ImportError};
@@ -25,9 +26,11 @@ const IMPORT_BYTES: usize = 256 << 20;
 /// turns with all other commands.
 const IMPORT_PATIENCE: u32 = 20;
 
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddMessage {
+    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once.
+    id: Option<CallerId>,
     kind: MessageKind,
     /// The text. For a rewind: a mark's label, a message's id, or empty for the last mark. At most 1 MiB of UTF-8.
     content: String,
@@ -199,9 +202,14 @@ pub async fn add(
     reference: Path<String>,
     body: Body<AddMessage>,
 ) -> Result<(StatusCode, Accepted), ApiError> {
+    let once = Once::of(body.0.id.as_ref(), "message", &reference.0, &body.0)?;
+    if let Some(answer) = once.answered(&api).await? {
+        return Ok((StatusCode::CREATED, answer));
+    }
     let agent = find(&api, &reference.0)?;
-    let AddMessage { kind, content } = body.0;
-    created(tell(&api, agent, Command::AddMessage { agent, kind, content }).await)
+    let AddMessage { kind, content, .. } = body.0;
+    let records = once.submit(&api, Command::AddMessage { agent, kind, content }).await?;
+    Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records)))
 }
 
 /// Start the history again from nothing. Earlier messages stay in the log.

@@ -4,6 +4,7 @@ use super::Api;
 use super::agents::find;
 use super::error::{ApiError, Body, Path, Query};
 use super::events::EventObject;
+use super::once::{CallerId, Once};
 use crate::engine::{HistoryError, SubmitError};
 use crate::log_filter::LogFilter;
 use crate::mail_reader::{self, Awaited, Mail};
@@ -15,9 +16,11 @@ use hatchery_core::{Address, EventId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Send {
+    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once.
+    id: Option<CallerId>,
     /// The sender; `human` if not given.
     from: Option<String>,
     /// The recipient.
@@ -145,9 +148,13 @@ fn address(api: &Api, reference: &str) -> Result<Address, ApiError> {
 #[utoipa::path(post, path = "/api/mail", operation_id = "send_mail", tag = "mail", request_body = Send,
     responses((status = 201, description = "Sent", body = SentBody)))]
 pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCode, super::Accepted), ApiError> {
+    let once = Once::of(body.0.id.as_ref(), "send", "", &body.0)?;
+    if let Some(answer) = once.answered(&api).await? {
+        return Ok((StatusCode::CREATED, answer));
+    }
     let from = address(&api, body.0.from.as_deref().unwrap_or("human"))?;
     let to = address(&api, &body.0.to)?;
-    let records = api.handle.submit(hatchery_core::Command::SendMail { from, to, body: body.0.body }).await?;
+    let records = once.submit(&api, hatchery_core::Command::SendMail { from, to, body: body.0.body }).await?;
     Ok((StatusCode::CREATED, super::Accepted::new(to.to_string(), &records)))
 }
 

@@ -2,6 +2,7 @@
 
 use super::agents::find;
 use super::error::{ApiError, Body, Path};
+use super::once::{CallerId, Once};
 use super::{Accepted, Api};
 use axum::Json;
 use axum::extract::State;
@@ -75,9 +76,11 @@ pub struct TakesView {
     pub text: bool,
 }
 
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
+    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once.
+    id: Option<CallerId>,
     /// The text of the question says which answers it accepts. At most 1 MiB of UTF-8.
     answer: String,
 }
@@ -120,10 +123,14 @@ pub async fn list(State(api): State<Api>) -> Json<QuestionList> {
 #[utoipa::path(post, path = "/api/questions/{question}/answer", operation_id = "answer_question", tag = "questions", params(("question" = u64, Path, description = "The id of a question")), request_body = Reply,
     responses((status = 200, description = "Answered", body = super::AcceptedBody)))]
 pub async fn answer(State(api): State<Api>, question: Path<u64>, body: Body<Reply>) -> Result<Accepted, ApiError> {
+    let once = Once::of(body.0.id.as_ref(), "answer", &question.0.to_string(), &body.0)?;
+    if let Some(answer) = once.answered(&api).await? {
+        return Ok(answer);
+    }
     let question = EventId(question.0);
     let world = api.handle.view();
     let agent = world.question(question).map(|asked| asked.agent).ok_or(Refusal::NoQuestion(question))?;
-    let records = api.handle.submit(Command::AnswerQuestion { question, answer: body.0.answer }).await?;
+    let records = once.submit(&api, Command::AnswerQuestion { question, answer: body.0.answer }).await?;
     Ok(Accepted::new(agent.to_string(), &records))
 }
 

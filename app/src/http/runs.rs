@@ -2,6 +2,7 @@
 
 use super::agents::{drawn, find, tell};
 use super::error::{ApiError, Body, ErrorBody, ErrorDetail, Path, Query};
+use super::once::{CallerId, Once};
 use super::quests::amount;
 use super::{Accepted, Api};
 use crate::calls::{Answer, CallError};
@@ -60,7 +61,7 @@ pub struct RunDefaults {
 }
 
 /// Options of a run. Anything that is left out is as in the agent's last run, or as in the settings.
-#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunOptions {
     /// The harness: `claude`, `codex` or `scripted`.
@@ -108,9 +109,12 @@ pub struct StartRun {
     with: RunOptions,
 }
 
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Say {
+    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once. The latest
+    /// 10,000 ids of a project are remembered.
+    id: Option<CallerId>,
     /// At most 1 MiB of UTF-8.
     text: String,
     /// If a run is started: options that differ from the last run.
@@ -427,6 +431,10 @@ async fn own_worktree(api: &Api, agent: AgentId, words: String) -> Result<(Strin
 #[utoipa::path(post, path = "/api/agents/{agent}/say", operation_id = "say", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Say,
     responses((status = 200, description = "It is in the agent's history, and will be said to its process", body = super::AcceptedBody)))]
 pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say>) -> Result<Accepted, ApiError> {
+    let once = Once::of(body.0.id.as_ref(), "say", &reference.0, &body.0)?;
+    if let Some(answer) = once.answered(&api).await? {
+        return Ok(answer);
+    }
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
     // Its process is in the team of the seats' lead, and is reached by the team's inbox or by the lead.
@@ -441,7 +449,8 @@ pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say
     if !world.run(agent).is_some_and(Run::is_open) {
         playable(&api, &spec.harness).await?;
     }
-    tell(&api, agent, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await
+    let records = once.submit(&api, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await?;
+    Ok(Accepted::new(agent.to_string(), &records))
 }
 
 /// Interrupt the current turn of an agent. Its process keeps running.

@@ -16,16 +16,17 @@ pub fn instructions(agent: AgentId) -> String {
     )
 }
 
+/// What an agent of a quest should know about its fork.
+pub const NEEDS_SLOT: &str =
+    "it works when a slot of your quest is free; your own slot is free for it while you `wait`";
+
 /// The text, and what to do next.
 pub fn forked(child: &str, waits: bool) -> (String, Option<&'static str>) {
     match waits {
         false => (format!("agent {child} is created"), None),
         true => (
             format!("agent {child} is not created yet"),
-            Some(
-                "it is created when all your running tools, this call included, have returned: continue, and do not fork again \
-                 until `ps` lists it",
-            ),
+            Some("it is created when this call has returned: continue; you can fork again, and `wait` for it"),
         ),
     }
 }

@@ -153,8 +153,8 @@ fn exclusively(file: &File) -> std::io::Result<bool> {
     }
 }
 
-/// The process that has locked a file exclusively.
-fn holder(path: &Path) -> Option<u32> {
+/// The process that has locked a file exclusively. None where the kernel cannot be asked.
+pub fn holder(path: &Path) -> Option<u32> {
     let file = std::fs::metadata(path).ok()?;
     let inode = format!(":{}", file.ino());
     let locks = std::fs::read_to_string(LOCKS).ok()?;

@@ -144,7 +144,9 @@ impl Chores {
             .extend(plan.runs.keys().filter_map(|agent| world.assignment(*agent)).map(|assignment| assignment.quest));
         let here =
             |id: &QuestId| world.quest_spec(*id).is_some_and(|quest_spec| quest_spec.spec.host == self.context.host);
-        let quiet = |quest: &Quest| quest.is_over() && !quest.steps.values().any(|step| is_at_work(&world, step));
+        let forks = |quest: &Quest| quest.forks.keys().any(|agent| world.run(*agent).is_some_and(Run::is_open));
+        let at_work = |quest: &Quest| quest.steps.values().any(|step| is_at_work(&world, step)) || forks(quest);
+        let quiet = |quest: &Quest| quest.is_over() && !at_work(quest);
         // A ward that was told to stop may still write, and a merge may still take its own worktree away.
         let busy = |id: &QuestId| self.doing.keys().any(|(quest, _)| quest == id);
         let now = Instant::now();

@@ -143,6 +143,9 @@ fn part(world: &World, agent: AgentId) -> Option<String> {
         return Some(part);
     }
     let assignment = world.assignment(agent)?;
+    if let Some(fork) = world.step_fork(agent) {
+        return Some(format!("{}/{}/fork/{}", assignment.quest, assignment.step, fork.number));
+    }
     let step = world.quest(assignment.quest)?.step(&assignment.step)?;
     let number =
         step.agents.iter().filter(|hand| hand.role == assignment.role).take_while(|hand| hand.agent != agent).count()

@@ -1,6 +1,7 @@
 //! Clears what is left over once it is old enough: see [`crate::gc`].
 
 use super::RunnerContext;
+use crate::cgroup::Cgroup;
 use crate::gc;
 use std::convert::Infallible;
 use std::io;
@@ -25,6 +26,7 @@ pub async fn clear_leftovers(context: Arc<RunnerContext>) -> Infallible {
 
 /// Says how many were cleared.
 fn clear_all(context: &RunnerContext) -> io::Result<usize> {
+    Cgroup::sweep();
     let Some(keep) = context.keep_runs else { return Ok(0) };
     let repository = context.repository().ok();
     let found = gc::find(&context.project, &context.handle.view(), repository.as_ref(), keep)?;

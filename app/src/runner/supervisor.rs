@@ -208,6 +208,13 @@ impl Supervisor {
                 self.report_exit(exit, ended.problem).await
             }
             ProcessState::Running(started) => {
+                let started = match watch.follows_nobody() || self.is_unreported() {
+                    true => {
+                        let process = self.process.clone();
+                        blocking(move || Ok(process.confirmed(started))).await?
+                    }
+                    false => started,
+                };
                 watch.follow_launcher(&started);
                 self.report_spawn(&started).await?;
                 self.send_requests(desired).await?;
@@ -288,12 +295,18 @@ impl Supervisor {
         blocking(move || Ok(process.kill_leftovers())).await
     }
 
-    async fn report_spawn(&self, started: &Started) -> Result<(), SuperviseError> {
-        let unknown = self.context.handle.view().run(self.of.agent).is_some_and(|run| {
+    /// Whether the log does not know the process yet.
+    fn is_unreported(&self) -> bool {
+        self.context.handle.view().run(self.of.agent).is_some_and(|run| {
             run.attempt_id(self.of.agent) == self.of
                 && matches!(run.state, RunState::Starting | RunState::Stopping { process: None, .. })
-        });
-        if unknown && let Some(LaunchKind::Agent { session, copy_of, capabilities, .. }) = self.launch_kind().await? {
+        })
+    }
+
+    async fn report_spawn(&self, started: &Started) -> Result<(), SuperviseError> {
+        if self.is_unreported()
+            && let Some(LaunchKind::Agent { session, copy_of, capabilities, .. }) = self.launch_kind().await?
+        {
             let process = started.process.clone();
             let spawned = Command::ReportSpawn { of: self.of, process, session, copy_of, capabilities };
             self.context.handle.submit(spawned).await?;

@@ -3,6 +3,7 @@
 use super::tool::{Denied, Outcome, SubagentLine, Tool};
 use hatchery_core::ask::About;
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
+use hatchery_core::history::TURN_INTERRUPTED;
 use hatchery_core::outcome::{Cause, Exit};
 use hatchery_core::output::Output;
 use hatchery_core::permission::DecidedBy;
@@ -337,7 +338,12 @@ fn message(blocks: &mut Vec<Block>, has_seat: bool, record: &Record, kind: Messa
             }
             Kind::Interrupted
         }
+        MessageKind::System if content == TURN_INTERRUPTED => {
+            Kind::Note { text: "You interrupted it. It knows what it said in this turn.".to_owned(), bad: false }
+        }
         MessageKind::System => Kind::Note { text: content.lines().next().unwrap_or_default().to_owned(), bad: false },
+        // Its parent was killed, and it has another one.
+        MessageKind::AgentKilled if !content.is_empty() => Kind::Note { text: content.to_owned(), bad: false },
         MessageKind::AgentKilled | MessageKind::Command | MessageKind::Fork | MessageKind::Usage => return,
     };
     // A process that answers has heard what was said before.

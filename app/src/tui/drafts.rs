@@ -61,6 +61,9 @@ impl Drafts {
             for outgoing in &mut model.outbox {
                 outgoing.number = model.next_number;
                 model.next_number += 1;
+                if outgoing.id.is_empty() {
+                    outgoing.id = format!("{}-{}", model.instance, outgoing.number);
+                }
             }
         }
         if let Ok(file) = std::fs::File::open(self.recall()) {

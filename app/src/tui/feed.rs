@@ -13,15 +13,17 @@ use crate::report::{Code, Report};
 use hatchery_core::{AgentId, EventId, Record, Timestamp};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
 /// A daemon that is away for less is not worth a word.
 const QUIET: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long the daemon is waited for to repeat a request. Then the user is told, and decides.
+const REPEATED_FOR: Duration = Duration::from_secs(30);
 /// How many events are asked for at once.
 const WINDOW: u32 = 200;
 /// The events that a conversation shows something of.
@@ -34,14 +36,15 @@ pub const QUEUE: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Feed {
     project: Project,
-    client: Arc<Mutex<Option<Client>>>,
+    client: Arc<watch::Sender<Option<Client>>>,
     out: mpsc::Sender<Msg>,
     try_again: Arc<Notify>,
 }
 
 impl Feed {
     pub fn new(project: &Project, out: mpsc::Sender<Msg>) -> Self {
-        Self { project: project.clone(), client: Arc::default(), out, try_again: Arc::default() }
+        let client = Arc::new(watch::Sender::new(None));
+        Self { project: project.clone(), client, out, try_again: Arc::default() }
     }
 
     pub fn try_again(&self) {
@@ -49,11 +52,11 @@ impl Feed {
     }
 
     pub(super) fn client(&self) -> Option<Client> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.client.borrow().clone()
     }
 
     fn set_client(&self, client: Option<Client>) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+        self.client.send_replace(client);
     }
 
     /// Follows the log until the terminal goes away. The first answer is the overview; every event after it follows once, in order.
@@ -162,7 +165,10 @@ impl Feed {
                 Some(Msg::Answer { tag, result })
             }
             Effect::Post { tag, path, body } => {
-                let result = self.post(&path, &body).await;
+                let result = match is_repeatable(&path) {
+                    true => self.post_once(&path, body).await,
+                    false => self.post(&path, &body).await,
+                };
                 Some(Msg::Answer { tag, result })
             }
             _ => None,
@@ -191,6 +197,23 @@ impl Feed {
             Failure::Unasked(_) => Failed::Away { sent: false },
             Failure::Broken(report) => Failed::Refused { code: String::new(), words: in_one_line(&report.to_string()) },
         })
+    }
+
+    /// Sends a request with an id, and sends it again when the daemon is back after a broken connection: it is carried out once.
+    async fn post_once(&self, path: &str, mut body: Value) -> Result<Value, Failed> {
+        body["id"] = serde_json::json!(clock::new_request_id());
+        let until = tokio::time::Instant::now() + REPEATED_FOR;
+        loop {
+            let result = self.post(path, &body).await;
+            if !matches!(result, Err(Failed::Away { sent: true })) {
+                return result;
+            }
+            tokio::time::sleep(FIRST_PAUSE).await;
+            let mut clients = self.client.subscribe();
+            if tokio::time::timeout_at(until, clients.wait_for(Option::is_some)).await.is_err() {
+                return result;
+            }
+        }
     }
 
     /// A part of an agent's conversation, backwards from a place. One that could not be read is asked for again by scrolling.
@@ -232,6 +255,11 @@ impl Feed {
         };
         Some(Msg::Inherited { agent, from, upto, forked, count: counted, records })
     }
+}
+
+/// Whether a request takes an id, and nobody else repeats it. What is said to agents waits in the outbox, with an id of its own.
+fn is_repeatable(path: &str) -> bool {
+    path == "/api/mail" || (path.starts_with("/api/questions/") && path.ends_with("/answer"))
 }
 
 /// Errors stand on the bottom line.

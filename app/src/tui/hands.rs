@@ -64,6 +64,7 @@ fn said(number: u64, of: &str, kind: MessageKind, content: &str) -> Record {
 /// Ann is in front, with a long conversation.
 fn at_ann() -> Model {
     let mut model = Model::new((80, 24), NOW, Look::PLAIN);
+    model.instance = "ann".into();
     update(&mut model, overview(100, Vec::new()));
     drop(super::act::go(&mut model, id("aaaa")));
     let records = (1..=60)
@@ -129,7 +130,7 @@ fn enter_says_and_a_refusal_gives_the_text_back() {
     write(&mut model, "hello");
     let effects = press(&mut model, KeyCode::Enter);
     let path = format!("/api/agents/{}/say", id("aaaa"));
-    assert_eq!(posted(&effects), [(path.as_str(), &json!({ "text": "hello" }))]);
+    assert_eq!(posted(&effects), [(path.as_str(), &json!({ "id": "ann-1", "text": "hello" }))]);
     assert!(model.desk().field.is_empty());
     let refused = Failed::Refused { code: "x".into(), words: "It cannot hear.".into() };
     update(&mut model, Msg::Answer { tag: Tag::Say(1), result: Err(refused) });
@@ -182,7 +183,13 @@ fn what_is_said_while_the_daemon_is_away_is_sent_once() {
     let effects = update(&mut model, overview(102, Vec::new()));
     let sent = posted(&effects);
     assert_eq!(sent.len(), 1, "{effects:?}");
-    assert_eq!(sent[0].1["text"], "second");
+    assert_eq!((&sent[0].1["text"], &sent[0].1["id"]), (&json!("second"), &json!("ann-2")));
+    // The connection breaks again, and the log does not show it: it is sent again with its id, so that it is said once.
+    let number = model.outbox[0].number;
+    update(&mut model, Msg::Answer { tag: Tag::Say(number), result: Err(Failed::Away { sent: true }) });
+    update(&mut model, Msg::Away { again: Timestamp(NOW.0 + 1_000) });
+    let effects = update(&mut model, overview(102, Vec::new()));
+    assert_eq!(posted(&effects)[0].1, &json!({ "id": "ann-2", "text": "second" }));
 }
 
 #[test]

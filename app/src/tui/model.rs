@@ -86,6 +86,8 @@ pub struct Model {
     pub upto: EventId,
     /// The number of the next outgoing text.
     pub next_number: u64,
+    /// Tells the requests of this terminal from those of another one.
+    pub instance: String,
 }
 
 /// What belongs to one agent and comes back exactly.
@@ -145,6 +147,9 @@ pub enum Place {
 pub struct Outgoing {
     #[serde(skip)]
     pub number: u64,
+    /// The id of the request: however often it is sent, it is said once.
+    #[serde(default)]
+    pub id: String,
     pub agent: AgentId,
     pub field: Field,
     pub at: Timestamp,
@@ -262,7 +267,32 @@ impl Model {
             wanted: None,
             upto: EventId::START,
             next_number: 1,
+            instance: String::new(),
         }
+    }
+
+    /// Puts a text for an agent into the outbox.
+    pub fn put_out(&mut self, agent: AgentId, field: Field) {
+        let (number, id) = self.next_request();
+        let (at, after) = (self.now, self.upto);
+        self.outbox.push(Outgoing {
+            number,
+            id,
+            agent,
+            field,
+            at,
+            sending: false,
+            doubtful: false,
+            after,
+            event: None,
+        });
+    }
+
+    /// A number for something that is sent, and an id that no other request has.
+    pub fn next_request(&mut self) -> (u64, String) {
+        let number = self.next_number;
+        self.next_number += 1;
+        (number, format!("{}-{number}", self.instance))
     }
 
     /// The desk of the current agent.

@@ -36,6 +36,7 @@ pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let mut model = Model::new((80, 24), clock::now(), Look::PLAIN);
     model.offset_s = clock::offset_s();
+    model.instance = clock::new_request_id().to_string();
     let mut drafts = Drafts::of(project);
     drafts.load(&mut model);
     model.side = None;

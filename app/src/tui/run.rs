@@ -67,6 +67,7 @@ pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
     restore_on_panic();
     let mut model = Model::new((80, 24), clock::now(), super::look::Look::PLAIN);
     model.offset_s = clock::offset_s();
+    model.instance = clock::new_request_id().to_string();
     model.root = project.root().to_string_lossy().into_owned();
     let Tui { bell, motion, mouse, follow_fork, keys } = Config::resolve(project, &Flags::default())?.tui;
     model.mouse = options.mouse || mouse;

@@ -331,6 +331,7 @@ fn daemon_away() {
     let field = Field::of("Leave the tests of the old worker alone.");
     model.outbox.push(Outgoing {
         number: 1,
+        id: "t-1".into(),
         agent: id("k3Qd"),
         field,
         at: at("14:02"),

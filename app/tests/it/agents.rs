@@ -84,18 +84,19 @@ mod fork {
         daemon.door.add(&parent, "tool_call", "b");
         let waiting = daemon.door.fork(json!({ "parent": parent, "prompt": "now" }));
         assert_eq!((waiting.status, waiting.types()), (202, vec!["fork_requested".to_owned()]));
-        daemon.door.fork(json!({ "parent": parent })).refused(409, "fork_pending");
+        let second = daemon.door.fork(json!({ "parent": parent }));
+        assert_eq!((second.status, second.types()), (202, vec!["fork_requested".to_owned()]));
         assert_eq!(daemon.door.get(&format!("/api/agents/{}", waiting.id())).status, 404);
         daemon.kill();
         let daemon = grounds.up();
         let door = &daemon.door;
-        door.fork(json!({ "parent": parent })).refused(409, "fork_pending");
         let result = json!({ "kind": "tool_result", "content": "done" });
         let path = format!("/api/agents/{parent}/messages");
         assert_eq!(door.post(&path, &result).types(), ["message_added"]);
         let born = door.post(&path, &result);
-        assert_eq!(born.types(), ["message_added", "agent_created", "message_added"]);
+        assert_eq!(born.types(), ["message_added", "agent_created", "message_added", "agent_created"]);
         assert_eq!(born.values()[1]["agent"], json!(waiting.id()));
+        assert_eq!(born.values()[3]["agent"], json!(second.id()));
         assert_eq!(door.context(&waiting.id()), ["a", "b", "done", "done", "now"]);
         assert_eq!(door.fork(json!({ "parent": parent })).status, 201);
     }
@@ -175,12 +176,14 @@ mod kill {
         let (one, other) = (door.child(&victim), door.child(&victim));
         let grandchild = door.child(&one);
         let killed = door.kill(&victim, json!({}));
-        assert_eq!(killed.types(), ["agent_reparented", "agent_reparented", "agent_killed"]);
+        let told = ["agent_reparented", "message_added"];
+        assert_eq!(killed.types(), [&told[..], &told[..], &["agent_killed"]].concat());
+        let told = format!("Your parent {victim} was killed. Your parent is {above} now.");
         daemon.kill();
         let daemon = grounds.up();
         for child in [&one, &other] {
             assert_eq!(daemon.door.one(child)["parent"], json!(above));
-            assert_eq!(daemon.door.context(child), ["inherited"]);
+            assert_eq!(daemon.door.context(child), ["inherited", &told]);
         }
         assert_eq!(daemon.door.one(&grandchild)["parent"], json!(one));
         assert_eq!(daemon.door.context(&victim), ["inherited"], "its history stays");

@@ -11,6 +11,7 @@ mod fuzz;
 mod house;
 mod names;
 mod notices;
+mod once;
 mod openapi;
 mod pages;
 mod projects;

@@ -3,6 +3,7 @@
 mod claude;
 mod cli;
 mod denied;
+mod forks;
 #[path = "../../benches/quests/hands.rs"]
 #[allow(dead_code, reason = "the benchmarks of quests use the rest")]
 mod hands;

@@ -4,6 +4,7 @@ use crate::support::daemon::{Grounds, LOOK_AGAIN, PATIENCE, PROGRAM, wait_for_en
 use crate::support::repository::QUEST;
 use crate::support::runtime;
 use hatchery::folder_watch::FolderWatcher;
+use hatchery::held_process::{HeldProcess, ProcessState};
 use hatchery::processes;
 use hatchery::run_folder::{ATTEMPT_MARK, LAUNCHER_MARK, RunFolder, Started};
 use hatchery::ward::{Ward, WardJob, WardResult, WardStatus, findings};
@@ -255,4 +256,68 @@ fn a_killed_launcher_takes_a_child_without_a_mark_along() {
         other => panic!("{other:?}"),
     }
     wait_for_end(child);
+}
+
+/// Leaves its parent, its session and its environment behind, and writes its number to `hidden`.
+const HIDES: &str = "env -i /usr/bin/setsid /bin/sh -c '/usr/bin/setsid /bin/sh -c \"echo \\$\\$ > hidden.tmp; \
+     /bin/mv hidden.tmp hidden; exec /bin/sleep 600\" & exit 0' < /dev/null > /dev/null 2>&1";
+
+#[test]
+fn a_child_that_hides_is_ended_with_its_ward() {
+    // By itself, and when it is stopped.
+    let post = Post::new();
+    let job = post.job(&format!("{HIDES}; while ! test -s hidden; do :; done; exit 3"));
+    assert_eq!(post.wait(&job), WardResult::Red { code: 3 });
+    wait_for_end(post.written("hidden").parse().unwrap());
+    let post = Post::new();
+    let job = post.job(&format!("{HIDES}; exec sleep 600"));
+    post.start(&job);
+    let hidden: u32 = post.written("hidden").parse().unwrap();
+    assert!(!post.left().contains(&hidden), "it carries no mark");
+    post.ward.stop().unwrap();
+    assert!(why(post.wait(&job)).contains("stopped"));
+    wait_for_end(hidden);
+}
+
+#[test]
+fn a_killed_launcher_takes_a_child_that_hides_along_where_there_are_control_groups() {
+    let post = Post::new();
+    let job = post.job(&format!("{HIDES}; exec sleep 600"));
+    post.start(&job);
+    let hidden: u32 = post.written("hidden").parse().unwrap();
+    let started = post.started();
+    let Some(cgroup) = started.cgroup.clone() else {
+        eprintln!("SKIPPED: no control group of our own can be made here");
+        processes::signal(hidden, Signal::KILL);
+        return;
+    };
+    processes::signal(started.launcher.pid, Signal::KILL);
+    assert!(why(post.wait(&job)).contains("launcher was killed"));
+    wait_for_end(hidden);
+    assert!(!cgroup.exists(), "the group is gone, too");
+}
+
+/// What the ward writes there is compared with what the kernel knows.
+#[test]
+fn a_forged_process_file_changes_nothing_while_the_launcher_holds_the_lock() {
+    let post = Post::new();
+    let forged = r#"{"process":{"pid":1,"began":1},"launcher":{"pid":1,"began":1},"boot":"x"}"#;
+    let file = format!("\"${ATTEMPT_MARK}/process.json\"");
+    let command = format!(
+        "while ! test -s {file}; do :; done; mv {file} real.tmp; printf '%s' '{forged}' > {file}; echo >> real.tmp; \
+         mv real.tmp real; echo $$ > pid; exec sleep 600"
+    );
+    let job = post.job(&command);
+    post.start(&job);
+    let pid: u32 = post.written("pid").parse().unwrap();
+    let held = HeldProcess::new(PathBuf::from(PROGRAM), post.folder());
+    let ProcessState::Running(said) = held.state().unwrap() else { panic!("it runs") };
+    assert_eq!(said.launcher.pid, 1, "the file says so");
+    let real: Started = serde_json::from_str(&post.written("real")).unwrap();
+    let confirmed = held.confirmed(said);
+    assert_eq!((confirmed.launcher, confirmed.process.pid), (real.launcher, pid));
+    // It ends like any other.
+    post.ward.stop().unwrap();
+    assert!(why(post.wait(&job)).contains("stopped"));
+    wait_for_end(pid);
 }

@@ -2,8 +2,8 @@
 //! the ids of its noun, and the fields of the event. The store keeps the object without `id`, because the id is the row's key.
 
 use super::{
-    AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, PermissionEvent, QuestEvent, QuestionEvent, RunEvent,
-    SeatEvent, SessionEvent,
+    AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, PermissionEvent, QuestEvent, QuestionEvent, RequestEvent,
+    RunEvent, SeatEvent, SessionEvent,
 };
 use super::{EventId, StatusEvent, StepEvent};
 use crate::history::{MessageKind, SourceId};
@@ -128,6 +128,7 @@ enum Noun {
     Quest,
     Step,
     Status,
+    Request,
 }
 
 impl Noun {
@@ -162,11 +163,11 @@ impl Noun {
             | "quest_budget_set" | "ward_changed" | "ward_removed" | "requirements_set" | "steps_planned" => {
                 Self::Quest
             }
-            "step_queued" | "step_begun" | "signal_given" | "ward_begun" | "ward_ended" | "merge_begun"
-            | "merge_ended" | "step_waits" | "step_parked" | "step_failed" | "step_completed" | "step_dropped" => {
-                Self::Step
-            }
+            "step_queued" | "step_begun" | "step_forked" | "step_fork_queued" | "signal_given" | "ward_begun"
+            | "ward_ended" | "merge_begun" | "merge_ended" | "step_waits" | "step_parked" | "step_failed"
+            | "step_completed" | "step_dropped" => Self::Step,
             "status_edited" | "build_event_recorded" | "idea_kept" | "idea_dismissed" => Self::Status,
+            "request_taken" => Self::Request,
             _ => return None,
         })
     }
@@ -203,6 +204,7 @@ fn read_as(kind: &str, body: &str) -> serde_json::Result<(Envelope, Event)> {
         Noun::Mail => read_body(body, |OfNothing {}, what: MailEvent| Event::Mail(what)),
         Noun::Seat => read_body(body, |OfNothing {}, what: SeatEvent| Event::Seat(what)),
         Noun::Status => read_body(body, |OfNothing {}, what: StatusEvent| Event::Status(what)),
+        Noun::Request => read_body(body, |OfNothing {}, what: RequestEvent| Event::Request(what)),
         Noun::Budget => read_body(body, |OfNothing {}, what: BudgetEvent| Event::Budget(what)),
         Noun::Permission => read_body(body, |OfNothing {}, what: PermissionEvent| Event::Permission(what)),
     }

@@ -21,6 +21,13 @@ pub enum StepEvent {
     /// An agent works on the step.
     #[serde(rename = "step_begun")]
     Begun { agent: AgentId, role: String },
+    /// An agent of the step has forked an agent. The fork works for the step when there is a slot, and ends with the run of `root`, the
+    /// agent of the step.
+    #[serde(rename = "step_forked")]
+    Forked { agent: AgentId, root: AgentId, parent: AgentId },
+    /// A fork that was parked waits for a slot.
+    #[serde(rename = "step_fork_queued")]
+    ForkQueued { agent: AgentId },
     /// The agent said how its work went. The signal takes effect when the agent's run is over.
     #[serde(rename = "signal_given")]
     SignalGiven {

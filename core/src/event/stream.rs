@@ -1,7 +1,7 @@
 //! The unit of conflict: two writers that change the same stream at the same time conflict.
 
 use crate::mail::Address;
-use crate::{AgentId, QuestId, SessionId};
+use crate::{AgentId, QuestId, RequestId, SessionId};
 use std::fmt;
 
 /// The history that an event belongs to.
@@ -17,6 +17,8 @@ pub enum Stream {
     Registry,
     /// The status document and the idea inbox.
     Status,
+    /// One request with an id of the caller.
+    Request(RequestId),
 }
 
 impl fmt::Display for Stream {
@@ -29,6 +31,7 @@ impl fmt::Display for Stream {
             Self::Seats => f.write_str("seats"),
             Self::Registry => f.write_str("registry"),
             Self::Status => f.write_str("status"),
+            Self::Request(id) => write!(f, "request:{id}"),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the events that come next: the next thing follows when those are true.
 
 use super::human::told;
-use super::{Brief, Caller, NextAction, Signal, StepContext, StepProgress, StepState, Work, words};
+use super::{Brief, Caller, NextAction, Signal, StepContext, StepProgress, StepState, Work, step_fork, words};
 use super::{MAX_CALLERS, MAX_CONTINUATIONS, MAX_FOLLOW_UPS, MAX_RETURNS};
 use crate::agent::{self, Lifecycle};
 use crate::ask::StepTrouble;
@@ -40,12 +40,13 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
         }
     };
     let goes_on = NextAction::Resume { agent, role: role.clone() };
-    match signal {
+    let then = match signal {
         Some(signal) => heed(&at, agent, role, signal),
         // It was called back by a pause, or a person had a word with it that was not about its step.
         None if recalled || !run.spec.signals => vec![at.queued(at.progress(), goes_on)],
         None => left(&at, agent, role, cause),
-    }
+    };
+    step_fork::rest(world, at.id, agent).into_iter().chain(then).collect()
 }
 
 /// An agent has left without a signal.

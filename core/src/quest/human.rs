@@ -2,7 +2,7 @@
 
 use super::chore::reconciling;
 use super::follow::consented;
-use super::{Brief, NextAction, Quest, StepContext, StepId, StepProgress, StepState, ward, words};
+use super::{Brief, NextAction, Quest, StepContext, StepId, StepProgress, StepState, step_fork, ward, words};
 use crate::ask::StepTrouble;
 use crate::event::StepEvent;
 use crate::roles::Phase;
@@ -122,7 +122,7 @@ fn queue_those(world: &World, id: QuestId, quest: &Quest, is_meant: impl Fn(&Run
         let (_, next) = parked(&at).filter(|(agent, _)| world.run(*agent).is_some_and(&is_meant))?;
         Some(at.queued(at.progress(), next))
     });
-    waiting.collect()
+    waiting.chain(step_fork::queue_those(world, quest, &is_meant)).collect()
 }
 
 /// The agent of a step that is parked, and what it does next.

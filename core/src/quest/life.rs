@@ -1,6 +1,6 @@
 //! The life of a quest as a person decides it: begun, paused, resumed, abandoned, given more to spend.
 
-use super::{GIVEN, NextAction, Quest, QuestSpec, QuestState, Start, Step, StepId, StepState, human, plan};
+use super::{GIVEN, NextAction, Quest, QuestSpec, QuestState, Start, Step, StepId, StepState, human, plan, step_fork};
 use crate::event::{QuestEvent, StepEvent};
 use crate::run::{self, Run, StopWhy};
 use crate::usage::Money;
@@ -80,7 +80,7 @@ pub(crate) fn pause(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
     if quest.state == QuestState::Paused {
         return Err(Refusal::QuestPaused(id));
     }
-    let stopped = stopped(world, quest, &StopWhy::Paused);
+    let stopped = stopped(world, quest, &StopWhy::Paused).chain(step_fork::stopped(world, quest, &StopWhy::Paused));
     Ok([Event::Quest { quest: id, what: QuestEvent::Paused }].into_iter().chain(stopped).collect())
 }
 
@@ -99,7 +99,8 @@ pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> 
 /// Ends a quest for good, as it is.
 pub(crate) fn abandon(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
     let quest = going(world, id)?;
-    let stopped = stopped(world, quest, &StopWhy::Abandoned);
+    let forks = step_fork::stopped(world, quest, &StopWhy::Abandoned);
+    let stopped = stopped(world, quest, &StopWhy::Abandoned).chain(forks);
     Ok([Event::Quest { quest: id, what: QuestEvent::Abandoned }].into_iter().chain(stopped).collect())
 }
 

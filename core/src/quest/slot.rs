@@ -1,6 +1,6 @@
 //! A slot is free: the next in the queue takes it, with a fresh agent, with one that goes on, with a ward or with a merge.
 
-use super::{Brief, CRASH_RETRIES, NextAction, StepContext, StepState, agent_id, words};
+use super::{Brief, CRASH_RETRIES, NextAction, StepContext, StepState, agent_id, step_fork, words};
 use crate::agent::{self, Birth, Origin};
 use crate::event::{QuestEvent, RunEvent, StepEvent};
 use crate::run::{self, RunSpec, RunState};
@@ -11,6 +11,9 @@ pub(crate) fn serve(world: &World, id: QuestId, now: Timestamp) -> Vec<Event> {
     let Some((quest, quest_spec)) = world.quest(id).zip(world.quest_spec(id)) else { return Vec::new() };
     if quest.is_done() {
         return vec![Event::Quest { quest: id, what: QuestEvent::Completed }];
+    }
+    if let Some(begun) = step_fork::begin(world, id) {
+        return begun;
     }
     let first = quest.queue.get_min().filter(|_| quest.can_begin(quest_spec));
     let at = first.and_then(|place| StepContext::find(world, id, &place.step));

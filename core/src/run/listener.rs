@@ -4,7 +4,7 @@
 use super::{AttemptId, Conversation, Run, RunState, StopWhy, at_attempt, cut, delivery_of};
 use crate::agent::{Lifecycle, living};
 use crate::event::{AgentEvent, MessageEvent, RunEvent};
-use crate::history::said;
+use crate::history::{TURN_INTERRUPTED, said};
 use crate::output::{Denial, Output, TurnEnd, TurnResult};
 use crate::usage::Meter;
 use crate::{Event, EventId, MessageKind, Refusal, Timestamp, World, budget, permission};
@@ -196,10 +196,9 @@ impl<'a> Listener<'a> {
         if end.result == TurnResult::SessionUnknown && !self.started {
             self.conversation.forget(self.run.copied);
         }
-        // The mark takes back everything since the last message. One that waits was not part of the turn, and must not be
-        // taken back with it.
-        let marks = end.result == TurnResult::Interrupted && !self.conversation.has_words();
-        let broken_off = marks.then(|| said(of.agent, MessageKind::Interrupted, String::new()));
+        // Not a mark of the kind `interrupted`: that would take the turn back, and the agent program does not.
+        let interrupted = end.result == TurnResult::Interrupted;
+        let broken_off = interrupted.then(|| said(of.agent, MessageKind::System, TURN_INTERRUPTED.to_owned()));
         let ended = Event::Run { of, what: RunEvent::TurnEnded { end: in_short(end), spent, metered } };
         broken_off.into_iter().chain([ended]).collect()
     }

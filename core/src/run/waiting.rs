@@ -3,13 +3,17 @@
 use super::{Conversation, Run, RunState, StopWhy};
 use crate::event::RunEvent;
 use crate::outcome::{Cause, Exit};
-use crate::{AgentId, Event, World, ask};
+use crate::{AgentId, Event, World, ask, quest};
 
 /// Its time has come: the silence of a process, or the end of a wait.
 pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     let Some(run) = world.run(agent) else { return Vec::new() };
     let of = run.attempt_id(agent);
     match run.state {
+        // A fork of a quest waits for a slot first.
+        RunState::Parked { .. } if world.step_fork(agent).is_some() => {
+            quest::queue_fork(world, agent).into_iter().collect()
+        }
         RunState::Parked { .. } => vec![goes_on(world, agent, run)],
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } if run.waits_for_permission() => {
             vec![Event::Run { of, what: RunEvent::Stopping { why: StopWhy::AwaitsPermission } }]

@@ -47,6 +47,8 @@ pub(crate) fn made(quest: &Quest, it: &Happened<'_>, event: &StepEvent, knows: i
         }
         StepEvent::Begun { .. }
         | StepEvent::SignalGiven { .. }
+        | StepEvent::Forked { .. }
+        | StepEvent::ForkQueued { .. }
         | StepEvent::Queued { .. }
         | StepEvent::WardBegun { .. }
         | StepEvent::MergeBegun { .. }

@@ -1,7 +1,7 @@
 //! How events change agents and where their histories are.
 
 use super::{Due, Impossible, World};
-use crate::agent::{Agent, Birth, Lifecycle, ancestors};
+use crate::agent::{Agent, Birth, Lifecycle, PendingFork, PendingForkState, ancestors};
 use crate::event::{AgentEvent, MessageEvent};
 use crate::history::{Cut, CutHow, MessageKind};
 use crate::{AgentId, EventId, SessionId, Timestamp};
@@ -36,7 +36,7 @@ impl World {
                     last_message: None,
                     messages: 0,
                     open_tools: 0,
-                    pending_fork: None,
+                    pending_forks: Vector::new(),
                     cuts: Vector::new(),
                     marks: Vector::new(),
                 };
@@ -66,14 +66,12 @@ impl World {
             None if self.root.is_some() => return Err(Impossible::Agent { at, agent, why: "has no parent" }),
             None => self.root = Some(agent),
             Some(parent) => {
-                let mut waited = false;
                 self.change_living(at, parent, |it| {
                     it.children.insert(agent);
-                    waited = it.pending_fork.take_if(|birth| birth.agent == agent).is_some();
+                    it.pending_forks.retain(|fork| fork.birth.agent != agent);
                 })?;
-                if waited {
-                    self.promised.remove(&agent);
-                    self.ready_forks.remove(&parent);
+                if self.promised.remove(&agent).is_some() {
+                    self.note_ready_fork(parent);
                 }
             }
         }
@@ -92,26 +90,24 @@ impl World {
         if self.is_taken(birth.agent) {
             return Err(Impossible::Agent { at, agent: birth.agent, why: "had been created before" });
         }
-        self.change_agent(at, agent, |it| match it.pending_fork {
-            _ if !it.is_living() => Err("was dead"),
-            Some(_) => Err("had a fork waiting"),
-            None => {
-                it.pending_fork = Some(Box::new(birth.clone()));
-                Ok(())
-            }
+        self.change_living(at, agent, |it| {
+            it.pending_forks
+                .push_back(PendingFork { birth: Box::new(birth.clone()), state: PendingForkState::Waiting });
+            it.release_forks();
         })?;
-        self.promised.insert(birth.agent);
+        self.promised.insert(birth.agent, agent);
         self.note_ready_fork(agent);
         Ok(())
     }
 
     fn fork_cancelled(&mut self, at: EventId, agent: AgentId, child: AgentId) -> Result<(), Impossible> {
-        self.change_agent(at, agent, |it| match it.pending_fork.take() {
-            Some(birth) if birth.agent == child => Ok(()),
-            _ => Err("had no such fork waiting"),
+        self.change_agent(at, agent, |it| {
+            let before = it.pending_forks.len();
+            it.pending_forks.retain(|fork| fork.birth.agent != child);
+            if it.pending_forks.len() < before { Ok(()) } else { Err("had no such fork waiting") }
         })?;
         self.promised.remove(&child);
-        self.ready_forks.remove(&agent);
+        self.note_ready_fork(agent);
         Ok(())
     }
 
@@ -162,11 +158,13 @@ impl World {
             Lifecycle::Alive { .. } => {
                 it.lifecycle = Lifecycle::Sleeping;
                 it.open_tools = 0;
+                it.release_forks();
                 Ok(())
             }
             Lifecycle::Sleeping | Lifecycle::Expired { .. } | Lifecycle::Dead { .. } => Err("was not awake"),
         })?;
         self.note_ready_fork(agent);
+        self.stir(agent);
         Ok(())
     }
 
@@ -204,6 +202,7 @@ impl World {
         self.forget_egg(agent, due);
         self.leave_parent(agent);
         self.note_unwanted(agent);
+        self.stir(agent);
         Ok(())
     }
 
@@ -246,9 +245,16 @@ impl World {
                 | MessageKind::Fork
                 | MessageKind::Usage => {}
             }
+            if kind == MessageKind::ToolResult && !imported {
+                it.release_answered(at, content);
+            }
+            it.release_forks();
         })?;
         if kind == MessageKind::ToolCall && !imported {
             self.note_tool_call(agent, content);
+        }
+        if !imported {
+            self.note_wait(agent, kind, content);
         }
         match imported {
             true => self.note_import(agent),
@@ -261,7 +267,10 @@ impl World {
     /// The agent's process is gone, and with it the tools that ran in it.
     pub(super) fn tools_gone(&mut self, agent: AgentId) {
         if self.agent(agent).is_some_and(|it| it.open_tools > 0) {
-            self.agents.get_mut(&agent).map(Arc::make_mut).into_iter().for_each(|it| it.open_tools = 0);
+            if let Some(it) = self.agents.get_mut(&agent).map(Arc::make_mut) {
+                it.open_tools = 0;
+                it.release_forks();
+            }
             self.note_ready_fork(agent);
         }
     }
@@ -293,17 +302,11 @@ impl World {
     }
 
     fn note_ready_fork(&mut self, agent: AgentId) {
-        let waits = |it: &&Agent| it.pending_fork.is_some();
-        match self.agent(agent).filter(waits).map(|it| it.open_tools) {
-            Some(0) => {
-                self.ready_forks.insert(agent);
-            }
-            // It may have called the next tool in the same breath.
-            Some(_) => {
-                self.ready_forks.remove(&agent);
-            }
-            None => {}
-        }
+        let is_ready = |fork: &PendingFork| matches!(fork.state, PendingForkState::Ready { .. });
+        match self.agent(agent).is_some_and(|it| it.pending_forks.iter().any(is_ready)) {
+            true => self.ready_forks.insert(agent),
+            false => self.ready_forks.remove(&agent),
+        };
     }
 
     fn leave_parent(&mut self, agent: AgentId) {
@@ -321,10 +324,31 @@ impl World {
 impl Agent {
     /// Children are moved and forks are cancelled before an agent ends, so that no living agent has a dead parent.
     fn leaves_nothing_behind(&self) -> Result<(), &'static str> {
-        match (self.children.is_empty(), &self.pending_fork) {
-            (true, None) => Ok(()),
-            (true, Some(_)) => Err("had a fork waiting"),
+        match (self.children.is_empty(), self.pending_forks.is_empty()) {
+            (true, true) => Ok(()),
+            (true, false) => Err("had a fork waiting"),
             (false, _) => Err("leaves children behind"),
+        }
+    }
+
+    /// Without running tools there is no result to wait for.
+    fn release_forks(&mut self) {
+        if self.open_tools == 0 {
+            let upto = self.last_message;
+            self.release(upto, |_| true);
+        }
+    }
+
+    /// The result of a fork names the child. Other tools may still run, for example one that waits for the child.
+    fn release_answered(&mut self, at: EventId, result: &str) {
+        self.release(Some(at), |birth| result.contains(&birth.agent.to_string()));
+    }
+
+    fn release(&mut self, upto: Option<EventId>, is_meant: impl Fn(&Birth) -> bool) {
+        for fork in self.pending_forks.iter_mut() {
+            if fork.state == PendingForkState::Waiting && is_meant(&fork.birth) {
+                fork.state = PendingForkState::Ready { upto };
+            }
         }
     }
 

@@ -3,10 +3,11 @@
 mod order;
 
 use super::{Due, Impossible, World};
+use crate::agent::Lifecycle;
 use crate::event::{QuestEvent, Refused, StepEvent};
 use crate::quest::{
     Assignment, Chore, ChoreKind, GIVEN, NextAction, Quest, QuestSpec, QuestState, Requirements, SIGNAL_GRACE_MS,
-    Signal, Step, StepAgent, StepId, StepPlan, StepProgress, StepState, WardSpec, Work, phase,
+    Signal, Step, StepAgent, StepFork, StepForkState, StepId, StepPlan, StepProgress, StepState, WardSpec, Work, phase,
 };
 use crate::quest::{Brief, Merge, Verdict};
 use crate::roles::Phase;
@@ -77,6 +78,8 @@ impl World {
                 })
             }
             StepEvent::Begun { agent, role } => self.step_begun(at, ts, id, step, *agent, role),
+            StepEvent::Forked { agent, root, parent } => self.step_forked(at, ts, id, step, *agent, *root, *parent),
+            StepEvent::ForkQueued { agent } => self.fork_queued(at, ts, id, *agent),
             StepEvent::SignalGiven { of, signal } => self.signal_given(at, ts, id, step, *of, signal),
             StepEvent::WardBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Ward),
             StepEvent::MergeBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Merge),
@@ -130,6 +133,8 @@ impl World {
             queue: OrdSet::new(),
             positions: OrdMap::new(),
             working: OrdSet::new(),
+            forks: OrdMap::new(),
+            forked: 0,
             open: 0,
             unapproved: OrdSet::new(),
             agents: 0,
@@ -152,7 +157,7 @@ impl World {
     }
 
     fn quest_state(&mut self, at: EventId, ts: Timestamp, id: QuestId, state: QuestState) -> Result<(), Impossible> {
-        let (mut questions_to_withdraw, mut agents) = (Vec::new(), Vec::new());
+        let (mut questions_to_withdraw, mut agents, mut forks) = (Vec::new(), Vec::new(), Vec::new());
         self.change_quest(at, ts, id, |quest, _| {
             if quest.is_over() {
                 return Err("was over");
@@ -166,6 +171,7 @@ impl World {
                 }
             }
             if quest.is_over() {
+                forks.extend(quest.forks.keys().copied());
                 questions_to_withdraw.extend(quest.steps.values().filter_map(|step| step.question));
                 agents.extend(quest.steps.values().filter_map(|step| step.agent()));
             }
@@ -175,6 +181,9 @@ impl World {
         for agent in agents {
             self.let_go(agent);
             self.stir(agent);
+        }
+        for agent in forks {
+            self.note_unwanted(agent);
         }
         Ok(())
     }
@@ -348,6 +357,72 @@ impl World {
             quest.agents += u32::from(fresh);
             Ok(())
         })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one event")]
+    fn step_forked(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        agent: AgentId,
+        root: AgentId,
+        parent: AgentId,
+    ) -> Result<(), Impossible> {
+        let above =
+            self.assignments.get(&parent).filter(|assignment| assignment.quest == id && assignment.step == *step);
+        let above = above.ok_or(Impossible::Agent { at, agent: parent, why: "did not work for this step" })?;
+        self.assignments.insert(agent, above.clone());
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.step_mut(step).ok_or("had no such step")?.note(ts, format!("{parent} forks {agent}"));
+            quest.forked += 1;
+            let state = StepForkState::Queued(at);
+            let fork = StepFork { step: step.clone(), root, parent, number: quest.forked, state };
+            quest.forks.insert(agent, fork);
+            Ok(())
+        })
+    }
+
+    fn fork_queued(&mut self, at: EventId, ts: Timestamp, id: QuestId, agent: AgentId) -> Result<(), Impossible> {
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.forks.get_mut(&agent).ok_or("had no such fork")?.state = StepForkState::Queued(at);
+            Ok(())
+        })?;
+        // Its time has come; now it waits for the slot.
+        self.end_of_park(agent);
+        Ok(())
+    }
+
+    /// The run of a fork has changed, or it has none and never will.
+    fn fork_changed(&mut self, agent: AgentId) {
+        let Some(id) = self.assignments.get(&agent).map(|assignment| assignment.quest) else { return };
+        let Some(fork) = self.quests.get(&id).and_then(|quest| quest.forks.get(&agent)) else { return };
+        let (before, root) = (fork.state, fork.root);
+        let lives = self.agent(agent).is_some_and(|it| matches!(it.lifecycle, Lifecycle::Alive { .. }));
+        let after = match self.run(agent) {
+            Some(run) => before.of(run),
+            None => Some(before).filter(|_| lives),
+        };
+        if after == Some(before) {
+            return;
+        }
+        if let Some(quest) = self.quests.get_mut(&id).map(Arc::make_mut) {
+            match after {
+                Some(after) => quest.forks.entry(agent).and_modify(|fork| fork.state = after),
+                None => return self.fork_over(id, agent, root),
+            };
+        }
+        self.weigh_quest(id);
+    }
+
+    fn fork_over(&mut self, id: QuestId, agent: AgentId, root: AgentId) {
+        if let Some(quest) = self.quests.get_mut(&id).map(Arc::make_mut) {
+            quest.forks.remove(&agent);
+        }
+        self.weigh_quest(id);
+        // The step may go on now.
+        self.stir(root);
     }
 
     fn chore_begun(
@@ -609,20 +684,46 @@ impl World {
         }
     }
 
-    /// Whether something follows for its step from how the run of an agent is now.
+    /// Whether something follows for its step from how the run of an agent is now. What follows from its end has to wait for the ends of its
+    /// forks, because they work in the same folder.
     pub(super) fn stir(&mut self, agent: AgentId) {
-        let Some(assignment) = self.assignments.get(&agent) else { return };
+        self.fork_changed(agent);
+        let Some(assignment) = self.assignments.get(&agent).cloned() else { return };
+        if self.run(agent).is_some_and(|run| !run.is_open()) {
+            // It has left, so nobody need wait for that any more.
+            self.let_go(agent);
+            self.stop_forks(assignment.quest, agent);
+        }
+        let alone = !self.has_open_forks(assignment.quest, agent);
         let quest = self.quests.get(&assignment.quest).filter(|quest| !quest.is_over());
         let step = quest.and_then(|quest| quest.step(&assignment.step));
         let run = self.run(agent);
         let (ended, parked) = (run.is_some_and(|run| !run.is_open()), run.is_some_and(|run| run.is_parked()));
         let stirs = |step: &Step| {
             let works = matches!(step.state, StepState::Running(_));
-            step.agent() == Some(agent) && (ended || (parked && works))
+            step.agent() == Some(agent) && ((ended && alone) || (parked && works))
         };
         match step.is_some_and(stirs) {
             true => self.unhandled_run_changes.insert(agent),
             false => self.unhandled_run_changes.remove(&agent),
+        };
+    }
+
+    /// The run of a step's agent is over: so are its forks.
+    fn stop_forks(&mut self, id: QuestId, root: AgentId) {
+        let forks = self.quests.get(&id).map(|quest| quest.forks.clone()).unwrap_or_default();
+        for (agent, _) in forks.iter().filter(|(_, fork)| fork.root == root) {
+            self.note_unwanted(*agent);
+        }
+    }
+
+    /// Keeps the place of a quest among those of which something follows.
+    pub(super) fn weigh_quest(&mut self, id: QuestId) {
+        let Some((quest, quest_spec)) = self.quest(id).zip(self.quest_spec(id)) else { return };
+        let follows = quest.is_done() || quest.can_begin(quest_spec) || self.fork_to_begin(id).is_some();
+        match follows {
+            true => self.quests_to_schedule.insert(id),
+            false => self.quests_to_schedule.remove(&id),
         };
     }
 
@@ -676,10 +777,6 @@ impl World {
         change(quest, quest_spec).map_err(impossible)?;
         quest.changed = quest.changed.max(ts);
         quest.version = at;
-        match quest.is_done() || quest.can_begin(quest_spec) {
-            true => self.quests_to_schedule.insert(id),
-            false => self.quests_to_schedule.remove(&id),
-        };
         match quest.budget.is_some() && !quest.is_over() {
             true => self.budgeted_quests.insert(id),
             false => self.budgeted_quests.remove(&id),
@@ -690,6 +787,7 @@ impl World {
                 self.chores.remove(&key);
             }
         }
+        self.weigh_quest(id);
         Ok(())
     }
 }

@@ -130,6 +130,7 @@ impl World {
             started: false,
             heard: false,
             in_turn: false,
+            awaits_mail: false,
             silent: None,
             question: None,
             permissions: Vector::new(),
@@ -295,6 +296,7 @@ impl World {
             run.outcome.take(&Output::TurnEnded(end.clone()));
             run.turns += 1;
             run.in_turn = false;
+            run.awaits_mail = false;
             run.permissions.clear();
             if end.result.is_ok() {
                 run.parks = 0;
@@ -545,6 +547,29 @@ impl World {
         }
     }
 
+    /// Whether an agent of a quest is in its tool `wait`. Then its forks can use its slot.
+    pub(super) fn note_wait(&mut self, agent: AgentId, kind: MessageKind, content: &str) {
+        let Some(quest) = self.assignments.get(&agent).map(|assignment| assignment.quest) else { return };
+        let awaits = match kind {
+            MessageKind::ToolCall => names_tool(content, quest::WAIT_TOOL),
+            MessageKind::ToolResult => false,
+            _ => return,
+        };
+        if self.run(agent).is_some_and(|run| run.is_open() && run.awaits_mail != awaits) {
+            self.change_conversation(agent, |run, _| run.into_iter().for_each(|run| run.awaits_mail = awaits));
+            self.weigh_quest(quest);
+        }
+    }
+
+    /// A parked run whose time has come, and which waits for something else now.
+    pub(super) fn end_of_park(&mut self, agent: AgentId) {
+        self.change_conversation(agent, |run, _| {
+            if let Some(RunState::Parked { until, .. }) = run.map(|run| &mut run.state) {
+                *until = None;
+            }
+        });
+    }
+
     /// What comes from elsewhere was never part of the conversation: the next process is told everything.
     pub(super) fn note_import(&mut self, agent: AgentId) {
         self.change_conversation(agent, |_, conversation| Arc::make_mut(conversation).begin_anew());
@@ -631,10 +656,17 @@ impl World {
     }
 }
 
+/// Whether a tool call, as it stands in a history, is one of this tool.
+fn names_tool(content: &str, tool: &str) -> bool {
+    let called = |content: &str| serde_json::from_str::<serde_json::Value>(content).ok();
+    content.contains(tool) && called(content).is_some_and(|call| call["name"] == tool)
+}
+
 impl Run {
     /// Whatever its process had open is closed with it.
     fn process_gone(&mut self, conversation: &mut Arc<Conversation>) {
         self.in_turn = false;
+        self.awaits_mail = false;
         self.permissions.clear();
         if conversation.is_interrupted() {
             Arc::make_mut(conversation).forget_interrupts();

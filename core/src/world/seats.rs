@@ -68,7 +68,8 @@ impl World {
             | Event::Seat(_)
             | Event::Quest { .. }
             | Event::Step { .. }
-            | Event::Status(_) => {}
+            | Event::Status(_)
+            | Event::Request(_) => {}
         }
     }
 

@@ -6,11 +6,15 @@ mod seats;
 
 use hatchery_core::agent::{Birth, Origin};
 use hatchery_core::event::write_wire;
-use hatchery_core::event::{AgentEvent, FieldEdit, MailEvent, MessageEvent, SessionEvent, StatusEvent, StatusSource};
+use hatchery_core::event::{
+    AgentEvent, FieldEdit, MailEvent, MessageEvent, RequestEvent, SessionEvent, StatusEvent, StatusSource,
+};
 use hatchery_core::history::SourceId;
 use hatchery_core::session::EndReason;
 use hatchery_core::status::Path;
-use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp};
+use hatchery_core::{
+    Address, AgentId, Event, EventId, Fingerprint, MessageKind, Record, RequestId, SessionId, Timestamp,
+};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -70,8 +74,9 @@ fn birth() -> impl Strategy<Value = Birth> {
         option::of(any::<u64>()),
         option::of(runs::spec()),
         option::of(runs::money()),
+        any::<bool>(),
     )
-        .prop_map(|(agent, [name, provider, model, prompt], session, hatch_ms, run, budget)| Birth {
+        .prop_map(|(agent, [name, provider, model, prompt], session, hatch_ms, run, budget, for_step)| Birth {
             agent,
             name,
             provider,
@@ -81,6 +86,7 @@ fn birth() -> impl Strategy<Value = Birth> {
             hatch_ms,
             run: run.map(Box::new),
             budget,
+            for_step,
         })
 }
 
@@ -97,8 +103,16 @@ fn event() -> impl Strategy<Value = Event> {
         3 => runs::happened(),
         3 => quests::happened(),
         3 => seats::happened(),
-        1 => status_happened()
+        1 => status_happened(),
+        1 => request_happened()
     ]
+}
+
+fn request_happened() -> impl Strategy<Value = Event> {
+    (any::<[u8; 16]>(), any::<[u8; 16]>(), any::<u64>()).prop_map(|(request, fingerprint, led_to)| {
+        let (request, fingerprint) = (RequestId::from_bytes(request), Fingerprint::from_bytes(fingerprint));
+        Event::Request(RequestEvent::Taken { request, fingerprint, led_to })
+    })
 }
 
 fn source() -> impl Strategy<Value = StatusSource> {

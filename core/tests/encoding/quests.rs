@@ -6,8 +6,8 @@ use hatchery_core::ask::StepTrouble;
 use hatchery_core::event::{QuestEvent, StepEvent};
 use hatchery_core::quest::{
     Assignment, Brief, Caller, Chore, ChoreKind, Context, GivenSignal, Isolation, Merge, NextAction, Note, Observable,
-    Quest, QuestSpec, QuestState, QueuePosition, RefusedSignal, Requirements, Signal, Step, StepAgent, StepId,
-    StepPlan, StepProgress, StepState, Verdict, WardRun, WardSpec, Work,
+    Quest, QuestSpec, QuestState, QueuePosition, RefusedSignal, Requirements, Signal, Step, StepAgent, StepFork,
+    StepForkState, StepId, StepPlan, StepProgress, StepState, Verdict, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Phase, Role, SignalKind, Table};
 use hatchery_core::{Event, QuestId};
@@ -71,6 +71,16 @@ fn of_steps() -> impl Strategy<Value = Event> {
             quest,
             step,
             what: StepEvent::Begun { agent, role }
+        }),
+        (of(), agent(), agent(), agent()).prop_map(|((quest, step), agent, root, parent)| Event::Step {
+            quest,
+            step,
+            what: StepEvent::Forked { agent, root, parent }
+        }),
+        (of(), agent()).prop_map(|((quest, step), agent)| Event::Step {
+            quest,
+            step,
+            what: StepEvent::ForkQueued { agent }
         }),
         (of(), attempt(), signal()).prop_map(|((quest, step), of, signal)| Event::Step {
             quest,
@@ -350,18 +360,31 @@ fn whole() -> impl Strategy<Value = Quest> {
     ];
     let place = (any::<bool>(), event_id(), any::<u32>(), step_id())
         .prop_map(|(fresh, since, number, step)| QueuePosition { fresh, since, number, step });
+    let fork_state = prop_oneof![
+        event_id().prop_map(StepForkState::Queued),
+        Just(StepForkState::Running),
+        Just(StepForkState::Parked),
+    ];
+    let fork = (step_id(), agent(), agent(), any::<u32>(), fork_state)
+        .prop_map(|(step, root, parent, number, state)| StepFork { step, root, parent, number, state });
+    let forks = vec((agent(), fork), 0..3);
     let made_of =
         (option::of(requirements()), option::of(ward()), vec(planned(), 0..3), vec((step_id(), step()), 0..3));
-    let order =
-        (vec((step_id(), vec(step_id(), 0..3)), 0..3), vec(place, 0..3), vec(step_id(), 0..3), vec(step_id(), 0..3));
+    let order = (
+        vec((step_id(), vec(step_id(), 0..3)), 0..3),
+        vec(place, 0..3),
+        vec(step_id(), 0..3),
+        vec(step_id(), 0..3),
+        forks,
+    );
     let past = vec((step_id(), any::<u32>()), 0..3);
-    let counts = (any::<[u32; 2]>(), past, option::of(money()), usage(), [instant(), instant()], event_id());
+    let counts = (any::<[u32; 3]>(), past, option::of(money()), usage(), [instant(), instant()], event_id());
     (state, made_of, order, counts).prop_map(
         |(
             state,
             (requirements, ward, plans, steps),
-            (dependents, positions, working, unapproved),
-            ([open, agents], past, budget, spent, [created, changed], version),
+            (dependents, positions, working, unapproved, forks),
+            ([open, agents, forked], past, budget, spent, [created, changed], version),
         )| Quest {
             state,
             requirements,
@@ -375,6 +398,8 @@ fn whole() -> impl Strategy<Value = Quest> {
             queue: positions.iter().cloned().collect(),
             positions: positions.into_iter().map(|place| (place.step.clone(), place)).collect(),
             working: working.into_iter().collect(),
+            forks: forks.into_iter().collect(),
+            forked,
             open,
             unapproved: unapproved.into_iter().collect(),
             agents,

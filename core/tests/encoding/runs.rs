@@ -407,7 +407,7 @@ fn state() -> impl Strategy<Value = RunState> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    let counts = any::<([u32; 6], [u64; 2], [bool; 8])>();
+    let counts = any::<([u32; 6], [u64; 2], [bool; 9])>();
     let answers =
         (vec((any::<u64>(), event_id()), 0..3), option::of(event_id()), option::of(text()), option::of(instant()));
     (
@@ -423,7 +423,11 @@ fn run() -> impl Strategy<Value = Run> {
             |(
                 spec,
                 state,
-                (counts, [spooled, calls], [copied, started, heard, in_turn, held, signalled, waits, cut_short]),
+                (
+                    counts,
+                    [spooled, calls],
+                    [copied, started, heard, in_turn, held, signalled, waits, cut_short, awaits_mail],
+                ),
                 times,
                 (answers, question, signal_heard, silent),
                 outcome,
@@ -451,6 +455,7 @@ fn run() -> impl Strategy<Value = Run> {
                     started,
                     heard,
                     in_turn,
+                    awaits_mail,
                     silent,
                     question,
                     early_answers: permissions.iter().map(early).collect(),

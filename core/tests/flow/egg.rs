@@ -3,7 +3,7 @@
 use crate::given::*;
 use hatchery_core::agent::{Birth, Lifecycle, MAX_HATCH_MS};
 use hatchery_core::session::EndReason::User;
-use hatchery_core::{Command, MessageKind, Refusal, Timestamp, plan};
+use hatchery_core::{AgentId, Command, Event, MessageKind, Refusal, Timestamp, plan};
 
 fn lay(hatch_ms: u64) -> Command {
     bear(R, Birth { hatch_ms: Some(hatch_ms), ..Birth::of(A) })
@@ -75,7 +75,13 @@ fn an_egg_may_be_killed_and_then_does_not_expire() {
 #[test]
 fn those_below_an_egg_that_expires_move_up() {
     let it = given([laid(A, 1_000), forked(A, B, None), forked(A, C, None)]);
-    let it = it.at(1_000).when(Command::Tick).then([moved(B, R), moved(C, R), expired(A)]);
+    let it = it.at(1_000).when(Command::Tick).then([
+        moved(B, R),
+        orphaned(B, A, R),
+        moved(C, R),
+        orphaned(C, A, R),
+        expired(A),
+    ]);
     assert_eq!(it.world.agent(B).unwrap().parent, Some(R));
     it.when(say(B, "still here")).then([said(B, "still here")]);
 }
@@ -85,7 +91,12 @@ fn those_below_an_egg_that_expires_move_up() {
 fn an_egg_below_an_egg_outlives_it_or_not_each_by_its_own_time() {
     let below = |ms| born(A, A, None, Birth { hatch_ms: Some(ms), ..Birth::of(B) });
     let it = given([laid(A, 1_000), below(2_000)]);
-    it.at(1_500).when(Command::Tick).then([moved(B, R), expired(A)]).at(2_000).when(Command::Tick).then([expired(B)]);
+    it.at(1_500)
+        .when(Command::Tick)
+        .then([moved(B, R), orphaned(B, A, R), expired(A)])
+        .at(2_000)
+        .when(Command::Tick)
+        .then([expired(B)]);
     given([laid(A, 2_000), below(1_000)]).at(9_000).when(Command::Tick).then([expired(B), expired(A)]);
 }
 
@@ -109,4 +120,10 @@ fn the_time_to_hatch_lies_within_its_range() {
     for ms in [0, MAX_HATCH_MS + 1, u64::MAX] {
         given([]).when(lay(ms)).refused(Refusal::HatchOutOfRange { ms });
     }
+}
+
+/// What tells an agent that it has another parent.
+fn orphaned(agent: AgentId, before: AgentId, parent: AgentId) -> Event {
+    let line = format!("Your parent {before} has expired. Your parent is {parent} now.");
+    added(agent, MessageKind::AgentKilled, &line)
 }

@@ -1,7 +1,7 @@
 //! Fork: the only way to make an agent. The child inherits by reference, up to now or up to an earlier message.
 
 use crate::given::*;
-use hatchery_core::agent::{Birth, Lifecycle};
+use hatchery_core::agent::{Birth, Lifecycle, MAX_PENDING_FORKS};
 use hatchery_core::event::AgentEvent;
 use hatchery_core::history::{MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::session::EndReason::User;
@@ -147,13 +147,13 @@ fn a_fork_waits_for_all_tools_and_inherits_their_answers() {
     let it = it.when(say(A, "hurry")).then([said(A, "hurry")]).when(Command::Tick).then([]);
     let it = it.when(add(A, MessageKind::ToolResult, "ok")).then([answered(A), forked(A, B, Some(8))]);
     assert_eq!(it.heard(B), it.heard(A));
-    assert_eq!(it.world.agent(A).unwrap().pending_fork, None);
+    assert!(it.world.agent(A).unwrap().pending_forks.is_empty());
     it.when(fork(A, C)).then([forked(A, C, Some(8))]);
 }
 
 #[test]
 fn a_waiting_fork_survives_a_restart() {
-    let it = waiting(1).restarted().when(fork(A, C)).refused(Refusal::ForkPending { parent: A, child: B });
+    let it = waiting(1).restarted().when(fork(A, B)).refused(Refusal::AgentExists(B));
     it.when(add(A, MessageKind::ToolResult, "ok")).then([answered(A), forked(A, B, Some(5))]);
 }
 
@@ -169,11 +169,55 @@ fn a_waiting_fork_keeps_all_that_was_asked_for() {
 }
 
 #[test]
-fn one_fork_at_a_time() {
-    let pending = || Refusal::ForkPending { parent: A, child: B };
-    let it = waiting(1).when(fork(A, C)).refused(pending()).when(fork_at(A, C, 3)).refused(pending());
-    // Another agent is not held up by it.
-    it.when(fork(R, C)).then([forked(R, C, None)]);
+fn several_forks_of_one_message_wait_in_order_and_all_are_born() {
+    let it = waiting(2).when(fork(A, C)).then([fork_requested(A, C)]).restarted();
+    let it = it.when(add(A, MessageKind::ToolResult, "ok")).then([answered(A)]);
+    let it = it.when(add(A, MessageKind::ToolResult, "ok"));
+    let it = it.then([answered(A), forked(A, B, Some(8)), forked(A, C, Some(8))]);
+    assert_eq!((it.heard(B), it.heard(C)), (it.heard(A), it.heard(A)));
+    // Another agent is not held up by those that wait, and neither is a fork at an earlier message.
+    let it = waiting(1).when(fork(R, C)).then([forked(R, C, None)]);
+    it.when(fork_at(A, D, 3)).then([forked(A, D, Some(3))]);
+}
+
+#[test]
+fn no_more_forks_wait_than_may() {
+    let child = |number: usize| AgentId::from_bytes([100 + u8::try_from(number).unwrap(); 16]);
+    let it = (0..MAX_PENDING_FORKS).fold(given([called(R)]), |it, number| {
+        it.when(fork(R, child(number))).then([fork_requested(R, child(number))])
+    });
+    it.when(fork(R, A)).refused(Refusal::ForkPending { parent: R });
+}
+
+/// The result of the fork and the next call are read together, or the model has called both in one message.
+#[test]
+fn a_fork_happens_at_its_own_result_whatever_runs_then() {
+    let result = format!("agent {B} is not created yet");
+    let of = |outputs: Vec<Event>| outputs.into_iter().fold(waiting(1), Given::and);
+    // The next call is in the same batch as the result.
+    let it = of(vec![answered(A), called(A)]).when(Command::Tick).then([forked(A, B, Some(5))]);
+    assert_eq!(it.heard(B), ["ls", "ok"], "what came after its result is not inherited");
+    // Another tool runs since before the result, for example one that waits for the child.
+    let it = waiting(2).when(add(A, MessageKind::ToolResult, &result));
+    let it = it.then([added(A, MessageKind::ToolResult, &result), forked(A, B, Some(6))]);
+    // The result of another tool says nothing about this child.
+    let it = it.and(called(A)).when(fork(A, C)).then([fork_requested(A, C)]);
+    it.when(add(A, MessageKind::ToolResult, &result)).then([added(A, MessageKind::ToolResult, &result)]);
+}
+
+#[test]
+fn a_child_that_is_promised_can_be_found() {
+    let birth = Birth { name: Some("Cael".into()), ..Birth::of(B) };
+    let requested = Event::Agent { agent: A, what: AgentEvent::ForkRequested { birth } };
+    let it = given([created(A, None), called(A), requested]);
+    for reference in ["Cael", &B.to_string(), &B.to_string()[..6]] {
+        assert_eq!(it.world.find_promised(reference), Some(B), "{reference}");
+    }
+    for reference in ["", "Kael", &C.to_string()] {
+        assert_eq!(it.world.find_promised(reference), None, "{reference}");
+    }
+    let it = it.and(answered(A)).when(Command::Tick).answer();
+    assert_eq!(it.world.find_promised("Cael"), None);
 }
 
 #[test]

@@ -158,7 +158,7 @@ pub fn enveloped(world: &World, event: Event, ts: Timestamp) -> Record {
         (_, Stream::Agent(agent)) => of_agent(agent),
         (Event::Seat(SeatEvent::Opened { session, .. }), _) => Some(*session),
         (_, Stream::Seats) => world.seats().session().map(|open| open.id),
-        (_, Stream::Mail(_) | Stream::Registry | Stream::Quest(_) | Stream::Status) => None,
+        (_, Stream::Mail(_) | Stream::Registry | Stream::Quest(_) | Stream::Status | Stream::Request(_)) => None,
     };
     Record { id: EventId(world.head().0 + 1), ts, session, event }
 }

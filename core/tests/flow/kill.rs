@@ -4,7 +4,7 @@ use crate::given::*;
 use hatchery_core::agent::{Lifecycle, MAX_REMARK_BYTES, ancestors, below};
 use hatchery_core::event::AgentEvent;
 use hatchery_core::mail::Address;
-use hatchery_core::{Command, Event, Refusal, Timestamp};
+use hatchery_core::{AgentId, Command, Event, MessageKind, Refusal, Timestamp};
 
 /// Agent 0, below it A, below A both B and C, below B D; each has said its name before the fork.
 fn family() -> Given {
@@ -40,13 +40,17 @@ fn the_dead_stay_dead() {
 #[test]
 fn those_below_move_up_to_the_nearest_living_ancestor_and_keep_their_histories() {
     let before = family();
-    let it = before.clone().when(kill(A)).then([moved(B, R), moved(C, R), dead(A)]).restarted();
+    let it = before
+        .clone()
+        .when(kill(A))
+        .then([moved(B, R), orphaned(B, A, R), moved(C, R), orphaned(C, A, R), dead(A)])
+        .restarted();
     assert_eq!(below(&it.world, R), [R, B, C, D]);
     assert_eq!(ancestors(&it.world, D).collect::<Vec<_>>(), [B, R]);
     for agent in [A, B, C, D] {
         assert_eq!(it.heard(agent), before.heard(agent));
     }
-    let it = it.when(kill(B)).then([moved(D, R), dead(B)]);
+    let it = it.when(kill(B)).then([moved(D, R), orphaned(D, B, R), dead(B)]);
     assert_eq!(it.heard(D), ["r", "a", "b", "d"]);
     assert_eq!(it.world.agent(D).unwrap().parent, Some(R));
     it.when(kill(D)).then([dead(D)]);
@@ -58,7 +62,7 @@ fn with_cascade_all_below_die_leaves_first_and_nobody_else() {
     assert_eq!(below(&it.world, R), [R]);
     family().when(cascade(B)).then([dead(D), dead(B)]);
     // Those who had moved up out of the way are not below any more.
-    let it = family().when(kill(B)).then([moved(D, A), dead(B)]);
+    let it = family().when(kill(B)).then([moved(D, A), orphaned(D, B, A), dead(B)]);
     it.when(cascade(A)).then([dead(D), dead(C), dead(A)]);
 }
 
@@ -77,7 +81,7 @@ fn nobody_kills_an_ancestor() {
         }
     }
     // Not even when the parent between them is dead.
-    let it = family().when(kill(B)).then([moved(D, A), dead(B)]);
+    let it = family().when(kill(B)).then([moved(D, A), orphaned(D, B, A), dead(B)]);
     it.when(kill_by(D, A, true)).refused(Refusal::KillsAncestor { by: D, ancestor: A });
 }
 
@@ -86,7 +90,7 @@ fn others_and_oneself_may_be_killed() {
     let killed = |agent, by| Event::Agent { agent, what: AgentEvent::Killed { by: Some(by), remark: None } };
     family().when(kill_by(A, D, false)).then([killed(D, A)]);
     family().when(kill_by(C, B, true)).then([killed(D, C), killed(B, C)]);
-    family().when(kill_by(B, B, false)).then([moved(D, A), killed(B, B)]);
+    family().when(kill_by(B, B, false)).then([moved(D, A), orphaned(D, B, A), killed(B, B)]);
     family().when(kill_by(B, B, true)).then([killed(D, B), killed(B, B)]);
 }
 
@@ -101,8 +105,8 @@ fn forks_that_wait_below_are_cancelled_too() {
     let it = family().and(called(D)).and(fork_requested(D, NOBODY));
     it.clone().when(cascade(B)).then([fork_cancelled(D, NOBODY), dead(D), dead(B)]);
     // Without cascade the fork goes on waiting, one level up.
-    let it = it.when(kill(B)).then([moved(D, A), dead(B)]);
-    it.when(add(D, hatchery_core::MessageKind::ToolResult, "ok")).then([answered(D), forked(D, NOBODY, Some(14))]);
+    let it = it.when(kill(B)).then([moved(D, A), orphaned(D, B, A), dead(B)]);
+    it.when(add(D, hatchery_core::MessageKind::ToolResult, "ok")).then([answered(D), forked(D, NOBODY, Some(15))]);
 }
 
 #[test]
@@ -114,4 +118,10 @@ fn a_remark_may_be_as_long_as_the_limit_and_no_longer() {
         .then([Event::Agent { agent: A, what: AgentEvent::Killed { by: None, remark: remark(MAX_REMARK_BYTES) } }]);
     let bytes = MAX_REMARK_BYTES + 1;
     given([created(A, None)]).when(kill(bytes)).refused(Refusal::RemarkTooLong { bytes });
+}
+
+/// What tells an agent that it has another parent.
+fn orphaned(agent: AgentId, before: AgentId, parent: AgentId) -> Event {
+    let line = format!("Your parent {before} was killed. Your parent is {parent} now.");
+    added(agent, MessageKind::AgentKilled, &line)
 }

@@ -13,6 +13,7 @@ mod permissions;
 mod quest;
 mod refusal;
 mod registry;
+mod request;
 mod run;
 mod seats;
 mod session;

@@ -1,6 +1,7 @@
 //! Quests: steps, slots, signals, roles, wards, merges, and the people who are asked. One file a subject.
 
 mod failure;
+pub mod forks;
 mod human;
 mod peers;
 mod permissions;

@@ -3,20 +3,21 @@
 use crate::given::*;
 use crate::run::words::*;
 use crate::{permissions, quest};
-use hatchery_core::agent::{Birth, MAX_REMARK_BYTES, check_given_name, resolve};
+use hatchery_core::agent::{Birth, MAX_PENDING_FORKS, MAX_REMARK_BYTES, check_given_name, resolve};
 use hatchery_core::ask::About;
-use hatchery_core::event::QuestionEvent;
+use hatchery_core::event::{QuestionEvent, RequestEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo};
 use hatchery_core::mail::MAX_MAIL_BYTES;
 use hatchery_core::outcome::Exit;
 use hatchery_core::refusal::RefusalKind::{self, Invalid, Missing, Untimely};
+use hatchery_core::request::Request;
 use hatchery_core::run::{AttemptId, ForeignSession, RunSpec, StopWhy};
 use hatchery_core::seat::{Identity, SeatRefusal};
 use hatchery_core::session::EndReason::User;
 use hatchery_core::session::MAX_LABEL_BYTES;
 use hatchery_core::status::{EditError, StatusChange};
-use hatchery_core::{Address, Command, EventId, MessageKind, Refusal};
+use hatchery_core::{Address, AgentId, Command, Event, EventId, Fingerprint, MessageKind, Refusal, RequestId};
 use std::collections::BTreeSet;
 
 /// Names all variants and tells one from another, so that a new one does not compile until it is listed, and listed does
@@ -41,8 +42,8 @@ variants! {
     RunOpen NoRun NoTurn CannotInterrupt RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     UnknownQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
     BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong UnknownStep NoAssignment OtherStep
-    NotAtWork Signalled MayNotSignal MayNotCall WrongRole NothingHandedIn StepNotFailed StaleChore
-    Status
+    NotAtWork Signalled MayNotSignal MayNotCall WrongRole NothingHandedIn StepNotFailed StaleChore TooManyStepForks
+    Status RequestTaken RequestIdUsed
     LabelTooLong IdleOutOfRange BadName MessageTooLong RemarkTooLong MarkTooLong MailTooLong HatchOutOfRange
 }
 
@@ -56,7 +57,7 @@ fn unnamed_field() -> Command {
     Command::ChangeStatus { change: Box::new(StatusChange::Merge { patch }) }
 }
 
-/// S is open, T has ended; A is alive and a fork of it waits, B is dead, C has expired, D descends from A.
+/// S is open, T has ended; A is alive and as many forks of it wait as may, B is dead, C has expired, D descends from A.
 fn cases() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
     let is_over = || Refusal::SessionOver { session: T, reason: User };
     let label = Some("x".repeat(MAX_LABEL_BYTES + 1));
@@ -102,7 +103,7 @@ fn cases() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
         (found(A), Refusal::RootExists(R), Untimely, "root_exists"),
         (kill(R), Refusal::RootIsImmortal(R), Untimely, "root_is_immortal"),
         (kill_by(D, A, false), Refusal::KillsAncestor { by: D, ancestor: A }, Untimely, "kills_ancestor"),
-        (fork(A, NOBODY), Refusal::ForkPending { parent: A, child: PROMISED }, Untimely, "fork_pending"),
+        (fork(A, NOBODY), Refusal::ForkPending { parent: A }, Untimely, "fork_pending"),
         (fork_at(R, NOBODY, 99), Refusal::NotInHistory { agent: R, message: EventId(99) }, Missing, "not_in_history"),
         (rewind(R, RewindTo::LastMark), Refusal::NoSuchMark { agent: R, label: None }, Missing, "no_such_mark"),
         (take(human), Refusal::NoMail(human), Missing, "no_mail"),
@@ -155,8 +156,6 @@ fn answer(question: u64) -> Command {
     Command::AnswerQuestion { question: EventId(question), answer: String::new() }
 }
 
-const PROMISED: hatchery_core::AgentId = hatchery_core::AgentId::from_bytes([10; 16]);
-
 #[test]
 fn every_refusal_is_given_where_it_should_be() {
     let mut seen = BTreeSet::new();
@@ -167,8 +166,18 @@ fn every_refusal_is_given_where_it_should_be() {
     };
     let it = given([started(S), started(T), ending(T, User), ended(T, User), created(A, None), created(B, None)]);
     let it = it.and(dead(B)).and(laid(C, 9)).and(expired(C)).and(forked(A, D, None));
-    let it = it.and(called(A)).and(fork_requested(A, PROMISED)).and(renamed(A, "Cael")).and(renamed(D, "Cael"));
-    for (command, refusal, kind, code) in cases() {
+    let promised = |number: usize| AgentId::from_bytes([100 + u8::try_from(number).expect("a few"); 16]);
+    let forks = |it: Given| (0..MAX_PENDING_FORKS).fold(it, |it, number| it.and(fork_requested(A, promised(number))));
+    let it = forks(it.and(called(A))).and(renamed(A, "Cael")).and(renamed(D, "Cael"));
+    let (id, fingerprint) = (RequestId::from_bytes([1; 16]), Fingerprint::from_bytes([1; 16]));
+    let it = it.and(Event::Request(RequestEvent::Taken { request: id, fingerprint, led_to: 0 }));
+    let at = it.world.head();
+    let once = |fingerprint| Command::Once { request: Request { id, fingerprint }, command: Box::new(Command::Tick) };
+    let requests = [
+        (once(fingerprint), Refusal::RequestTaken { id, at, led_to: 0 }, Untimely, "request_taken"),
+        (once(Fingerprint::from_bytes([2; 16])), Refusal::RequestIdUsed { id, at }, Untimely, "request_id_used"),
+    ];
+    for (command, refusal, kind, code) in cases().into_iter().chain(requests) {
         check_words(&refusal, kind, code);
         it.clone().when(command).refused(refusal);
     }

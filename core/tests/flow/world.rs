@@ -98,7 +98,7 @@ fn the_tree_has_one_root_and_no_loose_ends() {
 fn a_fork_waits_once_and_ends_once() {
     impossible([], fork_cancelled(R, A), "had no such fork waiting");
     impossible([called(R), fork_requested(R, A)], fork_cancelled(R, B), "had no such fork waiting");
-    impossible([called(R), fork_requested(R, A)], fork_requested(R, B), "had a fork waiting");
+    impossible([called(R), fork_requested(R, A)], fork_requested(R, A), "had been created before");
     impossible([created(A, None), called(A), fork_requested(A, B)], dead(A), "had a fork waiting");
 }
 

@@ -11,7 +11,8 @@ use hatchery_core::run::StopWhy;
 use hatchery_core::{AgentId, Command, Event, QuestId};
 
 /// What an agent may be told when it asks for something by a tool.
-const CALLS: [&str; 11] = [
+const CALLS: [&str; 13] = [
+    "agent_dead",
     "bad_plan",
     "bad_requirements",
     "may_not_call",
@@ -20,6 +21,7 @@ const CALLS: [&str; 11] = [
     "nothing_handed_in",
     "other_step",
     "quest_over",
+    "run_stopping",
     "signalled",
     "unknown_step",
     "wrong_role",

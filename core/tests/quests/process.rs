@@ -2,10 +2,11 @@
 
 use crate::chance::planned;
 use crate::shell::Shell;
+use hatchery_core::agent::Birth;
 use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::quest::{Assignment, Context, Observable, Quest, Requirements, Signal, StepId, StepPlan};
 use hatchery_core::roles::{Role, SignalKind};
-use hatchery_core::run::wire_name;
+use hatchery_core::run::{RunSpec, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Exit};
 
@@ -86,9 +87,24 @@ impl Shell {
                 let line = Output::TurnEnded(TurnEnd::default());
                 process.spool.push(Output::Subagent { tool_use: "t".into(), output: Box::new(line) });
             }
-            10..=14 => process.spool.push(Output::Text { text: "hm".into() }),
+            10..=12 => process.spool.push(Output::Text { text: "hm".into() }),
+            13 => self.forks(agent, process),
+            14 => process.spool.push(match self.chance.one_in(2) {
+                true => Output::ToolUse { id: "w".into(), name: "wait".into(), input: "{}".into() },
+                false => Output::ToolResult { id: "w".into(), content: String::new(), is_error: false },
+            }),
             _ => self.speaks(agent, process),
         }
+    }
+
+    /// It has somebody help with its step.
+    fn forks(&mut self, agent: AgentId, process: &mut Process) {
+        self.forked += 1;
+        let child = AgentId::from_bytes(((1_u128 << 100) + u128::from(self.forked)).to_be_bytes());
+        let Some(spec) = self.world.run(agent).map(|run| (*run.spec).clone()) else { return };
+        let run = Some(Box::new(RunSpec { signals: false, ..spec }));
+        let birth = Birth { prompt: Some("go".into()), run, for_step: true, ..Birth::of(child) };
+        process.calls.push(Command::Fork { parent: agent, at: None, birth });
     }
 
     fn fails(&mut self, process: &mut Process, kind: FailureKind) {

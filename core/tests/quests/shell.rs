@@ -5,7 +5,9 @@ use crate::chance::Chance;
 use crate::process::Process;
 use crate::witness::Witness;
 use hatchery_core::harness::Capabilities;
-use hatchery_core::quest::{ChoreKind, Merge, Quest, QuestState, Start, Status, Step, StepState, Verdict, Work};
+use hatchery_core::quest::{
+    ChoreKind, Merge, Quest, QuestState, Start, Status, Step, StepForkState, StepState, Verdict, Work,
+};
 use hatchery_core::run::{DesiredState, RunState};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, QuestId, Record, Refusal, Timestamp, World};
 use hatchery_core::{decide, plan, settle, step};
@@ -28,6 +30,8 @@ pub struct Shell {
     harsh: Option<ChoreKind>,
     /// How many steps were planned so far: their names are never used twice.
     pub named: u64,
+    /// How many agents were forked for steps.
+    pub forked: u64,
     log: Vec<String>,
     saved: Vec<u8>,
     /// What was reported: it may come again.
@@ -46,6 +50,7 @@ impl Shell {
             calm: true,
             harsh: [Some(ChoreKind::Ward), Some(ChoreKind::Merge), None, None][(seed % 4) as usize],
             named: 0,
+            forked: 0,
             log: Vec::new(),
             saved: Vec::new(),
             reports: Vec::new(),
@@ -302,8 +307,10 @@ impl Shell {
         }
         let plan = plan(&self.world);
         for (id, quest) in self.world.quests() {
+            // The forks of an agent that has left are stopped first.
+            let forks = |agent: &AgentId| quest.forks.values().any(|fork| fork.root == *agent);
             let seen_to = |step: &StepState| match step {
-                StepState::Running(Work::Agent { agent, .. }) => plan.runs.contains_key(agent),
+                StepState::Running(Work::Agent { agent, .. }) => plan.runs.contains_key(agent) || forks(agent),
                 StepState::Running(_) => plan.chores.keys().any(|(of, _)| *of == id),
                 _ => true,
             };
@@ -325,16 +332,19 @@ impl Shell {
 
     /// Whether something happens in a quest, or somebody is asked, or has to try again.
     fn goes_on(&self, quest: &Quest) -> bool {
-        quest.steps.values().any(|it| match &it.state {
+        let wakes = |agent: AgentId, until: Option<Timestamp>| {
+            let asked = self.world.run(agent).and_then(|run| run.question);
+            until.is_some_and(|until| plan(&self.world).wake_at.is_some_and(|at| at <= until))
+                || asked.is_some_and(|id| self.world.question(id).is_some())
+        };
+        let in_steps = quest.steps.values().any(|it| match &it.state {
             StepState::Running(_) | StepState::Failed { .. } => true,
             StepState::Asking(_) => it.question.is_some_and(|id| self.world.question(id).is_some()),
-            StepState::Parked { agent, until, .. } => {
-                let asked = self.world.run(*agent).and_then(|run| run.question);
-                until.is_some_and(|until| plan(&self.world).wake_at.is_some_and(|at| at <= until))
-                    || asked.is_some_and(|id| self.world.question(id).is_some())
-            }
+            StepState::Parked { agent, until, .. } => wakes(*agent, *until),
             StepState::Pending | StepState::Queued(_) | StepState::Blocked | StepState::Complete { .. } => false,
-        })
+        });
+        // A step may be queued behind the forks of its own agent.
+        in_steps || quest.forks.values().any(|fork| fork.state == StepForkState::Running)
     }
 
     /// All that a new daemon has is the log as it was written, and a snapshot of what the older part of it leads to.

@@ -19,6 +19,8 @@ pub struct Witness {
     /// How the last run of an agent ended, and why it was stopped, if it was.
     ended: BTreeMap<AgentId, Cause>,
     stopping: BTreeMap<AgentId, StopWhy>,
+    /// Forks of agents of steps, with the step and whether their run is open.
+    forks: BTreeMap<AgentId, (QuestId, StepId, bool)>,
     /// Questions that were asked and are open.
     questions: BTreeSet<EventId>,
 }
@@ -93,12 +95,19 @@ impl Witness {
                 let part = self.part(*quest, step);
                 (part.begun, part.worked_since, part.merged) = (true, true, false);
             }
+            Event::Step { quest, step, what: StepEvent::Forked { agent, .. } } => {
+                self.part(*quest, step);
+                assert!(self.forks.insert(*agent, (*quest, step.clone(), false)).is_none(), "{agent} is forked once");
+            }
+            Event::Step { what: StepEvent::ForkQueued { agent }, .. } => assert!(self.forks.contains_key(agent)),
             Event::Step { quest, step, what: StepEvent::WardBegun { number } } => {
+                self.nobody_else_works_on(*quest, step);
                 let tale = self.going(*quest);
                 assert!(tale.quest_spec.ward.is_some(), "there is a ward");
                 tale.begin(step, Holder::Ward(*number));
             }
             Event::Step { quest, step, what: StepEvent::MergeBegun { number } } => {
+                self.nobody_else_works_on(*quest, step);
                 self.going(*quest).begin(step, Holder::Merge(*number))
             }
             Event::Step { quest, step, what: StepEvent::WardEnded { number, verdict, .. } } => {
@@ -122,7 +131,10 @@ impl Witness {
             }
             Event::Step { quest, step, what: StepEvent::Parked { .. } } => self.part(*quest, step).holder = None,
             Event::Step { quest, step, what: StepEvent::Failed { .. } } => self.fail(*quest, step),
-            Event::Step { quest, step, what: StepEvent::Completed { .. } } => self.going(*quest).complete(step),
+            Event::Step { quest, step, what: StepEvent::Completed { .. } } => {
+                self.nobody_else_works_on(*quest, step);
+                self.going(*quest).complete(step)
+            }
             Event::Step { quest, step, what: StepEvent::Dropped } => {
                 let part = self.going(*quest).steps.remove(step).expect("it was there");
                 assert!(!part.complete, "{step} is complete and stays");
@@ -136,12 +148,18 @@ impl Witness {
             }
             Event::Agent { agent, what: AgentEvent::RunRequested { .. } } => {
                 self.stopping.remove(agent);
+                if let Some((quest, _, open)) = self.forks.get_mut(agent) {
+                    *open = true;
+                    let tale = &self.quests[quest];
+                    assert!(tale.open && !tale.over, "nothing begins in a quest that is paused or over");
+                }
             }
             Event::Run { of, what: RunEvent::Stopping { why } } => {
                 self.stopping.insert(of.agent, why.clone());
             }
             Event::Run { of, what: RunEvent::Ended { cause, .. } } => {
                 self.ended.insert(of.agent, *cause);
+                self.forks.entry(of.agent).and_modify(|(_, _, open)| *open = false);
             }
             Event::Question { what: QuestionEvent::Asked { .. }, .. } => assert!(self.questions.insert(record.id)),
             Event::Question { what: QuestionEvent::Answered { question, .. }, .. }
@@ -169,6 +187,12 @@ impl Witness {
         let part = self.part(quest, step);
         assert!(!part.complete && !part.failed, "{step} fails once");
         part.failed = true;
+    }
+
+    /// Forks end before anything else happens to their step.
+    fn nobody_else_works_on(&self, quest: QuestId, step: &StepId) {
+        let works = |(of, at, open): &&(QuestId, StepId, bool)| *open && *of == quest && at == step;
+        assert_eq!(self.forks.values().find(works), None, "a fork still works on {step}");
     }
 
     pub fn has_signalled(&self, of: AttemptId) -> bool {

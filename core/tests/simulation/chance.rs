@@ -6,9 +6,10 @@ use hatchery_core::agent::{Birth, MAX_NAME_BYTES, MAX_REMARK_BYTES};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::history::{Imported, RewindTo, SourceId};
 use hatchery_core::output::{FailureKind, TurnEnd, TurnResult};
+use hatchery_core::request::Request;
 use hatchery_core::run::{AttemptId, MAX_RETRIES, MIN_STALL_MS, Process, Run, RunSpec, wire_name};
 use hatchery_core::session::{EndReason, MAX_IDLE_MS, MAX_LABEL_BYTES, MIN_IDLE_MS};
-use hatchery_core::{Address, AgentId, Command, EventId, Exit, MessageKind, Output, SessionId};
+use hatchery_core::{Address, AgentId, Command, EventId, Exit, Fingerprint, MessageKind, Output, RequestId, SessionId};
 
 /// Few enough ids that commands meet, and enough that some are unknown for long.
 const SESSIONS: u64 = 6;
@@ -49,7 +50,13 @@ impl Chance {
             20..=29 => Command::AddMessage { agent, kind: self.kind(), content: self.content() },
             30 => Command::Rewind { agent, to: self.rewind_to() },
             31 => Command::ImportHistory { items: self.history() },
-            32..=34 => Command::SendMail { from: self.address(), to: self.address(), body: self.content() },
+            32..=34 => {
+                let (from, to, body) = (self.address(), self.address(), self.content());
+                // Not by chance, so that the histories of all seeds stay what they are.
+                let has_id = body.is_empty();
+                let mail = Command::SendMail { from, to, body };
+                if has_id { once(session, agent, mail) } else { mail }
+            }
             35..=36 => {
                 let from = self.one_in(3).then(|| self.address());
                 Command::TakeMail { to: self.address(), from }
@@ -283,4 +290,11 @@ impl Chance {
 
 fn numbered(agent: u64) -> AgentId {
     AgentId::from_bytes(u128::from(agent).to_be_bytes())
+}
+
+/// A request with an id of the caller. There are few ids, so that they meet, also with another content.
+fn once(session: SessionId, agent: AgentId, command: Command) -> Command {
+    let id = RequestId::from_bytes(*session.as_bytes());
+    let fingerprint = Fingerprint::from_bytes([agent.as_bytes()[15] % 2; 16]);
+    Command::Once { request: Request { id, fingerprint }, command: Box::new(command) }
 }

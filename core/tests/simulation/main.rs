@@ -30,7 +30,7 @@ const WORKS: u64 = 1_000;
 const TURNS: usize = 80;
 
 /// What all seeds together must have met: a simulation that meets no crash or conflict proves nothing about them.
-const MARKS: [&str; 65] = [
+const MARKS: [&str; 66] = [
     "agent_awake",
     "agent_dead",
     "agent_exists",
@@ -51,7 +51,6 @@ const MARKS: [&str; 65] = [
     "fork cancelled",
     "fork had waited",
     "fork waits",
-    "fork_pending",
     "hatch_out_of_range",
     "hatched",
     "heard",
@@ -71,6 +70,8 @@ const MARKS: [&str; 65] = [
     "recovered from a snapshot",
     "remark_too_long",
     "renumbered",
+    "request_id_used",
+    "request_taken",
     "resumed",
     "root_exists",
     "root_is_immortal",

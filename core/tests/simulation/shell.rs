@@ -352,6 +352,7 @@ impl Shell {
             | Event::Run { .. }
             | Event::Budget(_)
             | Event::Status(_)
+            | Event::Request(_)
             | Event::Question { .. } => return,
             quest => panic!("nobody has a quest here: {quest:?}"),
         };

@@ -2,7 +2,7 @@
 //! copy short and a clear empties it. The model says beforehand what each command will be answered.
 
 use crate::chance::Chance;
-use hatchery_core::agent::Birth;
+use hatchery_core::agent::{Birth, MAX_PENDING_FORKS};
 use hatchery_core::event::MessageEvent;
 use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Record, Timestamp, World, step};
@@ -19,7 +19,6 @@ pub const MARKS: [&str; 15] = [
     "cancelled",
     "cascade",
     "cleared",
-    "fork_pending",
     "forked at an inherited message",
     "interrupted",
     "kills_ancestor",
@@ -28,6 +27,7 @@ pub const MARKS: [&str; 15] = [
     "not_in_history",
     "rewound into what was inherited",
     "root_is_immortal",
+    "several waited",
     "waited",
 ];
 
@@ -56,7 +56,7 @@ struct Kin {
     /// The ids of all that it ever had or that its ancestors had when it was forked, whether it still counts or not.
     ever: Vec<u64>,
     tools: u32,
-    waiting: Option<Birth>,
+    waiting: Vec<Birth>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +71,7 @@ impl Family {
     pub fn new() -> Self {
         let mut family = Self::default();
         let root = id(0);
-        let kin = Kin { parent: None, alive: true, history: vec![], ever: vec![], tools: 0, waiting: None };
+        let kin = Kin { parent: None, alive: true, history: vec![], ever: vec![], tools: 0, waiting: vec![] };
         family.model.root = Some(root);
         family.model.kin.insert(root, kin);
         family.model.head = 1;
@@ -223,12 +223,12 @@ impl Model {
         birth: &Birth,
         met: &mut BTreeSet<&'static str>,
     ) -> Result<(), &'static str> {
-        let promised = self.kin.values().any(|kin| kin.waiting.as_ref().is_some_and(|it| it.agent == birth.agent));
+        let promised = self.kin.values().any(|kin| kin.waiting.iter().any(|it| it.agent == birth.agent));
         if self.kin.contains_key(&birth.agent) || promised {
             return Err("agent_exists");
         }
         let kin = self.living(parent)?;
-        if kin.waiting.is_some() {
+        if kin.waiting.len() >= MAX_PENDING_FORKS {
             return Err("fork_pending");
         }
         match at {
@@ -240,7 +240,7 @@ impl Model {
                 self.born(parent, place + 1, birth.clone());
             }
             None if kin.tools > 0 => {
-                kin.waiting = Some(birth.clone());
+                kin.waiting.push(birth.clone());
                 self.head += 1;
             }
             None => {
@@ -256,7 +256,7 @@ impl Model {
         let mut history: Vec<Line> = above.history[..inherited].to_vec();
         history.iter_mut().for_each(|line| line.own = false);
         let ever = above.ever.clone();
-        let kin = Kin { parent: Some(parent), alive: true, history, ever, tools: 0, waiting: None };
+        let kin = Kin { parent: Some(parent), alive: true, history, ever, tools: 0, waiting: vec![] };
         self.kin.insert(birth.agent, kin);
         self.head += 1;
         if birth.prompt.is_some() {
@@ -322,14 +322,18 @@ impl Model {
         kin.history.push(line);
     }
 
-    /// A fork that waited for the last tool.
+    /// Forks that waited for the last tool.
     fn release(&mut self, agent: AgentId, met: &mut BTreeSet<&'static str>) {
         let kin = self.kin.get_mut(&agent).expect("whoever speaks is there");
         if kin.tools > 0 {
             return;
         }
         let whole = kin.history.len();
-        if let Some(birth) = kin.waiting.take() {
+        let waiting = std::mem::take(&mut kin.waiting);
+        if waiting.len() > 1 {
+            met.insert("several waited");
+        }
+        for birth in waiting {
             met.insert("waited");
             self.born(agent, whole, birth);
         }
@@ -358,15 +362,16 @@ impl Model {
             for child in self.children(agent) {
                 self.living(child)?.parent = Some(heir);
                 self.head += 1;
+                self.said(child, MessageKind::AgentKilled, "");
                 met.insert("moved up");
             }
         }
         for victim in victims {
             let kin = self.living(victim)?;
             kin.alive = false;
-            let cancelled = kin.waiting.take().is_some();
-            self.head += 1 + u64::from(cancelled);
-            if cancelled {
+            let cancelled = std::mem::take(&mut kin.waiting).len() as u64;
+            self.head += 1 + cancelled;
+            if cancelled > 0 {
                 met.insert("cancelled");
             }
         }

@@ -4,12 +4,14 @@
 mod jobs;
 
 use hatchery_core::agent::Lifecycle;
-use hatchery_core::event::{AgentEvent, BudgetEvent, MailEvent, MessageEvent, SessionEvent};
+use hatchery_core::event::{AgentEvent, BudgetEvent, MailEvent, MessageEvent, RequestEvent, SessionEvent};
 use hatchery_core::mail::LetterState;
 use hatchery_core::session::{EndReason, SessionState};
-use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World, plan};
+use hatchery_core::{
+    Address, AgentId, Event, EventId, MessageKind, Record, RequestId, SessionId, Timestamp, World, plan,
+};
 use jobs::Jobs;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Default)]
 pub struct Witness {
@@ -19,6 +21,8 @@ pub struct Witness {
     /// All mail that was ever sent.
     mail: BTreeMap<EventId, Letter>,
     jobs: Jobs,
+    /// Ids of requests that were carried out.
+    requests: BTreeSet<RequestId>,
 }
 
 #[derive(Clone)]
@@ -39,7 +43,8 @@ struct Being {
     last_message: Option<EventId>,
     tools: u32,
     /// The child of a fork that waits.
-    waits_for: Option<AgentId>,
+    /// Children of forks that wait, each with whether no tool has run since it was asked for.
+    waits_for: Vec<(AgentId, bool)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -57,6 +62,15 @@ struct Letter {
     to: Address,
     delivered: bool,
     read: bool,
+}
+
+impl Being {
+    fn set_tools(&mut self, tools: u32) {
+        self.tools = tools;
+        if tools == 0 {
+            self.waits_for.iter_mut().for_each(|(_, released)| *released = true);
+        }
+    }
 }
 
 impl Witness {
@@ -90,8 +104,11 @@ impl Witness {
                     None => assert_eq!(self.agents.len(), 0, "only agent 0 has no parent"),
                     Some(parent) => {
                         let above = self.living(*parent);
-                        let waited = above.waits_for.take_if(|child| child == agent).is_some();
-                        assert!(!waited || above.tools == 0, "{agent} has waited for all tools of {parent}");
+                        let waited = above.waits_for.iter().position(|(child, _)| child == agent);
+                        if let Some(waited) = waited {
+                            let (_, released) = above.waits_for.remove(waited);
+                            assert!(released, "{agent} has waited for the tools of {parent}");
+                        }
                     }
                 }
                 let place = match hatch_by {
@@ -105,17 +122,19 @@ impl Witness {
                     messages: 0,
                     last_message: None,
                     tools: 0,
-                    waits_for: None,
+                    waits_for: Vec::new(),
                 };
                 assert!(self.agents.insert(*agent, being).is_none(), "{agent} is created once");
             }
             Event::Agent { agent, what: AgentEvent::ForkRequested { birth } } => {
                 let above = self.living(*agent);
                 assert!(above.tools > 0, "a fork waits for tools and for nothing else");
-                assert_eq!(above.waits_for.replace(birth.agent), None, "one fork at a time");
+                above.waits_for.push((birth.agent, false));
             }
             Event::Agent { agent, what: AgentEvent::ForkCancelled { child } } => {
-                assert_eq!(self.living(*agent).waits_for.take(), Some(*child), "only a fork that waits is cancelled");
+                let waits_for = &mut self.living(*agent).waits_for;
+                let waited = waits_for.iter().position(|(waiting, _)| waiting == child);
+                waits_for.remove(waited.expect("only a fork that waits is cancelled"));
             }
             Event::Agent { agent, what: AgentEvent::Hatched } => {
                 let being = self.living(*agent);
@@ -138,7 +157,7 @@ impl Witness {
                     Place::Awake(_) => Place::Asleep,
                     Place::Asleep | Place::Expired | Place::Dead => panic!("{agent} was not awake"),
                 };
-                being.tools = 0;
+                being.set_tools(0);
             }
             Event::Agent { agent, what: AgentEvent::Woken { session } } => {
                 self.assert_open(*session);
@@ -150,7 +169,7 @@ impl Witness {
                 assert!(by.is_none_or(|by| !self.above(by).contains(agent)), "nobody kills an ancestor");
                 let being = self.living(*agent);
                 assert!(being.parent.is_some(), "agent 0 is immortal");
-                assert_eq!(being.waits_for, None, "no fork waits for the dead");
+                assert_eq!(being.waits_for, [], "no fork waits for the dead");
                 being.place = Place::Dead;
             }
             Event::Agent { agent, what: AgentEvent::Reparented { parent } } => {
@@ -163,10 +182,11 @@ impl Witness {
                 let being = self.living(*agent);
                 being.messages += 1;
                 being.last_message = Some(record.id);
+                let tools = being.tools;
                 match kind {
-                    MessageKind::ToolCall => being.tools += u32::from(here),
-                    MessageKind::ToolResult => being.tools = being.tools.saturating_sub(u32::from(here)),
-                    MessageKind::Clear | MessageKind::Rewind | MessageKind::Interrupted => being.tools = 0,
+                    MessageKind::ToolCall => being.set_tools(tools + u32::from(here)),
+                    MessageKind::ToolResult => being.set_tools(tools.saturating_sub(u32::from(here))),
+                    MessageKind::Clear | MessageKind::Rewind | MessageKind::Interrupted => being.set_tools(0),
                     MessageKind::System
                     | MessageKind::User
                     | MessageKind::Assistant
@@ -199,7 +219,7 @@ impl Witness {
             }
             Event::Run { of, what } => {
                 if self.jobs.fold(*of, what) {
-                    self.agents.entry(of.agent).and_modify(|being| being.tools = 0);
+                    self.agents.entry(of.agent).and_modify(|being| being.set_tools(0));
                 }
             }
             // Nobody has a budget or a conversation from elsewhere here, and nobody answers questions.
@@ -208,6 +228,9 @@ impl Witness {
             | Event::Status(_)
             | Event::Permission(_)
             | Event::Question { .. } => {}
+            Event::Request(RequestEvent::Taken { request, .. }) => {
+                assert!(self.requests.insert(*request), "{request} was carried out twice");
+            }
             // Quests have a witness of their own.
             Event::Quest { .. } | Event::Step { .. } => {}
             Event::Seat(_) => panic!("nobody has a seat here"),
@@ -235,6 +258,7 @@ impl Witness {
             | Event::Quest { .. }
             | Event::Step { .. }
             | Event::Seat(_)
+            | Event::Request(_)
             | Event::Status(_) => None,
         }
     }
@@ -269,7 +293,7 @@ impl Witness {
 
     /// Whether a fork of this agent waits.
     pub fn waits(&self, agent: AgentId) -> bool {
-        self.agents.get(&agent).is_some_and(|being| being.waits_for.is_some())
+        self.agents.get(&agent).is_some_and(|being| !being.waits_for.is_empty())
     }
 
     /// Sessions that were asked to end and have not.
@@ -307,7 +331,8 @@ impl Witness {
             assert_eq!(agent.parent, being.parent, "{id}");
             assert_eq!(agent.children.iter().copied().collect::<Vec<_>>(), self.children(id), "below {id}");
             assert_eq!(agent.open_tools, being.tools, "{id}");
-            assert_eq!(agent.pending_fork.as_ref().map(|birth| birth.agent), being.waits_for, "{id}");
+            let pending: Vec<AgentId> = agent.pending_forks.iter().map(|fork| fork.birth.agent).collect();
+            assert_eq!(pending, being.waits_for.iter().map(|(child, _)| *child).collect::<Vec<_>>(), "{id}");
             self.agrees_on_mail(world, Address::Agent(id));
         }
         self.agrees_on_mail(world, Address::Human);

@@ -1,4 +1,5 @@
 // All that the page asks of the daemon goes through here.
+import { Once } from "./once";
 import type {
   AgentView,
   BudgetView,
@@ -81,6 +82,15 @@ async function ask<T>(path: string, init?: RequestInit): Promise<T> {
 export const get = <T>(path: string) => ask<T>(path);
 const post = <T = Accepted>(path: string, body: unknown = {}) =>
   ask<T>(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+/** The same for what can be repeated: it is carried out once. */
+const once = new Once({
+  send: post,
+  drawId,
+  isLost: (problem) => problem instanceof Problem && (problem.away || LOST.includes(problem.code)),
+  pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+});
+/** The daemon itself does not know whether it was carried out. */
+const LOST = ["outcome_unknown", "too_slow"];
 const part = encodeURIComponent;
 
 export const api = {
@@ -122,7 +132,7 @@ export const api = {
   mailThreads: (before: number, limit = 200) =>
     get<MailThreads>(`/api/mail/human/threads?limit=${limit}&before=${before}`),
 
-  answer: (question: number, answer: string) => post(`/api/questions/${question}/answer`, { answer }),
+  answer: (question: number, answer: string) => once.post<Accepted>(`/api/questions/${question}/answer`, { answer }),
   projects: () => get<{ projects: ProjectLine[] }>("/api/projects"),
   seats: () => get<SeatList>("/api/seats"),
   identities: () => get<IdentityList>("/api/docs?type=agent-identity"),
@@ -132,7 +142,7 @@ export const api = {
   sendToSeat: (message: string, targetGridPosition: number | null) =>
     post("/api/send", { message, targetGridPosition }),
 
-  say: (agent: string, text: string) => post(`/api/agents/${part(agent)}/say`, { text }),
+  say: (agent: string, text: string) => once.post<Accepted>(`/api/agents/${part(agent)}/say`, { text }),
   interrupt: (agent: string) => post(`/api/agents/${part(agent)}/interrupt`),
   stop: (agent: string) => post(`/api/agents/${part(agent)}/stop`),
   kill: (agent: string, cascade: boolean) => post(`/api/agents/${part(agent)}/kill`, { cascade }),
@@ -148,7 +158,7 @@ export const api = {
   setQuestBudget: (quest: string, limit: string | null) => post(`/api/quests/${part(quest)}/budget`, { limit }),
   retry: (quest: string, step: string) => post(`/api/quests/${part(quest)}/steps/${part(step)}/retry`),
   setBudget: (agent: string | null, limit: string | null) => post("/api/budgets", agent ? { agent, limit } : { limit }),
-  sendMail: (to: string, body: string) => post("/api/mail", { to, body }),
+  sendMail: (to: string, body: string) => once.post<Accepted>("/api/mail", { to, body }),
   readMail: (mail: number) =>
     post<{ id: number; from: string; to: string; sent: number; body: string }>("/api/mail/human/read", { mail }),
 };

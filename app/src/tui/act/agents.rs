@@ -3,7 +3,7 @@
 use super::{flush, go, take_text};
 use crate::client::paths::agent_path;
 use crate::tui::field::Field;
-use crate::tui::model::{AwaitedFork, Model, Outgoing};
+use crate::tui::model::{AwaitedFork, Model};
 use crate::tui::overlay::Overlay;
 use crate::tui::update::{Effect, Tag};
 use hatchery_core::{AgentId, EventId};
@@ -32,18 +32,7 @@ pub fn forked(model: &mut Model, child: AgentId, prompt: Option<String>, field: 
     let mut effects = vec![Effect::Agent(child)];
     let words = field.or_else(|| prompt.map(|prompt| Field::of(&prompt)));
     if let Some(field) = words.filter(|field| !field.is_empty()) {
-        let number = model.next_number;
-        model.next_number += 1;
-        model.outbox.push(Outgoing {
-            number,
-            agent: child,
-            field,
-            at: model.now,
-            sending: false,
-            doubtful: false,
-            after: model.upto,
-            event: None,
-        });
+        model.put_out(child, field);
         effects.extend(flush(model));
     }
     effects

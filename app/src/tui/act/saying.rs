@@ -77,18 +77,7 @@ pub fn say_to(model: &mut Model, agent: AgentId, mut field: Field) -> Vec<Effect
         let prompt = field.whole();
         return fork(model, agent, None, None, Some(prompt), Some(field));
     }
-    let number = model.next_number;
-    model.next_number += 1;
-    model.outbox.push(Outgoing {
-        number,
-        agent,
-        field,
-        at: model.now,
-        sending: false,
-        doubtful: false,
-        after: model.upto,
-        event: None,
-    });
+    model.put_out(agent, field);
     if Some(agent) == model.current {
         model.desk_mut().place = Place::End;
     }
@@ -118,7 +107,7 @@ pub fn flush(model: &mut Model) -> Vec<Effect> {
         effects.push(Effect::Post {
             tag: Tag::Say(outgoing.number),
             path,
-            body: json!({ "text": outgoing.field.whole() }),
+            body: json!({ "id": outgoing.id, "text": outgoing.field.whole() }),
         });
     }
     effects

@@ -9,6 +9,7 @@ use hatchery::http::{Api, Guard, router};
 use hatchery::run_folder::RunFolder;
 use hatchery::status_files::FilesShown;
 use hatchery_core::Command;
+use hatchery_core::agent::MAX_PENDING_FORKS;
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
@@ -215,6 +216,9 @@ fn every_operation_answers_as_described() {
     let busy = house.agent();
     house.make(&format!("/api/agents/{busy}/messages"), &json!({ "kind": "tool_call", "content": "ls" }));
     let at = house.head();
+    for _ in 1..MAX_PENDING_FORKS {
+        assert_eq!(house.post("/api/agents", &json!({ "parent": busy })).status, 202);
+    }
     for _ in 0..2 {
         house.make("/api/agents", &json!({ "name": "twin", "any_name": true }));
     }

@@ -3,6 +3,7 @@
 use super::house::{House, Rules};
 use super::raw::{Parts, Reply};
 use crate::support::runtime;
+use hatchery_core::agent::MAX_PENDING_FORKS;
 use serde_json::json;
 
 const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAA";
@@ -243,7 +244,9 @@ fn what_comes_at_the_wrong_time_is_a_conflict() {
     assert_refused(&house.post("/api/agents/root/kill", &json!({})), 409, "root_is_immortal", "kill");
     assert_refused(&house.post(&mine("kill"), &json!({ "by": child })), 409, "kills_ancestor", "kill");
     house.make(&mine("messages"), &json!({ "kind": "tool_call", "content": "ls" }));
-    assert_eq!(house.post("/api/agents", &json!({ "parent": agent })).status, 202);
+    for _ in 0..MAX_PENDING_FORKS {
+        assert_eq!(house.post("/api/agents", &json!({ "parent": agent })).status, 202);
+    }
     assert_refused(&house.post("/api/agents", &json!({ "parent": agent })), 409, "fork_pending", "fork");
     house.make(&mine("kill"), &json!({ "remark": "done" }));
     for call in ["rename", "wake", "kill", "clear", "mark", "rewind"] {

@@ -75,3 +75,29 @@ fn a_run_speaks_for_itself_and_for_nobody_else() {
     shop.end(&agent);
     assert_eq!(door.get("/api/agents").status, 401, "the run is over, and so is its token");
 }
+
+/// A model may ask for several forks in one message, and for a wait beside them.
+#[test]
+fn forks_of_one_message_are_all_born_and_can_be_waited_for() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "hang": {} })]);
+    shop.wait_for(&agent, "run_started");
+    // As its tools write them down, while the calls have no result yet.
+    let (one, two) = (hatchery::clock::new_agent_id(), hatchery::clock::new_agent_id());
+    shop.door().add(&agent, "tool_call", "{\"id\":\"a\",\"name\":\"fork\",\"input\":{}}");
+    shop.door().add(&agent, "tool_call", "{\"id\":\"b\",\"name\":\"fork\",\"input\":{}}");
+    for child in [one, two] {
+        let forked = shop.door().fork(json!({ "parent": agent, "id": child }));
+        assert_eq!((forked.status, forked.types()), (202, vec!["fork_requested".to_owned()]));
+        let waited = shop.door().wait(&agent, &[&child.to_string()], 0).json();
+        assert_eq!(waited["agents"][0]["state"], "waiting", "it is promised: {waited}");
+    }
+    // The result of the second comes first, and the first tool still runs.
+    shop.door().add(&agent, "tool_result", &json!({ "id": "b", "content": format!("agent {two}") }).to_string());
+    shop.wait_for(&two.to_string(), "agent_created");
+    assert!(!shop.events().iter().any(|event| event["type"] == "agent_created" && event["agent"] == json!(one)));
+    shop.door().add(&agent, "tool_result", &json!({ "id": "a", "content": format!("agent {one}") }).to_string());
+    shop.wait_for(&one.to_string(), "agent_created");
+    shop.stop(&agent);
+    shop.end(&agent);
+}

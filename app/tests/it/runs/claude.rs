@@ -70,6 +70,12 @@ fn an_interrupted_turn_does_not_end_the_conversation() {
     shop.wait_for(&agent, "turn_ended");
     shop.say(&agent, "go on");
     shop.wait("the answer", |event| event["content"] == "the next answer");
+    // What the model saw is what the history says: each line as the model got it, without its role.
+    let seen: Vec<String> = model.asked(2).dialogue();
+    let seen: Vec<&str> = seen.iter().filter_map(|line| line.split_once(": ")).map(|(_, words)| words).collect();
+    let history = shop.door().context(&agent);
+    assert_eq!(history.last().map(String::as_str), Some("the next answer"));
+    assert_eq!(history[..history.len() - 1], seen, "{history:?}");
     shop.stop(&agent);
     assert_eq!(shop.end(&agent), "user_ended");
     shop.expect_nothing_left();

@@ -1,6 +1,7 @@
 //! What is said to agents arrives, in order, once, whoever dies in between.
 
 use crate::support::workshop::Workshop;
+use hatchery_core::history::TURN_INTERRUPTED;
 use serde_json::json;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -49,8 +50,9 @@ fn an_interrupt_breaks_off_the_turn_and_the_next_message_is_answered() {
     shop.wait_for(&agent, "turn_ended");
     shop.say(&agent, "and now");
     shop.wait("the answer", |event| event["content"] == "You said: and now");
-    // The turn that was broken off does not reach a model.
-    assert_eq!(shop.door().context(&agent), ["and now", "You said: and now"]);
+    // The agent program keeps the turn that was broken off, and so does the history.
+    let context = ["play", "begin", TURN_INTERRUPTED, "and now", "You said: and now"];
+    assert_eq!(shop.door().context(&agent), context);
     shop.stop(&agent);
     shop.end(&agent);
 }

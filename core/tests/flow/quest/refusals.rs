@@ -12,7 +12,8 @@ const OTHER: QuestId = QuestId::from_bytes([8; 16]);
 
 /// The refusals that were met, with their kind and code.
 pub fn all() -> Vec<(Refusal, RefusalKind, &'static str)> {
-    [of_charters(), of_quests(), of_plans(), of_signals()].concat()
+    let forks = vec![(super::forks::too_many(), Untimely, "too_many_step_forks")];
+    [of_charters(), of_quests(), of_plans(), of_signals(), forks].concat()
 }
 
 #[track_caller]

@@ -38,7 +38,7 @@ fn without_answers_an_interrupt_is_over_with_its_turn() {
     let it = it.when(interrupt(A)).then([interrupted(first())]);
     assert!(conversation(&it).is_interrupted());
     let it = hears(it, [result(broken_off())]);
-    let mark = added(A, hatchery_core::MessageKind::Interrupted, "");
+    let mark = added(A, hatchery_core::MessageKind::System, hatchery_core::history::TURN_INTERRUPTED);
     let it = it.then([mark, turn_ended(first(), broken_off(), nothing_spent()), taken(first(), 2)]);
     assert!(!conversation(&it).is_interrupted());
 }

@@ -3,6 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::event::AgentEvent;
+use hatchery_core::history::TURN_INTERRUPTED;
 use hatchery_core::output::{FailureKind, Output, TurnEnd};
 use hatchery_core::run::{DeliveryKind, DesiredState, delivery_of, wire_name};
 use hatchery_core::{Cause, EventId, Exit, MessageKind, Refusal, plan};
@@ -107,11 +108,11 @@ fn another_harness_or_another_machine_is_briefed_anew() {
 fn an_interrupt_is_told_until_it_was_obeyed() {
     let it = working(spec()).when(interrupt(A)).then([interrupted(first())]);
     assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Interrupt], vec![9]));
-    let mark = added(A, MessageKind::Interrupted, "");
+    let mark = added(A, MessageKind::System, TURN_INTERRUPTED);
     let ended = turn_ended(first(), broken_off(), nothing_spent());
     let it = hears(it, [obeyed(9), result(broken_off())]);
     let it = it.then([heard(first(), 9), mark, ended, taken(first(), 12)]);
-    assert_eq!(it.heard(A), [""; 0], "what was broken off does not reach a model again");
+    assert_eq!(it.heard(A).last().map(String::as_str), Some(TURN_INTERRUPTED), "what the agent program keeps counts");
     assert_eq!(unheard(&it), [0; 0]);
 }
 
@@ -141,14 +142,15 @@ fn an_interrupt_dies_with_its_process() {
     assert_eq!(kinds(&it), [DeliveryKind::Nudge]);
 }
 
-/// The mark takes back everything since the last message, and this one was not part of the turn.
+/// Nothing is taken back: neither the turn, which the agent program keeps, nor the message.
 #[test]
-fn a_message_that_waits_is_not_taken_back_with_the_turn_before_it() {
+fn a_message_that_waits_is_heard_after_the_turn_that_was_broken_off() {
     let it = working(staying()).and(said(A, "rather this")).and(interrupted(first()));
     let it = hears(it, [obeyed(10), result(broken_off())]);
     let ended = turn_ended(first(), broken_off(), nothing_spent());
-    let it = it.then([heard(first(), 10), ended, taken(first(), 12)]);
-    assert_eq!(it.heard(A), ["hello", "rather this"]);
+    let mark = added(A, MessageKind::System, TURN_INTERRUPTED);
+    let it = it.then([heard(first(), 10), mark, ended, taken(first(), 12)]);
+    assert_eq!(it.heard(A), ["hello", "rather this", TURN_INTERRUPTED]);
     assert_eq!(unheard(&it), [9]);
 }
 

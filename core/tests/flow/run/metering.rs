@@ -48,7 +48,7 @@ fn parked_for_money() -> Given {
     let end = since(broken_off(), 7, 7);
     let it = hears(it, [obeyed(15), result(end.clone())]).then([
         heard(first(), 15),
-        added(A, hatchery_core::MessageKind::Interrupted, ""),
+        added(A, hatchery_core::MessageKind::System, hatchery_core::history::TURN_INTERRUPTED),
         turn_settled(first(), end, usage(7), usage(6)),
         taken(first(), 15),
     ]);

@@ -163,16 +163,15 @@ fn no_tool_outlives_its_turn_or_its_process() {
     it.when(exit(first(), Exit::Signal(9))).then([crash, resumed(attempt(2)), forked(A, B, Some(9))]);
 }
 
-/// Else the child would inherit a call without its answer.
+/// The child inherits the call with its answer, and not the call after it.
 #[test]
-fn a_fork_waits_on_when_the_next_tool_is_called_in_the_same_breath() {
+fn a_fork_happens_at_its_result_though_the_next_tool_is_called_in_the_same_breath() {
     let it = working(spec()).and(called(A)).when(fork(A, B)).then([fork_requested(A, B)]);
     let answer = || Output::ToolResult { id: "t".into(), content: "ok".into(), is_error: false };
     let call = Output::ToolUse { id: "u".into(), name: "ls".into(), input: "{}".into() };
     let answered = || added(A, MessageKind::ToolResult, r#"{"content":"ok","id":"t","is_error":false}"#);
     let called = added(A, MessageKind::ToolCall, r#"{"id":"u","input":{},"name":"ls"}"#);
-    let it = hears(it, [answer(), call]).then([answered(), called, taken(first(), 12)]);
-    hears(it, [answer()]).then([answered(), taken(first(), 13), forked(A, B, Some(14))]);
+    hears(it, [answer(), call]).then([answered(), called, taken(first(), 12), forked(A, B, Some(11))]);
 }
 
 #[test]
