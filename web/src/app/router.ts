@@ -1,5 +1,5 @@
 // Addresses of views. The daemon answers each of them with the same document.
-import { useEffect, useReducer } from "preact/hooks";
+import { useLayoutEffect, useReducer } from "preact/hooks";
 
 export interface Place {
   path: string;
@@ -38,7 +38,7 @@ export function go(to: string, how: "push" | "replace" = "push"): void {
 
 export function usePlace(): Place {
   const [, again] = useReducer<number, void>((n) => n + 1, 0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const hear = () => again();
     listeners.add(hear);
     return () => void listeners.delete(hear);

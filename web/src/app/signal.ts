@@ -1,5 +1,5 @@
 // A value that components render again for.
-import { useEffect, useReducer } from "preact/hooks";
+import { useLayoutEffect, useReducer } from "preact/hooks";
 
 export interface Signal<T> {
   get(): T;
@@ -18,7 +18,8 @@ export function signal<T>(first: T): Signal<T> {
     },
     use() {
       const [, again] = useReducer<number, void>((n) => n + 1, 0);
-      useEffect(() => {
+      // Before the next frame: what is set until then is not missed.
+      useLayoutEffect(() => {
         const hear = () => again();
         listeners.add(hear);
         return () => void listeners.delete(hear);

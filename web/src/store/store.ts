@@ -1,6 +1,6 @@
 // The page's one store: loaded once, then folded from the one event stream. Views subscribe to topics and hear of a change at most once
 // in a frame.
-import { useEffect, useReducer, useRef } from "preact/hooks";
+import { useLayoutEffect, useReducer, useRef } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import { Feed, type FeedState, type Open } from "../api/feed";
 import type { AgentView, EventObject, QuestDocument } from "../api/types";
@@ -228,10 +228,10 @@ export class Store {
 
 export const store = new Store();
 
-/** Renders again when one of the topics changes. */
+/** Renders again when one of the topics changes. It listens as soon as it is drawn: an effect comes a frame later, and misses what changes until then. */
 export function useTopics(...topics: Topic[]): void {
   const [, again] = useReducer<number, void>((n) => n + 1, 0);
-  useEffect(() => store.on([...topics, "all"], () => again()), [topics.join(" ")]);
+  useLayoutEffect(() => store.on([...topics, "all"], () => again()), [topics.join(" ")]);
 }
 
 /** Changes when something that could not be read is worth another try: the daemon is back. */

@@ -33,6 +33,30 @@ test("without the token there is a sentence, and with the link there is the page
   assert.deepEqual(page.troubles, []);
 });
 
+test("a daemon that answers before the first frame is not missed, and neither is a key", async () => {
+  const page = await open(browser, daemon);
+  await page.context().addInitScript(() => {
+    const asked = new XMLHttpRequest();
+    asked.open("GET", "/api/overview", false);
+    asked.send();
+    const { fetch } = globalThis;
+    globalThis.fetch = (path, init) =>
+      path === "/api/overview"
+        ? Promise.resolve({ ok: true, text: () => Promise.resolve(asked.responseText) })
+        : fetch(path, init);
+    // A key that is pressed as soon as the page is drawn.
+    new MutationObserver((_, watch) => {
+      if (!document.querySelector(".shell")) return;
+      watch.disconnect();
+      dispatchEvent(new KeyboardEvent("keydown", { key: "n" }));
+    }).observe(document, { childList: true, subtree: true });
+  });
+  await page.goto(`${daemon.url}/`);
+  await page.getByRole("dialog").getByRole("heading", { name: "New quest" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("heading", { level: 1, name: "Nothing has begun yet" }).waitFor();
+});
+
 test("one can be tried without an account, before there is anything else", async () => {
   const fresh = await emptyProject();
   try {
