@@ -252,7 +252,7 @@ pub fn main() -> ExitCode {
 fn tell_as_json(report: &Report) -> ExitCode {
     let code = report.code as u8;
     say(serde_json::json!({
-        "error": { "code": report.name, "message": report.message, "hint": report.hint, "exit_code": code },
+        "error": { "code": report.name, "message": report.message, "hint": report.hint, "exitCode": code },
     }));
     ExitCode::from(code)
 }

@@ -1,6 +1,7 @@
 //! Hatchery's shell around the pure core. Direction: core ← store ← engine ← {runner, http} ← {daemon, client} ← mcp ← cli.
 
 pub mod adoption;
+pub mod amounts;
 pub mod blocking;
 pub mod calls;
 pub mod cgroup;

@@ -195,7 +195,7 @@ impl Server {
             }
             None => {
                 let body = json!({
-                    "parent": self.agent, "prompt": prompt, "name": name, "at": at, "any_name": true, "run": false,
+                    "parent": self.agent, "prompt": prompt, "name": name, "at": at, "anyName": true, "run": false,
                 });
                 let accepted: Value = self.client().await?.ask("/api/agents", &body).await?;
                 let child = accepted["id"].as_str().unwrap_or_default().to_owned();

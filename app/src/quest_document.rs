@@ -52,8 +52,12 @@ pub struct QuestDocument {
     /// Whether a person has to agree to the plan before it is carried out.
     pub approve_plan: bool,
     /// What its agents may use in all.
+    #[serde(default, with = "crate::amounts::money_or_null")]
+    #[schema(value_type = Option<crate::amounts::Amount>, required = true)]
     pub budget: Option<Money>,
     /// What they have used.
+    #[serde(with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
     /// What is wanted, so that it can be looked at.
     pub requirements: Option<Requirements>,
@@ -126,7 +130,8 @@ pub struct StepDocument {
     #[serde(default)]
     pub callers: Vec<Caller>,
     /// What the agents in `agents` have used.
-    #[serde(default)]
+    #[serde(default, with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
     /// How many uses of tools its agents were denied.
     #[serde(default)]

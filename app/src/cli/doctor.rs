@@ -64,7 +64,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         findings.extend(agents(context, &config));
     }
     if context.json {
-        print_json(&findings)?;
+        print_json(&serde_json::json!({ "head": null, "findings": findings }))?;
     } else {
         for Finding { about, verdict, what } in &findings {
             let mark = match verdict {

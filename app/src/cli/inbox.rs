@@ -88,7 +88,8 @@ fn list(context: &Context, door: &StatusDoor, status: Option<&str>) -> Result<()
     let wanted: Vec<&Item> = items.iter().filter(|item| status.is_none_or(|status| status == item.status)).collect();
     if context.json {
         let bodies: Vec<_> = wanted.iter().map(|item| item.body.clone()).collect();
-        return print_line(&hatchery_core::status::Json::of_list(&bodies).laid_out());
+        let items = hatchery_core::status::Json::of_list(&bodies).laid_out();
+        return print_line(&format!("{{\"head\":null,\"items\":{items}}}"));
     }
     if wanted.is_empty() {
         match status {

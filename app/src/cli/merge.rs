@@ -56,7 +56,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         if context.json {
             print_json(&json!({
                 "branch": view.line.branch, "into": into, "commit": commit, "files": view.files,
-                "left_out": view.left_out, "rescued": cleared["rescued"],
+                "leftOut": view.left_out, "rescued": cleared["rescued"],
             }))?;
             return Ok(ExitCode::SUCCESS);
         }

@@ -17,7 +17,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     // A link carries a token: `hatchery open` is the one command that prints it.
     lines.iter_mut().for_each(|line| line.link = None);
     if context.json {
-        print_json(&serde_json::json!({ "projects": lines }))?;
+        print_json(&serde_json::json!({ "head": null, "projects": lines }))?;
         return Ok(ExitCode::SUCCESS);
     }
     if lines.is_empty() {

@@ -282,7 +282,7 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
     let preset = if new.quick { Roles::Quick } else { new.roles.unwrap_or(Roles::Full) };
     let body = json!({
         "preset": preset.word(), "request": request, "slots": new.slots, "ward": new.ward, "isolation": isolation, "budget": new.budget,
-        "approve_plan": new.approve_plan.then_some(true), "hold": !new.run || !new.no_trial, "steps": steps,
+        "approvePlan": new.approve_plan.then_some(true), "hold": !new.run || !new.no_trial, "steps": steps,
         "with": new.with.as_json()?,
     });
     let made = asking(async { Ok(Client::reach(&context.project).await?.ask("/api/quests", &body).await) })?;

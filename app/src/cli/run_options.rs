@@ -66,7 +66,7 @@ impl Player {
         }
         Ok(serde_json::json!({
             "harness": self.harness, "model": self.model, "script": script,
-            "stall_ms": self.stall.map(|seconds| seconds * 1_000), "permissions": self.permissions,
+            "stallMs": self.stall.map(|seconds| seconds * 1_000), "permissions": self.permissions,
         }))
     }
 }

@@ -81,7 +81,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             }
             Command::Start { label, idle, lead: false } => {
                 let body =
-                    serde_json::json!({ "label": label, "idle_ms": idle.map(|seconds| seconds.saturating_mul(1_000)) });
+                    serde_json::json!({ "label": label, "idleMs": idle.map(|seconds| seconds.saturating_mul(1_000)) });
                 let accepted: serde_json::Value = client.post("/api/sessions", &body).await?;
                 show(context, &accepted, accepted["id"].as_str().unwrap_or_default())
             }

@@ -34,10 +34,13 @@ pub struct AdoptableList {
     pub head: EventId,
     pub sessions: Vec<Adoptable>,
     /// Where they were looked for.
+    #[serde(rename = "lookedIn")]
     pub looked_in: String,
     /// Transcripts that are too large or cannot be read.
+    #[serde(rename = "passedOver")]
     pub passed_over: u64,
     /// Older ones that were not looked at.
+    #[serde(rename = "leftOut")]
     pub left_out: u64,
 }
 

@@ -46,6 +46,8 @@ pub struct AgentView {
     #[serde(default)]
     pub doing: Option<Doing>,
     /// The usage of all its runs.
+    #[serde(with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
     /// The question to the user that it waits for.
     #[serde(default)]

@@ -55,11 +55,13 @@ pub struct Fork {
     model: Option<String>,
     /// Accept a name that another living agent has. For agents that choose their names; a name that a person gives is refused then.
     #[serde(default)]
+    #[serde(rename = "anyName", alias = "any_name")]
     any_name: bool,
     /// The session that it belongs to.
     session: Option<SessionId>,
     /// The agent expires unless it is heard from within this time. At most a day.
     #[schema(minimum = 1, maximum = 86_400_000)]
+    #[serde(rename = "hatchMs", alias = "hatch_ms")]
     hatch_ms: Option<u64>,
 }
 
@@ -128,6 +130,8 @@ pub struct AgentQuery {
 /// The effects of a kill.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct KillPreview {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     /// The agents that would die; the named one first.
     pub killed: Vec<AgentId>,
     /// The agents that would get another parent.
@@ -342,6 +346,7 @@ pub async fn preview_kill(
     let command = Command::Kill { agent, cascade: query.0.cascade, by: None, remark: None };
     let events = hatchery_core::step(&mut world, &command, clock::now())?;
     let mut preview = KillPreview {
+        head: api.handle.head(),
         killed: Vec::new(),
         moved: Vec::new(),
         stopped: Vec::new(),

@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use hatchery_core::event::MessageEvent;
 use hatchery_core::quest::QuestSpec;
 use hatchery_core::run::{Run, RunState};
-use hatchery_core::{AgentId, Event, MessageKind, QuestId, World};
+use hatchery_core::{AgentId, Event, EventId, MessageKind, QuestId, World};
 use serde::{Deserialize, Serialize};
 
 /// How many messages of an agent are read for a title and a description.
@@ -23,6 +23,8 @@ const TITLE_CHARS: usize = 72;
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BranchList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     /// The newest last.
     pub branches: Vec<BranchLine>,
 }
@@ -70,6 +72,7 @@ pub struct BranchView {
     pub added: u64,
     pub removed: u64,
     /// What was left out of the commit: by-products.
+    #[serde(rename = "leftOut")]
     pub left_out: Vec<String>,
     /// For a commit or a pull request: one line.
     pub title: String,
@@ -98,7 +101,8 @@ pub struct ClearedBranch {
 /// List the quests and agents that have a branch.
 #[utoipa::path(get, path = "/api/branches", operation_id = "list_branches", tag = "changes", responses((status = 200, description = "The newest last", body = BranchList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<BranchList>, ApiError> {
-    let mut branches = lines(&api.handle.view());
+    let world = api.handle.view();
+    let mut branches = lines(&world);
     // The branch of an agent goes with its merge; and without one it may have changes in its worktree that are not committed.
     let quests = branches.iter().filter(|line| line.kind == BranchKind::Quest);
     let slugs: Vec<String> = quests.map(|line| line.slug.clone()).collect();
@@ -110,7 +114,7 @@ pub async fn list(State(api): State<Api>) -> Result<Json<BranchList>, ApiError> 
     .await?;
     branches.retain(|line| existing.contains(&line.slug));
     branches.iter_mut().for_each(|line| line.merged = merged.contains(&line.slug));
-    Ok(Json(BranchList { branches }))
+    Ok(Json(BranchList { head: world.head(), branches }))
 }
 
 /// Show what is on a branch, with a title and a description for a pull request.

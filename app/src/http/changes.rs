@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::quest::{QuestSpec, StepId};
-use hatchery_core::{AgentId, QuestId, World};
+use hatchery_core::{AgentId, EventId, QuestId, World};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -149,6 +149,8 @@ const MAX_FILES: usize = 20_000;
 /// The files of an agent's folder.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FileList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     /// Paths from the folder on, sorted.
     pub files: Vec<String>,
     /// There are more than are listed.
@@ -160,13 +162,14 @@ pub struct FileList {
     responses((status = 200, description = "At most 20,000 files", body = FileList)))]
 pub async fn files(State(api): State<Api>, reference: Path<String>) -> Result<Json<FileList>, ApiError> {
     let agent = super::agents::find(&api, &reference.0)?;
-    let place = place_of(&api, &api.handle.view(), agent);
+    let world = api.handle.view();
+    let place = place_of(&api, &world, agent);
     let list = move |repository: &Repository| match compare(repository, &place)? {
         Some(of) => repository.files(&of, MAX_FILES),
         None => Ok((Vec::new(), false)),
     };
     let (files, more) = in_repository(&api, list).await?;
-    Ok(Json(FileList { files, more }))
+    Ok(Json(FileList { head: world.head(), files, more }))
 }
 
 fn compare(repository: &Repository, place: &Place) -> Result<Option<Comparison>, WorktreeError> {

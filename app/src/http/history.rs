@@ -102,6 +102,7 @@ pub struct MessageView {
     pub source_id: Option<SourceId>,
     pub interrupted: bool,
     /// Whether a model receives it.
+    #[serde(rename = "reachesModel")]
     pub reaches_model: bool,
 }
 
@@ -190,7 +191,7 @@ fn without_markers(seats: &Seats, message: &Replayed<'_>) -> Result<Option<Strin
 fn write_message(out: &mut Vec<u8>, message: &Replayed<'_>) {
     let Replayed { id, body, interrupted, .. } = *message;
     let (reaches_model, rest) = (message.reaches_model(), body.strip_prefix('{').unwrap_or(body));
-    write!(out, "{{\"id\":{id},\"interrupted\":{interrupted},\"reaches_model\":{reaches_model},{rest}")
+    write!(out, "{{\"id\":{id},\"interrupted\":{interrupted},\"reachesModel\":{reaches_model},{rest}")
         .expect("a vector takes what it is given");
 }
 

@@ -10,11 +10,13 @@ use axum::http::StatusCode;
 use hatchery_core::Command;
 use hatchery_core::idea_inbox::Item;
 use hatchery_core::status::{IdeaChange, Json as Value, StatusRefusal};
-use hatchery_core::{Event, Refusal};
+use hatchery_core::{Event, EventId, Refusal};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct IdeaList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     /// The newest first.
     pub items: Vec<IdeaView>,
 }
@@ -43,8 +45,9 @@ pub struct NewIdea {
 /// The ideas that are kept for later.
 #[utoipa::path(get, path = "/api/inbox", operation_id = "list_ideas", tag = "status", responses((status = 200, description = "The newest first", body = IdeaList)))]
 pub async fn list(State(api): State<Api>) -> Json<IdeaList> {
-    let inbox = api.handle.view().status().inbox();
-    Json(IdeaList { items: inbox.items().into_iter().map(IdeaView::from).collect() })
+    let world = api.handle.view();
+    let items = world.status().inbox().items().into_iter().map(IdeaView::from).collect();
+    Json(IdeaList { head: world.head(), items })
 }
 
 /// Add an idea. The answer comes when it is durable and the file shows it.

@@ -46,6 +46,7 @@ pub struct Wait {
     /// 0 looks once. At most 25,000: ask again to wait longer. With a short `request_timeout_ms` the answer comes earlier.
     #[serde(default)]
     #[schema(maximum = 25000)]
+    #[serde(rename = "timeoutMs", alias = "timeout_ms")]
     timeout_ms: u64,
 }
 

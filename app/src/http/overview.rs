@@ -47,6 +47,8 @@ pub struct Overview {
     pub questions: Vec<QuestionView>,
     pub budgets: Vec<BudgetView>,
     /// What was used since midnight in UTC.
+    #[serde(with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub today: Usage,
     /// Unread mail of the user.
     pub mail: Vec<Header>,
@@ -61,6 +63,8 @@ pub struct Seen {
     pub evidence: Vec<Evidence>,
     /// Its last run.
     pub run: Option<RunView>,
+    #[serde(with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
     /// Silence that counts as stuck.
     pub stall_ms: Option<u64>,

@@ -106,9 +106,12 @@ pub struct BudgetView {
     /// Nobody for that of each day.
     pub agent: Option<AgentId>,
     pub name: Option<String>,
-    /// In billionths of a dollar.
+    #[serde(with = "crate::amounts::money")]
+    #[schema(value_type = crate::amounts::Amount)]
     pub limit: Money,
     /// So far, or so far today.
+    #[serde(with = "crate::amounts::money")]
+    #[schema(value_type = crate::amounts::Amount)]
     pub spent: Money,
 }
 

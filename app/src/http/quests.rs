@@ -44,6 +44,7 @@ pub struct NewQuest {
     ward: Option<String>,
     /// The time limit of the ward.
     #[schema(minimum = 1_000, maximum = 86_400_000)]
+    #[serde(rename = "wardLimitMs", alias = "ward_limit_ms")]
     ward_limit_ms: Option<u64>,
     /// Where steps work: `worktree` or `none`.
     isolation: Option<Isolated>,
@@ -52,6 +53,7 @@ pub struct NewQuest {
     #[serde(default)]
     preset: Preset,
     /// Ask the user before the agents' plan is carried out. Not together with `steps`.
+    #[serde(rename = "approvePlan", alias = "approve_plan")]
     approve_plan: Option<bool>,
     /// How much all its agents may spend, in dollars, such as `5` or `0.25`.
     budget: Option<String>,
@@ -101,6 +103,8 @@ pub struct QuestLine {
     /// Questions about it that are open.
     pub questions: usize,
     pub failed: usize,
+    #[serde(with = "crate::amounts::money")]
+    #[schema(value_type = crate::amounts::Amount)]
     pub spent: Money,
     pub created: Timestamp,
     pub changed: Timestamp,
@@ -146,7 +150,7 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
         return Err(ApiError::bad(
             "plan_given",
             message,
-            "leave out approve_plan (--approve-plan), or the steps (--plan) and the preset (--quick, --roles)",
+            "leave out approvePlan (--approve-plan), or the steps (--plan) and the preset (--quick, --roles)",
         ));
     }
     let spec = api.defaults.spec(None, None, with)?;

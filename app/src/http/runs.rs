@@ -76,8 +76,10 @@ pub struct RunOptions {
     stays: Option<bool>,
     /// Silence that counts as stuck.
     #[schema(minimum = 1_000, maximum = 604_800_000)]
+    #[serde(rename = "stallMs", alias = "stall_ms")]
     stall_ms: Option<u64>,
     /// Whether a stuck process is stopped. Otherwise the user is asked.
+    #[serde(rename = "killStuck", alias = "kill_stuck")]
     kill_stuck: Option<bool>,
     /// How many times in a row a crashed process is resumed.
     #[schema(maximum = 100)]
@@ -162,6 +164,8 @@ pub struct RunView {
     #[serde(rename = "lastOutput")]
     pub last_output: Timestamp,
     pub turns: u32,
+    #[serde(with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
 }
 
@@ -193,6 +197,8 @@ pub struct WhyView {
 pub struct UsageView {
     /// The last event that this answer takes into account: follow the log after it and nothing is missed.
     pub head: EventId,
+    #[serde(with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub total: Usage,
     pub agents: Vec<AgentUsage>,
     pub days: Vec<DayUsage>,
@@ -214,6 +220,8 @@ pub struct UsagePart {
     pub model: Option<String>,
     /// The program that plays it.
     pub harness: Option<String>,
+    #[serde(with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
 }
 
@@ -233,6 +241,8 @@ const MAX_DAYS: u16 = 366;
 pub struct AgentUsage {
     pub agent: AgentId,
     pub name: Option<String>,
+    #[serde(with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
 }
 
@@ -240,6 +250,8 @@ pub struct AgentUsage {
 pub struct DayUsage {
     /// When the day began, in UTC.
     pub day: Timestamp,
+    #[serde(with = "crate::amounts::usage")]
+    #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
 }
 

@@ -130,6 +130,8 @@ pub struct DocsQuery {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DocList {
+    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    pub head: EventId,
     pub docs: Vec<IdentityDocument>,
 }
 
@@ -332,7 +334,7 @@ pub async fn docs(State(api): State<Api>, query: Query<DocsQuery>) -> Result<Jso
     }
     let world = api.handle.view();
     let docs = world.seats().iter().map(|(position, seat)| IdentityDocument::of(&Document::of(position, seat)));
-    Ok(Json(DocList { docs: docs.collect() }))
+    Ok(Json(DocList { head: world.head(), docs: docs.collect() }))
 }
 
 /// Merge identity documents from elsewhere into the seats. Doing it again changes nothing.

@@ -23,6 +23,7 @@ pub struct StartSession {
     /// End the session after this much inactivity.
     #[schema(minimum = 1000, maximum = 31_536_000_000_i64)]
     #[serde(default, deserialize_with = "whole_number")]
+    #[serde(rename = "idleMs", alias = "idle_ms")]
     idle_ms: Option<u64>,
 }
 

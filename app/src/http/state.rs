@@ -46,6 +46,7 @@ pub struct Changed {
     /// False if nothing had to be changed: the value was there already, or a build event with this id.
     pub changed: bool,
     /// Whether `.fctry/state.json` shows the change.
+    #[serde(rename = "inFile")]
     pub in_file: bool,
 }
 

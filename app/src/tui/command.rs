@@ -93,7 +93,7 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
             vec![Effect::Post {
                 tag,
                 path: "/api/mail/human/wait".into(),
-                body: json!({ "from": from?, "timeout_ms": 25_000 }),
+                body: json!({ "from": from?, "timeoutMs": 25_000 }),
             }]
         }
         "interrupt" => {

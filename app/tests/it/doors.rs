@@ -4,6 +4,7 @@ mod bounds;
 mod cli_daemon;
 mod cli_output;
 mod cli_settings;
+mod convention;
 mod everyday;
 mod foreign;
 mod found_by_lock;

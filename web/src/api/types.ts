@@ -7,7 +7,9 @@ export type AgentView = Schemas["AgentView"];
 export type Activity = Schemas["Activity"];
 export type Evidence = Schemas["Evidence"];
 export type RunView = Schemas["RunView"];
-export type Usage = Schemas["Usage"];
+export type Usage = Schemas["UsageAmount"];
+/** As events of the log have it. */
+export type LoggedUsage = Schemas["Usage"];
 export type Money = Schemas["Money"];
 export type Overview = Schemas["Overview"];
 export type Seen = Schemas["Seen"];

@@ -202,7 +202,7 @@ function NewQuest({ request, act, close, sending }: { request: string } & Parts)
         id,
         request: text,
         slots: Number(slots) || 3,
-        approve_plan: approve,
+        approvePlan: approve,
         hold,
         ...(ward.trim() ? { ward } : {}),
         ...(ceiling.trim() ? { budget: ceiling.replace("$", "") } : {}),

@@ -78,7 +78,7 @@ export function useHistory(agent: string | null): History {
             content: event.content,
             source_id: null,
             interrupted: false,
-            reaches_model: true,
+            reachesModel: true,
           } as MessageView);
         }
         return { ...now, messages, notes };

@@ -6,6 +6,7 @@ import type {
   EventObject,
   EventOf,
   Evidence,
+  LoggedUsage,
   Overview,
   PermissionView,
   QuestionView,
@@ -67,10 +68,10 @@ export interface Change {
 const DAY_MS = 86_400_000;
 const NOTHING: Usage = {
   cost: { nanodollars: 0 },
-  input_tokens: 0,
-  output_tokens: 0,
-  cache_read_tokens: 0,
-  cache_write_tokens: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
 };
 /** How many answered questions are remembered. */
 const ANSWERED = 20;
@@ -142,10 +143,21 @@ function replaced(sum: Usage, before: Usage, after: Usage): Usage {
   const each = (of: (usage: Usage) => number) => Math.max(0, of(sum) + of(after) - of(before));
   return {
     cost: { nanodollars: each((it) => it.cost.nanodollars) },
-    input_tokens: each((it) => it.input_tokens),
-    output_tokens: each((it) => it.output_tokens),
-    cache_read_tokens: each((it) => it.cache_read_tokens),
-    cache_write_tokens: each((it) => it.cache_write_tokens),
+    inputTokens: each((it) => it.inputTokens),
+    outputTokens: each((it) => it.outputTokens),
+    cacheReadTokens: each((it) => it.cacheReadTokens),
+    cacheWriteTokens: each((it) => it.cacheWriteTokens),
+  };
+}
+
+/** What an event says of usage, in the form of the answers. */
+function logged(usage: LoggedUsage): Usage {
+  return {
+    cost: usage.cost,
+    inputTokens: usage.input_tokens,
+    outputTokens: usage.output_tokens,
+    cacheReadTokens: usage.cache_read_tokens,
+    cacheWriteTokens: usage.cache_write_tokens,
   };
 }
 
@@ -428,11 +440,11 @@ function change1(state: State, entry: AgentEntry, event: EventObject, change: Ch
       entry.activity = "listening";
       entry.tools.clear();
       if (entry.run) patch(entry, { turns: entry.run.turns + 1 });
-      book(state, entry, event, event.metered ?? NOTHING, event.spent);
+      book(state, entry, event, event.metered ? logged(event.metered) : NOTHING, logged(event.spent));
       change.topics.add("usage");
       return;
     case "usage_metered":
-      book(state, entry, event, NOTHING, event.used);
+      book(state, entry, event, NOTHING, logged(event.used));
       change.topics.add("usage");
       return;
     case "run_silent":

@@ -73,7 +73,7 @@ export function tokens(n: number): string {
 }
 
 export function allTokens(usage: Usage): number {
-  return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens;
+  return usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
 }
 
 const SECOND = 1000;

@@ -532,8 +532,8 @@ function Facts({ entry, changes, showChanges }: { entry: AgentEntry; changes: bo
         </dd>
         <dt>Tokens</dt>
         <dd>
-          {tokens(spent.input_tokens)} in, {tokens(spent.output_tokens)} out{" "}
-          {spent.cache_read_tokens > 0 && <span class="faint">{tokens(spent.cache_read_tokens)} cached</span>}
+          {tokens(spent.inputTokens)} in, {tokens(spent.outputTokens)} out{" "}
+          {spent.cacheReadTokens > 0 && <span class="faint">{tokens(spent.cacheReadTokens)} cached</span>}
         </dd>
         <dt>Messages</dt>
         <dd>{group(view.messages)} of its own</dd>

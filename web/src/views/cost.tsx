@@ -120,9 +120,9 @@ export default function Cost() {
                     </td>
                     <td class="muted hide-small">{whereOf(agent)}</td>
                     <td class="muted hide-small">{models.get(agent) ?? ""}</td>
-                    <td class="n muted hide-small">{tokens(used.input_tokens)}</td>
-                    <td class="n muted hide-small">{tokens(used.output_tokens)}</td>
-                    <td class="n muted hide-small">{tokens(used.cache_read_tokens)}</td>
+                    <td class="n muted hide-small">{tokens(used.inputTokens)}</td>
+                    <td class="n muted hide-small">{tokens(used.outputTokens)}</td>
+                    <td class="n muted hide-small">{tokens(used.cacheReadTokens)}</td>
                     <td class="share hide-small">
                       <span class="bar" style={{ width: `${(value(used, unit) / most) * 100}%` }} />
                     </td>

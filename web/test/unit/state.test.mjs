@@ -22,6 +22,14 @@ const NOTHING = {
   cache_read_tokens: 0,
   cache_write_tokens: 0,
 };
+/** The same as answers have it. */
+const ANSWERED = {
+  cost: { dollars: "0.00", nanodollars: 0 },
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+};
 const empty = () =>
   state.stateOf({
     head: 0,
@@ -35,7 +43,7 @@ const empty = () =>
     questCount: 0,
     questions: [],
     budgets: [],
-    today: NOTHING,
+    today: ANSWERED,
     mail: [],
   });
 
@@ -86,7 +94,7 @@ test("an agent goes from its birth to its rest", () => {
     [after.activity, after.run.phase, after.tools.size, after.spent.cost.nanodollars],
     ["resting", "ended", 0, 5],
   );
-  assert.equal(ended.today.output_tokens, 3);
+  assert.equal(ended.today.outputTokens, 3);
   assert.equal(ended.head, 8);
 });
 

@@ -73,7 +73,7 @@ pub(super) fn quest(model: &mut Model, rest: &str, text: &str) -> Result<Vec<Eff
                 "with": { "harness": arguments.flag("--harness"), "model": arguments.flag("--model"), "script": arguments.flag("--script") },
             });
             if arguments.flag("--approve-plan").is_some() {
-                body["approve_plan"] = Value::Bool(true);
+                body["approvePlan"] = Value::Bool(true);
             }
             let tag = Tag::NewQuest { hold: arguments.flag("--hold").is_some(), text: text.to_owned() };
             vec![Effect::Post { tag, path: "/api/quests".into(), body }]

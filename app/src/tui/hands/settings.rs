@@ -41,7 +41,7 @@ fn an_at_sign_offers_files_of_the_agents_folder() {
     let effects = press(&mut model, KeyCode::Char('@'));
     let path = format!("/api/agents/{}/files", id("aaaa"));
     assert_eq!(effects, [Effect::Get { tag: Tag::Files(id("aaaa")), path }]);
-    let files = json!({ "files": ["docs/field.md", "src/tui/field.rs", "README.md"], "more": false });
+    let files = json!({ "head": 7, "files": ["docs/field.md", "src/tui/field.rs", "README.md"], "more": false });
     let effects = update(&mut model, Msg::Answer { tag: Tag::Files(id("aaaa")), result: Ok(files) });
     assert!(effects.is_empty(), "they are not asked for again: {effects:?}");
     assert!(press(&mut model, KeyCode::Char('f')).is_empty());

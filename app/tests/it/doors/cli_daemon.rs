@@ -48,7 +48,7 @@ fn has_ended(pid: u32) -> bool {
 
 fn finding(ran: &Ran, about: &str) -> (String, String) {
     let findings: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
-    let found = findings.as_array().unwrap().iter().find(|finding| finding["about"] == about);
+    let found = findings["findings"].as_array().unwrap().iter().find(|finding| finding["about"] == about);
     let found = found.unwrap_or_else(|| panic!("nothing about {about}: {findings}"));
     (found["verdict"].as_str().unwrap().to_owned(), found["what"].as_str().unwrap().to_owned())
 }
@@ -200,7 +200,7 @@ fn the_doctor_says_of_each_agent_program_where_it_is_its_version_and_what_it_can
     );
     let findings: Value = serde_json::from_str(&ran.stdout).unwrap();
     let is_own = |finding: &&Value| finding["what"].as_str().unwrap().starts_with("own: ");
-    let own = findings.as_array().unwrap().iter().find(is_own).unwrap();
+    let own = findings["findings"].as_array().unwrap().iter().find(is_own).unwrap();
     let what = own["what"].as_str().unwrap();
     assert!(own["about"] == "acp" && own["verdict"] == "good", "{own}");
     assert!(what.contains("player 1.2.3; whether it is logged in shows at its first message; can be "), "{own}");

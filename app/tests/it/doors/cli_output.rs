@@ -135,7 +135,7 @@ fn data_comes_as_json_when_asked_for() {
     assert_eq!((&status["running"], &status["daemon"]["head"]), (&Value::Bool(true), &serde_json::json!(2)));
     assert_eq!(json(grounds.run(&["fsck", "--json"]))["problems"], serde_json::json!([]));
     let doctor = json(grounds.run(&["doctor", "--json"]));
-    assert!(doctor.as_array().unwrap().iter().all(|finding| finding["verdict"] != "bad"), "{doctor}");
+    assert!(doctor["findings"].as_array().unwrap().iter().all(|finding| finding["verdict"] != "bad"), "{doctor}");
     let ended = json(grounds.run(&["session", "end", session, "--reason", "completed", "--json"]));
     assert_eq!(ended["events"][0]["reason"], "completed");
     let events = json_lines(grounds.run(&["events", "--json"]));

@@ -17,7 +17,7 @@ fn doctor(folder: &Path, environment: &[(&str, &Path)], arguments: &[&str]) -> R
 
 fn project(ran: &Ran) -> String {
     let findings: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
-    findings[0]["what"].as_str().unwrap().to_owned()
+    findings["findings"][0]["what"].as_str().unwrap().to_owned()
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn tried<'a>(operation: &'a str, path: impl Into<String>, body: Option<Value>, s
 fn every_operation_answers_as_described() {
     let house = House::with(Rules { runner: false, ..Rules::default() });
     let document = document(&house);
-    let session = house.make("/api/sessions", &json!({ "label": "one", "idle_ms": 3_600_000 }));
+    let session = house.make("/api/sessions", &json!({ "label": "one", "idleMs": 3_600_000 }));
     let agent = house.make("/api/agents", &json!({ "name": "Cael", "session": session }));
     let child = house.make("/api/agents", &json!({ "parent": agent }));
     let sleeper = sleeper(&house);
@@ -220,11 +220,11 @@ fn every_operation_answers_as_described() {
         assert_eq!(house.post("/api/agents", &json!({ "parent": busy })).status, 202);
     }
     for _ in 0..2 {
-        house.make("/api/agents", &json!({ "name": "twin", "any_name": true }));
+        house.make("/api/agents", &json!({ "name": "twin", "anyName": true }));
     }
     let full_birth = json!({
         "parent": busy, "at": at, "prompt": "go on", "name": "Ædel 7", "provider": "p", "model": "m-1.5",
-        "session": session, "hatch_ms": 86_400_000,
+        "session": session, "hatchMs": 86_400_000,
     });
     let (worker, idler) = (at_work(&house), at_work(&house));
     let broke = house.agent();
@@ -235,7 +235,7 @@ fn every_operation_answers_as_described() {
     let rule = permitted(&house);
     let call = |number: u64| Some(json!({ "run": 1, "attempt": 1, "number": number }));
     let full_options = json!({
-        "harness": "scripted", "model": "m", "folder": "f", "script": "s", "stays": true, "stall_ms": 1_000, "kill_stuck": true,
+        "harness": "scripted", "model": "m", "folder": "f", "script": "s", "stays": true, "stallMs": 1_000, "killStuck": true,
         "retries": 100, "park": false, "permissions": "edits",
     });
     let scripted = json!({ "harness": "scripted" });
@@ -243,7 +243,7 @@ fn every_operation_answers_as_described() {
     let quest = house.make("/api/quests", &held);
     let exported = house.get(&format!("/api/quests/{quest}")).json();
     let full_quest = json!({
-        "request": "a bridge", "slots": 64, "ward": "make check", "ward_limit_ms": 1_000, "isolation": "none", "approve_plan": false,
+        "request": "a bridge", "slots": 64, "ward": "make check", "wardLimitMs": 1_000, "isolation": "none", "approvePlan": false,
         "budget": "0.25", "hold": true, "with": { "harness": "scripted" },
         "steps": [{ "id": "arch", "name": "Arch", "description": "", "depends_on": [], "files_to_create": [], "files_to_modify": [],
             "observables": [] }],
@@ -253,7 +253,7 @@ fn every_operation_answers_as_described() {
     let unknown_field =
         json!({ "request": "x", "steps": [{ "id": "a", "name": "A", "dependson": [] }], "with": scripted });
     let agreed =
-        json!({ "request": "x", "steps": [{ "id": "a", "name": "A" }], "approve_plan": true, "with": scripted });
+        json!({ "request": "x", "steps": [{ "id": "a", "name": "A" }], "approvePlan": true, "with": scripted });
     let new_quest = |wish: Value, status: u16| tried("new_quest", "/api/quests", Some(wish), status);
     let failed = failed_quest(&house);
     let of_quest = |call: &str| format!("/api/quests/{quest}/{call}");
@@ -272,14 +272,14 @@ fn every_operation_answers_as_described() {
         tried("gc", "/api/gc", Some(json!({ "days": -1 })), 400),
         tried("fsck", "/api/fsck", Some(json!({ "repair": 1 })), 400),
         tried("start_session", "/api/sessions", Some(json!({})), 201),
-        tried("start_session", "/api/sessions", Some(json!({ "label": null, "idle_ms": 1_000_000 })), 201),
-        tried("start_session", "/api/sessions", Some(json!({ "idle_ms": 1 })), 422),
+        tried("start_session", "/api/sessions", Some(json!({ "label": null, "idleMs": 1_000_000 })), 201),
+        tried("start_session", "/api/sessions", Some(json!({ "idleMs": 1 })), 422),
         tried("fork_agent", "/api/agents", Some(json!({})), 201),
         tried("fork_agent", "/api/agents", Some(full_birth), 201),
         tried("fork_agent", "/api/agents", Some(json!({ "parent": busy })), 202),
         tried("fork_agent", "/api/agents", Some(json!({ "parent": busy })), 409),
         tried("fork_agent", "/api/agents", Some(json!({ "parent": NOBODY })), 404),
-        tried("fork_agent", "/api/agents", Some(json!({ "hatch_ms": 86_400_001 })), 422),
+        tried("fork_agent", "/api/agents", Some(json!({ "hatchMs": 86_400_001 })), 422),
         tried("show_agent", format!("/api/agents/{agent}"), None, 200),
         tried("show_agent", "/api/agents/root", None, 200),
         tried("show_agent", format!("/api/agents/{NOBODY}"), None, 404),
@@ -324,11 +324,11 @@ fn every_operation_answers_as_described() {
         tried(
             "wait_for_mail",
             waits.clone(),
-            Some(json!({ "from": [child, "twin", "no one", busy], "timeout_ms": 1 })),
+            Some(json!({ "from": [child, "twin", "no one", busy], "timeoutMs": 1 })),
             200,
         ),
         tried("wait_for_mail", "/api/mail/root/wait", Some(json!({})), 200),
-        tried("wait_for_mail", waits.clone(), Some(json!({ "timeout_ms": 25_001 })), 400),
+        tried("wait_for_mail", waits.clone(), Some(json!({ "timeoutMs": 25_001 })), 400),
         tried("wait_for_mail", waits, Some(json!({ "from": vec!["x"; 101] })), 400),
         tried("read_mail", "/api/mail/human/read", Some(json!({})), 200),
         tried("read_mail", "/api/mail/human/read", Some(json!({})), 404),
@@ -355,7 +355,7 @@ fn every_operation_answers_as_described() {
         tried(
             "start_run",
             "/api/runs",
-            Some(json!({ "prompt": "x", "with": { "harness": "scripted", "stall_ms": 1 } })),
+            Some(json!({ "prompt": "x", "with": { "harness": "scripted", "stallMs": 1 } })),
             422,
         ),
         tried("say", format!("/api/agents/{worker}/say"), Some(json!({ "text": "more" })), 200),

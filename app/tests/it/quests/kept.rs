@@ -231,7 +231,14 @@ fn a_log_with_quests_is_sound_and_can_be_taken_elsewhere() {
     let there = crate::support::daemon::Grounds::new();
     there.run(&["import", log.to_str().unwrap()]).good();
     let taken: Value = serde_json::from_str(&there.run(&["quest", "export", &quest]).good()).unwrap();
-    assert_eq!(taken, before);
+    // There it is paused, because its processes are here.
+    let lasting = |mut quest: Value| {
+        for name in ["state", "changed", "version"] {
+            quest.as_object_mut().unwrap().remove(name);
+        }
+        quest
+    };
+    assert_eq!(lasting(taken), lasting(before));
     shop.answer(question, "Two carts.");
     shop.complete(&quest);
 }

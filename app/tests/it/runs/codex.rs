@@ -19,7 +19,7 @@ fn a_plain_answer_and_a_word_that_resumes() {
     let seen = model.asked(2).dialogue();
     assert_eq!(seen, ["user: hello", "assistant: first answer", "user: and then?"]);
     let usage = shop.door().get("/api/usage").json();
-    assert_eq!((&usage["total"]["input_tokens"], &usage["total"]["output_tokens"]), (&json!(20), &json!(10)));
+    assert_eq!((&usage["total"]["inputTokens"], &usage["total"]["outputTokens"]), (&json!(20), &json!(10)));
 }
 
 #[test]

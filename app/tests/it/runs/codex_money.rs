@@ -36,7 +36,7 @@ fn a_turn_that_is_not_over_shows_its_cost_and_a_kill_does_not_lose_it() {
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(spent(&shop, &agent), 3 * REQUEST, "each request is counted once: {:#?}", shop.of(&agent));
     let usage = shop.door().get("/api/usage").json();
-    assert_eq!((&usage["total"]["input_tokens"], &usage["total"]["output_tokens"]), (&json!(30), &json!(15)));
+    assert_eq!((&usage["total"]["inputTokens"], &usage["total"]["outputTokens"]), (&json!(30), &json!(15)));
 }
 
 #[test]

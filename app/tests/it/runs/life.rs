@@ -283,7 +283,7 @@ fn what_was_used_adds_up_over_attempts_and_runs() {
     let usage = shop.door().get("/api/usage").json();
     assert_eq!(usage["agents"][0]["spent"]["cost"]["nanodollars"], 750_000_000, "{usage}");
     assert_eq!(usage["total"], usage["agents"][0]["spent"]);
-    assert_eq!(usage["total"]["input_tokens"], 20);
+    assert_eq!(usage["total"]["inputTokens"], 20);
 }
 
 #[test]

@@ -265,10 +265,14 @@ fn ideas_are_kept_until_one_taker_has_done_them() {
     assert!(grounds.run(&["inbox", "process", &id]).stderr.contains("is processing already"));
     grounds.run(&["inbox", "process", &id, "--done", "incorporated", "--note", "in 2.1"]).good();
     let list: Value = serde_json::from_str(&grounds.run(&["inbox", "list", "--json"]).good()).unwrap();
-    assert_eq!((&list[0]["type"], &list[1]["note"]), (&json!("reference"), &json!("in 2.1")), "the newest first");
+    assert_eq!(
+        (&list["items"][0]["type"], &list["items"][1]["note"]),
+        (&json!("reference"), &json!("in 2.1")),
+        "the newest first"
+    );
     grounds.run(&["inbox", "dismiss", &id]).good();
     let list: Value = serde_json::from_str(&grounds.run(&["inbox", "list", "--json"]).good()).unwrap();
-    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn state(folder: &StatusFolder) -> Value {
 
 fn contents(grounds: &Grounds) -> Vec<String> {
     let list: Value = serde_json::from_str(&grounds.run(&["--json", "inbox", "list"]).good()).unwrap();
-    list.as_array().unwrap().iter().map(|idea| idea["content"].as_str().unwrap().to_owned()).collect()
+    list["items"].as_array().unwrap().iter().map(|idea| idea["content"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]

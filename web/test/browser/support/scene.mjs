@@ -264,7 +264,7 @@ export async function scene() {
     "slow-tests",
     [text("I run all tests."), tool("Bash", { command: "pytest -x" }), cost(0.92), hang],
     "Why are the tests slow?",
-    { stall_ms: 1500 },
+    { stallMs: 1500 },
   );
   who.parked = await daemon.run(
     "pathseeker-docs",
@@ -278,7 +278,7 @@ export async function scene() {
   await daemon.until((event) => event.type === "step_failed" && event.step === "alerts");
   await daemon.until((event) => event.type === "question_asked" && event.about.silence?.agent === who.silent);
   who.plan = (
-    await daemon.post("/api/quests", { ...quest, request: "Limit requests per tenant", approve_plan: true })
+    await daemon.post("/api/quests", { ...quest, request: "Limit requests per tenant", approvePlan: true })
   ).id;
   await daemon.until((event) => event.type === "question_asked" && event.about.step?.quest === who.plan);
   await daemon.post("/api/mail", {

@@ -1,0 +1,202 @@
+//! One convention for JSON, in answers of the API and in what commands print: names in camelCase, a list in an object with `head`, money
+//! with dollars. What is exempt is named here: parts of events, and documents whose form other programs fix.
+
+use crate::support::quest::{SHORT, done, step, text};
+use crate::support::workshop::Workshop;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// The schemas of documents that other programs read or write: the events of the other dialect, identity documents, and the status files.
+const FIXED_ELSEWHERE: [&str; 3] = ["DialectEvent", "IdentityDocument", "BuildEventObject"];
+/// A command that changes the status takes the change as the log has it.
+const CHANGES: [&str; 2] = ["StatusChange", "IdeaChange"];
+/// The fields in which an answer has parts of events, as the log has them.
+const PARTS_OF_EVENTS: [&str; 12] = [
+    "events",
+    "messages",
+    "about",
+    "permission",
+    "evidence",
+    "signals",
+    "spec",
+    "ward",
+    "capabilities",
+    "item",
+    "history",
+    "parts",
+];
+
+fn is_convention(name: &str) -> bool {
+    !name.contains(['_', '-']) && name.starts_with(|first: char| first.is_ascii_lowercase())
+}
+
+fn document() -> Value {
+    serde_json::to_value(hatchery::http::openapi()).unwrap()
+}
+
+/// The names of all schemas that a part of the document refers to, directly or not.
+fn reached(document: &Value, from: &Value, found: &mut BTreeSet<String>) {
+    match from {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if name == "$ref" {
+                    let schema = value.as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+                    if found.insert(schema.clone()) {
+                        reached(document, &document["components"]["schemas"][&schema], found);
+                    }
+                } else {
+                    reached(document, value, found);
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| reached(document, value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn properties<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
+    match schema {
+        Value::Object(fields) => {
+            let own = fields.get("properties").and_then(Value::as_object);
+            found.extend(own.into_iter().flat_map(Map::keys).map(String::as_str));
+            fields.values().for_each(|value| properties(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| properties(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn the_names_of_the_api_are_in_camel_case() {
+    let document = document();
+    let mut exempt = BTreeSet::new();
+    for schema in ["EventObject"].into_iter().chain(FIXED_ELSEWHERE).chain(CHANGES) {
+        exempt.insert(schema.to_owned());
+        reached(&document, &document["components"]["schemas"][schema], &mut exempt);
+    }
+    let mut used = BTreeSet::new();
+    reached(&document, &document["paths"], &mut used);
+    let mut wrong = Vec::new();
+    let mut looked_at = 0;
+    for schema in used.difference(&exempt) {
+        let mut names = Vec::new();
+        properties(&document["components"]["schemas"][schema], &mut names);
+        looked_at += names.len();
+        wrong.extend(names.into_iter().filter(|name| !is_convention(name)).map(|name| format!("{schema}.{name}")));
+    }
+    // An entry of a history is the stored event of its message, with more.
+    wrong.retain(|name| name != "MessageView.source_id");
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(looked_at > 300, "only {looked_at} names were looked at");
+    let parameters =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    let parameters = parameters.flat_map(|operation| operation["parameters"].as_array().cloned().unwrap_or_default());
+    let wrong: Vec<Value> = parameters
+        .filter(|parameter| parameter["in"] == "query" && !is_convention(parameter["name"].as_str().unwrap()))
+        .collect();
+    assert_eq!(wrong, Vec::<Value>::new());
+}
+
+#[test]
+fn every_list_of_the_api_has_its_place_in_the_log() {
+    let document = document();
+    let mut lists = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let Some(answers) = item["get"]["responses"].as_object() else { continue };
+        for (status, answer) in answers.iter().filter(|(status, _)| status.starts_with('2')) {
+            let schema = &answer["content"]["application/json"]["schema"];
+            assert_ne!(schema["type"], "array", "{path} {status} is a bare list");
+            let Some(name) = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) else { continue };
+            let Some(fields) = document["components"]["schemas"][name]["properties"].as_object() else { continue };
+            if fields.values().any(|field| field["type"] == "array") {
+                lists += 1;
+                assert!(fields.contains_key("head"), "{path}: {name} has a list and no head");
+            }
+        }
+    }
+    assert!(lists > 10, "only {lists} lists");
+}
+
+/// Every amount of money says its dollars.
+fn check_printed(value: &Value, at: &str) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(nanodollars) = fields.get("nanodollars") {
+                assert!(fields.get("dollars").is_some_and(Value::is_string), "{at}: {nanodollars} without dollars");
+            }
+            for (name, value) in fields {
+                assert!(is_convention(name), "{at}.{name}");
+                if !PARTS_OF_EVENTS.contains(&name.as_str()) {
+                    check_printed(value, &format!("{at}.{name}"));
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| check_printed(value, at)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn what_commands_print_as_json_keeps_to_it() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let cost = json!({ "cost": { "usd": 0.05, "input_tokens": 10 } });
+    let agent = shop.run(&[cost.clone(), text("done")]);
+    shop.end(&agent);
+    let book = shop.playbook().play("codeweaver", &[cost, done("built")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree" }));
+    shop.wait_quest(&quest, "quest_completed");
+    let asks = shop.run(&[json!({ "ask": { "name": "Bash", "input": { "command": "make" } } })]);
+    shop.wait_for(&asks, "question_asked");
+    let mail = json!({ "from": agent, "to": "human", "body": "hello" });
+    assert_eq!(shop.door().post("/api/mail", &mail).status, 201);
+    shop.grounds.run(&["inbox", "add", "an idea"]).good();
+    shop.grounds.run(&["budget", "5"]).good();
+    // Lists first: each is an object with `head`.
+    let lists: [&[&str]; 15] = [
+        &["ps", "--all"],
+        &["runs"],
+        &["usage"],
+        &["budget"],
+        &["permissions", "list"],
+        &["ask", "list"],
+        &["quest", "list", "--all"],
+        &["session", "list"],
+        &["seats"],
+        &["mail", "check"],
+        &["thread", &agent],
+        &["history", &agent],
+        &["rescue", "list"],
+        &["projects"],
+        &["inbox", "list"],
+    ];
+    for command in lists {
+        let value = printed(&shop, command);
+        assert!(value.as_object().is_some_and(|fields| fields.contains_key("head")), "{command:?}: {value}");
+        check_printed(&value, &command.join(" "));
+    }
+    let others: [&[&str]; 9] = [
+        &["status"],
+        &["why", &agent],
+        &["quest", "show", &quest],
+        &["diff", &quest],
+        &["merge", &quest],
+        &["gc"],
+        &["fsck"],
+        &["doctor"],
+        &["stop", &asks],
+    ];
+    for command in others {
+        let value = printed(&shop, command);
+        assert!(value.is_object(), "{command:?}: {value}");
+        check_printed(&value, &command.join(" "));
+    }
+    let refused = shop.grounds.run(&["--json", "why", "nobody"]);
+    check_printed(&serde_json::from_str(&refused.stderr).unwrap(), "an error");
+}
+
+fn printed(shop: &Workshop, command: &[&str]) -> Value {
+    let arguments: Vec<&str> = ["--json"].into_iter().chain(command.iter().copied()).collect();
+    let ran = shop.grounds.run(&arguments);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{command:?}: {error}: {ran:?}"))
+}
