@@ -7,7 +7,23 @@ import { plain } from "./words";
 /** Longer than this nobody reads it as prose. */
 const MAX_CHARS = 100_000;
 
+/** One line of words: no mark of Markdown, no link, and no beginning of a list, a heading or a quotation. */
+const WORDS = /^[\p{L}("“][^\n*_`~<>&[\]\\|@:]*$/u;
+
+/** A text that Markdown would not change: most lines of an agent are, and reading them as Markdown takes longer than drawing them. */
+export const isWords = (text: string) => text.length < 1000 && WORDS.test(text) && !text.includes("www.");
+
 export function Markdown({ text }: { text: string }) {
+  if (isWords(text))
+    return (
+      <div class="prose">
+        <p>{plain(text).trimEnd()}</p>
+      </div>
+    );
+  return <Formatted text={text} />;
+}
+
+function Formatted({ text }: { text: string }) {
   const tokens = useMemo(() => (text.length > MAX_CHARS ? null : new Lexer({ gfm: true }).lex(plain(text))), [text]);
   if (!tokens) return <pre class="out">{plain(text)}</pre>;
   return <div class="prose">{blocks(tokens)}</div>;

@@ -22,7 +22,9 @@ import { WritingNow } from "../ui/writing";
 import { Loading, parkedUntil } from "./home";
 
 /** How many items are shown before somebody asks for more. */
-const SHOWN = 200;
+const SHOWN = 100;
+/** The oldest ones that are shown leave in groups: when one leaves, everything below it is drawn in another place. */
+const LEAVE = 50;
 /** How near to the end counts as being there. */
 const NEAR = 120;
 
@@ -251,6 +253,11 @@ function Why({ id }: { id: string }) {
 /** What an agent says and does itself. What others say to it ends no text that it writes. */
 const OWN_WORDS: ReadonlySet<string> = new Set(["assistant", "tool_call"]);
 
+/** When everything else is drawn, too: then the browser lays the page out once for this frame, and not once for each view that changes. */
+function scrollToEnd(): void {
+  queueMicrotask(() => scrollTo(0, document.documentElement.scrollHeight));
+}
+
 interface ConversationProps {
   entry: AgentEntry;
   messages: MessageView[];
@@ -294,13 +301,13 @@ function Conversation({ entry, messages, notes, loading, problem, hash }: Conver
       return;
     }
     if (following.current) {
-      scrollTo(0, document.documentElement.scrollHeight);
+      scrollToEnd();
       seen.current = lastId;
     } else setFresh(own.filter((message) => message.id > seen.current).length);
   }, [lastId, loading, hash]);
 
   useLayoutEffect(() => {
-    if (writing && following.current) scrollTo(0, document.documentElement.scrollHeight);
+    if (writing && following.current) scrollToEnd();
   }, [writing]);
 
   if (problem)
@@ -315,7 +322,7 @@ function Conversation({ entry, messages, notes, loading, problem, hash }: Conver
   if (loading && messages.length === 0) return <Loading />;
   const fromWhom = inherited.at(-1)?.agent;
   const kept = all ? inherited : inherited.slice(-2);
-  const first = Math.max(0, own.length - shown);
+  const first = Math.max(0, Math.floor((own.length - shown) / LEAVE) * LEAVE);
   const visible = own.slice(first);
   return (
     <div class="talk" role="log" aria-label={`Conversation with ${nameOf(id)}`} aria-live="off">
