@@ -110,6 +110,28 @@ test("at 380 px nothing scrolls sideways, and targets are large enough", async (
   assert.deepEqual(page.troubles, []);
 });
 
+test("at 320 px, which is a zoom of 400 %, and at 4K nothing scrolls sideways, and lines stay readable", async () => {
+  for (const [width, height] of [
+    [320, 640],
+    [3840, 2160],
+  ]) {
+    const page = await open(browser, daemon, { width, height });
+    for (const [name, path] of Object.entries(views)) {
+      await page.goto(daemon.url + path);
+      await page.getByRole("heading", { level: 1 }).first().waitFor();
+      await page.waitForFunction(() => !document.querySelector(".skeleton"));
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= width, `${name} is ${wide} px wide on a screen of ${width} px`);
+      const widest = await page
+        .locator(".ask, .row, .msg, .sub")
+        .evaluateAll((all) => Math.max(0, ...all.map((it) => it.getBoundingClientRect().width)));
+      assert.ok(widest <= 1920, `${name} has a line of ${widest} px`);
+    }
+    assert.deepEqual(page.troubles, []);
+    await page.context().close();
+  }
+});
+
 test("with reduced motion all stand still, and states still say it", async () => {
   const page = await open(browser, daemon);
   await page.locator("a.row .g-working").first().waitFor();
