@@ -57,7 +57,7 @@ class Pages {
         after = page.events.at(-1)?.id ?? end;
       }
     } catch {
-      // It is asked for again when it is looked at again.
+      // It is asked for again when it is looked at again, or when the daemon is back.
     }
     this.asked.delete(chunk);
     this.trim();
@@ -73,7 +73,7 @@ class Pages {
 }
 
 export default function Log() {
-  useTopics("log");
+  useTopics("log", "connection");
   const { query, hash } = usePlace();
   const [, again] = useReducer<number, void>((n) => n + 1, 0);
   const pages = useMemo(() => new Pages(() => again()), []);
@@ -89,6 +89,8 @@ export default function Log() {
   const shownHead = following ? live : head;
 
   useEffect(() => store.tap((event) => pages.add(event)), [pages]);
+  // What is in sight and could not be read is read when the daemon is back.
+  useEffect(() => pages.want(...sight), [store.round]);
   const goTo = (id: number) => {
     setFollowing(false);
     setHead(live);
