@@ -14,7 +14,7 @@ use event::{
 };
 use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, SessionEvent};
 use hatchery_core::outcome::Cause;
-use hatchery_core::output::{Output, TurnEnd};
+use hatchery_core::output::{FailureKind, Output, TurnEnd};
 use hatchery_core::seat::{Listed, ListedStatus, Position, SeatState, session_uuid, shown};
 use hatchery_core::session::EndReason;
 use hatchery_core::usage::Usage;
@@ -278,7 +278,10 @@ fn of_lead(id: EventId, what: &RunEvent) -> Option<DialectWhat> {
             content: vec![DialectContent::Thinking { thinking: text.clone() }],
         }),
         RunEvent::OutputNoted { output: Output::ApiError(failed) } => {
-            let code = if failed.status == Some(401) { DialectError::AuthFailed } else { DialectError::Unknown };
+            let code = match failed.kind {
+                FailureKind::Unauthorised => DialectError::AuthFailed,
+                _ => DialectError::Unknown,
+            };
             error(failed.text.clone(), code)
         }
         RunEvent::Silent { .. } => error("the lead has been silent for too long".into(), DialectError::TurnTimeout),
@@ -341,3 +344,6 @@ fn text(value: &Value) -> String {
 fn enveloped(record: &Record, what: DialectWhat) -> DialectEvent {
     DialectEvent { id: record.id, ts: record.ts, session_id: record.session.map(session_uuid), what }
 }
+
+#[cfg(test)]
+mod tests;

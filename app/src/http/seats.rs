@@ -186,8 +186,10 @@ impl SeatView {
 pub async fn start(State(api): State<Api>, body: Loose<SessionStart>) -> Result<Json<SessionAnswer>, ApiError> {
     let SessionStart { previous_transcript, artifact_catalog, demo_mode, with } = body.0;
     let mut lead = lead_order(&api, with)?;
+    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let (previous_transcript, artifact_catalog) = (given(previous_transcript), given(artifact_catalog));
     for (tag, text) in [("previous-transcript", &previous_transcript), ("artifact-catalog", &artifact_catalog)] {
-        if let Some(text) = text.as_deref().filter(|text| !text.trim().is_empty()) {
+        if let Some(text) = text {
             lead.prompt.push_str(&format!("\n\n<{tag}>\n{}\n</{tag}>", newest(text)));
         }
     }

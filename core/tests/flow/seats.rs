@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where something is not as it must be")]
 
 use crate::given::{R, S, T};
-use hatchery_core::agent::Lifecycle;
+use hatchery_core::agent::{Birth, Lifecycle};
 use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::output::Output;
@@ -340,6 +340,23 @@ fn a_killed_agent_leaves_its_seat_and_the_next_one_inherits_the_soul() {
     play.must(wake(&[(0, true)]));
     assert_eq!(play.occupant(0), agent(50));
     assert_eq!(play.world.agent(agent(50)).unwrap().name.as_deref(), Some("Name0"));
+}
+
+/// The child inherits what was said, and neither the seat nor its voice.
+#[test]
+fn a_fork_of_an_agent_in_a_seat_sits_in_none() {
+    let mut play = alive(&[0]);
+    let birth = Birth { run: Some(Box::new(spec())), ..Birth::of(agent(60)) };
+    play.must(Command::Fork { parent: agent(0), at: None, birth });
+    assert_eq!((play.occupant(0), play.state(0)), (agent(0), Some(SeatState::Alive)));
+    assert_eq!(play.world.seats().position_of(agent(60)), None);
+    play.runs(agent(60));
+    let said = play.says_text(agent(60), "[AGENT_REGISTERED] {\"name\":\"Other\",\"individuationArtifact\":\"x\"}");
+    assert!(!said.iter().any(|record| matches!(record.event, Event::Seat(_))), "{said:?}");
+    assert_eq!(play.soul(0).as_deref(), Some("I am Name0."));
+    // The session of the seats ends without it.
+    play.must(Command::EndSession { session: S, reason: EndReason::User });
+    assert!(play.world.run(agent(60)).unwrap().is_open());
 }
 
 /// Somebody sleeps in seat 7 who was imported with a name and without a soul.

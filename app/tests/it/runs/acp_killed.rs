@@ -1,11 +1,14 @@
-//! The real opencode while daemons, launchers and opencode itself are killed at random, before it has said anything about a message:
-//! no message is lost and none is heard twice, counted in what the model is shown.
+//! Real agents behind ACP while daemons, launchers and the agents themselves are killed at random, before they have said anything about
+//! a message: no message is lost and none is heard twice, counted in what the model is shown.
 
+use crate::support::codex_acp::codex_acp_or_skip;
+use crate::support::codex_cli::codex_or_skip;
 use crate::support::model::{Gate, Model, Step};
 use crate::support::opencode_cli::opencode_or_skip;
 use crate::support::random::Random;
 use crate::support::vendors;
 use crate::support::victim::{Victim, rounds, seed};
+use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 3;
@@ -14,9 +17,21 @@ const SOAK_ROUNDS: usize = 30;
 #[test]
 fn no_message_is_lost_or_heard_twice_whoever_is_killed() {
     let cli = opencode_or_skip!();
-    let mut random = Random::new(seed());
     let model = Model::playing([]);
-    let (mut shop, _home) = vendors::of_opencode(cli, &model);
+    let (shop, _home) = vendors::of_opencode(cli, &model);
+    kills(shop, &model);
+}
+
+#[test]
+fn no_message_to_the_adapter_of_codex_is_lost_or_heard_twice_whoever_is_killed() {
+    let programs = (codex_acp_or_skip!(), codex_or_skip!());
+    let model = Model::playing([]);
+    let (shop, _home) = vendors::of_codex_acp(programs, &model);
+    kills(shop, &model);
+}
+
+fn kills(mut shop: Workshop, model: &Model) {
+    let mut random = Random::new(seed());
     let agent = shop.prompt("hello", json!({ "stays": true, "retries": 100 }));
     shop.wait_for(&agent, "turn_ended");
     let rounds = rounds(ROUNDS, SOAK_ROUNDS);

@@ -15,7 +15,8 @@ fn a_session_is_started_used_and_ended() {
     assert_eq!((unheard.status, unheard.error().0.as_str()), (409, "no_seat_session"), "{unheard:?}");
     let nothing = door.post("/api/session/end", &json!({}));
     assert_eq!(nothing.status, 409, "{nothing:?}");
-    let started = door.post("/api/session/start", &json!({ "demoMode": true, "someOtherField": 1 }));
+    let started =
+        door.post("/api/session/start", &json!({ "demoMode": true, "artifactCatalog": " ", "someOtherField": 1 }));
     assert_eq!(started.status, 200, "{started:?}");
     let session = started.json()["sessionId"].clone();
     assert_eq!(session.as_str().unwrap().split('-').map(str::len).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
@@ -42,6 +43,9 @@ fn a_session_is_started_used_and_ended() {
     );
     scene.end_session();
     let events = scene.dialect("?dialect=julian&after=-1", None, |event| event["type"] == "session_end");
+    let start = events.iter().find(|event| event["type"] == "user_session_start").unwrap();
+    let told = (&start["demoMode"], &start["hasPreviousTranscript"], &start["hasArtifactCatalog"]);
+    assert_eq!(told, (&json!(true), &json!(false), &json!(false)), "an empty catalogue is none");
     // The original program calls a speaker so who gives no name.
     let said = events.iter().find(|event| event["type"] == "user_message").unwrap();
     assert_eq!((&said["speakerName"], &said["targetAgent"]), (&json!("Marcus"), &Value::Null), "{said}");

@@ -38,9 +38,10 @@ fn the_lead_registers_reports_and_passes_on() {
             json!({ "text": status(&[(0, "alive")]) }),
         ],
     );
-    let started = scene
-        .door()
-        .post("/api/session/start", &json!({ "with": scene.with_scripts(), "previousTranscript": "a <b>" }));
+    let started = scene.door().post(
+        "/api/session/start",
+        &json!({ "with": scene.with_scripts(), "previousTranscript": "a <b>", "artifactCatalog": "c & d" }),
+    );
     assert_eq!(started.status, 200, "{started:?}");
     scene.shop.wait("the greeting", |event| event["type"] == "seats_reported");
     scene.summon(&[0, 1]);
@@ -69,6 +70,7 @@ fn the_lead_registers_reports_and_passes_on() {
         .map(|it| it["content"].as_str().unwrap().to_owned())
         .collect();
     assert!(told[0].contains("<previous-transcript>\na &lt;b&gt;"), "{}", told[0]);
+    assert!(told[0].contains("<artifact-catalog>\nc &amp; d"), "{}", told[0]);
     assert!(told[1].starts_with("[SUMMON AGENTS]") && told[1].contains("seat 1"), "{}", told[1]);
     assert_eq!(told[2], "[ROUTE TO AGENT: Lyra]\n\nhello");
     assert!(told[4].starts_with("[WAKE AGENTS]") && told[4].contains("I chose the name Kael &amp;"), "{}", told[4]);
@@ -97,7 +99,8 @@ fn the_lead_registers_reports_and_passes_on() {
         assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
     }
     let find = |kind: &str| events.iter().find(|event| event["type"] == kind).unwrap();
-    assert_eq!(find("user_session_start")["hasPreviousTranscript"], true);
+    let start = find("user_session_start");
+    assert_eq!((&start["hasPreviousTranscript"], &start["hasArtifactCatalog"]), (&json!(true), &json!(true)));
     assert_eq!(find("agent_registered")["agent"]["individuationArtifact"], soul("Lyra"));
     let message = find("user_message");
     assert_eq!(
