@@ -127,7 +127,11 @@ async fn responses(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: By
     let Ok(body) = serde_json::from_slice::<Value>(&body) else {
         return error(StatusCode::BAD_REQUEST, "invalid_request_error", "not JSON");
     };
-    play(&stage, &Asked::new(&headers, body), responses::answer).await
+    let asked = Asked::new(&headers, body);
+    if asked.is_for_title() {
+        return responses::answer(&asked, 0, &[Block::text("{\"title\": \"aside\"}")], None);
+    }
+    play(&stage, &asked, responses::answer).await
 }
 
 /// How an answer is written on the wire.

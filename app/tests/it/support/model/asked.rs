@@ -12,6 +12,9 @@ pub struct Asked {
     pub body: Value,
 }
 
+/// How the ACP adapter of codex asks for a title.
+const TITLE: &str = "user: Your task is to generate a very short title for a conversation";
+
 impl Asked {
     pub(super) fn new(headers: &HeaderMap, body: Value) -> Self {
         let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
@@ -26,6 +29,11 @@ impl Asked {
     /// Whether it is a turn of the agent. What is asked beside it (a title, whether there is quota left) comes without tools.
     pub(super) fn is_conversation(&self) -> bool {
         self.body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
+    }
+
+    /// Whether the ACP adapter of codex wants a title: it asks with all its tools.
+    pub(super) fn is_for_title(&self) -> bool {
+        self.dialogue().iter().any(|line| line.starts_with(TITLE))
     }
 
     /// The conversation, a line a block: `user: hello`. Without what the client adds by itself.
