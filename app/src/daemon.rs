@@ -17,8 +17,8 @@ use crate::run_folder;
 use crate::runner::{self, RunnerContext};
 use crate::status_files::{FilesShown, StatusFiles};
 use crate::store::{self, Store, StoreError};
-use crate::team_inbox;
 use crate::trust;
+use crate::{team_inbox, team_outbox};
 use hatchery_core::{Command, Refusal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -170,6 +170,8 @@ impl Daemon {
         // What was written while no daemon ran is taken in before a request can change it.
         let status_files = StatusFiles::keep(&self.project, handle.clone(), &self.api.status_files).await;
         let notices = tokio::spawn(notifications::run(self.notify, self.project.clone(), handle.clone()));
+        // Before there are new ones.
+        team_outbox::bring_left(&self.project, &self.api.defaults.seats, &handle).await;
         let closing = self.closing.subscribe();
         let inboxes = tokio::spawn(team_inbox::keep_reading(
             self.api.defaults.seats.clone(),

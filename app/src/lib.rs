@@ -61,6 +61,7 @@ pub mod step_plan;
 pub mod store;
 pub mod strict;
 pub mod team_inbox;
+pub mod team_outbox;
 pub mod transcripts;
 pub mod transfer;
 pub mod trust;

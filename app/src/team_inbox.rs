@@ -9,6 +9,7 @@ use crate::clock;
 use crate::config::{self, is_file_name};
 use crate::engine::{Handle, SubmitError};
 use crate::shared_file::{self, Durability};
+use crate::team_outbox::Posted;
 use hatchery_core::seat::{MAX_REPLIES, Mode, SeatRefusal};
 use hatchery_core::{Command, Refusal, Timestamp};
 use notify::{RecursiveMode, Watcher as _};
@@ -40,13 +41,12 @@ const MAX_FROM_CHARS: usize = 200;
 /// How much of a message is its summary, in characters.
 const SUMMARY_CHARS: usize = 80;
 
-/// Writes a message into the inbox of an agent of the team.
-pub async fn send(settings: &config::Seats, name: &str, from: &str, text: &str) -> io::Result<()> {
-    let path = inbox(settings, name)?;
+/// Writes a message into the inbox of an agent of the team, unless it is there.
+pub async fn send_once(settings: &config::Seats, posted: &Posted) -> io::Result<()> {
+    let path = inbox(settings, &posted.name)?;
+    let Posted { from, text, timestamp, .. } = posted;
     let summary: String = text.chars().take(SUMMARY_CHARS).collect();
-    let entry = json!({
-        "from": from, "text": text, "summary": summary, "timestamp": clock::written(clock::now()), "read": false,
-    });
+    let entry = json!({ "from": from, "text": text, "summary": summary, "timestamp": timestamp, "read": false });
     blocking(move || append(&path, entry)).await
 }
 
@@ -77,12 +77,16 @@ fn inbox(settings: &config::Seats, name: &str) -> io::Result<PathBuf> {
     }
 }
 
-/// Adds an entry under the CLI's lock.
+/// Adds an entry under the CLI's lock. One with the same words and the same time is the same entry.
 fn append(path: &Path, entry: Value) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     let _lock = InboxLock::acquire(path)?;
     let mut entries = read(path)?;
+    let is_same = |other: &Value| ["from", "text", "timestamp"].iter().all(|field| other[field] == entry[field]);
+    if entry["timestamp"].is_string() && entries.iter().any(is_same) {
+        return Ok(());
+    }
     entries.push(entry);
     let text = serde_json::to_vec_pretty(&entries)?;
     shared_file::replace(path, &text, Durability::Synced)
@@ -308,6 +312,20 @@ mod tests {
         config::seats_of(&toml)
     }
 
+    async fn send(settings: &config::Seats, name: &str, from: &str, text: &str) -> io::Result<()> {
+        let posted = Posted {
+            agent: clock::new_agent_id(),
+            name: name.into(),
+            from: from.into(),
+            text: text.into(),
+            timestamp: clock::written(clock::now()),
+            after: hatchery_core::EventId::START,
+        };
+        send_once(settings, &posted).await?;
+        // Brought once more, it is the same message.
+        send_once(settings, &posted).await
+    }
+
     #[tokio::test]
     async fn a_message_is_added_and_what_others_wrote_stays() {
         let folder = tempfile::tempdir().unwrap();
@@ -318,7 +336,7 @@ mod tests {
         std::fs::write(&path, json!([foreign]).to_string()).unwrap();
         send(&settings, "Lyra", "Ada", "hello").await.unwrap();
         let entries = read(&path).unwrap();
-        assert_eq!(entries[0], foreign);
+        assert_eq!((&entries[0], entries.len()), (&foreign, 2));
         assert_eq!(
             (&entries[1]["from"], &entries[1]["text"], &entries[1]["read"]),
             (&json!("Ada"), &json!("hello"), &json!(false))

@@ -5,8 +5,10 @@ use super::agents::find;
 use super::error::{ApiError, Loose, Path};
 use super::runs::RunOptions;
 use super::seats::{FillSeats, last, lead_order, positions, unread, wake};
+use crate::clock;
 use crate::seats::{self, ThreadLine};
 use crate::team_inbox;
+use crate::team_outbox::{self, Posted};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -87,30 +89,52 @@ pub(super) async fn deliver(
     let settings = &api.defaults.seats;
     let speaker = speaker.unwrap_or_else(|| settings.human.clone());
     let reach = to.map(|position| seat::reach(&api.handle.view(), position)).transpose().map_err(Refusal::Seat)?;
-    let inbox = match reach {
-        Some(Reach::Inbox { name, .. }) => team_inbox::can_reach(settings, &name).await.then_some(name),
+    let posted = match reach {
+        Some(Reach::Inbox { agent, name }) => team_inbox::can_reach(settings, &name).await.then(|| Posted {
+            agent,
+            name,
+            from: speaker.clone(),
+            text: text.clone(),
+            timestamp: clock::written(clock::now()),
+            after: api.handle.head(),
+        }),
         Some(Reach::Process(_) | Reach::Lead) | None => None,
     };
     let lead = Box::new(lead_order(api, with)?);
-    let command = |no_inbox| Command::AddressSeat {
+    let command = move |no_inbox| Command::AddressSeat {
         to,
         text: text.clone(),
         speaker: speaker.clone(),
         lead: lead.clone(),
         no_inbox,
     };
-    let records = api.handle.submit(command(inbox.is_none())).await?;
-    // First the log, then the file.
-    match inbox {
-        Some(name) => match team_inbox::send(settings, &name, &speaker, &text).await {
-            Ok(()) => Ok(records),
-            Err(error) => {
-                tracing::warn!(name, %error, "the agent's inbox cannot be written; the lead is asked to pass the message on");
-                Ok(api.handle.submit(command(true)).await?)
-            }
-        },
-        None => Ok(records),
-    }
+    let Some(posted) = posted else { return Ok(api.handle.submit(command(true)).await?) };
+    // First the log, then the file. A daemon that is killed between the two leaves it to the next one.
+    let pending = team_outbox::write_down(&api.defaults.project, &posted).await.map_err(|error| {
+        let what = format_args!("the message cannot be written down: {error}");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_written", what, "look at the free space of the disk")
+    })?;
+    let (handle, settings) = (api.handle.clone(), settings.clone());
+    // A task of its own: a client that goes away must not stop it halfway.
+    let saying = tokio::spawn(async move {
+        let said = match handle.submit(command(false)).await {
+            Ok(records) => match team_inbox::send_once(&settings, &posted).await {
+                Ok(()) => Ok(records),
+                Err(error) => {
+                    let name = posted.name;
+                    tracing::warn!(name, %error, "the agent's inbox cannot be written; the lead is asked to pass the message on");
+                    handle.submit(command(true)).await
+                }
+            },
+            Err(error) => Err(error),
+        };
+        pending.done().await;
+        said
+    });
+    let said = saying.await.map_err(|error| {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_said", error, "look into .hatchery/daemon.log")
+    })?;
+    Ok(said?)
 }
 
 /// What was said to an agent and what it said, over all its sessions.

@@ -97,3 +97,48 @@ fn a_reply_that_is_too_long_does_not_hold_up_the_others() {
     assert_eq!(taken.len(), 3, "each once");
     assert!(taken[1].starts_with("long x") && taken[1].contains("more bytes were left out"));
 }
+
+/// The log has the message, and the file not yet, because another process holds its lock.
+#[test]
+fn a_message_that_a_killed_daemon_could_not_write_is_brought_by_the_next_one() {
+    let (mut scene, inboxes, _teams) = scene();
+    let registered = json!({ "name": "Lyra", "gridPosition": 0, "individuationArtifact": soul("Lyra") });
+    scene.script(
+        "lead",
+        &[
+            json!({ "text": "[AGENT_STATUS] {\"agents\":[]}" }),
+            json!("turn"),
+            json!({ "text": format!("[AGENT_REGISTERED] {registered}") }),
+        ],
+    );
+    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
+    assert_eq!(started.status, 200, "{started:?}");
+    scene.shop.wait("the greeting", |event| event["type"] == "seats_reported");
+    scene.summon(&[0]);
+    scene.wait_seat(0, "alive");
+    let lock = inboxes.join("lyra.json.lock");
+    std::fs::create_dir(&lock).unwrap();
+    let door = scene.door();
+    let sender = std::thread::spawn(move || {
+        // It gets no answer.
+        drop(std::panic::catch_unwind(|| {
+            door.post("/api/send", &json!({ "message": "hello", "targetAgent": "Lyra" }))
+        }));
+    });
+    scene.shop.wait("the message", |event| event["type"] == "message_added" && event["content"] == "hello");
+    scene.shop.kill_daemon();
+    sender.join().unwrap();
+    std::fs::remove_dir(&lock).unwrap();
+    assert!(!inboxes.join("lyra.json").exists());
+    for _ in 0..2 {
+        scene.shop.restart();
+        // It answers when what was left is brought.
+        scene.seats();
+        let sent: Value = serde_json::from_str(&std::fs::read_to_string(inboxes.join("lyra.json")).unwrap()).unwrap();
+        assert_eq!((sent.as_array().unwrap().len(), &sent[0]["text"]), (1, &json!("hello")), "{sent}");
+        let left = std::fs::read_dir(scene.shop.grounds.data().join("team-outbox")).unwrap().count();
+        assert_eq!(left, 0, "what was brought is over");
+        scene.shop.kill_daemon();
+    }
+    scene.shop.restart();
+}
