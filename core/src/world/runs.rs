@@ -553,7 +553,17 @@ impl World {
         let awaits = match kind {
             MessageKind::ToolCall => names_tool(content, quest::WAIT_TOOL),
             MessageKind::ToolResult => false,
-            _ => return,
+            MessageKind::Clear
+            | MessageKind::System
+            | MessageKind::User
+            | MessageKind::Assistant
+            | MessageKind::Mark
+            | MessageKind::Rewind
+            | MessageKind::AgentKilled
+            | MessageKind::Command
+            | MessageKind::Fork
+            | MessageKind::Usage
+            | MessageKind::Interrupted => return,
         };
         if self.run(agent).is_some_and(|run| run.is_open() && run.awaits_mail != awaits) {
             self.change_conversation(agent, |run, _| run.into_iter().for_each(|run| run.awaits_mail = awaits));
