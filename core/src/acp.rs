@@ -268,6 +268,7 @@ impl AcpReader {
             total: Usage { cost: self.cost.unwrap_or_default(), ..Usage::default() },
             since_last: Some(used),
             turn: None,
+            unanswered: false,
         };
         outputs.push(Output::TurnEnded(end));
         outputs

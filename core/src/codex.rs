@@ -50,8 +50,21 @@ pub struct CodexReader {
     tally: Tally,
     /// The item that codex is writing.
     writing: Option<String>,
+    progress: TurnProgress,
     /// The last state of the rate limit, because codex repeats it after each request.
     limit: Option<Output>,
+}
+
+/// What a turn has come to. Codex takes a message until the very end of a turn: it keeps one that comes after its last look, and ends the
+/// turn without asking the model about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TurnProgress {
+    /// The model has not said anything yet.
+    #[default]
+    Begun,
+    Answered,
+    /// After what the model said, a message came.
+    Addressed,
 }
 
 /// How far the process has come until it can work.
@@ -213,17 +226,24 @@ impl CodexReader {
             "mcpServer/startupStatus/updated" => self.tools_status(params).into_iter().collect(),
             "turn/started" => {
                 self.tally.begin_turn();
+                self.progress = TurnProgress::Begun;
                 vec![Output::TurnStarted]
             }
             "turn/completed" => self.turn_ended(params).into_iter().collect(),
-            "item/started" => self.items.started(params),
+            "item/started" => {
+                self.note_progress(params);
+                self.items.started(params)
+            }
             "item/completed" => {
                 let outputs = self.items.completed(params);
                 self.note_subagents(params);
                 outputs
             }
             "error" => failure::error(params).into_iter().collect(),
-            "thread/tokenUsage/updated" => self.used(thread.as_deref().unwrap_or_default(), true, params),
+            "thread/tokenUsage/updated" => {
+                self.progress = TurnProgress::Answered;
+                self.used(thread.as_deref().unwrap_or_default(), true, params)
+            }
             "account/rateLimits/updated" => self.rate_limit(params).into_iter().collect(),
             "serverRequest/resolved" => {
                 let id = params.raw("requestId").map(|id| id.get().to_owned());
@@ -232,6 +252,16 @@ impl CodexReader {
             }
             _ => Vec::new(),
         }
+    }
+
+    fn note_progress(&mut self, params: &Fields) {
+        let kind = params.object("item").and_then(|item| item.text("type"));
+        self.progress = match (kind.as_deref(), self.progress) {
+            (Some("userMessage"), TurnProgress::Begun) => TurnProgress::Begun,
+            (Some("userMessage"), TurnProgress::Answered | TurnProgress::Addressed) => TurnProgress::Addressed,
+            (Some(_), _) => TurnProgress::Answered,
+            (None, progress) => progress,
+        };
     }
 
     fn is_subagent(&self, thread: &str) -> bool {
@@ -305,7 +335,9 @@ impl CodexReader {
         let text = answer.and_then(|item| item.text("text"));
         let (total, since_last, num_turns) = self.tally.end_turn();
         let turn = turn.text("id");
-        Some(Output::TurnEnded(TurnEnd { result, text, num_turns, denials: Vec::new(), total, since_last, turn }))
+        let unanswered = result.is_ok() && self.progress == TurnProgress::Addressed;
+        let denials = Vec::new();
+        Some(Output::TurnEnded(TurnEnd { result, text, num_turns, denials, total, since_last, turn, unanswered }))
     }
 
     fn rate_limit(&mut self, params: &Fields) -> Option<Output> {

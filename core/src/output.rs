@@ -179,6 +179,9 @@ pub struct TurnEnd {
     /// The harness's own name for the turn, if it can copy a session up to this turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
+    /// It ended with a message that the model has not seen: the harness keeps the message, and asks the model nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
 }
 
 /// A tool that was not allowed.

@@ -289,6 +289,7 @@ fn turn_end(line: &Fields, api_error: Option<ApiError>) -> TurnEnd {
         total,
         since_last: line.object("model_usage_since_last_result").map(models),
         turn: None,
+        unanswered: false,
     }
 }
 

@@ -14,6 +14,10 @@ const SIGNAL: &str =
 /// For a process that replaces one that stopped in the middle of a turn.
 const NUDGE: &str = "Your process was interrupted and restarted. Continue where you stopped.";
 
+/// What is said when a message came too late for the turn that it was meant for.
+const REMINDER: &str =
+    "The message before this one came while your turn was ending, so you have not answered it yet. Answer it now.";
+
 /// How much of a history a briefing carries: about 100,000 tokens, so that a model with a small context window has room to work.
 const MAX_HISTORY_BYTES: usize = 400_000;
 /// How much of one message of that history.
@@ -35,6 +39,7 @@ pub async fn words(handle: &Handle, agent: AgentId, delivery: Delivery, copy: bo
             let owes = handle.view().run(agent).is_some_and(|run| run.spec.signals);
             Ok(format!("{NUDGE}{}", if owes { SIGNAL } else { "" }))
         }
+        DeliveryKind::Reminder => Ok(REMINDER.to_owned()),
         DeliveryKind::Briefing => {
             let mut said = handle.history(agent).await?;
             let inherited = |said: &Said| said.agent != agent;

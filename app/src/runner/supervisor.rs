@@ -398,7 +398,7 @@ impl Supervisor {
             }
             let line = match delivery.what {
                 DeliveryKind::Interrupt => self.harness()?.interrupt(Some(&session), &id),
-                DeliveryKind::Briefing | DeliveryKind::Message | DeliveryKind::Nudge => {
+                DeliveryKind::Briefing | DeliveryKind::Message | DeliveryKind::Nudge | DeliveryKind::Reminder => {
                     let words = briefing::words(handle, agent, delivery, copy_of.is_some()).await?;
                     self.harness()?.message(Some(&session), &id, &words)
                 }

@@ -183,7 +183,8 @@ mod kill {
         let daemon = grounds.up();
         for child in [&one, &other] {
             assert_eq!(daemon.door.one(child)["parent"], json!(above));
-            assert_eq!(daemon.door.context(child), ["inherited", &told]);
+            assert_eq!(daemon.door.context(child), ["inherited"]);
+            assert_eq!(daemon.door.history(child).last().unwrap()["content"], json!(told));
         }
         assert_eq!(daemon.door.one(&grandchild)["parent"], json!(one));
         assert_eq!(daemon.door.context(&victim), ["inherited"], "its history stays");

@@ -72,6 +72,8 @@ pub enum DeliveryKind {
     Message,
     /// The process before broke off; this one shall go on.
     Nudge,
+    /// The turn before ended with a message that the model has not seen; it shall be answered.
+    Reminder,
     /// Break off the turn.
     Interrupt,
 }

@@ -238,5 +238,6 @@ fn in_short(end: &TurnEnd) -> TurnEnd {
         total: end.total,
         since_last: end.since_last,
         turn: end.turn.as_deref().map(cut),
+        unanswered: end.unanswered,
     }
 }

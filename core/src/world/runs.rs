@@ -314,6 +314,9 @@ impl World {
             if end.result == TurnResult::SessionUnknown && !run.started {
                 conversation.forget(run.copied);
             }
+            if end.unanswered && !conversation.has_words() {
+                conversation.add(at, DeliveryKind::Reminder);
+            }
             // Without an answer to it, an interrupt is over with its turn.
             if !run.capabilities.echoes_messages {
                 conversation.forget_interrupts();

@@ -84,6 +84,30 @@ fn a_reader_that_knows_its_model_prices_requests_without_a_beginning() {
     assert!(matches!(used, Some(Output::Used { usage }) if usage.cost.nanodollars == 200_000), "{used:?}");
 }
 
+/// Codex takes a message until the very end of a turn, and ends the turn without asking the model about it.
+#[test]
+fn a_turn_that_ends_with_a_message_is_unanswered() {
+    let unanswered = |items: &[&str]| {
+        let item = |kind: &&str| {
+            let item = json!({ "type": kind, "id": "i", "clientId": "c", "text": "hi" });
+            json!({ "method": "item/started", "params": { "threadId": "t", "item": item } })
+        };
+        let began = json!({ "method": "turn/started", "params": { "threadId": "t" } });
+        let turn = json!({ "id": "u", "status": "completed", "items": [] });
+        let over = json!({ "method": "turn/completed", "params": { "threadId": "t", "turn": turn } });
+        let lines: Vec<_> = [began].into_iter().chain(items.iter().map(item)).chain([over]).collect();
+        match read(&lines).pop() {
+            Some(Output::TurnEnded(end)) => end.unanswered,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(unanswered(&["userMessage", "agentMessage", "userMessage"]));
+    assert!(unanswered(&["userMessage", "commandExecution", "userMessage", "userMessage"]));
+    assert!(!unanswered(&["userMessage", "agentMessage", "userMessage", "reasoning"]));
+    // A model that says nothing is not asked again.
+    assert!(!unanswered(&["userMessage", "userMessage"]));
+}
+
 #[test]
 fn a_change_of_several_files_is_a_question() {
     let path = |changes: &[&str]| {

@@ -373,8 +373,9 @@ fn turn_end() -> impl Strategy<Value = TurnEnd> {
         Just(TurnResult::SessionUnknown),
     ];
     let used = (usage(), option::of(usage()));
-    (result, option::of(text()), any::<u32>(), vec(denial, 0..3), used, option::of(text())).prop_map(
-        |(result, text, num_turns, denials, (total, since_last), turn)| TurnEnd {
+    let turn = (option::of(text()), any::<bool>());
+    (result, option::of(text()), any::<u32>(), vec(denial, 0..3), used, turn).prop_map(
+        |(result, text, num_turns, denials, (total, since_last), (turn, unanswered))| TurnEnd {
             result,
             text,
             num_turns,
@@ -382,6 +383,7 @@ fn turn_end() -> impl Strategy<Value = TurnEnd> {
             total,
             since_last,
             turn,
+            unanswered,
         },
     )
 }
@@ -493,7 +495,7 @@ fn conversation() -> impl Strategy<Value = Conversation> {
         (text(), text(), text(), option::of(text()), meter()).prop_map(|(harness, session, host, folder, meter)| {
             HarnessSession { folder, harness, session, host: host.into(), meter }
         });
-    let what = prop::sample::select(vec![Briefing, Message, Nudge, Interrupt]);
+    let what = prop::sample::select(vec![Briefing, Message, Nudge, Reminder, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
     let turns = vec((event_id(), text()), 0..3);
     (option::of(harness_session), any::<bool>(), vec(delivery, 0..4), usage(), metered(), turns).prop_map(

@@ -73,7 +73,7 @@ fn a_daemon_killed_in_mid_turn_finds_its_agent_again() {
 }
 
 #[test]
-fn a_message_in_mid_turn_is_heard_in_the_same_turn() {
+fn a_message_in_mid_turn_is_heard_and_answered() {
     let cli = codex_or_skip!();
     let gate = Gate::default();
     let held = Step::text("the first answer").fault(Place::Within(0), Fault::Hold(gate.clone()));
@@ -87,8 +87,10 @@ fn a_message_in_mid_turn_is_heard_in_the_same_turn() {
     assert_eq!(shop.end(&agent), "completed");
     assert_eq!(shop.said(&agent), ["the first answer", "the second answer"], "the answer was not broken off");
     let seen = model.asked(2).dialogue();
-    assert_eq!(seen, ["user: hello", "assistant: the first answer", "user: and this"]);
-    assert_eq!(home.recorded_messages().len(), 2);
+    assert_eq!(seen[..3], ["user: hello", "assistant: the first answer", "user: and this"]);
+    // On a busy machine the message comes while the turn ends. Then codex keeps it, and has to be told to answer it.
+    let reminded = seen.get(3).is_some_and(|text| text.ends_with("Answer it now."));
+    assert_eq!(home.recorded_messages().len(), 2 + usize::from(reminded), "{seen:?}");
 }
 
 #[test]

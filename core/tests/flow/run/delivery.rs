@@ -73,6 +73,18 @@ fn a_process_that_has_nothing_new_to_hear_is_told_to_go_on() {
     assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Nudge], vec![10]));
 }
 
+/// The agent program keeps such a message, so it is not said again.
+#[test]
+fn a_message_that_came_too_late_for_its_turn_is_answered_in_another() {
+    let end = TurnEnd { unanswered: true, ..well() };
+    let it = hears(working(spec()).and(said(A, "one")), [echo(9), result(end.clone())]);
+    let it = it.then([heard(first(), 9), turn_ended(first(), end, nothing_spent()), taken(first(), 12)]);
+    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Reminder], vec![11]));
+    let it = hears(it, [echo(11), result(well())]);
+    let it = it.then([heard(first(), 11), turn_ended(first(), well(), nothing_spent()), taken(first(), 14)]);
+    assert_eq!(unheard(&it), [0; 0], "once is enough");
+}
+
 /// There is no conversation that it could go on with.
 #[test]
 fn a_process_after_one_that_never_showed_its_conversation_is_told_everything() {

@@ -118,7 +118,7 @@ impl Work {
     fn order(&self, of: AttemptId, delivery: Delivery) -> Order {
         let words = match delivery.what {
             DeliveryKind::Message => [delivery.id].into(),
-            DeliveryKind::Nudge | DeliveryKind::Interrupt => BTreeSet::new(),
+            DeliveryKind::Nudge | DeliveryKind::Reminder | DeliveryKind::Interrupt => BTreeSet::new(),
             DeliveryKind::Briefing => {
                 let copy = self.folder(of).copy_of.is_some();
                 let said = self.messages(of.agent).into_iter();
