@@ -96,7 +96,7 @@ fn to_agent(context: &Context, args: &Args, agent: &str, text: &str) -> Result<E
 
 fn to_lead(context: &Context, args: &Args, text: &str) -> Result<ExitCode, Report> {
     let words = words_or_stdin(text)?;
-    let body = serde_json::json!({ "message": words, "with": args.with.as_json(context)? });
+    let body = serde_json::json!({ "id": args.id, "message": words, "with": args.with.as_json(context)? });
     asking(async {
         let client = Client::visit(&context.project).await?;
         // `hatchery say Lyra` forgot the message: it is not a word for the lead.
@@ -107,7 +107,7 @@ fn to_lead(context: &Context, args: &Args, text: &str) -> Result<ExitCode, Repor
                     .hint(format_args!("give the message after the agent: `hatchery say {text} \"…\"`")));
             }
         }
-        let answer: SeatMessageAnswer = client.post("/api/send", &body).await?;
+        let answer: SeatMessageAnswer = ask_once(&context.project, "/api/send", body).await?;
         if args.follow {
             let list: SeatList = client.get("/api/seats").await?;
             let lead = list.lead.map(|lead| lead.to_string()).unwrap_or_default();

@@ -53,6 +53,13 @@ impl CallerId {
 #[derive(Clone, Copy, Debug)]
 pub struct Once(Option<Request>);
 
+/// When a request was carried out, and the events that its command led to.
+#[derive(Debug)]
+pub enum CarriedOut {
+    Now(Vec<Record>),
+    Before(Vec<Record>),
+}
+
 impl Once {
     /// The content of a request is its operation, whom it is about, and its body, all as the caller wrote them.
     pub fn of(id: Option<&CallerId>, operation: &str, about: &str, body: &impl Serialize) -> Result<Self, ApiError> {
@@ -66,30 +73,43 @@ impl Once {
     /// The answer of the first time, if this is a repeat. To be asked before anything else: what may be wrong when a request is
     /// repeated says nothing of the first time.
     pub async fn answered(&self, api: &Api) -> Result<Option<Accepted>, ApiError> {
+        let records = self.answered_by(api).await?;
+        Ok(records.map(|records| Accepted::new(about(&records), &records)))
+    }
+
+    /// The same as events.
+    pub async fn answered_by(&self, api: &Api) -> Result<Option<Vec<Record>>, ApiError> {
         let Some(request) = self.0 else { return Ok(None) };
         let taken = api.handle.view().requests().find(&request)?;
         match taken {
             None => Ok(None),
-            Some(TakenRequest { at, led_to, .. }) => {
-                let records = first_answer(api, at, led_to).await?;
-                Ok(Some(Accepted::new(about(&records), &records)))
-            }
+            Some(TakenRequest { at, led_to, .. }) => Ok(Some(first_answer(api, at, led_to).await?)),
         }
     }
 
     /// Carries out the command, unless that was done before. The answer is the same both times: the events that the command itself
     /// led to.
     pub async fn submit(&self, api: &Api, command: Command) -> Result<Vec<Record>, ApiError> {
-        let Some(request) = self.0 else { return Ok(api.handle.submit(command).await?) };
+        match self.try_submit(api, command).await? {
+            CarriedOut::Now(records) | CarriedOut::Before(records) => Ok(records),
+        }
+    }
+
+    /// The same, for a caller that has to do more than the command the first time.
+    pub async fn try_submit(&self, api: &Api, command: Command) -> Result<CarriedOut, ApiError> {
+        let Some(request) = self.0 else { return Ok(CarriedOut::Now(api.handle.submit(command).await?)) };
         match api.handle.submit(Command::Once { request, command: Box::new(command) }).await {
-            Err(SubmitError::Refused(Refusal::RequestTaken { at, led_to, .. })) => first_answer(api, at, led_to).await,
+            Err(SubmitError::Refused(Refusal::RequestTaken { at, led_to, .. })) => {
+                Ok(CarriedOut::Before(first_answer(api, at, led_to).await?))
+            }
             answer => {
                 let records = answer?;
                 let led_to = records.first().map_or(0, |record| match record.event {
                     Event::Request(RequestEvent::Taken { led_to, .. }) => led_to,
                     _ => 0,
                 });
-                Ok(records.into_iter().skip(1).take(usize::try_from(led_to).unwrap_or(usize::MAX)).collect())
+                let own = records.into_iter().skip(1).take(usize::try_from(led_to).unwrap_or(usize::MAX));
+                Ok(CarriedOut::Now(own.collect()))
             }
         }
     }

@@ -451,8 +451,8 @@ pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say
     let world = api.handle.view();
     // Its process is in the team of the seats' lead, and is reached by the team's inbox or by the lead.
     if let Some(position) = seat::team_managed(&world, agent) {
-        let records =
-            super::seat_messages::deliver(&api, Some(position), body.0.text, None, RunOptions::default()).await?;
+        let (text, with) = (body.0.text, RunOptions::default());
+        let records = super::seat_messages::deliver(&api, &once, Some(position), text, None, with).await?;
         return Ok(Accepted::new(agent.to_string(), &records));
     }
     let harness_session = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());

@@ -3,6 +3,7 @@
 use super::Api;
 use super::agents::find;
 use super::error::{ApiError, Loose, Path};
+use super::once::{CallerId, CarriedOut, Once};
 use super::runs::RunOptions;
 use super::seats::{FillSeats, last, lead_order, positions, unread, wake};
 use crate::clock;
@@ -17,9 +18,12 @@ use hatchery_core::seat::{self, MAX_SAID_CHARS, Position, Reach, Seat, SeatRefus
 use hatchery_core::{AgentId, Command, Event, EventId, Record, Refusal, World};
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeatMessage {
+    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once. The latest
+    /// 10,000 ids of a project are remembered.
+    id: Option<CallerId>,
     /// At most 100,000 characters.
     #[serde(default)]
     message: String,
@@ -58,7 +62,11 @@ pub async fn say(
     State(api): State<Api>,
     body: Loose<SeatMessage>,
 ) -> Result<(StatusCode, Json<SeatMessageAnswer>), ApiError> {
-    let SeatMessage { message, target_agent, target_grid_position, speaker_name, with } = body.0;
+    let once = Once::of(body.0.id.as_ref(), "send", "", &body.0)?;
+    if let Some(records) = once.answered_by(&api).await? {
+        return Ok((StatusCode::ACCEPTED, Json(answer(&records))));
+    }
+    let SeatMessage { id: _, message, target_agent, target_grid_position, speaker_name, with } = body.0;
     let world = api.handle.view();
     let asks_to_wake = message.starts_with("[WAKE AGENTS]");
     if !asks_to_wake {
@@ -72,15 +80,20 @@ pub async fn say(
         let (_, answer) = wake(State(api), Loose(FillSeats::default())).await?;
         return Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id: answer.0.event_id })));
     }
-    let records = deliver(&api, to, message, speaker_name, with).await?;
+    let records = deliver(&api, &once, to, message, speaker_name, with).await?;
+    Ok((StatusCode::ACCEPTED, Json(answer(&records))))
+}
+
+fn answer(records: &[Record]) -> SeatMessageAnswer {
     let said = |record: &&Record| matches!(record.event, Event::Seat(SeatEvent::Addressed { .. }));
-    let event_id = records.iter().find(said).map_or_else(|| last(&records), |record| record.id.next());
-    Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id })))
+    let event_id = records.iter().find(said).map_or_else(|| last(records), |record| record.id.next());
+    SeatMessageAnswer { event_id }
 }
 
 /// Says something to the agent of a seat, or to the lead: to its process, into its inbox file, or through the lead.
 pub(super) async fn deliver(
     api: &Api,
+    once: &Once,
     to: Option<Position>,
     text: String,
     speaker: Option<String>,
@@ -108,33 +121,33 @@ pub(super) async fn deliver(
         lead: lead.clone(),
         no_inbox,
     };
-    let Some(posted) = posted else { return Ok(api.handle.submit(command(true)).await?) };
+    let Some(posted) = posted else { return once.submit(api, command(true)).await };
     // First the log, then the file. A daemon that is killed between the two leaves it to the next one.
     let pending = team_outbox::write_down(&api.defaults.project, &posted).await.map_err(|error| {
         let what = format_args!("the message cannot be written down: {error}");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_written", what, "look at the free space of the disk")
     })?;
-    let (handle, settings) = (api.handle.clone(), settings.clone());
+    let (api, once, settings) = (api.clone(), *once, settings.clone());
     // A task of its own: a client that goes away must not stop it halfway.
     let saying = tokio::spawn(async move {
-        let said = match handle.submit(command(false)).await {
-            Ok(records) => match team_inbox::send_once(&settings, &posted).await {
+        let said = match once.try_submit(&api, command(false)).await {
+            Ok(CarriedOut::Now(records)) => match team_inbox::send_once(&settings, &posted).await {
                 Ok(()) => Ok(records),
                 Err(error) => {
                     let name = posted.name;
                     tracing::warn!(name, %error, "the agent's inbox cannot be written; the lead is asked to pass the message on");
-                    handle.submit(command(true)).await
+                    api.handle.submit(command(true)).await.map_err(ApiError::from)
                 }
             },
+            Ok(CarriedOut::Before(records)) => Ok(records),
             Err(error) => Err(error),
         };
         pending.done().await;
         said
     });
-    let said = saying.await.map_err(|error| {
+    saying.await.map_err(|error| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_said", error, "look into .hatchery/daemon.log")
-    })?;
-    Ok(said?)
+    })?
 }
 
 /// What was said to an agent and what it said, over all its sessions.

@@ -140,7 +140,7 @@ export const api = {
   summon: () => post("/api/agents/summon", {}),
   wakeSeats: () => post("/api/agents/wake", {}),
   sendToSeat: (message: string, targetGridPosition: number | null) =>
-    post("/api/send", { message, targetGridPosition }),
+    once.post<unknown>("/api/send", { message, targetGridPosition }),
 
   say: (agent: string, text: string) => once.post<Accepted>(`/api/agents/${part(agent)}/say`, { text }),
   interrupt: (agent: string) => post(`/api/agents/${part(agent)}/interrupt`),

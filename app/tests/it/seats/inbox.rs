@@ -50,11 +50,18 @@ fn each_reply_counts_once_however_the_file_changes() {
     scene.summon(&[0]);
     scene.wait_seat(0, "alive");
     // A message to the agent goes into its inbox, and not through the lead.
-    let said =
-        scene.door().post("/api/send", &json!({ "message": "hello", "targetGridPosition": 0, "speakerName": "ada" }));
+    let hello = json!({ "id": "1", "message": "hello", "targetGridPosition": 0, "speakerName": "ada" });
+    let said = scene.door().post("/api/send", &hello);
     assert_eq!(said.status, 202, "{said:?}");
+    assert_eq!(scene.door().post("/api/send", &hello).body, said.body, "a repeat");
+    let agent = scene.seat(0)["agent"].as_str().unwrap().to_owned();
+    for _ in 0..2 {
+        let said = scene.door().post(&format!("/api/agents/{agent}/say"), &json!({ "id": "2", "text": "you" }));
+        assert_eq!(said.status, 200, "{said:?}");
+    }
     let sent: Value = serde_json::from_str(&std::fs::read_to_string(inboxes.join("lyra.json")).unwrap()).unwrap();
-    assert_eq!((&sent[0]["from"], &sent[0]["text"]), (&json!("ada"), &json!("hello")));
+    let texts: Vec<_> = sent.as_array().unwrap().iter().map(|it| (&it["from"], &it["text"])).collect();
+    assert_eq!(texts, [(&json!("ada"), &json!("hello")), (&json!("ada"), &json!("you"))], "each once");
     let ada = inboxes.join("ada.json");
     let taken = |scene: &Scene, text: &str| {
         scene.shop.wait(text, |event| event["type"] == "message_added" && event["content"] == text);
@@ -82,7 +89,7 @@ fn each_reply_counts_once_however_the_file_changes() {
     assert_eq!(left.as_array().unwrap().len(), 3, "nothing is taken away");
     let thread = scene.door().get("/api/agents/Lyra/thread").json();
     assert_eq!(thread["messages"][0]["text"], "hello");
-    assert_eq!(thread["messages"].as_array().unwrap().len(), 5, "{thread}");
+    assert_eq!(thread["messages"].as_array().unwrap().len(), 6, "{thread}");
 }
 
 /// A reply that is too long for a message is taken in as far as it fits, and stops nobody else's.
