@@ -1,0 +1,89 @@
+//! How events change the forks that work for a step.
+
+use super::super::{Impossible, World};
+use crate::agent::Lifecycle;
+use crate::quest::{StepFork, StepForkState, StepId};
+use crate::{AgentId, EventId, QuestId, Timestamp};
+use std::sync::Arc;
+
+impl World {
+    #[expect(clippy::too_many_arguments, reason = "the parts of one event")]
+    pub(super) fn step_forked(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        agent: AgentId,
+        root: AgentId,
+        parent: AgentId,
+    ) -> Result<(), Impossible> {
+        let above =
+            self.assignments.get(&parent).filter(|assignment| assignment.quest == id && assignment.step == *step);
+        let above = above.ok_or(Impossible::Agent { at, agent: parent, why: "did not work for this step" })?;
+        self.assignments.insert(agent, above.clone());
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.step_mut(step).ok_or("had no such step")?.note(ts, format!("{parent} forks {agent}"));
+            quest.forked += 1;
+            let state = StepForkState::Queued(at);
+            let fork = StepFork { step: step.clone(), root, parent, number: quest.forked, state };
+            quest.forks.insert(agent, fork);
+            Ok(())
+        })
+    }
+
+    pub(super) fn fork_queued(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        agent: AgentId,
+    ) -> Result<(), Impossible> {
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.forks.get_mut(&agent).ok_or("had no such fork")?.state = StepForkState::Queued(at);
+            Ok(())
+        })?;
+        // Its time has come; now it waits for the slot.
+        self.end_of_park(agent);
+        Ok(())
+    }
+
+    /// The run of a fork has changed, or it has none and never will.
+    pub(super) fn fork_changed(&mut self, agent: AgentId) {
+        let Some(id) = self.assignments.get(&agent).map(|assignment| assignment.quest) else { return };
+        let Some(fork) = self.quests.get(&id).and_then(|quest| quest.forks.get(&agent)) else { return };
+        let (before, root) = (fork.state, fork.root);
+        let lives = self.agent(agent).is_some_and(|it| matches!(it.lifecycle, Lifecycle::Alive { .. }));
+        let after = match self.run(agent) {
+            Some(run) => before.of(run),
+            None => Some(before).filter(|_| lives),
+        };
+        if after == Some(before) {
+            return;
+        }
+        if let Some(quest) = self.quests.get_mut(&id).map(Arc::make_mut) {
+            match after {
+                Some(after) => quest.forks.entry(agent).and_modify(|fork| fork.state = after),
+                None => return self.fork_over(id, agent, root),
+            };
+        }
+        self.weigh_quest(id);
+    }
+
+    pub(super) fn fork_over(&mut self, id: QuestId, agent: AgentId, root: AgentId) {
+        if let Some(quest) = self.quests.get_mut(&id).map(Arc::make_mut) {
+            quest.forks.remove(&agent);
+        }
+        self.weigh_quest(id);
+        // The step may go on now.
+        self.stir(root);
+    }
+
+    /// The run of a step's agent is over: so are its forks.
+    pub(super) fn stop_forks(&mut self, id: QuestId, root: AgentId) {
+        let forks = self.quests.get(&id).map(|quest| quest.forks.clone()).unwrap_or_default();
+        for (agent, _) in forks.iter().filter(|(_, fork)| fork.root == root) {
+            self.note_unwanted(*agent);
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! How events change the steps of a quest.
+
+use super::super::{Impossible, World};
+use crate::event::{Refused, StepEvent};
+use crate::quest::{
+    Assignment, Brief, ChoreKind, Merge, NextAction, Quest, SIGNAL_GRACE_MS, Signal, StepAgent, StepId, StepProgress,
+    StepState, Verdict, Work, phase,
+};
+use crate::roles::Phase;
+use crate::run::{AttemptId, RunState};
+use crate::status::Json;
+use crate::status::quest_events::{Happened, made};
+use crate::{AgentId, EventId, QuestId, Timestamp};
+use std::sync::Arc;
+
+/// How many of those who worked on a step are kept at hand.
+const KEPT_HANDS: usize = 100;
+
+impl World {
+    pub(in crate::world) fn apply_step(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        what: &StepEvent,
+    ) -> Result<(), Impossible> {
+        match what {
+            StepEvent::Queued { next, progress, consented: false } => {
+                self.step_queued(at, ts, id, step, next, progress)
+            }
+            StepEvent::Queued { next, progress, consented: true } => {
+                // Before it is queued, because it may have to wait for steps of the new plan.
+                self.change_quest(at, ts, id, |quest, _| {
+                    quest.unapproved.remove(step);
+                    Ok(())
+                })?;
+                self.step_queued(at, ts, id, step, next, progress)?;
+                self.change_quest(at, ts, id, |quest, quest_spec| {
+                    quest.proceed(quest_spec, at, ts);
+                    Ok(())
+                })
+            }
+            StepEvent::Begun { agent, role } => self.step_begun(at, ts, id, step, *agent, role),
+            StepEvent::Forked { agent, root, parent } => self.step_forked(at, ts, id, step, *agent, *root, *parent),
+            StepEvent::ForkQueued { agent } => self.fork_queued(at, ts, id, *agent),
+            StepEvent::SignalGiven { of, signal } => self.signal_given(at, ts, id, step, *of, signal),
+            StepEvent::WardBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Ward),
+            StepEvent::MergeBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Merge),
+            StepEvent::WardEnded { number, verdict, .. } => {
+                self.chore_ended(at, ts, id, step, &Work::Ward(*number), ward_words(verdict))?;
+                self.change_step(at, ts, id, step, |it| {
+                    it.ward_ended(ts, *number, verdict);
+                    Ok(())
+                })
+            }
+            StepEvent::MergeEnded { number, merge, left_out } => {
+                self.chore_ended(at, ts, id, step, &Work::Merge(*number), merge_words(merge, left_out))?;
+                self.change_step(at, ts, id, step, |it| {
+                    it.has_work |= *merge == Merge::Merged;
+                    Ok(())
+                })
+            }
+            StepEvent::Waits { progress, then } => self.step_waits(at, ts, id, step, progress, then),
+            StepEvent::Parked { until } => self.step_parked(at, ts, id, step, *until),
+            StepEvent::Failed { why, then } => self.step_failed(at, ts, id, step, why, then),
+            StepEvent::Completed { summary } => self.step_completed(at, ts, id, step, summary),
+            StepEvent::Dropped => self.step_dropped(at, ts, id, step),
+        }
+    }
+
+    /// The build events that follow from something that is about to happen to a step.
+    pub(in crate::world) fn build_events(&self, it: &Happened<'_>, event: &StepEvent) -> Vec<Json> {
+        let quest = self.quests.get(&it.quest);
+        let made = |quest: &Arc<Quest>| made(quest, it, event, |agent| self.assignments.contains_key(&agent));
+        quest.map(made).unwrap_or_default()
+    }
+
+    fn step_queued(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        next: &NextAction,
+        progress: &StepProgress,
+    ) -> Result<(), Impossible> {
+        let mut had_failed = false;
+        self.change_step(at, ts, id, step, |it| {
+            if matches!(it.state, StepState::Complete { .. }) {
+                return Err("was complete");
+            }
+            had_failed = matches!(it.state, StepState::Failed { .. });
+            it.state = StepState::Queued(next.clone());
+            it.progress = progress.clone();
+            it.note(ts, words(next));
+            Ok(())
+        })?;
+        match had_failed {
+            true => self.change_quest(at, ts, id, |quest, quest_spec| {
+                quest.unblock(quest_spec, at, ts);
+                Ok(())
+            }),
+            false => Ok(()),
+        }
+    }
+
+    fn step_begun(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        agent: AgentId,
+        role: &str,
+    ) -> Result<(), Impossible> {
+        let fresh = self
+            .assignments
+            .insert(agent, Arc::new(Assignment { quest: id, step: step.clone(), role: role.to_owned() }))
+            .is_none();
+        self.change_step(at, ts, id, step, |it| {
+            if !matches!(it.state, StepState::Queued(_)) {
+                return Err("was not queued");
+            }
+            let role = role.to_owned();
+            it.attempts += 1;
+            if fresh {
+                it.agents.push_back(StepAgent { agent, role: role.clone() });
+                if it.agents.len() > KEPT_HANDS {
+                    it.agents.pop_front();
+                }
+            }
+            it.note(ts, format!("{role} {} ({agent})", if fresh { "begins" } else { "goes on" }));
+            it.state = StepState::Running(Work::Agent { agent, role, signal: None, recalled: false });
+            Ok(())
+        })?;
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.agents += u32::from(fresh);
+            Ok(())
+        })
+    }
+
+    fn chore_begun(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        number: u32,
+        what: ChoreKind,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            if number != it.chores + 1 || !matches!(it.state, StepState::Queued(_)) {
+                return Err("was not queued for that");
+            }
+            it.chores = number;
+            if what == ChoreKind::Ward {
+                it.ward_began(ts, number);
+            }
+            it.state = StepState::Running(match what {
+                ChoreKind::Ward => Work::Ward(number),
+                ChoreKind::Merge => Work::Merge(number),
+            });
+            Ok(())
+        })
+    }
+
+    fn chore_ended(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        work: &Work,
+        outcome: String,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            if it.state != StepState::Running(work.clone()) {
+                return Err("was not at that");
+            }
+            it.note(ts, outcome);
+            Ok(())
+        })
+    }
+
+    fn signal_given(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        of: AttemptId,
+        given: &Signal,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            let StepState::Running(Work::Agent { agent, role, signal, .. }) = &mut it.state else {
+                return Err("had no agent");
+            };
+            if *agent != of.agent {
+                return Err("had another agent");
+            }
+            *signal = Some(given.clone());
+            let what = format!("{role} signals {}", given.kind());
+            let role = role.clone();
+            it.signalled(ts, of.agent, &role, given);
+            if let Signal::Complete { summary } = given {
+                it.summary.clone_from(summary);
+            }
+            it.note(ts, what);
+            Ok(())
+        })?;
+        self.run_signalled(at, of)?;
+        // One that is being stopped leaves without being told again.
+        if self.runs.get(&of.agent).is_some_and(|run| !matches!(run.state, RunState::Stopping { .. })) {
+            self.remind(of.agent, ts.plus_ms(SIGNAL_GRACE_MS));
+        }
+        Ok(())
+    }
+
+    /// An agent has signalled something that does not count. Its step goes on as before.
+    pub(in crate::world) fn signal_refused(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        of: AttemptId,
+        refused: &Refused,
+    ) -> Result<(), Impossible> {
+        let Some(assignment) = self.assignments.get(&of.agent).cloned() else { return Ok(()) };
+        let Assignment { quest, step, role } = &*assignment;
+        // A plan may have dropped the step meanwhile.
+        if self.quests.get(quest).is_none_or(|quest| quest.step(step).is_none()) {
+            return Ok(());
+        }
+        self.change_quest(at, ts, *quest, |quest, _| {
+            if let Some(it) = quest.step_mut(step) {
+                it.signal_refused(ts, of.agent, role, &refused.message);
+            }
+            Ok(())
+        })
+    }
+
+    fn step_waits(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        progress: &StepProgress,
+        then: &NextAction,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            it.state = StepState::Asking(then.clone());
+            it.progress = progress.clone();
+            it.denied_since = 0;
+            it.note(ts, "asks the human".into());
+            Ok(())
+        })
+    }
+
+    fn step_parked(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        until: Option<Timestamp>,
+    ) -> Result<(), Impossible> {
+        let mut parked = None;
+        self.change_step(at, ts, id, step, |it| {
+            let StepState::Running(Work::Agent { agent, role, .. }) = &it.state else { return Err("had no agent") };
+            parked = Some(*agent);
+            let (agent, role) = (*agent, role.clone());
+            it.note(ts, format!("{role} is parked"));
+            it.state = StepState::Parked { agent, role, until };
+            Ok(())
+        })?;
+        if let Some((agent, until)) = parked.zip(until) {
+            self.remind(agent, until);
+        }
+        Ok(())
+    }
+
+    fn step_failed(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        why: &str,
+        then: &NextAction,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            it.state = StepState::Failed { why: why.to_owned(), then: then.clone() };
+            it.note(ts, format!("failed: {why}"));
+            Ok(())
+        })?;
+        self.change_quest(at, ts, id, |quest, _| {
+            quest.block(step, ts);
+            Ok(())
+        })
+    }
+
+    fn step_completed(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        id: QuestId,
+        step: &StepId,
+        summary: &str,
+    ) -> Result<(), Impossible> {
+        self.change_step(at, ts, id, step, |it| {
+            if matches!(it.state, StepState::Complete { .. }) {
+                return Err("was complete");
+            }
+            it.state = StepState::Complete { summary: summary.to_owned(), at: ts };
+            it.progress = StepProgress::default();
+            it.note(ts, "complete".into());
+            Ok(())
+        })?;
+        self.change_quest(at, ts, id, |quest, quest_spec| {
+            quest.unapproved.remove(step);
+            quest.open -= u32::from(phase(step) == Phase::Work);
+            for dependent in quest.dependents.get(step).cloned().unwrap_or_default() {
+                if let Some(waiting) = quest.step_mut(&dependent) {
+                    waiting.waits_for = waiting.waits_for.saturating_sub(1);
+                }
+                quest.enqueue_if_ready(&dependent, quest_spec, at, ts);
+                quest.shelve(&dependent, at);
+            }
+            if phase(step) != Phase::Work || quest.open == 0 {
+                quest.proceed(quest_spec, at, ts);
+            }
+            Ok(())
+        })
+    }
+
+    fn step_dropped(&mut self, at: EventId, ts: Timestamp, id: QuestId, step: &StepId) -> Result<(), Impossible> {
+        let mut agent = None;
+        self.change_quest(at, ts, id, |quest, quest_spec| {
+            let dropped = quest.step(step).ok_or("had no such step")?;
+            agent = dropped.agent();
+            let chores = dropped.chores;
+            if chores > 0 {
+                quest.past_chores.insert(step.clone(), chores);
+            }
+            quest.unapproved.remove(step);
+            quest.forget(step);
+            quest.link(at);
+            quest.block_anew(ts);
+            quest.proceed(quest_spec, at, ts);
+            Ok(())
+        })?;
+        // Nothing follows any more from how its run is.
+        if let Some(agent) = agent {
+            self.let_go(agent);
+            self.stir(agent);
+        }
+        Ok(())
+    }
+
+    /// A question about a step is open, or not any more.
+    pub(in crate::world) fn step_question(&mut self, agent: AgentId, question: Option<EventId>) {
+        let Some(assignment) = self.assignments.get(&agent) else { return };
+        if let Some(step) =
+            self.quests.get_mut(&assignment.quest).and_then(|quest| Arc::make_mut(quest).step_mut(&assignment.step))
+        {
+            step.question = question;
+        }
+    }
+
+    /// An agent was denied the use of a tool.
+    pub(in crate::world) fn tool_denied(&mut self, agent: AgentId) {
+        let Some(assignment) = self.assignments.get(&agent) else { return };
+        let step = self.quests.get_mut(&assignment.quest).map(Arc::make_mut);
+        if let Some(step) = step.and_then(|quest| quest.step_mut(&assignment.step)) {
+            step.denied += 1;
+            step.denied_since += 1;
+        }
+    }
+}
+
+/// What was decided about a step, in a few words.
+fn words(next: &NextAction) -> String {
+    match next {
+        NextAction::Begin { role, brief } => match brief {
+            Brief::Begin => format!("{role} is next"),
+            Brief::Continue { .. } => format!("a fresh {role} goes on"),
+            Brief::Mend { findings, .. } => format!("{role} mends {} findings", findings.len()),
+            Brief::Reconcile { files } => format!("{role} reconciles {} files", files.len()),
+            Brief::FollowUp { from, .. } => format!("{from} asks for {role}"),
+        },
+        NextAction::Resume { role, .. } => format!("{role} is to go on"),
+        NextAction::Ward => "the ward is next".into(),
+        NextAction::Merge => "to be merged".into(),
+    }
+}
+
+/// A verdict in a word.
+fn ward_words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Green => "the ward is green".into(),
+        Verdict::Red { findings } => format!("the ward is red: {} findings", findings.len()),
+        Verdict::Conflict { files } => format!("the ward was not run: conflicts in {} files", files.len()),
+        Verdict::Broken { why } => format!("the ward is broken: {why}"),
+    }
+}
+
+/// What became of a merge, in a few words.
+fn merge_words(merge: &Merge, left_out: &[String]) -> String {
+    match merge {
+        Merge::Merged if left_out.is_empty() => "merged".into(),
+        Merge::Merged => format!("merged, without by-products: {}", left_out.join(", ")),
+        Merge::Empty => "nothing to merge".into(),
+        Merge::Conflict { files } => format!("conflicts in {} files", files.len()),
+        Merge::Broken { why } => format!("could not be merged: {why}"),
+    }
+}
