@@ -7,6 +7,7 @@ mod chores;
 mod foreign;
 mod launch;
 mod retention;
+mod spool_reader;
 mod supervisor;
 
 use crate::calls::Calls;

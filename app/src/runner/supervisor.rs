@@ -2,6 +2,7 @@
 //! may be done twice. So taking over from a killed daemon is not a special case: it is how every attempt is supervised.
 
 use super::briefing::{self, BriefingError};
+use super::spool_reader::{LinesRead, SpoolReader};
 use super::{RETRY_PAUSE, RunnerContext, launch};
 use crate::blocking::blocking;
 use crate::calls::CallError;
@@ -13,11 +14,9 @@ use crate::held_process::{HeldProcess, LAUNCH_TIMEOUT, ProcessState, ProcessWatc
 use crate::processes;
 use crate::real_path::resolve_request;
 use crate::run_folder::{Ended, LaunchKind, LauncherRequest, RunFolder, Started};
-use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
-use hatchery_core::harness::{Reader, WaitingMessage};
+use hatchery_core::harness::WaitingMessage;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
-use hatchery_core::partial::Partial;
 use hatchery_core::permission::{PendingState, PermissionDecision, PermissionRequest};
 use hatchery_core::run::{AttemptId, Delivery, DeliveryKind, DesiredRun, DesiredState, RunState, wire_name};
 use hatchery_core::{Command, Refusal};
@@ -32,9 +31,6 @@ use tokio::sync::watch as channel;
 const EVIDENCE_BYTES: u64 = 400;
 /// How often a launcher is started for one attempt.
 const MAX_LAUNCHES: u32 = 3;
-/// How much output is read again to rebuild the state of a reader. Few harnesses need more than the last lines, and all of it is
-/// parsed whenever the output is opened.
-const REREAD_BYTES: u64 = 8 << 20;
 /// How long pieces of a text gather before they are read.
 const PIECES_PAUSE: Duration = Duration::from_millis(40);
 /// While a process only writes pieces of a text, this is recorded so often. Its run is not silent then.
@@ -108,7 +104,7 @@ struct Supervisor {
     of: AttemptId,
     process: HeldProcess,
     /// Where the output is read. After an error it is opened again, at the place that the world knows.
-    spool: Option<Spool>,
+    spool: Option<SpoolReader>,
     /// How many bytes of `calls.jsonl` were taken in.
     calls_read: u64,
     /// When a launcher was last started.
@@ -480,7 +476,7 @@ impl Supervisor {
                     let place = folder.launch()?.map(|launch| launch.folder).unwrap_or_default();
                     let (session, model) = (session.as_deref(), model.as_deref());
                     let reader = harness.reader(ReaderStart { place: &place, session, model, waiting });
-                    Spool::open(&folder.stdout(), position, reader)
+                    SpoolReader::open(&folder.stdout(), position, reader)
                 })
                 .await?
             }
@@ -498,7 +494,7 @@ impl Supervisor {
             })
             .await?;
             spool = opened;
-            let Some(Read { outputs, partials, ended }) = read else {
+            let Some(LinesRead { outputs, partials, ended }) = read else {
                 self.spool = Some(spool);
                 return Ok(());
             };
@@ -531,95 +527,6 @@ impl Supervisor {
     }
 }
 
-/// The output of the process, as far as it was read.
-struct Spool {
-    tail: Tail,
-    reader: Box<dyn Reader>,
-    /// Up to where it was taken in.
-    taken: u64,
-    /// When something was last taken in.
-    recorded: Instant,
-    /// The last that was read were pieces of a text.
-    is_writing: bool,
-    /// How many bytes of it were given back to the disk.
-    released: u64,
-}
-
-/// What some lines say.
-#[derive(Debug, PartialEq, Eq)]
-struct Read {
-    outputs: Vec<Output>,
-    /// The pieces after the last text that is whole. Those before it are over.
-    partials: Vec<Partial>,
-    /// What was being written before is over.
-    ended: bool,
-}
-
-impl Spool {
-    /// Opens the output at a position. The lines before it were taken in, so they only rebuild the state of the reader.
-    fn open(path: &Path, position: u64, mut reader: Box<dyn Reader>) -> io::Result<Self> {
-        for line in spool::lines_before(path, position, REREAD_BYTES)? {
-            // A line that cannot be read was recorded when it was taken in.
-            reader.read(&line).ok();
-        }
-        Ok(Self {
-            tail: Tail::open(path, position)?,
-            reader,
-            taken: position,
-            recorded: Instant::now(),
-            is_writing: false,
-            released: 0,
-        })
-    }
-
-    /// What the next lines say. None when there are no lines at the moment.
-    fn read(&mut self, path: &Path, to_the_end: bool) -> io::Result<Option<Read>> {
-        let mut lines = self.tail.read()?;
-        if lines.is_empty() && to_the_end {
-            lines.extend(self.tail.rest());
-        }
-        if lines.is_empty() {
-            self.released = spool::release(path, self.taken, self.released)?;
-            return Ok(None);
-        }
-        let mut read = Read { outputs: Vec::new(), partials: Vec::new(), ended: to_the_end };
-        for line in &lines {
-            match self.reader.partial(&String::from_utf8_lossy(&line.bytes)) {
-                Some(partial) => read.partials.push(partial),
-                None => {
-                    let outputs = parse(self.reader.as_mut(), line);
-                    if outputs.iter().any(ends_writing) {
-                        (read.ended, read.partials) = (true, Vec::new());
-                    }
-                    read.outputs.extend(outputs);
-                }
-            }
-        }
-        Ok(Some(read))
-    }
-}
-
-/// Whether what was being written is whole with this, or will never be.
-fn ends_writing(output: &Output) -> bool {
-    matches!(
-        output,
-        Output::Text { .. }
-            | Output::Thinking { .. }
-            | Output::ToolUse { .. }
-            | Output::TurnEnded(_)
-            | Output::ApiError(_)
-    )
-}
-
-/// What a line means. A line that cannot be read is recorded, not dropped.
-fn parse(reader: &mut dyn Reader, line: &Line) -> Vec<Output> {
-    let unread = |bytes: u64, reason: String| vec![Output::Unread { bytes, reason }];
-    if let Some(bytes) = line.too_long {
-        return unread(bytes, format!("the line is longer than {MAX_LINE_BYTES} bytes"));
-    }
-    reader.read(&String::from_utf8_lossy(&line.bytes)).unwrap_or_else(|reason| unread(line.bytes.len() as u64, reason))
-}
-
 /// The end of a text file, if there is anything in it.
 fn end_of(path: &Path) -> io::Result<Option<String>> {
     let mut file = std::fs::File::open(path)?;
@@ -629,56 +536,4 @@ fn end_of(path: &Path) -> io::Result<Option<String>> {
     file.take(EVIDENCE_BYTES).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     Ok(Some(text).filter(|text| !text.is_empty()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write as _;
-
-    /// Says a text when its last part is there, as a harness does that writes its texts in parts.
-    #[derive(Default)]
-    struct Joining(String);
-
-    impl Reader for Joining {
-        fn read(&mut self, line: &str) -> Result<Vec<Output>, String> {
-            self.0.push_str(line.trim_end_matches('.'));
-            Ok(line.ends_with('.').then(|| Output::Text { text: std::mem::take(&mut self.0) }).into_iter().collect())
-        }
-    }
-
-    #[test]
-    fn a_reader_knows_after_a_restart_what_it_knew_before() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(b"an old text.\nhel\n").unwrap();
-        let mut before = Spool::open(file.path(), 0, Box::new(Joining::default())).unwrap();
-        let outputs = before.read(file.path(), false).unwrap().unwrap().outputs;
-        assert_eq!(outputs, [Output::Text { text: "an old text".into() }]);
-        file.write_all(b"lo.\n").unwrap();
-        let mut after = Spool::open(file.path(), before.tail.position(), Box::new(Joining::default())).unwrap();
-        let outputs = after.read(file.path(), false).unwrap().unwrap().outputs;
-        assert_eq!(outputs, [Output::Text { text: "hello".into() }]);
-        assert_eq!(after.read(file.path(), false).unwrap(), None);
-    }
-
-    /// Pieces of a text are no outputs, and the pieces of a text that is whole are over.
-    #[test]
-    fn pieces_are_apart_from_what_is_said() {
-        use hatchery_core::stream_json::StreamJsonReader;
-        let piece = |text: &str| {
-            let delta = serde_json::json!({ "type": "text_delta", "text": text });
-            let event = serde_json::json!({ "type": "content_block_delta", "index": 0, "delta": delta });
-            serde_json::json!({ "type": "stream_event", "event": event, "parent_tool_use_id": null }).to_string()
-        };
-        let whole = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"one"}]}}"#;
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        writeln!(file, "{}", piece("on")).unwrap();
-        let mut spool = Spool::open(file.path(), 0, Box::new(StreamJsonReader::default())).unwrap();
-        let read = spool.read(file.path(), false).unwrap().unwrap();
-        assert_eq!((read.outputs.len(), read.partials.len(), read.ended), (0, 1, false));
-        writeln!(file, "{}\n{whole}\n{}", piece("e"), piece("two")).unwrap();
-        let read = spool.read(file.path(), false).unwrap().unwrap();
-        assert_eq!(read.outputs, [Output::Text { text: "one".into() }]);
-        assert_eq!(read.partials.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(), ["two"]);
-    }
 }

@@ -1,11 +1,14 @@
 //! How events change runs, and what agents that are run keep between them.
 
+mod turns;
+
 use super::{Due, Impossible, World};
 use crate::agent::Agent;
 use crate::event::RunEvent;
 use crate::harness::Capabilities;
 use crate::outcome::{Cause, Outcome};
-use crate::output::{Output, TurnEnd, TurnResult};
+use crate::output::Output;
+use crate::quest;
 use crate::run::{
     AttemptId, Conversation, DeliveryKind, ForeignSession, HarnessSession, PastRun, Process, Run, RunSpec, RunState,
     StopWhy,
@@ -13,7 +16,6 @@ use crate::run::{
 use crate::session::SessionState;
 use crate::usage::{Meter, Usage};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
-use crate::{budget, quest};
 use imbl::Vector;
 use std::sync::Arc;
 
@@ -238,134 +240,6 @@ impl World {
                 Ok(())
             }
             false => Err("had asked for something else"),
-        })
-    }
-
-    fn turn_started(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
-        self.change_run(at, of, |run, _| {
-            run.begin_turn();
-            Ok(())
-        })
-    }
-
-    fn output_taken(&mut self, at: EventId, ts: Timestamp, of: AttemptId, upto: u64) -> Result<(), Impossible> {
-        self.change_run(at, of, |run, _| match run.spooled <= upto {
-            true => {
-                run.alive(ts);
-                run.spooled = upto;
-                Ok(())
-            }
-            false => Err("had said more"),
-        })
-    }
-
-    fn output_noted(&mut self, at: EventId, of: AttemptId, output: &Output) -> Result<(), Impossible> {
-        self.change_run(at, of, |run, _| {
-            run.outcome.take(output);
-            run.note_permission(output);
-            Ok(())
-        })?;
-        if matches!(output, Output::Denied { .. }) {
-            self.tool_denied(of.agent);
-        }
-        Ok(())
-    }
-
-    fn message_heard(&mut self, at: EventId, of: AttemptId, message: EventId) -> Result<(), Impossible> {
-        self.change_run(at, of, |run, conversation| {
-            let heard = Arc::make_mut(conversation).hear(message).ok_or("had heard it")?;
-            run.heard = true;
-            if heard.what != DeliveryKind::Interrupt {
-                run.begin_turn();
-            }
-            Ok(())
-        })
-    }
-
-    fn turn_ended(
-        &mut self,
-        at: EventId,
-        ts: Timestamp,
-        of: AttemptId,
-        end: &TurnEnd,
-        (spent, metered): (Usage, Usage),
-    ) -> Result<(), Impossible> {
-        self.tools_gone(of.agent);
-        let last_message = self.agent(of.agent).and_then(|agent| agent.last_message);
-        self.change_run(at, of, |run, conversation| {
-            run.outcome.take(&Output::TurnEnded(end.clone()));
-            run.turns += 1;
-            run.in_turn = false;
-            run.awaits_mail = false;
-            run.permissions.clear();
-            if end.result.is_ok() {
-                run.parks = 0;
-            }
-            // One that does not listen may end as many turns as it likes: it does not do what it was started for.
-            if end.result.is_ok() && run.heard && (!run.spec.signals || run.signalled) {
-                run.crashes = 0;
-            }
-            if end.result.is_ok() {
-                run.cut_short = false;
-            }
-            let conversation = Arc::make_mut(conversation);
-            conversation.take(end, &mut run.meter);
-            conversation.note_turn(last_message, end.turn.as_deref());
-            if end.result == TurnResult::SessionUnknown && !run.started {
-                conversation.forget(run.copied);
-            }
-            if end.unanswered && !conversation.has_words() {
-                conversation.add(at, DeliveryKind::Reminder);
-            }
-            // Without an answer to it, an interrupt is over with its turn.
-            if !run.capabilities.echoes_messages {
-                conversation.forget_interrupts();
-            }
-            Ok(())
-        })?;
-        self.book(at, ts, of, metered, spent)
-    }
-
-    /// The process has asked the model.
-    fn metered(&mut self, at: EventId, ts: Timestamp, of: AttemptId, used: Usage) -> Result<(), Impossible> {
-        self.change_run(at, of, |run, conversation| {
-            run.overspent += u32::from(run.held);
-            Arc::make_mut(conversation).metered.add(used);
-            Ok(())
-        })?;
-        self.book(at, ts, of, Usage::default(), used)
-    }
-
-    /// Adds what an attempt used to all sums that it is part of, in place of what was counted `before`.
-    fn book(
-        &mut self,
-        at: EventId,
-        ts: Timestamp,
-        of: AttemptId,
-        before: Usage,
-        after: Usage,
-    ) -> Result<(), Impossible> {
-        if before == after {
-            return Ok(());
-        }
-        let change = |sum: &mut Usage| *sum = sum.replacing(before, after);
-        self.change_run(at, of, |run, conversation| {
-            change(&mut run.spent);
-            change(&mut Arc::make_mut(conversation).spent);
-            Ok(())
-        })?;
-        self.quest_spent(of.agent, before, after);
-        let day = budget::day(ts);
-        change(self.days.entry(day).or_default());
-        change(self.agent_days.entry((day, of.agent)).or_default());
-        Ok(())
-    }
-
-    fn budget_reached(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
-        self.change_run(at, of, |run, _| {
-            run.held = true;
-            run.cut_short = run.in_turn;
-            Ok(())
         })
     }
 
