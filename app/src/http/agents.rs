@@ -282,7 +282,8 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
             ));
         }
         true => {
-            let spec = api.defaults.spec_of_run(last, None, super::runs::RunOptions::with_model(model.clone()))?;
+            let spec =
+                api.defaults.spec_of_run(last, None, super::run_defaults::RunOptions::with_model(model.clone()))?;
             super::runs::playable(&api, &spec.harness).await?;
             Some(Box::new(spec))
         }

@@ -1,7 +1,7 @@
 //! Quests over HTTP. A quest is named by its id, by its slug, or by the beginning of one of them.
 
 use super::error::{ApiError, Body, Path, Query};
-use super::runs::RunOptions;
+use super::run_defaults::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
 use crate::config::{self, Isolated};

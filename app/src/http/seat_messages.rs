@@ -4,7 +4,7 @@ use super::Api;
 use super::agents::find;
 use super::error::{ApiError, Loose, Path};
 use super::once::{CallerId, CarriedOut, Once};
-use super::runs::RunOptions;
+use super::run_defaults::RunOptions;
 use super::seats::{FillSeats, last, lead_order, positions, unread, wake};
 use crate::clock;
 use crate::seats::{self, ThreadLine};

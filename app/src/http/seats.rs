@@ -2,7 +2,7 @@
 //! a time; other sessions are in `sessions.rs`. Messages are in `seat_messages.rs`.
 
 use super::error::{ApiError, Body, Loose, Query};
-use super::runs::RunOptions;
+use super::run_defaults::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
 use crate::engine::HistoryError;
