@@ -213,6 +213,8 @@ pub(crate) fn check_requirements(given: &Requirements) -> Result<(), Refusal> {
 pub(crate) fn hand_in(world: &World, agent: AgentId, steps: &[StepPlan]) -> Result<Vec<Event>, Refusal> {
     let (id, own) = by(world, agent, |table| &table.planner)?;
     let quest = going(world, id)?;
+    // The first plan is asked about when its phase is done.
+    let needs_consent = own != StepId::plan() && world.quest_spec(id).is_some_and(|spec| spec.approve_plan);
     if steps.is_empty() {
         return Err(Refusal::BadPlan { why: "there is no step in it".into() });
     }
@@ -225,7 +227,7 @@ pub(crate) fn hand_in(world: &World, agent: AgentId, steps: &[StepPlan]) -> Resu
     check_graph(&all)?;
     Ok(vec![Event::Quest {
         quest: id,
-        what: QuestEvent::StepsPlanned { steps: steps.to_vec(), by: Some(agent), summary: None, needs_consent: false },
+        what: QuestEvent::StepsPlanned { steps: steps.to_vec(), by: Some(agent), summary: None, needs_consent },
     }])
 }
 

@@ -49,6 +49,8 @@ pub struct Part {
     excused: bool,
     /// The ward that it is at is not that of its quest any more.
     outdated: bool,
+    /// Its agent has handed in a plan that waits for consent, and may go on with it before the steps that it has planned.
+    unapproved: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,12 +84,14 @@ impl Witness {
                 assert!(tale.quest_spec.ward.take().is_some(), "it has one");
                 tale.outdate();
             }
-            Event::Quest { quest, what: QuestEvent::StepsPlanned { steps, by, .. } } => {
-                self.going(*quest).plan(steps, by.as_ref())
+            Event::Quest { quest, what: QuestEvent::StepsPlanned { steps, by, needs_consent, .. } } => {
+                self.going(*quest).plan(steps, by.as_ref(), *needs_consent)
             }
-            Event::Step { quest, step, what: StepEvent::Queued { .. } } => {
+            Event::Step { quest, step, what: StepEvent::Queued { consented, .. } } => {
                 let part = self.part(*quest, step);
                 assert!(!part.complete, "{step} is complete");
+                assert!(part.unapproved || !consented, "{step} was not asked about");
+                part.unapproved &= !consented;
                 (part.holder, part.failed, part.outdated) = (None, false, false);
             }
             Event::Step { quest, step, what: StepEvent::Begun { agent, .. } } => {
@@ -271,6 +275,7 @@ impl Tale {
             }
             Phase::Review => self.steps.iter().all(|(id, part)| id.is_reserved() || part.complete),
         };
+        let ready = ready || self.steps[step].unapproved;
         assert!(ready, "{step} begins before its time: {:?}", self.steps);
         let part = self.steps.get_mut(step).expect("it is there");
         assert!(!part.complete && !part.failed && part.holder.is_none(), "{step} may begin: {part:?}");
@@ -333,7 +338,7 @@ impl Tale {
     }
 
     /// What was begun stays as it is; the rest is replaced. The step of whoever plans stays until that one is done.
-    fn plan(&mut self, steps: &[StepPlan], by: Option<&AgentId>) {
+    fn plan(&mut self, steps: &[StepPlan], by: Option<&AgentId>, needs_consent: bool) {
         let own = self.steps.iter().find(|(_, part)| by.is_some_and(|by| part.holder == Some(Holder::Agent(*by))));
         let own = own.map(|(id, _)| id.clone());
         if by.is_none() {
@@ -349,6 +354,9 @@ impl Tale {
                 self.plans.insert(plan.id.clone(), plan.clone());
                 self.steps.entry(plan.id.clone()).or_default();
             }
+        }
+        if let Some(own) = own.filter(|_| needs_consent) {
+            self.steps.get_mut(&own).expect("it is there").unapproved = true;
         }
     }
 

@@ -318,7 +318,8 @@ impl World {
             Ok(())
         })?;
         self.change_quest(at, ts, id, |quest, quest_spec| {
-            quest.unapproved.remove(step);
+            // Steps of its plan waited for the consent, which is not asked for any more.
+            let unapproved = quest.unapproved.remove(step).is_some();
             quest.open -= u32::from(phase(step) == Phase::Work);
             for dependent in quest.dependents.get(step).cloned().unwrap_or_default() {
                 if let Some(waiting) = quest.step_mut(&dependent) {
@@ -327,7 +328,7 @@ impl World {
                 quest.enqueue_if_ready(&dependent, quest_spec, at, ts);
                 quest.shelve(&dependent, at);
             }
-            if phase(step) != Phase::Work || quest.open == 0 {
+            if phase(step) != Phase::Work || quest.open == 0 || unapproved {
                 quest.proceed(quest_spec, at, ts);
             }
             Ok(())

@@ -1,6 +1,7 @@
 //! Plans: what is refused, in which order steps begin, and what becomes of them when there is another plan.
 
 use super::words::*;
+use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::StepEvent;
 use hatchery_core::quest::{QuestSpec, Status, StepPlan, StepState, Work};
 use hatchery_core::{AgentId, Command, Event, Exit};
@@ -231,4 +232,47 @@ fn a_review_can_lead_to_a_new_step_and_goes_on_after_it() {
         it.plays("review", complete());
         assert_eq!(it.state(), "complete");
     }
+}
+
+#[test]
+fn a_plan_that_is_split_anew_needs_consent_again() {
+    let consent = QuestSpec { approve_plan: true, ..quest_spec() };
+    let mut it = smithy(consent.clone(), &[("a", &[]), ("b", &["a"])]);
+    it.plays("a", calls("planner", true));
+    let planner = it.start("a");
+    let plan = [planned("a", &[]), planned("a1", &[]), planned("b", &["a"])];
+    hand_in(&mut it, planner, &plan).expect("a good plan");
+    assert_eq!((it.status("a1"), it.running()), (Status::Pending, vec!["a".to_owned()]), "nothing of it is begun");
+    is_done(&mut it, planner, "a");
+    let asked = it.world.question(it.question()).expect("it is open").clone();
+    assert_eq!(asked.about, About::Step { quest: Q, trouble: StepTrouble::Approval });
+    assert!(asked.text.contains("split anew for step `a`, and 3 steps are left"), "{}", asked.text);
+    // What a person wants otherwise is told to the planner, and asked about again.
+    it.answers("without a1, please");
+    assert_eq!((it.agent("a"), it.status("a1")), (planner, Status::Pending));
+    let planner = it.start("a");
+    hand_in(&mut it, planner, &[planned("a", &[]), planned("a2", &[]), planned("b", &["a"])]).expect("a good plan");
+    is_done(&mut it, planner, "a");
+    it.restarted();
+    assert_eq!((it.status("a"), it.status("a2")), (Status::WaitingForHuman, Status::Pending));
+    it.answers("yes");
+    assert_eq!((it.role("a").as_str(), it.status("a2")), ("smith", Status::Running), "the caller goes on");
+    // A planner that drops its own step, and one that the review has called.
+    let mut it = smithy(consent.clone(), &[("a", &[])]);
+    it.plays("a", calls("planner", true));
+    let planner = it.start("a");
+    hand_in(&mut it, planner, &[planned("a1", &[])]).expect("a good plan");
+    is_done(&mut it, planner, "a");
+    assert!(it.has("a") && it.status("a1") == Status::Pending);
+    it.answers("yes");
+    assert_eq!((it.has("a"), it.status("a1")), (false, Status::Running));
+    let (mut it, planner) = reviewing(consent, true);
+    hand_in(&mut it, planner, &[planned("b", &[])]).expect("a good plan");
+    is_done(&mut it, planner, "review");
+    assert_eq!((it.status("review"), it.status("b")), (Status::WaitingForHuman, Status::Pending));
+    it.answers("yes");
+    assert_eq!((it.status("review"), it.running()), (Status::Pending, vec!["b".to_owned()]));
+    it.plays("b", complete());
+    it.plays("review", complete());
+    assert_eq!(it.state(), "complete");
 }
