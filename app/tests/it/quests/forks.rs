@@ -76,7 +76,10 @@ fn nested_forks_with_one_slot_come_to_an_end() {
         .play("s0.fork.2", &[text("I am the inner one"), send("outer")]);
     let quest = shop.new_quest(&book, json!({ "steps": [step("s0", &[]), step("s1", &["s0"])], "slots": 1 }));
     let (outer, inner) = (named(&shop, "outer"), named(&shop, "inner"));
-    assert_eq!((shop.end(&inner), shop.end(&outer)), ("completed".to_owned(), "completed".to_owned()));
+    // A fork whose mail lets the agent of the step go on may be stopped with the step before its process has left by itself.
+    for fork in [&inner, &outer] {
+        assert!(["completed", "user_ended"].contains(&shop.end(fork).as_str()));
+    }
     shop.wait_step(&quest, "s0", "step_completed");
     let agents = shop.door().get(&format!("/api/agents?quest={quest}")).json();
     let names: Vec<&str> = agents["agents"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();

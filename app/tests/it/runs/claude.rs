@@ -23,7 +23,7 @@ fn a_plain_answer_and_a_word_that_resumes() {
         "{seen:?}"
     );
     let usage = shop.door().get("/api/usage").json();
-    assert!(usage["total"]["output_tokens"].as_u64().unwrap() > 0, "{usage}");
+    assert!(usage["total"]["outputTokens"].as_u64().unwrap() > 0, "{usage}");
 }
 
 #[test]
