@@ -4,6 +4,7 @@
 use crate::blocking::blocking;
 use crate::engine::Handle;
 use crate::file_identity::FileIdentity;
+use crate::git_shield;
 use crate::log_head::{Head, LogHead};
 use crate::project::{Lock, Project};
 use hatchery_core::EventId;
@@ -95,6 +96,8 @@ impl DataGuard {
             tracing::warn!(%report, "the data folder cannot be made again");
             return None;
         }
+        // What is saved must not be swept away by what has taken the log.
+        git_shield::raise(&self.project);
         if let Err(error) = self.head.remember(Head { id: self.handle.head(), sum: None }) {
             tracing::warn!(%error, "the head of the log cannot be remembered");
         }

@@ -196,12 +196,18 @@ impl FromStr for StoreUrl {
         match path {
             "" => Err(NotAStore::Unknown(without_secrets(text))),
             // A URL that was mistyped is not taken for the name of a file.
-            _ if path.contains("://") || path.to_lowercase().starts_with("postgres") => {
+            _ if path.contains("://") || path.to_lowercase().starts_with("postgres") || has_password(path) => {
                 Err(NotAStore::Unknown(without_secrets(text)))
             }
             _ => Ok(Self::Sqlite(PathBuf::from(path))),
         }
     }
+}
+
+/// Whether a text looks like the address of a database with a password, without its scheme: `user:word@host`, `password=word`.
+fn has_password(text: &str) -> bool {
+    let before_host = text.split_once('@').is_some_and(|(user, _)| user.contains(':'));
+    before_host || text.to_lowercase().contains("password")
 }
 
 /// A text that is no store may be one with a slip in it, and a password. What could be a part of that is left out.

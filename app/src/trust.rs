@@ -98,9 +98,15 @@ fn refuse_unknown(project: &Project, brought: &Brought) -> Result<(), Report> {
 }
 
 fn remembered(project: &Project) -> TrustFile {
-    // A file that cannot be read is no word of the user's.
+    // A file that cannot be read, or came with the folder, is no word of the user's.
+    if project.is_foreign() {
+        return TrustFile::default();
+    }
     std::fs::read(file(project)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
+
+/// The setting that names the folder of the prompts.
+const PROMPTS_SETTING: &str = "quests.prompts";
 
 /// The settings of the project's file, without harmless ones: each with its value.
 fn settings(project: &Project) -> Result<Brought, Report> {
@@ -125,10 +131,20 @@ fn settings(project: &Project) -> Result<Brought, Report> {
     Ok(brought)
 }
 
-/// The project's own prompts, where they are usually. A setting that names another folder is asked for itself.
+/// The project's own prompts, where they are usually and where a setting says that they are.
 fn prompts(project: &Project) -> Result<Brought, Report> {
-    let folder = project.data().join("prompts");
-    let entries = match std::fs::read_dir(&folder) {
+    let usual = project.data().join("prompts");
+    let named =
+        settings(project)?.remove(PROMPTS_SETTING).and_then(|value| serde_json::from_str::<String>(&value).ok());
+    let mut brought = prompts_in(project, &usual)?;
+    if let Some(folder) = named {
+        brought.extend(prompts_in(project, &project.root().join(folder))?);
+    }
+    Ok(brought)
+}
+
+fn prompts_in(project: &Project, folder: &Path) -> Result<Brought, Report> {
+    let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Brought::new()),
         Err(error) => return Err(error).context(format_args!("{} cannot be read", folder.display())),

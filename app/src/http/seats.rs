@@ -8,6 +8,7 @@ use crate::clock;
 use crate::engine::HistoryError;
 use crate::identity_document::{self, IdentityDocument};
 use crate::seats::{self, Prompt};
+use crate::trust;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -413,6 +414,7 @@ fn last_harness(world: &World, seats: &[(Position, Seat)]) -> Option<String> {
 }
 
 fn read_prompt(api: &Api, prompt: Prompt) -> Result<String, ApiError> {
+    trust::check_prompts(&api.defaults.project).map_err(super::quests::unusable)?;
     let folder = api.defaults.project.root().join(&api.defaults.quests.prompts);
     let unreadable = |error: io::Error| {
         let message = format!("a prompt in {} cannot be read: {error}", folder.display());

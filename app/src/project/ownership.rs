@@ -67,10 +67,13 @@ impl Project {
         Ok(())
     }
 
-    /// Refuses symbolic links as `.hatchery` or directly inside: they would lead our files elsewhere.
+    /// Refuses symbolic links as `.hatchery`, directly inside, or as a prompt: they would lead our files elsewhere, or show files that
+    /// are none of the project's.
     pub(super) fn refuse_links(&self) -> Result<(), Report> {
         let data = self.data();
-        let entries = std::fs::read_dir(&data).into_iter().flatten().flatten().map(|entry| entry.path());
+        let folders = [data.clone(), data.join("prompts")];
+        let entries = folders.into_iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+        let entries = entries.map(|entry| entry.path());
         let is_link = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
         match std::iter::once(data.clone()).chain(entries).find(is_link) {
             None => Ok(()),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 /// What only a daemon puts there. A folder with one of these and without a stamp was made elsewhere.
-const SIGNS: [&str; 6] = ["hatchery.db", "host", "token", "runs", "quests", "head.json"];
+const SIGNS: [&str; 7] = ["hatchery.db", "host", "token", "runs", "quests", "head.json", "trust.json"];
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {

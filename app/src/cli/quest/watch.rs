@@ -163,7 +163,10 @@ impl View {
 
 /// Where the work of a quest is that is complete.
 fn say_where(quest: &QuestDocument) {
-    if let Some(branch) = &quest.branch {
+    let Some(branch) = &quest.branch else { return };
+    if !quest.has_work {
+        say(format_args!("nothing was changed: the branch {branch} is empty"));
+    } else {
         let slug = branch.trim_start_matches("hatchery/");
         say(format_args!("the work is on the branch {branch}: `hatchery merge {slug}` takes it over"));
     }

@@ -200,6 +200,24 @@ fn delete(grounds: &Grounds) {
     fs::remove_dir_all(gone).unwrap();
 }
 
+/// Git takes a folder away that is a repository of its own only if it is told so twice. Then what was saved is not lost to the next one.
+#[test]
+fn what_was_saved_after_a_thorough_clean_stays() {
+    let grounds = Grounds::new();
+    git(&grounds, &["init", "--quiet"]);
+    let daemon = grounds.up();
+    daemon.door.agent(None);
+    git(&grounds, &["clean", "-ffdxq"]);
+    let saved = grounds.data().join("saved-log-1.db");
+    wait_until("the log is saved", || {
+        daemon.door.get("/api/status").json()["trouble"].to_string().contains("saved-log")
+    });
+    git(&grounds, &["clean", "-fdxq"]);
+    assert!(saved.exists());
+    grounds.run(&["down"]).good();
+    assert_eq!(daemon.wait().code(), Some(0));
+}
+
 fn git(grounds: &Grounds, arguments: &[&str]) -> String {
     let mut git = Command::new("git");
     git.args(["-c", "user.name=Somebody", "-c", "user.email=somebody@localhost"]).args(arguments);
