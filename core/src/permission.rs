@@ -22,7 +22,18 @@ const MAX_SHOWN_CHARS: usize = 1_000;
 
 /// Folders and files below an agent's folder that can give it more rights, or that belong to somebody else. A change to them is asked
 /// for, whatever the policy allows.
-const PROTECTED: [&str; 4] = [".git", ".hatchery", ".claude", ".mcp.json"];
+const PROTECTED: [&str; 9] = [
+    ".git",
+    ".hatchery",
+    // Settings of agent programs, which can name programs to run.
+    ".claude",
+    ".mcp.json",
+    ".codex",
+    ".opencode",
+    "opencode.json",
+    ".gemini",
+    ".qwen",
+];
 
 /// Commands that only look, by their first words.
 const LOOKING: [&[&str]; 12] = [

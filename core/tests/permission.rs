@@ -92,7 +92,15 @@ fn a_path_cannot_leave_its_folder() {
 
 #[test]
 fn what_could_give_more_rights_is_asked_for_also_inside_of_the_folder() {
-    for path in [".git/hooks/pre-commit", ".claude/settings.json", "sub/.git/config", ".mcp.json", ".hatchery/token"] {
+    for path in [
+        ".git/hooks/pre-commit",
+        ".claude/settings.json",
+        "sub/.git/config",
+        ".mcp.json",
+        ".hatchery/token",
+        ".codex/config.toml",
+        "opencode.json",
+    ] {
         assert_eq!(allowed(Edits, &[], &edit(path)), None, "{path}");
         assert_eq!(allowed(Edits, &[PermissionRule::Edit { below: None }], &edit(path)), None, "{path}");
         assert_eq!(allowed(Edits, &[], &read(path)), Some(true), "reading {path} changes nothing");

@@ -286,12 +286,27 @@ pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say
     }
     let harness_session = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
     let spec = api.defaults.spec_of_run(last_spec(&world, agent), harness_session, body.0.with)?;
-    // A message to a process that runs starts none.
-    if !world.run(agent).is_some_and(Run::is_open) {
-        playable(&api, &spec.harness).await?;
+    match world.run(agent).filter(|run| run.is_open()) {
+        // A message to a process that runs starts none.
+        Some(run) => stays_where_it_is(agent, run, &spec)?,
+        None => playable(&api, &spec.harness).await?,
     }
     let records = once.submit(&api, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await?;
     Ok(Accepted::new(agent.to_string(), &records))
+}
+
+/// Refuses to move an agent to another program or model in the middle of a run.
+fn stays_where_it_is(agent: AgentId, run: &Run, spec: &RunSpec) -> Result<(), ApiError> {
+    if run.spec.harness == spec.harness && run.spec.model == spec.model {
+        return Ok(());
+    }
+    let model = |spec: &RunSpec| spec.model.clone().map(|model| format!(" and the model {model}")).unwrap_or_default();
+    Err(ApiError::new(
+        StatusCode::CONFLICT,
+        "run_open",
+        format!("agent {agent} is at work with {}{}", run.spec.harness, model(&run.spec)),
+        format!("say it without a harness and a model, or end the run first: `hatchery stop {agent}`"),
+    ))
 }
 
 /// Interrupt the current turn of an agent. Its process keeps running.

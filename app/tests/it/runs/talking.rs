@@ -40,6 +40,22 @@ fn what_is_said_while_the_daemon_and_the_child_are_down_arrives_in_order_and_onc
 }
 
 #[test]
+fn an_agent_at_work_is_not_moved_to_another_program() {
+    let shop = Workshop::open();
+    let agent = shop.run_with(&[json!({ "text": "one" })], json!({ "stays": true }));
+    shop.wait_for(&agent, "turn_ended");
+    for with in [json!({ "harness": "claude" }), json!({ "model": "another" })] {
+        let refused = shop.door().post(&format!("/api/agents/{agent}/say"), &json!({ "text": "x", "with": with }));
+        refused.refused(409, "run_open");
+    }
+    let same = json!({ "text": "hello", "with": { "harness": "scripted" } });
+    assert_eq!(shop.door().post(&format!("/api/agents/{agent}/say"), &same).status, 200);
+    shop.wait("the answer", |event| event["content"] == "You said: hello");
+    shop.stop(&agent);
+    shop.end(&agent);
+}
+
+#[test]
 fn an_interrupt_breaks_off_the_turn_and_the_next_message_is_answered() {
     let shop = Workshop::open();
     let steps = [json!({ "text": "begin" }), json!({ "sleep_ms": 600_000 })];
