@@ -4,7 +4,7 @@ use super::paint::{DIM, paint};
 use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
-use crate::http::{SessionAnswer, SessionList};
+use crate::http::{SessionAnswer, SessionEndAnswer, SessionList};
 use crate::report::{Context as _, Report};
 use clap::value_parser;
 use hatchery_core::SessionId;
@@ -77,7 +77,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         match &args.command {
             Command::Start { lead: true, .. } => {
                 let answer: SessionAnswer = client.post("/api/session/start", &serde_json::json!({})).await?;
-                show_seats(context, &answer, &readable(&answer)?)
+                show_seats(context, &answer, &readable(&answer.session_id)?)
             }
             Command::Start { label, idle, lead: false } => {
                 let body =
@@ -86,8 +86,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 show(context, &accepted, accepted["id"].as_str().unwrap_or_default())
             }
             Command::End { id: None, .. } => {
-                let answer: SessionAnswer = client.post("/api/session/end", &serde_json::json!({})).await?;
-                show_seats(context, &answer, &format!("session {} of the seats is ending", readable(&answer)?))
+                let answer: SessionEndAnswer = client.post("/api/session/end", &serde_json::json!({})).await?;
+                let words = match &answer.session_id {
+                    Some(id) => format!("session {} of the seats is ending", readable(id)?),
+                    None => "no session of the seats is open".to_owned(),
+                };
+                show_seats(context, &answer, &words)
             }
             Command::End { id: Some(id), reason } => {
                 let accepted: serde_json::Value =
@@ -100,12 +104,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 /// The id as all commands print it. The answer has it as a UUID, for other programs.
-fn readable(answer: &SessionAnswer) -> Result<String, Report> {
-    let id: SessionId = answer.session_id.parse().context("the daemon gave no id of a session")?;
+fn readable(uuid: &str) -> Result<String, Report> {
+    let id: SessionId = uuid.parse().context("the daemon gave no id of a session")?;
     Ok(id.to_string())
 }
 
-fn show_seats(context: &Context, answer: &SessionAnswer, words: &str) -> Result<ExitCode, Report> {
+fn show_seats(context: &Context, answer: &impl serde::Serialize, words: &str) -> Result<ExitCode, Report> {
     match context.json {
         true => print_json(answer)?,
         false => print_line(words)?,

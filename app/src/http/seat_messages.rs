@@ -68,11 +68,11 @@ pub async fn say(
     }
     let SeatMessage { id: _, message, target_agent, target_grid_position, speaker_name, with } = body.0;
     let world = api.handle.view();
+    world.seats().session().ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
     let asks_to_wake = message.starts_with("[WAKE AGENTS]");
     if !asks_to_wake {
         check_said(&message)?;
     }
-    world.seats().session().ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
     let to = target(&world, target_grid_position, target_agent.as_deref())?;
     if to.is_none() && asks_to_wake {
         // Clients of the original program build the payloads themselves. The daemon has the souls and the transcripts, and keeps what

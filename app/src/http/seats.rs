@@ -2,6 +2,7 @@
 //! a time; other sessions are in `sessions.rs`. Messages are in `seat_messages.rs`.
 
 use super::error::{ApiError, Body, Loose, Query};
+use super::lead_told::{Catalog, Transcript, newest};
 use super::run_defaults::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
@@ -16,17 +17,12 @@ use hatchery_core::event::SeatEvent;
 use hatchery_core::run::{Run, RunSpec};
 use hatchery_core::seat::{
     self, Button, Document, EggOrder, FaceVariant, LeadOrder, Mode, Payload, Position, Rising, Seat, SeatRefusal,
-    SeatState, Seats, escape, session_uuid,
+    SeatState, Seats, session_uuid,
 };
 use hatchery_core::session::EndReason;
 use hatchery_core::{AgentId, Command, EventId, Record, Refusal, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::io;
-
-/// The longest transcript and the longest catalogue that a lead is told, in characters.
-const MAX_TOLD_CHARS: usize = 200_000;
-/// The same in bytes as XML: both together are shorter than the longest message.
-const MAX_TOLD_BYTES: usize = 384 << 10;
 
 /// Everything that the daemon knows about the seats.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -76,10 +72,10 @@ pub struct SeatView {
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStart {
-    /// What was said in an earlier session. The lead is told. At most 200,000 characters; the newest are kept.
-    previous_transcript: Option<String>,
-    /// A list of artifacts that the lead is told. At most 200,000 characters.
-    artifact_catalog: Option<String>,
+    /// What was said in an earlier session. The lead is told at most 200,000 characters, the newest.
+    previous_transcript: Option<Transcript>,
+    /// The artifacts that there are. The lead is told at most 200,000 characters.
+    artifact_catalog: Option<Catalog>,
     /// Only recorded.
     #[serde(default)]
     demo_mode: bool,
@@ -95,6 +91,16 @@ pub struct SessionAnswer {
     /// A UUID.
     pub session_id: String,
     /// The last event of the request.
+    pub event_id: EventId,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionEndAnswer {
+    pub ok: bool,
+    /// The session that is ending, as a UUID. Null if none was open.
+    pub session_id: Option<String>,
+    /// The last event of the request, or of the log if there was nothing to end.
     pub event_id: EventId,
 }
 
@@ -187,8 +193,8 @@ impl SeatView {
 pub async fn start(State(api): State<Api>, body: Loose<SessionStart>) -> Result<Json<SessionAnswer>, ApiError> {
     let SessionStart { previous_transcript, artifact_catalog, demo_mode, with } = body.0;
     let mut lead = lead_order(&api, with)?;
-    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    let (previous_transcript, artifact_catalog) = (given(previous_transcript), given(artifact_catalog));
+    let previous_transcript = previous_transcript.and_then(Transcript::text);
+    let artifact_catalog = artifact_catalog.and_then(Catalog::text);
     for (tag, text) in [("previous-transcript", &previous_transcript), ("artifact-catalog", &artifact_catalog)] {
         if let Some(text) = text {
             lead.prompt.push_str(&format!("\n\n<{tag}>\n{}\n</{tag}>", newest(text)));
@@ -208,26 +214,15 @@ pub async fn start(State(api): State<Api>, body: Loose<SessionStart>) -> Result<
     Ok(Json(SessionAnswer { ok: true, session_id: session_uuid(session), event_id: last(&records) }))
 }
 
-/// The end of a text as XML, as much as a lead is told of it.
-fn newest(text: &str) -> String {
-    let mut bytes = 0;
-    let fits = |character: &char| {
-        bytes += escape(character.encode_utf8(&mut [0; 4])).len();
-        bytes <= MAX_TOLD_BYTES
-    };
-    let count = text.chars().rev().take(MAX_TOLD_CHARS).take_while(fits).count();
-    let skipped = text.chars().count() - count;
-    escape(&text.chars().skip(skipped).collect::<String>())
-}
-
-/// End the session of the seats. Its agents fall asleep.
+/// End the session of the seats. Its agents fall asleep. Without a session there is nothing to do.
 #[utoipa::path(post, path = "/api/session/end", operation_id = "close_seats", tag = "seats",
-    responses((status = 200, description = "It is ending", body = SessionAnswer)))]
-pub async fn end(State(api): State<Api>) -> Result<Json<SessionAnswer>, ApiError> {
-    let session = api.handle.view().seats().session().map(|open| open.id);
-    let session = session.ok_or(Refusal::Seat(SeatRefusal::NoSession))?;
+    responses((status = 200, description = "It is ending, or none was open", body = SessionEndAnswer)))]
+pub async fn end(State(api): State<Api>) -> Result<Json<SessionEndAnswer>, ApiError> {
+    let Some(session) = api.handle.view().seats().session().map(|open| open.id) else {
+        return Ok(Json(SessionEndAnswer { ok: true, session_id: None, event_id: api.handle.head() }));
+    };
     let records = api.handle.submit(Command::EndSession { session, reason: EndReason::User }).await?;
-    Ok(Json(SessionAnswer { ok: true, session_id: session_uuid(session), event_id: last(&records) }))
+    Ok(Json(SessionEndAnswer { ok: true, session_id: Some(session_uuid(session)), event_id: last(&records) }))
 }
 
 /// Fill empty and expired seats with new agents. Starts a session if none is open.
@@ -437,19 +432,4 @@ pub(super) fn unread(error: HistoryError) -> ApiError {
 
 pub(super) fn last(records: &[Record]) -> EventId {
     records.last().map_or(EventId::START, |record| record.id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lead_is_told_the_newest_part_within_bounds() {
-        assert_eq!(newest("a <b>"), "a &lt;b&gt;");
-        let long = format!("{}end", "x".repeat(300_000));
-        assert_eq!(newest(&long).len(), MAX_TOLD_CHARS);
-        let hostile = format!("{}end", "\"".repeat(300_000));
-        let told = newest(&hostile);
-        assert!(told.len() <= MAX_TOLD_BYTES && told.ends_with("&quot;end"), "{} bytes", told.len());
-    }
 }

@@ -260,6 +260,8 @@ fn every_operation_answers_as_described() {
     let waits = format!("/api/mail/{agent}/wait");
     let mine = |call: &str| format!("/api/agents/{agent}/{call}");
     let opening = json!({ "previousTranscript": "a", "artifactCatalog": "b", "demoMode": true, "with": scripted });
+    let told =
+        json!({ "previousTranscript": [{ "role": "user", "text": "a" }], "artifactCatalog": [{ "filename": "b" }] });
     let identity = json!([{ "gridPosition": 1, "name": "Lyra", "individuationArtifact": "I am.", "createdAt": "2026-02-16T00:00:00Z" }]);
     let identity = identity.to_string();
     let tries = [
@@ -441,9 +443,10 @@ fn every_operation_answers_as_described() {
         tried("abandon_quest", of_quest("abandon"), Some(json!({})), 409),
         tried("list_seats", "/api/seats", None, 200),
         tried("address_seat", "/api/send", Some(json!({ "message": "hello" })), 409),
-        tried("close_seats", "/api/session/end", None, 409),
+        tried("close_seats", "/api/session/end", None, 200),
         tried("open_seats", "/api/session/start", Some(opening), 200),
         tried("open_seats", "/api/session/start", Some(json!({})), 409),
+        tried("open_seats", "/api/session/start", Some(told), 409),
         tried("address_seat", "/api/send", Some(json!({ "message": "hello", "speakerName": "Ada", "more": 1 })), 202),
         tried("address_seat", "/api/send", Some(json!({ "message": " " })), 400),
         tried("address_seat", "/api/send", Some(json!({ "message": "x", "targetAgent": "nobody" })), 404),

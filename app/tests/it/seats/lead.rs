@@ -40,7 +40,11 @@ fn the_lead_registers_reports_and_passes_on() {
     );
     let started = scene.door().post(
         "/api/session/start",
-        &json!({ "with": scene.with_scripts(), "previousTranscript": "a <b>", "artifactCatalog": "c & d" }),
+        &json!({
+            "with": scene.with_scripts(),
+            "previousTranscript": [{ "role": "user", "speakerType": "human", "speakerName": "Ada", "text": "a <b>" }],
+            "artifactCatalog": [{ "filename": "c", "category": "memory", "description": "& d" }],
+        }),
     );
     assert_eq!(started.status, 200, "{started:?}");
     scene.shop.wait("the greeting", |event| event["type"] == "seats_reported");
@@ -69,8 +73,8 @@ fn the_lead_registers_reports_and_passes_on() {
         .filter(|it| it["kind"] == "user")
         .map(|it| it["content"].as_str().unwrap().to_owned())
         .collect();
-    assert!(told[0].contains("<previous-transcript>\na &lt;b&gt;"), "{}", told[0]);
-    assert!(told[0].contains("<artifact-catalog>\nc &amp; d"), "{}", told[0]);
+    assert!(told[0].contains("<previous-transcript>\n[Ada]: a &lt;b&gt;\n"), "{}", told[0]);
+    assert!(told[0].contains("<artifact-catalog>\n- c (memory): &amp; d\n"), "{}", told[0]);
     assert!(told[1].starts_with("[SUMMON AGENTS]") && told[1].contains("seat 1"), "{}", told[1]);
     assert_eq!(told[2], "[ROUTE TO AGENT: Lyra]\n\nhello");
     assert!(told[4].starts_with("[WAKE AGENTS]") && told[4].contains("I chose the name Kael &amp;"), "{}", told[4]);
