@@ -155,10 +155,27 @@ async fn wait_for_rest(client: &Client) -> Result<(), Report> {
     }
 }
 
+/// A message in the log.
+struct Found {
+    first: EventId,
+    times: u64,
+}
+
+/// The messages that stand before one that the same client sent earlier. A client sends the next one when it has an answer.
+fn out_of_order<'a>(acknowledged: &'a [String], found: &BTreeMap<String, Found>) -> impl Iterator<Item = String> + 'a {
+    let mut latest: BTreeMap<&str, EventId> = BTreeMap::new();
+    let places: Vec<_> = acknowledged.iter().map(|words| (words, found.get(words).map(|found| found.first))).collect();
+    places.into_iter().filter_map(move |(words, place)| {
+        let (client, _) = words.split_once(" says ")?;
+        let before = latest.insert(client, place?)?;
+        (before > place?).then(|| format!("out of order: {words}"))
+    })
+}
+
 /// Reads the whole log and holds it against what was acknowledged and what the agents wrote.
 async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &mut Counts) -> Result<(), Report> {
     let mut audit = Audit::default();
-    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let mut found: BTreeMap<String, Found> = BTreeMap::new();
     let mut after = 0;
     loop {
         let page: Value = client.get(&format!("/api/events.json?after={after}&limit=1000")).await?;
@@ -167,7 +184,7 @@ async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &
             let record = Record::read(id, &event.to_string()).context(format_args!("event {id} cannot be read"))?;
             audit.take(&record)?;
             if let Event::Message(MessageEvent::Added { kind: MessageKind::User, content, .. }) = record.event {
-                *found.entry(content).or_default() += 1;
+                found.entry(content).or_insert(Found { first: id, times: 0 }).times += 1;
             }
         }
         after = page["upto"].as_u64().unwrap_or_default();
@@ -176,12 +193,12 @@ async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &
         }
     }
     audit.read_spools(project)?;
-    let count = |words: &String| found.get(words).copied().unwrap_or_default();
+    let count = |words: &String| found.get(words).map_or(0, |found| found.times);
     let acknowledged_lost = sent.acknowledged.iter().filter(|words| count(words) == 0).count() as u64;
     let doubled = sent.acknowledged.iter().chain(&sent.unknown).filter(|words| count(words) > 1).count() as u64;
     let lost = sent.acknowledged.iter().filter(|words| count(words) == 0);
     let lost = lost.map(|words| format!("acknowledged and lost: {words}"));
-    counts.problems.extend(lost.chain(audit.wrong()).take(WRONG_SHOWN));
+    counts.problems.extend(lost.chain(out_of_order(&sent.acknowledged, &found)).chain(audit.wrong()).take(WRONG_SHOWN));
     counts.events = audit.events;
     counts.lost = acknowledged_lost + audit.lost();
     counts.doubled = doubled + audit.doubled();
@@ -224,4 +241,22 @@ fn report(context: &Context, counts: &Counts) -> Result<ExitCode, Report> {
         ))?;
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(Code::Found as u8) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_messages_of_a_client_are_in_the_order_of_their_answers() {
+        let acknowledged =
+            ["client 1 says 1", "client 2 says 1", "client 1 says 2", "client 2 says 2"].map(str::to_owned);
+        let log = |order: [usize; 4]| {
+            let found = order.into_iter().zip(1..);
+            let found = found.map(|(at, id)| (acknowledged[at].clone(), Found { first: EventId(id), times: 1 }));
+            out_of_order(&acknowledged, &found.collect()).collect::<Vec<_>>()
+        };
+        assert_eq!(log([1, 0, 3, 2]), [""; 0]);
+        assert_eq!(log([2, 1, 0, 3]), ["out of order: client 1 says 2"]);
+    }
 }
