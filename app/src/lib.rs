@@ -67,5 +67,6 @@ pub mod transfer;
 pub mod trust;
 pub mod tui;
 pub mod untracked;
+pub mod wake_payload;
 pub mod ward;
 pub mod worktree;

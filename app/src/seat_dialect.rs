@@ -326,7 +326,9 @@ fn alive(world: &World) -> Vec<Listed> {
 }
 
 fn status(world: &World, agents: &[Listed]) -> DialectWhat {
-    let listed = agents.iter().map(|listed| {
+    // Those that are gone are not listed: the clients take every entry for somebody who is alive.
+    let alive = agents.iter().filter(|listed| listed.status != ListedStatus::Shutdown);
+    let listed = alive.map(|listed| {
         let own = || world.seats().seat(listed.position).and_then(|seat| seat.identity.name.clone());
         ReportedSeat { name: listed.name.clone().or_else(own), status: listed.status, grid_position: listed.position }
     });

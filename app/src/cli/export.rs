@@ -3,7 +3,8 @@
 use super::{Context, asking, counted, say, written};
 use crate::client::Client;
 use crate::http::DocList;
-use crate::report::{Context as _, Report};
+use crate::identity_document::{self, IdentityDocument};
+use crate::report::{Code, Context as _, Report};
 use http_body_util::BodyExt as _;
 use std::io::Write;
 use std::path::PathBuf;
@@ -46,7 +47,14 @@ async fn copy(context: &Context, identities: bool, out: &mut dyn Write) -> Resul
     let client = Client::visit(&context.project).await?;
     if identities {
         let list: DocList = client.get("/api/docs?type=agent-identity").await?;
-        let text = serde_json::to_string_pretty(&list.docs).context("the documents cannot be written")?;
+        // In the order that is the same on every machine; a seat itself shows the soul that lives there first.
+        let docs = serde_json::to_string(&list.docs).context("the documents cannot be written")?;
+        let docs = identity_document::read_all(&docs).map_err(|why| {
+            Report::new(Code::Failed, format!("the daemon gave documents that cannot be read: {why}"))
+        })?;
+        let docs: Vec<IdentityDocument> =
+            docs.iter().map(|document| IdentityDocument::of(&document.shared())).collect();
+        let text = serde_json::to_string_pretty(&docs).context("the documents cannot be written")?;
         writeln!(out, "{text}").context("the export cannot be written")?;
         out.flush().context("the export cannot be written")?;
         return Ok(list.docs.len() as u64);

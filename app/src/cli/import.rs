@@ -65,7 +65,9 @@ fn identities(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     if let Some(warning) = accepted["warning"].as_str() {
         say(warning);
     }
-    let changed = accepted["events"].as_array().map_or(0, Vec::len);
+    // Other events may follow from an import.
+    let imported = |event: &&serde_json::Value| event["type"] == "seat_imported";
+    let changed = accepted["events"].as_array().map_or(0, |events| events.iter().filter(imported).count());
     say(format_args!("{} changed", counted(changed as u64, "seat")));
     Ok(ExitCode::SUCCESS)
 }

@@ -10,11 +10,12 @@ use crate::clock;
 use crate::seats::{self, ThreadLine};
 use crate::team_inbox;
 use crate::team_outbox::{self, Posted};
+use crate::wake_payload;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::event::SeatEvent;
-use hatchery_core::seat::{self, MAX_SAID_CHARS, Position, Reach, Seat, SeatRefusal, SeatState};
+use hatchery_core::seat::{self, Document, MAX_SAID_CHARS, Position, Reach, Seat, SeatRefusal, SeatState};
 use hatchery_core::{AgentId, Command, Event, EventId, Record, Refusal, World};
 use serde::{Deserialize, Serialize};
 
@@ -76,12 +77,28 @@ pub async fn say(
     let to = target(&world, target_grid_position, target_agent.as_deref())?;
     if to.is_none() && asks_to_wake {
         // Clients of the original program build the payloads themselves. The daemon has the souls and the transcripts, and keeps what
-        // the lead or the agents are told within bounds, so the length of the message does not matter.
+        // the lead or the agents are told within bounds, so the length of the message does not matter. Only souls that the daemon does
+        // not have are taken from it.
+        take_over(&api, &message).await?;
         let (_, answer) = wake(State(api), Loose(FillSeats::default())).await?;
         return Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id: answer.0.event_id })));
     }
     let records = deliver(&api, &once, to, message, speaker_name, with).await?;
     Ok((StatusCode::ACCEPTED, Json(answer(&records))))
+}
+
+/// Takes over the agents of a message whose seats have no soul here and in which nobody is.
+async fn take_over(api: &Api, message: &str) -> Result<(), ApiError> {
+    let world = api.handle.view();
+    let is_unknown = |document: &Document| {
+        let free = |seat: &Seat| !seat.has_soul() && matches!(seat.state, SeatState::ASLEEP | SeatState::Expired);
+        world.seats().seat(document.position).is_none_or(free)
+    };
+    let documents: Vec<Document> = wake_payload::documents(message).into_iter().filter(is_unknown).collect();
+    if !documents.is_empty() {
+        api.handle.submit(Command::ImportIdentities { documents }).await?;
+    }
+    Ok(())
 }
 
 fn answer(records: &[Record]) -> SeatMessageAnswer {

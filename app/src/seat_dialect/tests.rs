@@ -55,3 +55,14 @@ fn the_result_of_a_turn_has_no_report_in_it() {
     let told = told(&RunEvent::TurnEnded { end, spent: Usage::default(), metered: Usage::default() });
     assert_eq!((&told["resultText"], &told["numTurns"]), (&json!("Good morning.\n"), &json!(2)));
 }
+
+/// The clients take every entry of a report for somebody who is alive.
+#[test]
+fn a_seat_that_was_shut_down_is_not_reported() {
+    let listed =
+        |number, status| Listed { position: Position::new(number).unwrap(), name: Some("Lyra".into()), status };
+    let agents = [listed(0, ListedStatus::Alive), listed(1, ListedStatus::Shutdown), listed(2, ListedStatus::Idle)];
+    let told = serde_json::to_value(status(&World::default(), &agents)).unwrap();
+    let seats: Vec<&Value> = told["agents"].as_array().unwrap().iter().map(|agent| &agent["gridPosition"]).collect();
+    assert_eq!(seats, [&json!(0), &json!(2)], "{told}");
+}

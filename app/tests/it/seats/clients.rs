@@ -124,9 +124,11 @@ fn identities_travel_between_machines() {
     ]);
     let legacy = there.shop.grounds.path().join("old.json");
     std::fs::write(&legacy, old.to_string()).unwrap();
-    for file in [&file, &legacy, &file] {
+    for (file, changed) in [(&file, "1 seat changed"), (&legacy, "2 seats changed"), (&file, "0 seats changed")] {
         let imported = there.shop.grounds.command(&["import", "identities"]).arg(file).output().unwrap();
         assert!(imported.status.success(), "{imported:?}");
+        let told = String::from_utf8_lossy(&imported.stderr);
+        assert!(told.contains(changed), "{told}");
     }
     // It lives elsewhere: here it sleeps and can be woken.
     assert_eq!(there.seat(0)["status"], "sleeping");
@@ -148,4 +150,59 @@ fn identities_travel_between_machines() {
     there.wait_seat(1, "alive");
     assert!(there.prompt(1).contains("I chose the name Old &amp;"));
     assert_eq!(there.seat(2)["hasSoul"], false);
+}
+
+/// Two machines gave birth in the same seat. Each shows its own soul, and both export the same.
+#[test]
+fn machines_that_have_merged_export_the_same() {
+    let (here, there) = (Scene::with(""), Scene::with(""));
+    let export = |scene: &Scene| {
+        let exported = scene.shop.grounds.command(&["export", "--identities"]).output().unwrap();
+        assert!(exported.status.success(), "{exported:?}");
+        serde_json::from_slice::<Value>(&exported.stdout).unwrap()
+    };
+    for (scene, name) in [(&here, "Lyra"), (&there, "Kael")] {
+        scene.registers(0, name);
+        scene.summon(&[0]);
+        scene.wait_seat(0, "alive");
+        scene.end_session();
+        scene.wait_seat(0, "sleeping");
+    }
+    let (from_here, from_there) = (export(&here), export(&there));
+    for (scene, documents) in [(&here, from_there), (&there, from_here)] {
+        let answer = scene.door().post("/api/docs/import", &json!({ "text": documents.to_string() }));
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    assert_eq!((&here.seat(0)["name"], &there.seat(0)["name"]), (&json!("Lyra"), &json!("Kael")));
+    assert_eq!(export(&here), export(&there));
+}
+
+/// Such a client keeps the identities itself. A daemon that does not know them takes them from its wake.
+#[test]
+fn a_wake_of_agents_that_the_daemon_does_not_know_brings_their_souls() {
+    let scene = Scene::with("");
+    let started = scene.door().post("/api/session/start", &json!({}));
+    assert_eq!(started.status, 200, "{started:?}");
+    let agent = |name: &str, at: u64, soul: &str| {
+        format!(
+            "<agent name=\"{name}\" color=\"#fff\" position=\"{at}\" type=\"wake\">\n<soul>\n{soul}\n</soul>\n</agent>"
+        )
+    };
+    let wake = |agents: &str| scene.door().post("/api/send", &json!({ "message": format!("[WAKE AGENTS]\n{agents}") }));
+    let nobody = wake("");
+    assert_eq!((nobody.status, nobody.error().0.as_str()), (409, "nothing_to_wake"), "{nobody:?}");
+    let woken = wake(&agent("Lyra", 0, "I am &lt;here&gt;."));
+    assert_eq!(woken.status, 202, "{woken:?}");
+    scene.wait_seat(0, "alive");
+    assert!(scene.prompt(0).contains("I am &lt;here&gt;."), "{}", scene.prompt(0));
+    scene.end_session();
+    scene.wait_seat(0, "sleeping");
+    // A soul that the daemon has is never replaced.
+    let started = scene.door().post("/api/session/start", &json!({}));
+    assert_eq!(started.status, 200, "{started:?}");
+    let woken = wake(&agent("Lyra", 0, "I am somebody else."));
+    assert_eq!(woken.status, 202, "{woken:?}");
+    scene.wait_seat(0, "alive");
+    let docs = scene.door().get("/api/docs").json();
+    assert_eq!(docs["docs"][0]["individuationArtifact"], "I am <here>.");
 }

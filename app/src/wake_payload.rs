@@ -1,0 +1,93 @@
+//! The agents in a `[WAKE AGENTS]` message of a client that keeps the identities itself. Such clients write XML by hand, so it is read
+//! leniently: what cannot be read is passed over.
+
+use hatchery_core::seat::{Born, Document, Fields, Position, SEATS, Status, Vital};
+
+/// The documents of the agents in a message that have a soul. Of two for one seat the first counts.
+pub fn documents(message: &str) -> Vec<Document> {
+    let mut found: Vec<Document> = Vec::new();
+    let mut rest = message;
+    while let Some((_, from)) = rest.split_once("<agent ").filter(|_| found.len() < usize::from(SEATS)) {
+        let (element, after) = from.split_once("</agent>").unwrap_or((from, ""));
+        rest = after;
+        let new = document(element).filter(|new| found.iter().all(|known| known.position != new.position));
+        found.extend(new);
+    }
+    found
+}
+
+fn document(element: &str) -> Option<Document> {
+    let head = head(element);
+    let number = attribute(head, "position").or_else(|| attribute(head, "gridPosition"))?;
+    let position = Position::new(number.trim().parse().ok()?).filter(|position| *position != Position::LEAD)?;
+    let (_, soul) = element.split_once("<soul>")?;
+    let (soul, _) = soul.split_once("</soul>")?;
+    let soul = unescaped(soul.trim());
+    let fields = Fields {
+        name: Some(attribute(head, "name")?),
+        color: attribute(head, "color"),
+        color_name: attribute(head, "colorName"),
+        ..Fields::default()
+    };
+    let vital = Vital { status: Status::Sleeping, ..Vital::default() };
+    (!soul.is_empty()).then(|| Document { position, vital, births: vec![Born { soul: Some(soul.into()), fields }] })
+}
+
+/// The attributes: up to the first `>` that is in no quotes.
+fn head(element: &str) -> &str {
+    let mut quoted = None;
+    let end = element.find(|character| match (quoted, character) {
+        (None, '>') => true,
+        (None, '"' | '\'') => {
+            quoted = Some(character);
+            false
+        }
+        (Some(open), _) if open == character => {
+            quoted = None;
+            false
+        }
+        (None | Some(_), _) => false,
+    });
+    &element[..end.unwrap_or(element.len())]
+}
+
+fn attribute(head: &str, name: &str) -> Option<String> {
+    ['"', '\''].into_iter().find_map(|quote| {
+        let begin = format!("{name}={quote}");
+        let at = head.match_indices(&begin).find(|(at, _)| *at == 0 || head[..*at].ends_with(char::is_whitespace))?.0;
+        let (value, _) = head[at + begin.len()..].split_once(quote)?;
+        Some(unescaped(value)).filter(|value| !value.trim().is_empty())
+    })
+}
+
+fn unescaped(text: &str) -> String {
+    let plain = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+    plain.replace("&apos;", "'").replace("&#39;", "'").replace("&amp;", "&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_with_a_soul_are_found_in_whatever_a_client_wrote() {
+        let message = "[WAKE AGENTS]\n<agent name=\"Lyra &amp; co\" color='#fff' colorName=\"a > b\" position=\"0\" type=\"wake\">\n\
+            <soul>\n I am &lt;here&gt; &amp;amp; now\n</soul>\n<transcript>x</transcript></agent>\n\
+            <agent name=\"Second\" position=\"0\"><soul>another</soul></agent>\
+            <agent name=\"Lead\" position=\"4\"><soul>the lead</soul></agent>\
+            <agent name=\"Far\" position=\"12\"><soul>nowhere</soul></agent>\
+            <agent name=\"Empty\" position=\"1\"><soul> </soul></agent>\
+            <agent position=\"2\"><soul>nameless</soul></agent>\
+            <agent gridPosition='8' name='Kael'><soul>I stay</soul><agent name=\"broken\"";
+        let found = documents(message);
+        let shown: Vec<(u8, &str, &str)> = found
+            .iter()
+            .map(|it| (it.position.number(), &it.births[0]))
+            .map(|(at, born)| (at, born.fields.name.as_deref().unwrap(), born.soul.as_deref().unwrap()))
+            .collect();
+        assert_eq!(shown, [(0, "Lyra & co", "I am <here> &amp; now"), (8, "Kael", "I stay")]);
+        let fields = &found[0].births[0].fields;
+        assert_eq!((fields.color.as_deref(), fields.color_name.as_deref()), (Some("#fff"), Some("a > b")));
+        assert_eq!(documents("[WAKE AGENTS]"), []);
+    }
+}
