@@ -61,7 +61,9 @@ pub async fn watch(
             }
             match record.event {
                 Event::Quest { quest: done, what: QuestEvent::Completed } if done == id => {
-                    say_where(quest);
+                    // Not as it was when the view began.
+                    let now: QuestDocument = following.client().get(&quest_path(&id.to_string(), "")).await?;
+                    say_where(&now);
                     return Ok(ExitCode::SUCCESS);
                 }
                 Event::Quest { quest, what: QuestEvent::Abandoned } if quest == id => return Ok(ExitCode::FAILURE),
