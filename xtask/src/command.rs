@@ -21,10 +21,17 @@ pub fn succeeds(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// The cargo that runs us, in the workspace's root wherever we were started.
+/// The cargo that runs us, in the workspace's root wherever we were started. What cargo told us about our own package is not passed on:
+/// build scripts that look at it, such as that of ring, would be run again each time somebody calls cargo directly, and everything
+/// that depends on them would be built again.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|ours| name.to_string_lossy().starts_with(ours)) {
+            command.env_remove(name);
+        }
+    }
     command
 }
 
