@@ -1,6 +1,6 @@
 //! Builds the page in `web/` and leaves it in `OUT_DIR`, from where it is embedded. Where there is no Node, or the build fails, the
 //! program is built all the same: the page then says what is missing. `HATCHERY_PAGE=required` makes that a failure, `HATCHERY_PAGE=none`
-//! leaves the page out.
+//! leaves the page out. Also says how the program is linked.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ const STAMP: &str = "node_modules/.hatchery-lock";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=HATCHERY_PAGE");
+    link_at_fixed_addresses();
     let web = PathBuf::from(var("CARGO_MANIFEST_DIR")).join("../web");
     let page = PathBuf::from(var("OUT_DIR")).join("page");
     for input in INPUTS.iter().chain([&PUBLIC]) {
@@ -38,6 +39,13 @@ fn main() {
         drop(fs::remove_dir_all(&page));
         fs::create_dir_all(&page).expect("OUT_DIR can be written");
         fs::write(page.join("missing.txt"), why).expect("OUT_DIR can be written");
+    }
+}
+
+/// The loader then has no addresses to write at each start, which took longer than most commands do: docs/decisions/0081.
+fn link_at_fixed_addresses() {
+    if var("CARGO_CFG_TARGET_OS") == "linux" && var("CARGO_CFG_TARGET_ENV") == "gnu" {
+        println!("cargo::rustc-link-arg-bins=-no-pie");
     }
 }
 
