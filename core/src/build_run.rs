@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 /// No plan that a person approves has more.
 pub const MAX_CHUNKS: usize = 1_000;
 
+/// How often a chunk was tried that is not worked on now. `attempt` is only there while it is.
+const ATTEMPTS: &str = "attempts";
+
 pub type ChunkId = u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,7 +201,7 @@ impl ChunkState {
     }
 
     fn read(chunk: &Fields<'_>) -> Self {
-        let attempt = chunk.count("attempt");
+        let attempt = chunk.count("attempt").or_else(|| chunk.count(ATTEMPTS));
         match chunk.text("status").as_deref() {
             Some("active") => Self::Active { attempt: attempt.unwrap_or(1) },
             Some("retrying") => Self::Retrying { attempt: attempt.unwrap_or(2) },
@@ -330,21 +333,20 @@ pub fn approve(document: &mut Document, plan: &Json, run: &str, fresh: bool, now
         }
         chunk.set("id", json!(id).into());
         chunk.set("status", "planned".into());
-        for list in ["sections", "scenarios", "dependsOn"] {
-            match chunk.get(list).map(Json::kind) {
-                None => chunk.set(list, json!([]).into()),
-                Some(Kind::List) => {}
-                Some(kind) => return Err(bad(format!("`{list}` of chunk {id} is {kind}, not a list"))),
-            }
+        for (list, kind) in [("sections", Kind::Text), ("scenarios", Kind::Text), ("dependsOn", Kind::Number)] {
+            let known = list_of(&chunk, list, kind).map_err(|why| bad(format!("`{list}` of chunk {id} {why}")))?;
+            chunk.set(list, known);
         }
         chunks.push(chunk.to_json());
     }
     check_order(&chunks).map_err(bad)?;
     let mut terms = Object::default();
     terms.set("totalChunks", json!(chunks.len()).into());
-    for field in ["priorities", "prioritySource", "specVersion"] {
-        if let Some(value) = given.get(field) {
-            terms.set(field, value.clone());
+    let priorities = list_of(&given, "priorities", Kind::Text).map_err(|why| bad(format!("`priorities` {why}")))?;
+    terms.set("priorities", priorities);
+    for field in ["prioritySource", "specVersion"] {
+        if let Some(value) = text_of(&given, field).map_err(bad)? {
+            terms.set(field, value);
         }
     }
     if terms.get("specVersion").is_none()
@@ -358,8 +360,8 @@ pub fn approve(document: &mut Document, plan: &Json, run: &str, fresh: bool, now
     begun.set("startedAt", now.into());
     begun.set("plan", terms.to_json());
     begun.set("chunks", Json::of_list(&chunks));
-    if let Some(phase) = given.get("convergencePhase") {
-        begun.set("convergencePhase", phase.clone());
+    if let Some(phase) = text_of(&given, "convergencePhase").map_err(bad)? {
+        begun.set("convergencePhase", phase);
     }
     document.set("buildRun", begun.to_json());
     show_progress(document);
@@ -391,7 +393,7 @@ pub fn move_chunk(
                 chunk.set("sectionFingerprints", json!(known).into());
             }
         });
-        if matches!(action, Move::Complete | Move::Fail) {
+        if action == Move::Complete {
             run.set("lastCheckpoint", now.into());
         }
     });
@@ -471,25 +473,25 @@ fn write_state(chunk: &mut Object, state: ChunkState, version: Option<&str>, now
         ChunkState::Active { attempt } | ChunkState::Retrying { attempt } => {
             chunk.set("attempt", json!(attempt).into());
             chunk.set("startedAt", now.into());
-            unset(chunk, &["completedAt", "failedAt"]);
+            unset(chunk, &[ATTEMPTS, "completedAt", "failedAt"]);
         }
         ChunkState::Completed => {
             chunk.set("completedAt", now.into());
             if let Some(version) = version {
                 chunk.set("specVersionAtBuild", version.into());
             }
-            unset(chunk, &["failedAt"]);
+            unset(chunk, &["attempt", ATTEMPTS, "failedAt"]);
         }
         ChunkState::Failed { attempts } => {
-            chunk.set("attempt", json!(attempts).into());
+            chunk.set(ATTEMPTS, json!(attempts).into());
             chunk.set("failedAt", now.into());
+            unset(chunk, &["attempt"]);
         }
         ChunkState::Planned { attempts } => {
-            match attempts {
-                0 => unset(chunk, &["attempt"]),
-                _ => chunk.set("attempt", json!(attempts).into()),
+            unset(chunk, &["attempt", ATTEMPTS, "startedAt", "completedAt", "failedAt"]);
+            if attempts > 0 {
+                chunk.set(ATTEMPTS, json!(attempts).into());
             }
-            unset(chunk, &["startedAt", "completedAt", "failedAt"]);
         }
     }
 }
@@ -546,6 +548,24 @@ fn progress(run: &BuildRun) -> Json {
         shown
     });
     json!({ "current": current, "total": run.chunks.len(), "chunks": chunks.collect::<Vec<_>>() }).into()
+}
+
+/// A list of a plan, empty if there is none. Readers take its items as they are, so each has to be of the right kind.
+fn list_of(object: &Object, name: &str, kind: Kind) -> Result<Json, String> {
+    let Some(value) = object.get(name) else { return Ok(json!([]).into()) };
+    let items = value.list().ok_or_else(|| format!("is {}, not a list", value.kind()))?;
+    match items.iter().find(|item| item.kind() != kind) {
+        Some(odd) => Err(format!("has {} in it, and each item must be {kind}", odd.kind())),
+        None => Ok(value.clone()),
+    }
+}
+
+/// A text of a plan.
+fn text_of(object: &Object, name: &str) -> Result<Option<Json>, String> {
+    match object.get(name) {
+        Some(value) if value.kind() != Kind::Text => Err(format!("`{name}` is {}, not a text", value.kind())),
+        value => Ok(value.cloned()),
+    }
 }
 
 /// The dependencies name chunks of the plan, and none waits for itself.

@@ -103,7 +103,7 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
         "questId": id.to_string(),
         "status": if quest.state == QuestState::Paused { "paused" } else { "running" },
         "startedAt": quest.created.rfc3339(),
-        "plan": { "totalChunks": steps.len(), "priorities": [] },
+        "plan": { "totalChunks": steps.len(), "priorities": [], "prioritySource": "user-prompt" },
         "convergencePhase": phase_word(phase),
     });
     if let Some(version) = &version {

@@ -49,6 +49,14 @@ fn plans_that_cannot_be_worked_off_are_refused() {
         r#"{"chunks":[{"name":"a","dependsOn":[1]}]}"#,
         r#"{"chunks":[{"name":"a","dependsOn":[2]},{"name":"b","dependsOn":[1]}]}"#,
         r#"{"chunks":[{"name":"a","sections":"x"}]}"#,
+        r#"{"chunks":[{"name":"a","sections":[1]}]}"#,
+        r#"{"chunks":[{"name":"a","scenarios":[null]}]}"#,
+        r#"{"chunks":[{"name":"a"},{"name":"b","dependsOn":["1"]}]}"#,
+        r#"{"chunks":[{"name":"a"}],"priorities":"speed"}"#,
+        r#"{"chunks":[{"name":"a"}],"priorities":[{}]}"#,
+        r#"{"chunks":[{"name":"a"}],"prioritySource":7}"#,
+        r#"{"chunks":[{"name":"a"}],"specVersion":2.4}"#,
+        r#"{"chunks":[{"name":"a"}],"convergencePhase":[]}"#,
     ] {
         let mut document = Document::default();
         let refused = build_run::approve(&mut document, &json(plan), "run-1", false, NOW);
@@ -132,6 +140,23 @@ fn a_resumed_run_knows_what_is_done_and_what_is_out_of_date() {
     let rebuilt = build_run::resume(&mut document, &[1], NOW).unwrap();
     assert_eq!((rebuilt.done, rebuilt.ready), (vec![], vec![1, 3]));
     assert_eq!(build_run::resume(&mut document, &[7], NOW), Err(BuildError::NoSuchChunk { chunk: 7 }));
+}
+
+/// `attempt` is there only while a chunk is worked on, and a checkpoint is a completed chunk.
+#[test]
+fn a_chunk_has_an_attempt_while_it_is_worked_on() {
+    let mut document = planned();
+    let mut go = |action, now: &str| {
+        build_run::move_chunk(&mut document, 1, action, &none(), now).unwrap();
+        (at(&document, "buildRun.chunks[0].attempt"), at(&document, "buildRun.lastCheckpoint"))
+    };
+    let shown = |attempt: &str, checkpoint: &str| (attempt.to_owned(), checkpoint.to_owned());
+    assert_eq!(go(Move::Start, NOW), shown("1", "null"));
+    assert_eq!(go(Move::Fail, NOW), shown("null", "null"));
+    assert_eq!(go(Move::Retry, NOW), shown("2", "null"), "the attempts are counted all the same");
+    assert_eq!(go(Move::Complete, NOW), shown("null", &format!("\"{NOW}\"")));
+    assert_eq!(go(Move::Rebuild, NOW).0, "null");
+    assert_eq!(go(Move::Start, NOW).0, "1");
 }
 
 #[test]
