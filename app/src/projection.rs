@@ -7,7 +7,7 @@
 //! Projector::recheck ────┘ another program changed the file              failed: once more, later
 //! ```
 //!
-//! A file is written at most once in each [`Projection::PACE`], and the last state is always written. The log is the truth: at a start every
+//! A file is written at most once in each [`Projection::pace`], and the last state is always written. The log is the truth: at a start every
 //! file is compared with the world and made true, so nothing has to be remembered about how far a file was.
 //!
 //! Two-way use: `render` is given what the file contains, so a projection can keep the fields of other programs and put its own
@@ -56,6 +56,11 @@ pub trait Projection: Send + Sync + 'static {
 
     /// What a file should contain, given what it contains now. Called under the lock of its folder.
     fn render(&self, world: &World, key: &Self::Key, found: Option<&[u8]>) -> io::Result<Rendered>;
+
+    /// The time between the last write and the next.
+    fn pace(&self) -> Duration {
+        Self::PACE
+    }
 
     /// The file has this content now. Called under the lock of its folder.
     fn written(&self, _key: &Self::Key, _content: &[u8]) {}
@@ -141,7 +146,7 @@ impl<P: Projection> Loop<P> {
             tokio::select! {
                 () = until(next_write), if !self.dirty.is_empty() => {
                     self.write_dirty().await;
-                    next_write = Instant::now() + P::PACE;
+                    next_write = Instant::now() + self.projection.pace();
                     next_retry = Instant::now() + RETRY_PAUSE;
                 }
                 () = until(next_retry), if !self.failed.is_empty() => {
@@ -235,7 +240,8 @@ pub fn write<P: Projection>(projection: &P, world: &World, key: &P::Key, path: &
             content
         }
     };
-    shared_file::replace(path, &content, P::DURABILITY)?;
+    shared_file::put(path, &content, P::DURABILITY)?;
+    // Before the rename is synced: a watcher of the folder is told of it at once, and must find it known.
     projection.written(key, &content);
-    Ok(())
+    shared_file::sync_rename(path, P::DURABILITY)
 }

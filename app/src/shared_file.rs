@@ -73,7 +73,13 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// Replaces a file by a rename, from a temporary file with a unique name in the same folder.
 pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    put(path, content, durability)?;
+    sync_rename(path, durability)
+}
+
+/// The first half of [`replace`]: everybody sees the new content.
+pub fn put(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
+    let folder = folder_of(path);
     // What can be rebuilt is Hatchery's own. The other files are shared with other programs.
     let mode = match durability {
         Durability::Rebuilt => 0o600,
@@ -86,11 +92,19 @@ pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Resul
     if durability == Durability::Synced {
         file.as_file().sync_all()?;
     }
-    file.persist(path).map_err(|error| error.error)?;
-    if durability == Durability::Synced {
-        File::open(folder)?.sync_all()?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// The second half of [`replace`]: the new content is still there after a loss of power.
+pub fn sync_rename(path: &Path, durability: Durability) -> io::Result<()> {
+    match durability {
+        Durability::Synced => File::open(folder_of(path))?.sync_all(),
+        Durability::Rebuilt => Ok(()),
     }
-    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
 }
 
 /// Gives a new file the permissions of the one that it replaces, if there is one: somebody may have closed it to others.

@@ -46,12 +46,17 @@ pub struct Changed<T> {
 /// What one of the files holds.
 pub(crate) trait Content: Sized + Default {
     const FILE: &'static str;
+    /// Whether a change waits until the rename has reached the disk, too. Without that a loss of power can bring back the file of some
+    /// seconds ago, whole.
+    const SYNCS_RENAME: bool;
     fn parse(text: &str) -> Result<Self, String>;
     fn text(&self) -> String;
 }
 
 impl Content for Document {
     const FILE: &'static str = "state.json";
+    // It says what happens now, and hooks change it all the time. The wait would be longer than the rest of the change.
+    const SYNCS_RENAME: bool = false;
 
     fn parse(text: &str) -> Result<Self, String> {
         Self::parse(text).map_err(|error: EditError| error.to_string())
@@ -64,6 +69,7 @@ impl Content for Document {
 
 impl Content for IdeaInbox {
     const FILE: &'static str = "inbox.json";
+    const SYNCS_RENAME: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
         Self::parse(text).map_err(|error: InboxError| error.to_string())
@@ -131,6 +137,29 @@ impl StatusFolder {
         Some((copy, content))
     }
 
+    /// What a daemon wrote last into a file, also if it was killed before it could copy the file. The log may be newer than both.
+    pub(crate) fn last_written<C: Content>(&self) -> Option<(Vec<u8>, C)> {
+        let announced = self.announcement(C::FILE).and_then(|path| std::fs::read_to_string(path).ok());
+        let file = || read_bounded(&self.path.join(C::FILE), MAX_DOCUMENT_BYTES).ok().flatten();
+        let written = announced.zip(file()).filter(|(announced, content)| *announced == signature(content));
+        let parsed = |(_, content): (String, Vec<u8>)| {
+            let parsed = C::parse(std::str::from_utf8(&content).ok()?).ok()?;
+            Some((content, parsed))
+        };
+        written.and_then(parsed).or_else(|| self.last_shown())
+    }
+
+    /// Notes the content that a daemon is about to write into a file.
+    pub(crate) fn announce(&self, file: &str, content: &[u8]) -> io::Result<()> {
+        let (Some(copies), Some(path)) = (&self.copies, self.announcement(file)) else { return Ok(()) };
+        std::fs::create_dir_all(copies)?;
+        std::fs::write(path, signature(content))
+    }
+
+    fn announcement(&self, file: &str) -> Option<PathBuf> {
+        self.copies.as_ref().map(|copies| copies.join(format!("{file}.announced")))
+    }
+
     /// Copies what a daemon has written into a file.
     pub(crate) fn keep_shown(&self, file: &str, content: &[u8]) -> io::Result<()> {
         let Some(copies) = &self.copies else { return Ok(()) };
@@ -188,7 +217,9 @@ impl StatusFolder {
             Read::Unparseable(_) => (self.begun_anew(), Some(set_aside(&path).map_err(|error| unwritable(&error))?)),
         };
         let value = change(&mut content)?;
-        self.sweep();
+        if !lock.was_awaited {
+            self.sweep();
+        }
         let text = content.text();
         self.replace(&path, text.as_bytes()).map_err(|error| unwritable(&error))?;
         if is_ours {
@@ -196,8 +227,10 @@ impl StatusFolder {
             self.sign(C::FILE, text.as_bytes()).unwrap_or_default();
         }
         drop(lock);
-        // The rename is durable when the folder is. The next writer need not wait for that.
-        self.sync().map_err(|error| unwritable(&error))?;
+        if C::SYNCS_RENAME {
+            // The next writer need not wait for it.
+            self.sync().map_err(|error| unwritable(&error))?;
+        }
         Ok(Changed { value, set_aside })
     }
 
@@ -205,8 +238,7 @@ impl StatusFolder {
         self.last_shown().map(|(_, content)| content).unwrap_or_default()
     }
 
-    /// Held until it is dropped. The kernel frees it with the process, however that ends.
-    fn lock(&self) -> Result<File, Report> {
+    fn lock(&self) -> Result<Lock, Report> {
         // The same lock as that of the daemon, which writes these files as projections (`shared_file`).
         let path = self.path.as_path();
         let failed = |error: io::Error| {
@@ -214,7 +246,7 @@ impl StatusFolder {
         };
         let file = File::open(path).map_err(failed)?;
         if project::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
-            return Ok(file);
+            return Ok(Lock { _folder: file, was_awaited: false });
         }
         // The kernel serves waiters in turn; polling would let some of many writers starve. But it knows no time limit, so a
         // thread waits, and it may go on waiting after this call has given up: then it frees the lock at once.
@@ -226,7 +258,7 @@ impl StatusFolder {
         });
         drop(waiting.map_err(failed)?);
         match receiver.recv_timeout(LOCK_PATIENCE) {
-            Ok(locked) => locked.map_err(failed),
+            Ok(locked) => locked.map(|_folder| Lock { _folder, was_awaited: true }).map_err(failed),
             Err(_) => Err(Report::failed(format_args!("{} is held by another process", path.display()))
                 .hint("a process that changes the state was stopped in the middle; find it with `fuser` and end it")),
         }
@@ -254,6 +286,13 @@ impl StatusFolder {
             }
         }
     }
+}
+
+/// The lock of the folder, held until it is dropped. The kernel frees it with the process, however that ends.
+struct Lock {
+    _folder: File,
+    /// Somebody else held it. Then others wait, too, and tidying up can wait for a quiet moment.
+    was_awaited: bool,
 }
 
 /// Tells one content from another.

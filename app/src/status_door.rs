@@ -71,6 +71,8 @@ pub struct Done<T> {
     pub value: T,
     /// Where a file is kept that could not be read.
     pub set_aside: Option<PathBuf>,
+    /// False if a daemon has the change in its log but cannot write the file.
+    pub in_file: bool,
 }
 
 /// A change of a file that a daemon has taken over in the meantime.
@@ -97,15 +99,16 @@ impl StatusDoor {
         &self.folder
     }
 
-    /// The document. A project without the folder has none on disk, but a daemon may know what its quests do.
+    /// The document. Where the file is missing or cannot be read, a daemon may know it.
     pub fn state(&self) -> Result<Document, Report> {
-        if self.folder.path().is_dir() || !self.project.is_served() {
-            return self.folder.state();
+        let found = self.folder.state();
+        if (found.is_ok() && self.folder.path().is_dir()) || !self.project.is_served() {
+            return found;
         }
         let known: Option<StatusValue> = self.ask_running(|client| async move { client.get("/api/state").await })?;
         match known.and_then(|known| known.value.object()) {
             Some(fields) => Ok(Document::of(fields)),
-            None => self.folder.state(),
+            None => found,
         }
     }
 
@@ -129,7 +132,7 @@ impl StatusDoor {
                 Ok(path.as_ref().and_then(|path| document.get(path)).unwrap_or_else(Json::null))
             })
         };
-        self.either(in_file, "/api/state", change, |changed: ChangedView| Ok(changed.value))
+        self.either(in_file, "/api/state", change, |changed: ChangedView| Ok((changed.value, changed.in_file)))
     }
 
     /// Changes the inbox. Gives the item as it is now, or as it was when it was dismissed.
@@ -141,7 +144,8 @@ impl StatusDoor {
             })
         };
         self.either(in_file, "/api/inbox/changes", change, |idea: IdeaView| {
-            Item::read(&idea.item).ok_or_else(|| Report::failed("the daemon's answer has no item"))
+            let item = Item::read(&idea.item).ok_or_else(|| Report::failed("the daemon's answer has no item"))?;
+            Ok((item, true))
         })
     }
 
@@ -154,19 +158,22 @@ impl StatusDoor {
         in_file: impl Fn() -> Result<Changed<T>, Direct<Denied>>,
         path: &str,
         change: &impl Serialize,
-        answer: impl Fn(A) -> Result<T, Report>,
+        answer: impl Fn(A) -> Result<(T, bool), Report>,
     ) -> Result<Done<T>, Denied> {
         let deadline = Instant::now() + DAEMON_PATIENCE;
         while Instant::now() < deadline {
             if !self.project.is_served() {
                 match in_file() {
-                    Ok(Changed { value, set_aside }) => return Ok(Done { value, set_aside }),
+                    Ok(Changed { value, set_aside }) => return Ok(Done { value, set_aside, in_file: true }),
                     Err(Direct::Other(denied)) => return Err(denied),
                     Err(Direct::Daemon) => {}
                 }
             }
             match self.post(path, change)? {
-                Some(answered) => return Ok(Done { value: answer(answered)?, set_aside: None }),
+                Some(answered) => {
+                    let (value, in_file) = answer(answered)?;
+                    return Ok(Done { value, set_aside: None, in_file });
+                }
                 // It starts, or it has just ended.
                 None => std::thread::sleep(DAEMON_PAUSE),
             }

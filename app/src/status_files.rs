@@ -27,6 +27,7 @@ use notify::{EventKind, RecursiveMode, Watcher as _};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -69,6 +70,8 @@ pub struct FilesShown {
     folder: StatusFolder,
     view: StatusView,
     upto: Arc<Mutex<Option<watch::Receiver<EventId>>>>,
+    /// True if a request has waited for the files since they were last written.
+    is_awaited: Arc<AtomicBool>,
     /// When the document was written last.
     last_updated: LastUpdated,
 }
@@ -81,6 +84,7 @@ impl FilesShown {
             folder: StatusFolder::of_project(project),
             view: StatusView::new(project),
             upto: Arc::default(),
+            is_awaited: Arc::default(),
             last_updated: Arc::default(),
         }
     }
@@ -104,10 +108,17 @@ impl FilesShown {
         self.folder.path().is_dir()
     }
 
+    /// Whether the files show an event.
+    pub fn show(&self, event: EventId) -> bool {
+        let upto = self.upto.lock().unwrap_or_else(PoisonError::into_inner);
+        upto.as_ref().is_some_and(|upto| *upto.borrow() >= event)
+    }
+
     /// Waits until the files show an event. False if they do not in time.
     pub async fn wait_for(&self, event: EventId) -> bool {
         let upto = self.upto.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(mut upto) = upto else { return false };
+        self.is_awaited.store(true, Ordering::Relaxed);
         let shown = upto.wait_for(|upto| *upto >= event);
         matches!(tokio::time::timeout(FILE_PATIENCE, shown).await, Ok(Ok(_)))
     }
@@ -158,6 +169,7 @@ struct Files {
     memory: Arc<Mutex<Memory>>,
     stamps: Stamps,
     view: StatusView,
+    is_awaited: Arc<AtomicBool>,
     last_updated: LastUpdated,
 }
 
@@ -210,12 +222,12 @@ impl Files {
         let folder = StatusFolder::of_project(project);
         let world = handle.view();
         let mut memory = Memory::default();
-        // Without a copy it is not known what the file was, and so nothing that it lacks was removed.
-        if let Some((content, file)) = folder.last_shown::<Document>() {
+        // If nothing is known of an earlier daemon, nothing that the file lacks was removed.
+        if let Some((content, file)) = folder.last_written::<Document>() {
             memory.state.written = Written::<Document>::begun(&world, &file, clock::now());
             memory.state.content = Some(content);
         }
-        if let Some((content, file)) = folder.last_shown::<IdeaInbox>() {
+        if let Some((content, file)) = folder.last_written::<IdeaInbox>() {
             memory.inbox.written.wrote(&file, clock::now());
             memory.inbox.content = Some(content);
         }
@@ -226,6 +238,7 @@ impl Files {
             memory: Arc::new(Mutex::new(memory)),
             stamps: Arc::default(),
             view: shown.view.clone(),
+            is_awaited: Arc::clone(&shown.is_awaited),
             last_updated: Arc::clone(&shown.last_updated),
         }
     }
@@ -245,6 +258,13 @@ impl Files {
         match content.is_some_and(|content| self.folder.is_from_us(&file.to_string(), content)) {
             true => Writer::Command,
             false => Writer::Another,
+        }
+    }
+
+    /// Notes what is about to be written.
+    fn announce(&self, file: StatusFile, content: &[u8]) {
+        if let Err(error) = self.folder.announce(&file.to_string(), content) {
+            tracing::debug!(%error, "{file} was not announced");
         }
     }
 
@@ -302,9 +322,10 @@ impl Files {
             _ => {
                 file.set(LAST_UPDATED, clock::written(clock::now()).as_str());
                 self.note_time(&file);
-                let text = file.text();
+                let text = file.text().into_bytes();
                 memory.state.next = Some((shown, file));
-                Ok(Rendered::Write(text.into_bytes()))
+                self.announce(StatusFile::State, &text);
+                Ok(Rendered::Write(text))
             }
         }
     }
@@ -337,9 +358,10 @@ impl Files {
             }
             (None, _) if shown.items().is_empty() => Ok(Rendered::Unchanged),
             _ => {
-                let text = file.text();
+                let text = file.text().into_bytes();
                 memory.inbox.next = Some((shown, file));
-                Ok(Rendered::Write(text.into_bytes()))
+                self.announce(StatusFile::Inbox, &text);
+                Ok(Rendered::Write(text))
             }
         }
     }
@@ -384,8 +406,8 @@ impl Projection for Files {
 
     const NAME: &'static str = "status";
     const DURABILITY: Durability = Durability::Synced;
-    // A request waits for the file. Changes that come while it is written share the next write.
-    const PACE: Duration = Duration::ZERO;
+    // The syncs compete with those of the log.
+    const PACE: Duration = Duration::from_millis(10);
 
     fn keys(&self, _: &World) -> Vec<StatusFile> {
         match self.folder.path().is_dir() {
@@ -409,6 +431,14 @@ impl Projection for Files {
         match file {
             StatusFile::State => self.render_state(found),
             StatusFile::Inbox => self.render_inbox(found),
+        }
+    }
+
+    /// Requests that wait for the file are not kept waiting. Changes that come while it is written share the next write.
+    fn pace(&self) -> Duration {
+        match self.is_awaited.swap(false, Ordering::Relaxed) {
+            true => Duration::ZERO,
+            false => Self::PACE,
         }
     }
 

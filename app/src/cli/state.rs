@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// Read and change the project's status, .fctry/state.json
 ///
-/// For agents and hooks. A change is on disk when the command ends: thousands of them at once lose nothing, and a reader never sees
+/// For agents and hooks. A change is in the file when the command ends: thousands of them at once lose nothing, and a reader never sees
 /// half a file. Fields that Hatchery does not know are kept. Goes through the daemon if one runs, and needs none.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -138,12 +138,15 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Changes the document, and says where a file went that did not parse.
+/// Changes the document, and says what is wrong with the file.
 pub fn changed(door: &StatusDoor, change: &StatusChange) -> Result<Json, Report> {
     Ok(told(door.change(change)?))
 }
 
-fn told(Done { value, set_aside }: Done<Json>) -> Json {
+fn told(Done { value, set_aside, in_file }: Done<Json>) -> Json {
+    if !in_file {
+        say("the change is in the log, but the daemon cannot write it into .fctry/state.json; look at what is there");
+    }
     if let Some(aside) = set_aside {
         say(format_args!("state.json could not be read; it is kept as {}, and a new one was begun", aside.display()));
     }

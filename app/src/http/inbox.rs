@@ -2,7 +2,7 @@
 
 use super::Api;
 use super::error::{ApiError, Body, Path};
-use super::state::submit;
+use super::state::{Shown, submit};
 use crate::clock;
 use axum::Json;
 use axum::extract::State;
@@ -75,7 +75,7 @@ pub async fn dismiss(State(api): State<Api>, id: Path<String>) -> Result<Json<Id
 
 async fn carry_out(api: &Api, change: IdeaChange) -> Result<IdeaView, ApiError> {
     let before = api.handle.view().status().inbox();
-    let (records, _) = submit(api, Command::ChangeIdeas { change: change.clone() }).await?;
+    let (records, _) = submit(api, Command::ChangeIdeas { change: change.clone() }, Shown::File).await?;
     let kept = records.iter().find_map(|record| match &record.event {
         Event::Status(hatchery_core::event::StatusEvent::IdeaKept { body, .. }) => body.parse().ok(),
         _ => None,

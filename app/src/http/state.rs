@@ -1,5 +1,5 @@
 //! The status document over HTTP. Reading shows what the log says and changes nothing. A change is answered when it is in the log and,
-//! in a project that takes part, in the file.
+//! in a project that takes part, in the file. A client that does not read the file need not wait for the file (`wait=log`).
 
 use super::Api;
 use super::error::{ApiError, Body, Query, Text};
@@ -22,6 +22,27 @@ use serde_json::json;
 pub struct Part {
     /// Only what is at this path, such as `scenarioScore.total` or `buildRun.chunks[0].status`.
     path: Option<String>,
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Until {
+    /// What the answer waits for: `file`, which is the default, or `log`. The change is durable with both.
+    #[param(inline)]
+    #[serde(default)]
+    wait: Shown,
+}
+
+/// Where a change is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// The log has it, and `.fctry/state.json` shows it.
+    #[default]
+    File,
+    /// The log has it, and so every answer of the daemon shows it. The file follows within milliseconds.
+    Log,
 }
 
 /// What is at a path.
@@ -93,11 +114,15 @@ pub async fn read(State(api): State<Api>, query: Query<Part>) -> Result<Json<Sta
     Ok(Json(StatusValue { value: shown.get(&path).unwrap_or_else(Value::null) }))
 }
 
-/// Change the status document. The answer comes when the change is durable and the file shows it.
-#[utoipa::path(post, path = "/api/state", operation_id = "change_state", tag = "status", request_body = StatusChange,
+/// Change the status document. The answer comes when the change is durable and the file shows it, or with `wait=log` when it is durable.
+#[utoipa::path(post, path = "/api/state", operation_id = "change_state", tag = "status", params(Until), request_body = StatusChange,
     responses((status = 200, description = "Changed", body = Changed)))]
-pub async fn change(State(api): State<Api>, body: Body<StatusChange>) -> Result<Json<Changed>, ApiError> {
-    Ok(Json(carry_out(&api, body.0).await?))
+pub async fn change(
+    State(api): State<Api>,
+    query: Query<Until>,
+    body: Body<StatusChange>,
+) -> Result<Json<Changed>, ApiError> {
+    Ok(Json(carry_out(&api, body.0, query.0.wait).await?))
 }
 
 /// Record a build event: a JSON object with a `kind`. Fields that are not known are kept. An event with an id counts once.
@@ -109,7 +134,7 @@ pub async fn record_build_event(
 ) -> Result<(StatusCode, Json<Changed>), ApiError> {
     let event = body.0.parse().map_err(refused)?;
     let change = StatusChange::RecordEvent { event, id: clock::new_named_id("event") };
-    Ok((StatusCode::CREATED, Json(carry_out(&api, change).await?)))
+    Ok((StatusCode::CREATED, Json(carry_out(&api, change, Shown::File).await?)))
 }
 
 /// How the build stands: the fields of the status document that a viewer of builds needs, and the health of the context.
@@ -129,8 +154,8 @@ pub(super) fn dated(api: &Api) -> Document {
     shown
 }
 
-/// Carries out a change and waits until the file shows it.
-pub(super) async fn carry_out(api: &Api, change: StatusChange) -> Result<Changed, ApiError> {
+/// Carries out a change and waits until it is shown.
+async fn carry_out(api: &Api, change: StatusChange, until: Shown) -> Result<Changed, ApiError> {
     let path = match &change {
         StatusChange::Set { path, .. }
         | StatusChange::Increment { path, .. }
@@ -144,32 +169,34 @@ pub(super) async fn carry_out(api: &Api, change: StatusChange) -> Result<Changed
         }
         _ => None,
     };
-    let (records, in_file) = submit(api, Command::ChangeStatus { change: Box::new(change) }).await?;
+    let (records, in_file) = submit(api, Command::ChangeStatus { change: Box::new(change) }, until).await?;
     let value = value_of(path.as_ref(), &records)
         .or_else(|| api.status_files.view().shown(&api.handle.view()).get(path.as_ref()?));
     Ok(Changed { value: value.unwrap_or_else(Value::null), id: given_id, changed: !records.is_empty(), in_file })
 }
 
-/// Submits a command about the status, and waits until the files show what came of it.
-pub(super) async fn submit(api: &Api, command: Command) -> Result<(Vec<Record>, bool), ApiError> {
+/// Submits a command about the status, and waits until what came of it is shown. Also says whether the files show it.
+pub(super) async fn submit(api: &Api, command: Command, until: Shown) -> Result<(Vec<Record>, bool), ApiError> {
+    let files = &api.status_files;
     // A project whose status is changed takes part from then on. The folder must be there before the event, which is shown in it.
-    let folder = api.status_files.folder().path().to_owned();
-    let made = crate::blocking::blocking(move || std::fs::create_dir(&folder)).await.is_ok();
+    let folder = files.folder().path().to_owned();
+    let made = !files.is_wanted() && crate::blocking::blocking(move || std::fs::create_dir(&folder)).await.is_ok();
     let records = match api.handle.submit(command).await {
         Ok(records) => records,
         Err(error) => {
             if made {
                 // Only an empty folder goes.
-                let folder = api.status_files.folder().path().to_owned();
+                let folder = files.folder().path().to_owned();
                 crate::blocking::blocking(move || std::fs::remove_dir(&folder)).await.unwrap_or_default();
             }
             return Err(error.into());
         }
     };
-    let in_file = match records.last() {
-        _ if !api.status_files.is_wanted() => false,
-        None => true,
-        Some(last) => api.status_files.wait_for(last.id).await,
+    let in_file = match (records.last(), until) {
+        _ if !files.is_wanted() => false,
+        (None, _) => true,
+        (Some(last), Shown::Log) => files.show(last.id),
+        (Some(last), Shown::File) => files.wait_for(last.id).await,
     };
     Ok((records, in_file))
 }

@@ -135,3 +135,31 @@ fn a_value_that_the_log_cannot_take_stays_in_the_file() {
     let mode = fs::metadata(folder.state_file()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "closed to others, as it was");
 }
+
+/// The file follows the log, and the copy follows the file. A daemon can be killed between any two of them.
+#[test]
+fn a_file_that_is_older_than_the_log_is_no_edit() {
+    let grounds = Grounds::new();
+    let folder = StatusFolder::of(grounds.path());
+    let copies = grounds.data().join("shown");
+    let daemon = grounds.up();
+    let set = |value: u64| {
+        let answer = daemon.door.post("/api/state", &json!({ "set": { "path": "n", "value": value } }));
+        assert_eq!(answer.json()["inFile"], true);
+    };
+    set(1);
+    let copy = fs::read(copies.join("state.json")).unwrap();
+    let signature = fs::read(copies.join("state.json.signature")).unwrap();
+    set(2);
+    let file = fs::read(folder.state_file()).unwrap();
+    let announced = fs::read(copies.join("state.json.announced")).unwrap();
+    set(3);
+    daemon.kill();
+    fs::write(folder.state_file(), file).unwrap();
+    fs::write(copies.join("state.json.announced"), announced).unwrap();
+    fs::write(copies.join("state.json"), copy).unwrap();
+    fs::write(copies.join("state.json.signature"), signature).unwrap();
+    let daemon = grounds.up();
+    assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], 3, "what was answered stays");
+    wait_until("the file follows", || state(&folder)["n"] == 3);
+}

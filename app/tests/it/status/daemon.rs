@@ -103,6 +103,28 @@ fn requests_and_commands_count_up_together() {
 }
 
 #[test]
+fn a_client_may_wait_for_the_log_alone() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let change = json!({ "increment": { "path": "n" } });
+    for expected in 1..=20 {
+        let answer = daemon.door.post("/api/state?wait=log", &change);
+        assert_eq!((answer.status, &answer.json()["value"]), (200, &json!(expected)));
+        assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], expected);
+    }
+    wait_until("the file follows", || file(&grounds)["n"] == 20);
+    // Who waits for the file sees it there, also behind changes that nobody waits for.
+    let answer = daemon.door.post("/api/state?wait=file", &change);
+    assert_eq!((&answer.json()["inFile"], &file(&grounds)["n"]), (&json!(true), &json!(21)));
+    assert_eq!(daemon.door.post("/api/state?wait=never", &change).status, 400);
+    // An answer is durable, whatever the file shows.
+    daemon.door.post("/api/state?wait=log", &change);
+    daemon.kill();
+    let daemon = grounds.up();
+    assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], 22);
+}
+
+#[test]
 fn what_is_counted_without_and_with_a_daemon_adds_up() {
     let grounds = Grounds::new();
     for expected in 1..=3 {
@@ -193,6 +215,25 @@ fn a_damaged_file_is_set_aside_and_made_again_from_the_log() {
         assert!(names.iter().any(|name| name.starts_with(kept)), "{names:?}");
     }
     assert_eq!(daemon.door.get("/api/inbox").json()["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_folder_in_the_place_of_the_file_is_told_and_nothing_is_lost() {
+    let grounds = Grounds::new();
+    let _daemon = grounds.up();
+    grounds.run(&["state", "set", "n", "1"]).good();
+    let path = StatusFolder::of(grounds.path()).state_file();
+    let other = grounds.path().join("other");
+    fs::create_dir(&other).unwrap();
+    // In one go: the daemon makes a file again that is missing.
+    let swap = rustix::fs::RenameFlags::EXCHANGE;
+    rustix::fs::renameat_with(rustix::fs::CWD, &other, rustix::fs::CWD, &path, swap).unwrap();
+    let ran = grounds.run(&["state", "incr", "n"]);
+    assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "2"), "the log has it: {ran:?}");
+    assert!(ran.stderr.contains("cannot write it into .fctry/state.json"), "{ran:?}");
+    assert_eq!(grounds.run(&["state", "get", "n"]).good().trim(), "2");
+    fs::remove_dir(&path).unwrap();
+    wait_until("the file is there again", || path.is_file() && file(&grounds)["n"] == 2);
 }
 
 #[test]
