@@ -9,6 +9,7 @@ mod init;
 mod line;
 mod linked;
 mod live;
+mod protocol;
 mod shown;
 mod tools;
 mod writers;
