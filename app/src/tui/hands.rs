@@ -275,6 +275,23 @@ fn a_draft_belongs_to_its_agent() {
     assert_eq!(model.desk().field.whole(), "for ann");
 }
 
+/// The finder asks for all agents. Those that are known stay as they are, and the others are put into their places once.
+#[test]
+fn all_agents_are_taken_in_at_once() {
+    let mut model = at_ann();
+    let before = model.roster.agents[&id("aaaa")].view.activity;
+    let view = |begin: &str| {
+        serde_json::from_value(seen(begin, &format!("agent-{begin}"), Some("root"), "resting")["agent"].clone())
+            .unwrap()
+    };
+    let mut views: Vec<_> = (0..3_000).map(|number| view(&format!("{number:04}"))).collect();
+    views.push(view("aaaa"));
+    update(&mut model, Msg::Agents(views));
+    assert_eq!(model.roster.order().len(), 3_003);
+    assert_eq!(model.roster.agents[&id("aaaa")].view.activity, before);
+    assert_eq!((model.roster.order()[0], model.name(id("0042"))), (id("root"), "agent-0042".to_owned()));
+}
+
 #[test]
 fn an_event_that_comes_twice_is_shown_once() {
     let mut model = at_ann();

@@ -60,6 +60,10 @@ pub struct Model {
     pub overlay: Option<Overlay>,
     /// `^X` was pressed at this moment, and the letter is to come.
     pub prefix: Option<Timestamp>,
+    /// `g` was pressed, and the letter of a panel is to come.
+    pub pending_g: bool,
+    /// The program for agents, if it is not there.
+    pub missing: Option<String>,
     pub notice: Option<Notice>,
     pub recall: Recall,
     pub search: Option<Search>,
@@ -71,6 +75,8 @@ pub struct Model {
     pub keys: Keys,
     /// The files of the current agent's folder, once they were asked for.
     pub files: Option<(AgentId, Vec<String>)>,
+    /// What agents have changed in folders of their own, as far as it was asked for.
+    pub changes: BTreeMap<AgentId, Changed>,
     /// A paste that was too long for a message. `/attach` makes a file of it.
     pub too_long: Option<String>,
     /// A fork that you asked for: where you go when it is there, unless a key was pressed since.
@@ -140,6 +146,14 @@ pub enum Place {
         item: Key,
         line: usize,
     },
+}
+
+/// How much an agent has changed, and when that was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    pub asked: Timestamp,
+    /// Lines added and removed, and in how many files. None until the daemon has answered, and where the folder is not its own.
+    pub lines: Option<(u64, u64, usize)>,
 }
 
 /// Something that you said and that is not in the log yet.
@@ -251,6 +265,8 @@ impl Model {
             side_closed: false,
             overlay: None,
             prefix: None,
+            pending_g: false,
+            missing: None,
             notice: None,
             recall: Recall::default(),
             search: None,
@@ -259,6 +275,7 @@ impl Model {
             follow_fork: true,
             keys: Keys::default(),
             files: None,
+            changes: BTreeMap::new(),
             too_long: None,
             awaited_fork: None,
             leaving: false,

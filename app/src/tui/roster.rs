@@ -35,6 +35,8 @@ pub struct Roster {
     pub still: bool,
     /// Living agents in the order of the tree.
     order: Vec<AgentId>,
+    /// The agent without a parent.
+    root: Option<AgentId>,
 }
 
 #[derive(Debug)]
@@ -173,20 +175,30 @@ impl Roster {
 
     /// One agent that was asked for by itself.
     pub fn take_agent(&mut self, view: AgentView) {
-        match self.agents.get_mut(&view.id) {
-            Some(known) => {
-                known.evidence = view.evidence.clone().into_iter().collect();
-                known.view = view;
-            }
-            None => {
-                let heard = view.last_active;
-                let evidence = view.evidence.clone().into_iter().collect();
-                let agent =
-                    Agent { view, run: None, evidence, stall_ms: None, ring: 1, heard, tool_since: None, fresh: 0 };
-                self.agents.insert(agent.view.id, agent);
-                self.sort();
+        if let Some(known) = self.agents.get_mut(&view.id) {
+            known.evidence = view.evidence.clone().into_iter().collect();
+            known.view = view;
+            return;
+        }
+        self.add(view);
+        self.sort();
+    }
+
+    /// Those of many agents that are not known yet.
+    pub fn take_others(&mut self, views: Vec<AgentView>) {
+        for view in views {
+            if !self.agents.contains_key(&view.id) {
+                self.add(view);
             }
         }
+        self.sort();
+    }
+
+    fn add(&mut self, view: AgentView) {
+        let heard = view.last_active;
+        let evidence = view.evidence.clone().into_iter().collect();
+        let agent = Agent { view, run: None, evidence, stall_ms: None, ring: 1, heard, tool_since: None, fresh: 0 };
+        self.agents.insert(agent.view.id, agent);
     }
 
     /// Whether it sits or sat in a seat, as far as is known.
@@ -203,7 +215,7 @@ impl Roster {
     }
 
     pub fn root(&self) -> Option<AgentId> {
-        self.agents.values().find(|agent| agent.view.parent.is_none()).map(|agent| agent.view.id)
+        self.root
     }
 
     /// The living in the order of the tree.
@@ -224,7 +236,7 @@ impl Roster {
 
     fn sort(&mut self) {
         let mut below: BTreeMap<Option<AgentId>, Vec<&Agent>> = BTreeMap::new();
-        let root = self.root();
+        let root = self.agents.values().find(|agent| agent.view.parent.is_none()).map(|agent| agent.view.id);
         for agent in self.agents.values() {
             let parent = agent.view.parent.filter(|parent| self.agents.contains_key(parent)).or(root);
             if Some(agent.view.id) != root {
@@ -249,7 +261,7 @@ impl Roster {
             }
             open.extend(below.get(&Some(agent.view.id)).into_iter().flatten().rev().copied());
         }
-        self.order = order;
+        (self.order, self.root) = (order, root);
     }
 
     /// The question that an agent waits for.

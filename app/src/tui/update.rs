@@ -1,203 +1,36 @@
 //! What changes the model: keys, events of the log, answers of the daemon, the clock. Pure: what is to be done outside is returned as
 //! effects.
 
+mod answer;
+mod effect;
+mod message;
+
+pub use effect::{Attach, Attached, Effect};
+pub use message::{Failed, Msg, Tag, words};
+
 use super::act;
 use super::conversation::{Block, Inherited, blocks};
 use super::field::Field;
 use super::keys;
 use super::model::{Link, Model, Place};
-use super::overlay::{Overlay, Preview, Reader};
 use super::panel::Side;
-use super::sheets;
-use crate::http::{AgentView, FileList, KillPreview, Overview};
-use crate::live_text::LivePiece;
-use crate::quest_document::{QuestDocument, QuestWord};
-use crossterm::event::{KeyEvent, MouseEvent};
+use crate::http::Overview;
+use crate::quest_document::QuestWord;
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::output::Output;
 use hatchery_core::seat::shown;
-use hatchery_core::{AgentId, Event, EventId, MessageKind, QuestId, Record, Stream, Timestamp};
-use serde_json::Value;
-
-/// Something happened.
-#[derive(Debug)]
-pub enum Msg {
-    Key(KeyEvent),
-    Paste(String),
-    Mouse(MouseEvent),
-    Resize(u16, u16),
-    Tick(Timestamp),
-    Overview(Box<Overview>),
-    Quest(Box<QuestDocument>),
-    Agent(Box<AgentView>),
-    Agents(Vec<AgentView>),
-    Events(Vec<Record>),
-    /// Some more of what an agent is writing.
-    Live {
-        agent: AgentId,
-        piece: LivePiece,
-    },
-    Window {
-        agent: AgentId,
-        records: Vec<Record>,
-        from: EventId,
-        more: bool,
-    },
-    Inherited {
-        agent: AgentId,
-        from: AgentId,
-        upto: EventId,
-        forked: Timestamp,
-        count: Option<usize>,
-        records: Vec<Record>,
-    },
-    Up,
-    Away {
-        again: Timestamp,
-    },
-    Answer {
-        tag: Tag,
-        result: Result<Value, Failed>,
-    },
-    /// What the editor left.
-    Edited(String),
-    Attached(Attached),
-}
-
-/// Why a request was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failed {
-    Refused {
-        code: String,
-        words: String,
-    },
-    /// Nobody answered. It is not known whether it was carried out, unless it was not even sent.
-    Away {
-        sent: bool,
-    },
-}
-
-/// What an answer is to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tag {
-    /// Something that was said: the number of the outgoing text.
-    Say(u64),
-    /// The first agent, or another one by `/run`.
-    Run(String),
-    /// A fork, and what is to be said to the child.
-    Fork {
-        prompt: Option<String>,
-        field: Option<Field>,
-    },
-    /// An answer to a question, by the key of its need.
-    Answer {
-        need: String,
-        words: String,
-    },
-    /// A command whose success is one sentence. On failure the text comes back.
-    Done {
-        words: String,
-        text: String,
-    },
-    /// A new quest. Its ward is tried before it begins.
-    NewQuest {
-        /// It is created paused, and stays so.
-        hold: bool,
-        text: String,
-    },
-    /// The trial of the ward of a new quest.
-    Trial,
-    /// A command whose answer is shown.
-    Show {
-        title: String,
-    },
-    KillPreview {
-        agent: AgentId,
-        cascade: bool,
-    },
-    Sheet,
-    Event,
-    File(String),
-    Mail,
-    Ward {
-        step: String,
-    },
-    Count(String),
-    /// The files of an agent's folder.
-    Files(AgentId),
-    Search {
-        agent: AgentId,
-        words: String,
-    },
-}
-
-/// Something to do outside.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    Load {
-        agent: AgentId,
-        before: Option<EventId>,
-    },
-    LoadInherited {
-        agent: AgentId,
-        from: AgentId,
-        upto: EventId,
-        forked: Timestamp,
-        count: bool,
-    },
-    Get {
-        tag: Tag,
-        path: String,
-    },
-    Post {
-        tag: Tag,
-        path: String,
-        body: Value,
-    },
-    Refresh,
-    Quest(QuestId),
-    Agent(AgentId),
-    /// All agents, for the finder.
-    AllAgents,
-    Copy(String),
-    Editor(String),
-    Pager(String),
-    Suspend,
-    Redraw,
-    TryAgain,
-    Bell,
-    Mouse(bool),
-    Attach(Attach),
-}
-
-/// What is added to your text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attach {
-    /// A file of this machine, from the project on.
-    File(String),
-    /// A paste that is too long for a message: it becomes a file.
-    Paste(String),
-}
-
-/// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attached {
-    /// A text that fits into a message.
-    Text {
-        path: String,
-        text: String,
-    },
-    /// Something that the agent reads itself.
-    Path {
-        path: String,
-        bytes: u64,
-    },
-    Failed {
-        why: String,
-    },
-}
+use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, Stream, Timestamp};
 
 pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
+    let may_show = matches!(msg, Msg::Key(_) | Msg::Mouse(_) | Msg::Overview(_) | Msg::Quest(_));
+    let mut effects = changed(model, msg);
+    if may_show {
+        effects.extend(act::wanted_changes(model));
+    }
+    effects
+}
+
+fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Key(key) => keys::key(model, key),
         Msg::Paste(text) => keys::paste(model, &text),
@@ -217,11 +50,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             act::arrive(model)
         }
         Msg::Agents(views) => {
-            for view in views {
-                if !model.roster.agents.contains_key(&view.id) {
-                    model.roster.take_agent(view);
-                }
-            }
+            model.roster.take_others(views);
             Vec::new()
         }
         Msg::Events(records) => records.iter().flat_map(|record| event(model, record)).collect(),
@@ -248,7 +77,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Answer { tag, result } => answer(model, tag, result),
+        Msg::Answer { tag, result } => answer::take(model, tag, result),
         Msg::Live { agent, piece } => {
             super::live::take(model, agent, piece);
             Vec::new()
@@ -435,167 +264,6 @@ fn window(model: &mut Model, agent: AgentId, records: Vec<Record>, from: EventId
         effects.extend(act::load_earlier(model, agent));
     }
     effects
-}
-
-fn answer(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -> Vec<Effect> {
-    match (tag, result) {
-        (Tag::Say(number), result) => act::said(model, number, result),
-        (Tag::Run(text), Ok(value)) => match id_of(&value) {
-            Some(agent) => {
-                model.awaited_fork = Some(super::model::AwaitedFork { child: Some(agent), stay: false, forked: false });
-                vec![Effect::Agent(agent), Effect::Refresh]
-            }
-            None => act::failed(model, &text, "the daemon gave no id"),
-        },
-        (Tag::Run(text), Err(why)) => {
-            let words = words(&why);
-            act::failed(model, &text, &words)
-        }
-        (Tag::Fork { prompt, field }, Ok(value)) => match id_of(&value) {
-            Some(agent) => act::forked(model, agent, prompt, field),
-            None => Vec::new(),
-        },
-        (Tag::Fork { field, .. }, Err(why)) => {
-            if let Some(field) = field {
-                act::give_back(model, &field);
-            }
-            model.say(words(&why));
-            Vec::new()
-        }
-        (Tag::Answer { need, words: said }, result) => {
-            let outcome = match &result {
-                Ok(value) => {
-                    let event =
-                        value["events"][0]["id"].as_u64().map(|id| format!("  #{}", super::text::thousands(id)));
-                    format!("You answered: {said}{}", event.unwrap_or_default())
-                }
-                Err(Failed::Refused { code, .. }) if code == "no_question" => {
-                    "It is answered already, or no longer asked. Your words are still here.".to_owned()
-                }
-                Err(why) => format!("{} Your words are still here.", words(why)),
-            };
-            let now = model.now;
-            if let Some(Side::Home(home)) = &mut model.side {
-                if result.is_ok() {
-                    home.own.remove(&need);
-                    // The next need is in its place now, and has to be read before it can be answered.
-                    (home.chosen, home.choice, home.entered) = (None, None, now);
-                }
-                home.outcomes.insert(need, outcome.clone());
-            }
-            model.say(outcome);
-            vec![Effect::Refresh]
-        }
-        (Tag::Files(agent), result) => {
-            let files = result.ok().and_then(|it| serde_json::from_value::<FileList>(it).ok());
-            super::complete::files_came(model, agent, files.map(|it| it.files).unwrap_or_default());
-            Vec::new()
-        }
-        (Tag::Done { words, .. }, Ok(_)) => {
-            model.say(words);
-            vec![Effect::Refresh]
-        }
-        (Tag::Done { text, .. } | Tag::NewQuest { text, .. }, Err(why)) => {
-            let words = words(&why);
-            act::failed(model, &text, &words)
-        }
-        (Tag::NewQuest { hold, .. }, Ok(value)) => super::command::quest::created(model, &value, hold),
-        (Tag::Trial, result) => super::command::quest::tried(model, result),
-        (Tag::Show { title }, Ok(value)) => {
-            let now = model.now;
-            let text = format!("{title}\n\n{}", sheets::plain(&value));
-            if let Some(talk) = model.current.and_then(|agent| model.talks.get_mut(&agent)) {
-                talk.add_here(text, now);
-            }
-            Vec::new()
-        }
-        (Tag::KillPreview { agent, cascade }, Ok(value)) => {
-            if let (Some(Overlay::Kill(ask)), Ok(preview)) =
-                (&mut model.overlay, serde_json::from_value::<KillPreview>(value))
-                && ask.agent == agent
-            {
-                let preview = Preview {
-                    killed: preview.killed,
-                    moved: preview.moved.into_iter().map(|moved| (moved.agent, moved.to)).collect(),
-                    stopped: preview.stopped,
-                    withdrawn: preview.withdrawn,
-                };
-                match cascade {
-                    true => ask.cascade = Some(preview),
-                    false => ask.alone = Some(preview),
-                }
-            }
-            Vec::new()
-        }
-        (Tag::Sheet, Ok(value)) => {
-            sheets::fill(model, &value);
-            Vec::new()
-        }
-        (Tag::Event, Ok(value)) => {
-            let event = value["events"][0].clone();
-            let title = format!(
-                "Event {}",
-                event["id"].as_u64().map(|id| format!("#{}", super::text::thousands(id))).unwrap_or_default()
-            );
-            let text = serde_json::to_string_pretty(&event).unwrap_or_default();
-            model.overlay = Some(Overlay::Reader(Reader { title, text, top: 0 }));
-            Vec::new()
-        }
-        (Tag::File(path), Ok(value)) => {
-            let text = value["diff"].as_str().unwrap_or_default().to_owned();
-            model.overlay = Some(Overlay::Reader(Reader { title: path, text, top: 0 }));
-            Vec::new()
-        }
-        (Tag::Mail, Ok(value)) => {
-            let from: String = value["from"]
-                .as_str()
-                .map(|from| from.parse().map(|id| model.name(id)).unwrap_or(from.to_owned()))
-                .unwrap_or_default();
-            let text = value["body"].as_str().unwrap_or_default().to_owned();
-            model.overlay = Some(Overlay::Reader(Reader { title: format!("Mail from {from}"), text, top: 0 }));
-            vec![Effect::Refresh]
-        }
-        (Tag::Ward { step }, Ok(value)) => {
-            if let Some(Side::Quest(panel)) = &mut model.side {
-                let output = value["text"].as_str().or(value["output"].as_str()).unwrap_or_default();
-                let lines: Vec<String> = super::text::without_escapes(output).lines().map(str::to_owned).collect();
-                let last = lines[lines.len().saturating_sub(40)..].to_vec();
-                panel.ward = Some((format!("The ward of {step} said"), last));
-            }
-            Vec::new()
-        }
-        (Tag::Count(words), Ok(value)) => {
-            if let Some(Overlay::Finder(finder)) = &mut model.overlay
-                && finder.words.whole() == words
-            {
-                finder.events = value["count"].as_u64().map(|count| (words, count));
-            }
-            Vec::new()
-        }
-        (Tag::Search { agent, words }, Ok(value)) => act::found_in_log(model, agent, &words, &value),
-        (Tag::Sheet, Err(why)) => {
-            let words = words(&why);
-            if let Some(Side::Sheet(sheet)) = &mut model.side {
-                (sheet.title, sheet.loading) = (words, false);
-            }
-            Vec::new()
-        }
-        (_, Err(why)) => {
-            model.say(words(&why));
-            Vec::new()
-        }
-    }
-}
-
-fn id_of(value: &Value) -> Option<AgentId> {
-    value["id"].as_str()?.parse().ok()
-}
-
-pub fn words(why: &Failed) -> String {
-    match why {
-        Failed::Refused { words, .. } => words.clone(),
-        Failed::Away { .. } => "The daemon did not answer.".to_owned(),
-    }
 }
 
 /// Whether the documents of quests are needed: only those have failed steps.

@@ -5,7 +5,7 @@ use crate::tui::draw;
 use crate::tui::model::{Focus, Model};
 use crate::tui::panel::{Home, QuestPanel, Sheet, SheetKind, Side};
 use crate::tui::update::{Effect, Tag, is_watched};
-use hatchery_core::QuestId;
+use hatchery_core::{AgentId, QuestId};
 
 /// Opens a panel, or closes it when it is open.
 pub fn toggle(model: &mut Model, letter: char) -> Vec<Effect> {
@@ -118,4 +118,31 @@ pub fn wanted_quests(model: &Model) -> Vec<Effect> {
             && model.roster.documents.get(&quest.id).is_none_or(|known| known.changed < quest.changed)
     };
     model.roster.quests.iter().filter(stale).map(|quest| Effect::Quest(quest.id)).collect()
+}
+
+/// How much agents have changed costs the daemon a git command for each, so it is asked for again only after so long.
+const COUNTED_AGAIN_MS: i64 = 30_000;
+/// So many agents are counted at most.
+const MAX_COUNTED: usize = 16;
+
+/// The changes that a panel in sight shows: in Home of who works, in a quest of who is at the chosen step.
+pub fn wanted_changes(model: &mut Model) -> Vec<Effect> {
+    let shown: Vec<AgentId> = match &model.side {
+        Some(Side::Home(_)) => model.roster.workers(model.now).into_iter().map(|agent| agent.view.id).collect(),
+        Some(Side::Quest(panel)) => {
+            let step = model.roster.documents.get(&panel.quest).and_then(|quest| quest.steps.get(panel.step));
+            step.and_then(|step| step.agent.or_else(|| step.agents.last().map(|it| it.agent))).into_iter().collect()
+        }
+        _ => Vec::new(),
+    };
+    let now = model.now;
+    let stale =
+        |agent: &AgentId| model.changes.get(agent).is_none_or(|known| now.0 - known.asked.0 >= COUNTED_AGAIN_MS);
+    let wanted: Vec<AgentId> = shown.into_iter().take(MAX_COUNTED).filter(stale).collect();
+    let mut effects = Vec::new();
+    for agent in wanted {
+        model.changes.entry(agent).or_default().asked = now;
+        effects.push(Effect::Get { tag: Tag::Changes(agent), path: agent_path(&agent.to_string(), "/changes") });
+    }
+    effects
 }

@@ -142,10 +142,16 @@ pub fn fold_turn(model: &mut Model) {
 
 /// What the agent said last, as its source.
 pub fn last_answer(model: &Model) -> Option<String> {
-    model.talk()?.blocks().iter().rev().find_map(|block| match &block.kind {
+    answer_before(model, 0)
+}
+
+/// What it said so many answers before its last one.
+pub fn answer_before(model: &Model, count: usize) -> Option<String> {
+    let answers = model.talk()?.blocks().iter().rev().filter_map(|block| match &block.kind {
         Kind::Spoken { text, .. } => Some(text.clone()),
         _ => None,
-    })
+    });
+    answers.into_iter().nth(count)
 }
 
 /// The code in a text, without its fences.

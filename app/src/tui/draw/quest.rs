@@ -238,7 +238,14 @@ fn stations(
         vec![Span::styled(slot, dim)],
         cells.saturating_sub(1),
     ));
-    lines.push(Line::styled(format!(" {} · {}k tokens", dollars(step.spent.cost), step.spent.tokens() / 1_000), dim));
+    let agent = step.agent.or_else(|| step.agents.last().map(|it| it.agent));
+    let changed = agent.and_then(|agent| model.changes.get(&agent)).and_then(|it| it.lines).filter(|it| it.2 > 0);
+    let changed = changed.map(|(added, removed, files)| {
+        format!(" · +{added} −{removed} in {}", crate::tui::words::counted(files, "file"))
+    });
+    let tokens = step.spent.tokens() / 1_000;
+    let words = format!(" {} · {tokens}k tokens{}", dollars(step.spent.cost), changed.unwrap_or_default());
+    lines.push(Line::styled(words, dim));
     // Signals and wards in the order in which they happened.
     let mut events: Vec<(i64, Line<'static>)> = Vec::new();
     for given in &step.signals {

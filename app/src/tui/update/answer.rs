@@ -1,0 +1,172 @@
+//! The daemon's answers to what was asked for.
+
+use super::{Effect, Failed, Tag, words};
+use crate::http::{FileList, KillPreview};
+use crate::tui::model::{self, Model};
+use crate::tui::overlay::{Overlay, Preview, Reader};
+use crate::tui::panel::Side;
+use crate::tui::{act, command, complete, sheets, text};
+use crate::worktree::Changes;
+use hatchery_core::AgentId;
+use serde_json::Value;
+
+pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -> Vec<Effect> {
+    match (tag, result) {
+        (Tag::Say(number), result) => act::said(model, number, result),
+        (Tag::Run(text), Ok(value)) => match id_of(&value) {
+            Some(agent) => {
+                model.awaited_fork = Some(model::AwaitedFork { child: Some(agent), stay: false, forked: false });
+                vec![Effect::Agent(agent), Effect::Refresh]
+            }
+            None => act::failed(model, &text, "the daemon gave no id"),
+        },
+        (Tag::Run(text), Err(why)) => {
+            let words = words(&why);
+            act::failed(model, &text, &words)
+        }
+        (Tag::Fork { prompt, field }, Ok(value)) => match id_of(&value) {
+            Some(agent) => act::forked(model, agent, prompt, field),
+            None => Vec::new(),
+        },
+        (Tag::Fork { field, .. }, Err(why)) => {
+            if let Some(field) = field {
+                act::give_back(model, &field);
+            }
+            model.say(words(&why));
+            Vec::new()
+        }
+        (Tag::Answer { need, words: said }, result) => {
+            let outcome = match &result {
+                Ok(value) => {
+                    let event = value["events"][0]["id"].as_u64().map(|id| format!("  #{}", text::thousands(id)));
+                    format!("You answered: {said}{}", event.unwrap_or_default())
+                }
+                Err(Failed::Refused { code, .. }) if code == "no_question" => {
+                    "It is answered already, or no longer asked. Your words are still here.".to_owned()
+                }
+                Err(why) => format!("{} Your words are still here.", words(why)),
+            };
+            let now = model.now;
+            if let Some(Side::Home(home)) = &mut model.side {
+                if result.is_ok() {
+                    home.own.remove(&need);
+                    // The next need is in its place now, and has to be read before it can be answered.
+                    (home.chosen, home.choice, home.entered) = (None, None, now);
+                }
+                home.outcomes.insert(need, outcome.clone());
+            }
+            model.say(outcome);
+            vec![Effect::Refresh]
+        }
+        (Tag::Files(agent), result) => {
+            let files = result.ok().and_then(|it| serde_json::from_value::<FileList>(it).ok());
+            complete::files_came(model, agent, files.map(|it| it.files).unwrap_or_default());
+            Vec::new()
+        }
+        // An agent without a folder of its own has nothing to count.
+        (Tag::Changes(agent), result) => {
+            let changes = result.ok().and_then(|it| serde_json::from_value::<Changes>(it).ok());
+            if let (Some(changes), Some(known)) = (changes.filter(|it| !it.shared), model.changes.get_mut(&agent)) {
+                known.lines = Some((changes.added, changes.removed, changes.files.len()));
+            }
+            Vec::new()
+        }
+        (Tag::Done { words, .. }, Ok(_)) => {
+            model.say(words);
+            vec![Effect::Refresh]
+        }
+        (Tag::Done { text, .. } | Tag::NewQuest { text, .. }, Err(why)) => {
+            let words = words(&why);
+            act::failed(model, &text, &words)
+        }
+        (Tag::NewQuest { hold, .. }, Ok(value)) => command::quest::created(model, &value, hold),
+        (Tag::Trial, result) => command::quest::tried(model, result),
+        (Tag::Show { title }, Ok(value)) => {
+            let now = model.now;
+            let text = format!("{title}\n\n{}", sheets::plain(&value));
+            if let Some(talk) = model.current.and_then(|agent| model.talks.get_mut(&agent)) {
+                talk.add_here(text, now);
+            }
+            Vec::new()
+        }
+        (Tag::KillPreview { agent, cascade }, Ok(value)) => {
+            if let (Some(Overlay::Kill(ask)), Ok(preview)) =
+                (&mut model.overlay, serde_json::from_value::<KillPreview>(value))
+                && ask.agent == agent
+            {
+                let preview = Preview {
+                    killed: preview.killed,
+                    moved: preview.moved.into_iter().map(|moved| (moved.agent, moved.to)).collect(),
+                    stopped: preview.stopped,
+                    withdrawn: preview.withdrawn,
+                };
+                match cascade {
+                    true => ask.cascade = Some(preview),
+                    false => ask.alone = Some(preview),
+                }
+            }
+            Vec::new()
+        }
+        (Tag::Sheet, Ok(value)) => {
+            sheets::fill(model, &value);
+            Vec::new()
+        }
+        (Tag::Event, Ok(value)) => {
+            let event = value["events"][0].clone();
+            let title = format!(
+                "Event {}",
+                event["id"].as_u64().map(|id| format!("#{}", text::thousands(id))).unwrap_or_default()
+            );
+            let text = serde_json::to_string_pretty(&event).unwrap_or_default();
+            model.overlay = Some(Overlay::Reader(Reader { title, text, top: 0 }));
+            Vec::new()
+        }
+        (Tag::File(path), Ok(value)) => {
+            let text = value["diff"].as_str().unwrap_or_default().to_owned();
+            model.overlay = Some(Overlay::Reader(Reader { title: path, text, top: 0 }));
+            Vec::new()
+        }
+        (Tag::Mail, Ok(value)) => {
+            let from: String = value["from"]
+                .as_str()
+                .map(|from| from.parse().map(|id| model.name(id)).unwrap_or(from.to_owned()))
+                .unwrap_or_default();
+            let text = value["body"].as_str().unwrap_or_default().to_owned();
+            model.overlay = Some(Overlay::Reader(Reader { title: format!("Mail from {from}"), text, top: 0 }));
+            vec![Effect::Refresh]
+        }
+        (Tag::Ward { step }, Ok(value)) => {
+            if let Some(Side::Quest(panel)) = &mut model.side {
+                let output = value["text"].as_str().or(value["output"].as_str()).unwrap_or_default();
+                let lines: Vec<String> = text::without_escapes(output).lines().map(str::to_owned).collect();
+                let last = lines[lines.len().saturating_sub(40)..].to_vec();
+                panel.ward = Some((format!("The ward of {step} said"), last));
+            }
+            Vec::new()
+        }
+        (Tag::Count(words), Ok(value)) => {
+            if let Some(Overlay::Finder(finder)) = &mut model.overlay
+                && finder.words.whole() == words
+            {
+                finder.events = value["count"].as_u64().map(|count| (words, count));
+            }
+            Vec::new()
+        }
+        (Tag::Search { agent, words }, Ok(value)) => act::found_in_log(model, agent, &words, &value),
+        (Tag::Sheet, Err(why)) => {
+            let words = words(&why);
+            if let Some(Side::Sheet(sheet)) = &mut model.side {
+                (sheet.title, sheet.loading) = (words, false);
+            }
+            Vec::new()
+        }
+        (_, Err(why)) => {
+            model.say(words(&why));
+            Vec::new()
+        }
+    }
+}
+
+fn id_of(value: &Value) -> Option<AgentId> {
+    value["id"].as_str()?.parse().ok()
+}

@@ -1,0 +1,132 @@
+//! What can happen to the model, and what an answer of the daemon is to.
+
+use super::Attached;
+use crate::http::{AgentView, Overview};
+use crate::live_text::LivePiece;
+use crate::quest_document::QuestDocument;
+use crate::tui::field::Field;
+use crossterm::event::{KeyEvent, MouseEvent};
+use hatchery_core::{AgentId, EventId, Record, Timestamp};
+use serde_json::Value;
+
+/// Something happened.
+#[derive(Debug)]
+pub enum Msg {
+    Key(KeyEvent),
+    Paste(String),
+    Mouse(MouseEvent),
+    Resize(u16, u16),
+    Tick(Timestamp),
+    Overview(Box<Overview>),
+    Quest(Box<QuestDocument>),
+    Agent(Box<AgentView>),
+    Agents(Vec<AgentView>),
+    Events(Vec<Record>),
+    /// Some more of what an agent is writing.
+    Live {
+        agent: AgentId,
+        piece: LivePiece,
+    },
+    Window {
+        agent: AgentId,
+        records: Vec<Record>,
+        from: EventId,
+        more: bool,
+    },
+    Inherited {
+        agent: AgentId,
+        from: AgentId,
+        upto: EventId,
+        forked: Timestamp,
+        count: Option<usize>,
+        records: Vec<Record>,
+    },
+    Up,
+    Away {
+        again: Timestamp,
+    },
+    Answer {
+        tag: Tag,
+        result: Result<Value, Failed>,
+    },
+    /// What the editor left.
+    Edited(String),
+    Attached(Attached),
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failed {
+    Refused {
+        code: String,
+        words: String,
+    },
+    /// Nobody answered. It is not known whether it was carried out, unless it was not even sent.
+    Away {
+        sent: bool,
+    },
+}
+
+/// What an answer is to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// Something that was said: the number of the outgoing text.
+    Say(u64),
+    /// The first agent, or another one by `/run`.
+    Run(String),
+    /// A fork, and what is to be said to the child.
+    Fork {
+        prompt: Option<String>,
+        field: Option<Field>,
+    },
+    /// An answer to a question, by the key of its need.
+    Answer {
+        need: String,
+        words: String,
+    },
+    /// A command whose success is one sentence. On failure the text comes back.
+    Done {
+        words: String,
+        text: String,
+    },
+    /// A new quest. Its ward is tried before it begins.
+    NewQuest {
+        /// It is created paused, and stays so.
+        hold: bool,
+        text: String,
+    },
+    /// The trial of the ward of a new quest.
+    Trial,
+    /// A command whose answer is shown.
+    Show {
+        title: String,
+    },
+    KillPreview {
+        agent: AgentId,
+        cascade: bool,
+    },
+    Sheet,
+    Event,
+    File(String),
+    Mail,
+    Ward {
+        step: String,
+    },
+    Count(String),
+    /// How much an agent has changed.
+    Changes(AgentId),
+    /// The files of an agent's folder.
+    Files(AgentId),
+    Search {
+        agent: AgentId,
+        words: String,
+    },
+}
+
+/// Why a request was not carried out, as a sentence.
+pub fn words(why: &Failed) -> String {
+    match why {
+        Failed::Refused { words, .. } => words.clone(),
+        Failed::Away { .. } => "The daemon did not answer.".to_owned(),
+    }
+}
