@@ -195,6 +195,23 @@ impl Conversation {
         self.blocks.sort_by_key(|block| block.id);
     }
 
+    /// The labels of its marks, the last one first.
+    pub fn marks(&self) -> Vec<&str> {
+        let labels = self.events.iter().rev().filter_map(|record| match &record.event {
+            Event::Message(MessageEvent::Added { kind: MessageKind::Mark, content, .. }) => Some(content.as_str()),
+            _ => None,
+        });
+        labels.filter(|label| !label.is_empty()).collect()
+    }
+
+    /// Who killed it: nothing if that is not in the window, none for a person.
+    pub fn killed_by(&self) -> Option<Option<AgentId>> {
+        self.events.iter().rev().find_map(|record| match &record.event {
+            Event::Agent { agent, what: AgentEvent::Killed { by, .. } } if *agent == self.agent => Some(*by),
+            _ => None,
+        })
+    }
+
     /// How many blocks came after this event.
     pub fn count_after(&self, seen: EventId) -> usize {
         self.blocks.iter().rev().take_while(|block| block.id > seen).count()
@@ -283,9 +300,11 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, has_seat: bool, record: &Record)
             QuestionEvent::Withdrawn { question } => close(blocks, *question, None),
         },
         Event::Agent { agent: whose, what } if *whose == agent => match what {
-            AgentEvent::Killed { remark, .. } => {
+            AgentEvent::Killed { by, remark } => {
+                let by = by.map_or_else(|| "you".to_owned(), |by| format!("{{agent:{by}}}"));
                 let why = remark.as_deref().map(|remark| format!(": {remark}")).unwrap_or_default();
-                push(Kind::Across { text: format!("killed at {{time}}{why} · its history stays and can be forked") });
+                let text = format!("killed by {by} at {{time}}{why} · its history stays and can be forked");
+                push(Kind::Across { text });
             }
             AgentEvent::Renamed { name: Some(name) } => push(note(format!("It is called {name} now."))),
             AgentEvent::Slept => push(note("It is asleep. /wake wakes it.".to_owned())),
@@ -361,13 +380,14 @@ fn hear_all(blocks: &mut [Block]) {
 
 fn answer_tool(blocks: &mut [Block], record: &Record, content: &str) {
     let outcome = Outcome::read(content, record.ts);
-    let tools = blocks.iter_mut().rev().filter_map(|block| match &mut block.kind {
-        Kind::Tool(tool) => Some((block.at, tool)),
-        _ => None,
-    });
-    for (_, tool) in tools {
+    for block in blocks.iter_mut().rev() {
+        let Kind::Tool(tool) = &mut block.kind else { continue };
         if tool.call == outcome.call && tool.outcome.is_none() {
-            tool.outcome = Some(outcome);
+            // What a step has come to is a sentence, not a tool among others.
+            match tool.signal().filter(|_| !outcome.failed) {
+                Some(text) => block.kind = Kind::Note { text, bad: false },
+                None => tool.outcome = Some(outcome),
+            }
             return;
         }
     }

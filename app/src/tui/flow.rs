@@ -255,14 +255,11 @@ impl<'a> Flow<'a> {
         let mut at = 0;
         // When the agent was last named as the speaker of this turn.
         let mut named: Option<i64> = None;
+        let mut new_from = self.desk.new_from.filter(|_| !inherited);
         while at < blocks.len() {
             let run = blocks[at..].iter().take_while(|block| is_finished_tool(block)).count();
             let first = &blocks[at];
-            if let Some((seen, _)) = self.desk.new_from
-                && !inherited
-                && first.id > seen
-                && !self.items.iter().any(|(_, item, _)| matches!(item, Item::NewSince))
-            {
+            if let Some((seen, _)) = new_from.take_if(|(seen, _)| first.id > *seen) {
                 self.push(Key(seen, 249), Item::NewSince);
             }
             if run >= GROUP {

@@ -2,7 +2,11 @@
 
 use super::text;
 use hatchery_core::Timestamp;
+use hatchery_core::quest::SIGNAL_TOOL;
 use serde_json::Value;
+
+/// An edit with more pairs of lines than this is shown as one change: an edit in sight is compared again for each frame.
+const MAX_COMPARED: usize = 250_000;
 
 /// A call, from its begin to its end.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +88,19 @@ impl Tool {
     pub fn opens_by_itself(&self) -> bool {
         let failed = self.outcome.as_ref().is_some_and(|outcome| outcome.failed) && self.denied.is_none();
         self.denied.is_none() && (failed || !self.changes().is_empty())
+    }
+
+    /// What an agent of a quest says of its step, if this is how it says it: `complete: The page lists attempts.`
+    pub fn signal(&self) -> Option<String> {
+        if !self.name.ends_with(SIGNAL_TOOL) {
+            return None;
+        }
+        let word = |name: &str| self.input[name].as_str();
+        let signal = word("signal").or_else(|| word("type"))?;
+        let said = ["summary", "progress", "question", "reason"].iter().find_map(|name| word(name)).unwrap_or_default();
+        let to = word("targetRole").map(|role| format!(" of the {role}")).unwrap_or_default();
+        let line = said.lines().next().unwrap_or_default();
+        Some(text::clean(&format!("{signal}{to}: {line}")).trim_end_matches(": ").to_owned())
     }
 
     /// What came of it, for the right end of its line, without the time.
@@ -219,21 +236,32 @@ pub fn target(input: &Value) -> String {
     text::clean(line).into_owned()
 }
 
-/// What was removed and added, between the lines that both have at the begin and at the end.
+/// What was removed and added, each change with the line before it. Lines that were removed have their old numbers.
 fn difference(old: &str, new: &str, first: Option<usize>) -> Vec<ToolLine> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = |(a, b): &(&&str, &&str)| a == b;
     let begin = old.iter().zip(&new).take_while(same).count();
     let end = old[begin..].iter().rev().zip(new[begin..].iter().rev()).take_while(same).count();
+    let (old_end, new_end) = (old.len() - end, new.len() - end);
     let number = |at: usize| first.map(|first| first + at);
     let mut lines = Vec::new();
-    if begin > 0 {
-        lines.push(ToolLine::Same(number(begin - 1), new[begin - 1].to_owned()));
+    let mut change = |(old_from, old_to): (usize, usize), (new_from, new_to): (usize, usize)| {
+        if let Some(before) = new_from.checked_sub(1) {
+            lines.push(ToolLine::Same(number(before), new[before].to_owned()));
+        }
+        lines.extend((old_from..old_to).map(|at| ToolLine::Removed(number(at), old[at].to_owned())));
+        lines.extend((new_from..new_to).map(|at| ToolLine::Added(number(at), new[at].to_owned())));
+    };
+    if (old_end - begin).saturating_mul(new_end - begin) > MAX_COMPARED {
+        change((begin, old_end), (begin, new_end));
+        return lines;
     }
-    let removed = old[begin..old.len() - end].iter().enumerate();
-    lines.extend(removed.map(|(at, line)| ToolLine::Removed(number(begin + at), (*line).to_owned())));
-    let added = new[begin..new.len() - end].iter().enumerate();
-    lines.extend(added.map(|(at, line)| ToolLine::Added(number(begin + at), (*line).to_owned())));
+    for op in similar::capture_diff_slices(similar::Algorithm::Myers, &old[begin..old_end], &new[begin..new_end]) {
+        let (tag, from_old, from_new) = op.as_tag_tuple();
+        if tag != similar::DiffTag::Equal {
+            change((begin + from_old.start, begin + from_old.end), (begin + from_new.start, begin + from_new.end));
+        }
+    }
     lines
 }
 
@@ -287,6 +315,41 @@ mod tests_of_tools {
             ToolLine::Removed(Some(9), "two".into()),
             ToolLine::Added(Some(9), "three".into()),
             ToolLine::Added(Some(10), "four".into()),
+        ];
+        assert_eq!(edit.lines(), lines);
+    }
+
+    #[test]
+    fn what_a_step_has_come_to_is_a_sentence() {
+        let signal = |input| {
+            Tool::read(&json!({ "id": "1", "name": "mcp__hatchery__signal-back", "input": input }).to_string()).signal()
+        };
+        let complete =
+            json!({ "signal": "complete", "stepId": "admin-page", "summary": "The page lists attempts.\nMore." });
+        assert_eq!(signal(complete).as_deref(), Some("complete: The page lists attempts."));
+        let followup = json!({ "signal": "needs-role-followup", "stepId": "x", "targetRole": "codeweaver", "reason": "It fails." });
+        assert_eq!(signal(followup).as_deref(), Some("needs-role-followup of the codeweaver: It fails."));
+        assert_eq!(
+            Tool::read(&json!({ "id": "1", "name": "Bash", "input": { "signal": "x" } }).to_string()).signal(),
+            None
+        );
+    }
+
+    #[test]
+    fn lines_that_stay_between_two_changes_are_not_counted() {
+        let middle = "same\n".repeat(40);
+        let edit = json!({
+            "file_path": "a", "old_string": format!("a\none\n{middle}two\nz"), "new_string": format!("a\n1\n{middle}2\nz"),
+        });
+        let edit = tool("Edit", edit, "    87→a", false);
+        assert_eq!(edit.summary(), "+2 −2");
+        let lines = [
+            ToolLine::Same(Some(87), "a".into()),
+            ToolLine::Removed(Some(88), "one".into()),
+            ToolLine::Added(Some(88), "1".into()),
+            ToolLine::Same(Some(128), "same".into()),
+            ToolLine::Removed(Some(129), "two".into()),
+            ToolLine::Added(Some(129), "2".into()),
         ];
         assert_eq!(edit.lines(), lines);
     }

@@ -114,7 +114,12 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
         State::Hatching => put("hatching", String::new()),
         State::Dead => {
             let killed = agent.evidence.first().map_or(agent.view.last_active, |evidence| evidence.at);
-            put("dead", format!("killed {}", clock(killed)));
+            let by = match model.talks.get(&agent.view.id).and_then(super::conversation::Conversation::killed_by) {
+                Some(None) => " by you".to_owned(),
+                Some(Some(by)) => format!(" by {}", model.name(by)),
+                None => String::new(),
+            };
+            put("dead", format!("killed{by} {}", clock(killed)));
         }
     }
     let is_permission =

@@ -6,6 +6,7 @@ use crate::tui::model::{Link, Model, Place};
 use crate::tui::roster::{Agent, State, dollars, short};
 use crate::tui::text;
 use crate::tui::words;
+use hatchery_core::seat::Position;
 use ratatui::text::{Line, Span};
 
 /// From here on words are written out.
@@ -83,28 +84,33 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     let view = &agent.view;
     let state = model.roster.state(agent);
     let said = words::state_of(model, agent, wide);
-    let mut who: Part =
-        vec![(state.glyph(agent.ring).to_owned(), state.ink()), (format!(" {}", model.name(view.id)), Ink::Bold)];
-    // An agent without a name is called by its id already.
-    if drops < 4 && view.name.is_some() {
-        who.push((format!(" {}", short(view.id)), Ink::Dim));
+    let mut who: Part = vec![(state.glyph(agent.ring).to_owned(), state.ink())];
+    match view.seat {
+        Some(seat) => who.extend(seated(model, agent, seat)),
+        None => {
+            who.push((format!(" {}", model.name(view.id)), Ink::Bold));
+            // An agent without a name is called by its id already.
+            if drops < 4 && view.name.is_some() {
+                who.push((format!(" {}", short(view.id)), Ink::Dim));
+            }
+        }
     }
-    let parent = view.parent.filter(|_| drops < 3 && (wide || view.assignment.is_none()));
+    let parent = view.parent.filter(|_| drops < 3 && view.seat.is_none() && (wide || view.assignment.is_none()));
     if let Some(parent) = parent {
         who.push((format!(" ‹ {}", model.name(parent)), Ink::Dim));
     }
     let ink = match state {
         State::Asks | State::Silent | State::BudgetUsed => Ink::Accent,
-        _ if said.old => Ink::Warn,
+        State::Working => Ink::Good,
         State::Failed | State::Crashed => Ink::Bad,
         _ => Ink::Plain,
     };
     let evidence = if cells < NARROW || drops >= SHORT_EVIDENCE { &said.short } else { &said.evidence };
-    let does = match evidence.is_empty() || drops >= 9 || cells < 50 {
-        true => said.state.clone(),
-        false => format!("{}, {evidence}", said.state),
-    };
-    let mut left = vec![who, vec![(does, ink)]];
+    let mut does = vec![(said.state.clone(), ink)];
+    if !evidence.is_empty() && drops < 9 && cells >= 50 {
+        does.push((format!(", {evidence}"), if said.old { Ink::Warn } else { Ink::Plain }));
+    }
+    let mut left = vec![who, does];
     if cells >= EVERYTHING_FROM
         && drops < 1
         && let Some(run) = agent.run.as_ref().filter(|run| run.pid.is_some())
@@ -120,7 +126,7 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     if drops < 7 && !said.with_cost {
         let limit = model.roster.budget(view.id).filter(|_| wide && drops < 2);
         let of = limit.map(|limit| format!(" of {}", dollars(limit))).unwrap_or_default();
-        let cost = vec![(format!("{}{of}", dollars(view.spent.cost)), Ink::Dim)];
+        let cost = vec![(format!("{}{of}", dollars(view.spent.cost)), Ink::Plain)];
         match cells < NARROW {
             true => right.push(cost),
             false => left.push(cost),
@@ -142,7 +148,7 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
         && let Some(place) = model.roster.place(view.id)
     {
         let all = model.roster.order().len();
-        right.push(vec![(if wide { format!("{place} of {all}") } else { format!("{place}/{all}") }, Ink::Dim)]);
+        right.push(vec![(if wide { format!("{place} of {all}") } else { format!("{place}/{all}") }, Ink::Plain)]);
     }
     let at_work = model.roster.working().count();
     if cells >= EVERYTHING_FROM && at_work > 0 {
@@ -150,6 +156,21 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     }
     right.extend(needs);
     (left, right)
+}
+
+/// An agent of the seats is known by its seat. Another living one with its name is named as well.
+fn seated(model: &Model, agent: &Agent, seat: Position) -> Part {
+    let number = u8::from(seat);
+    let Some(name) = &agent.view.name else { return vec![(format!(" seat {number}"), Ink::Bold)] };
+    let mut who = vec![(format!(" {}", text::clean(name)), Ink::Bold), (format!(" seat {number}"), Ink::Dim)];
+    let namesake = model.roster.find(name).into_iter().filter(|id| *id != agent.view.id).find_map(|id| {
+        let other = model.roster.agents.get(&id)?;
+        other.view.seat.map(u8::from)
+    });
+    if let Some(other) = namesake {
+        who.push((format!(", not {} seat {other}", text::clean(name)), Ink::Dim));
+    }
+    who
 }
 
 /// The slot that an agent of a quest is in; its step, where its name does not say it.

@@ -1,6 +1,6 @@
 //! The blocks of a conversation as lines: messages, thoughts, notes, lines across.
 
-use super::lines::{TOGETHER, across, indented, note, number, said, shortened};
+use super::lines::{TOGETHER, across, divided, indented, note, number, said, shortened};
 use super::{Flow, Item, MAX_TEXT, NARROW};
 use crate::tui::conversation::{Block, Kind};
 use crate::tui::look::Ink;
@@ -115,9 +115,11 @@ impl Flow<'_> {
                 let ink = if *bad { Ink::Bad } else { Ink::Dim };
                 note(&self.time(block.at), &self.named(text), block.id, text_cells, look.style(ink), chosen, look)
             }
-            Kind::Crashed { .. } => {
+            Kind::Crashed { resumed_ms, .. } => {
                 let words = crashed(&block.kind);
-                note(&self.time(block.at), &words, block.id, text_cells, look.style(Ink::Bad), chosen, look)
+                // Once it is over, it is not alarming any more.
+                let ink = if resumed_ms.is_some() { Ink::Dim } else { Ink::Bad };
+                note(&self.time(block.at), &words, block.id, text_cells, look.style(ink), chosen, look)
             }
             Kind::Across { text } => {
                 let words = self.named(&text.replace("{time}", &self.time(block.at)));
@@ -247,8 +249,10 @@ impl Flow<'_> {
             Kind::Tool(Tool { outcome: Some(outcome), .. }) => outcome.at.0,
             _ => block.at.0,
         });
-        let left = format!("{} tool calls  {}", blocks.len(), text::clean(&words.join(", ")));
-        self.foldable("▸", &left, Ink::Plain, &text::lasted(end - begin), Ink::Dim, chosen, cells)
+        let calls = format!("{} tool calls", blocks.len());
+        let left = format!("{calls}  {}", text::clean(&words.join(", ")));
+        let line = self.foldable("▸", &left, Ink::Plain, &text::lasted(end - begin), Ink::Dim, chosen, cells);
+        divided(line, calls.len(), self.look().style(Ink::Plain), self.look().style(Ink::Dim))
     }
 
     pub(super) fn thought(

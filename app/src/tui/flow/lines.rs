@@ -82,6 +82,18 @@ pub(super) fn across(words: &str, cells: usize, style: Style) -> Line<'static> {
     Line::styled(format!("╌╌ {words} {}", "╌".repeat(rest)), style)
 }
 
+/// The words of a foldable line in two styles: the first so many characters, and the rest.
+pub(super) fn divided(mut line: Line<'static>, chars: usize, first: Style, rest: Style) -> Line<'static> {
+    const WORDS: usize = 2;
+    if line.spans.len() > WORDS {
+        let words = line.spans.remove(WORDS).content.into_owned();
+        let at = words.char_indices().nth(chars).map_or(words.len(), |(at, _)| at);
+        line.spans.insert(WORDS, Span::styled(words[at..].to_owned(), rest));
+        line.spans.insert(WORDS, Span::styled(words[..at].to_owned(), first));
+    }
+    line
+}
+
 /// A line with all matches marked.
 pub(super) fn marked(line: Line<'static>, words: &str, look: Look) -> Line<'static> {
     if words.is_empty() {

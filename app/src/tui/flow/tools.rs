@@ -1,5 +1,6 @@
 //! Tool calls as lines: one from begin to end, and what they changed or said when they are open.
 
+use super::lines::divided;
 use super::{Flow, NARROW};
 use crate::tui::conversation::Block;
 use crate::tui::look::Ink;
@@ -54,8 +55,15 @@ impl Flow<'_> {
             (false, false) => "▸",
         };
         let left = format!("{} {}", text::clean(&tool.name), tool.target());
-        let right_ink = if failed || tool.denied.is_some() { Ink::Bad } else { Ink::Dim };
-        let mut lines = vec![self.foldable(mark, &left, Ink::Plain, &right, right_ink, chosen, cells)];
+        let right_ink = match () {
+            () if failed || tool.denied.is_some() => Ink::Bad,
+            () if asks => Ink::Accent,
+            () if tool.changed_lines() != (0, 0) => Ink::Good,
+            () => Ink::Dim,
+        };
+        let line = self.foldable(mark, &left, Ink::Plain, &right, right_ink, chosen, cells);
+        let name = text::clean(&tool.name).chars().count();
+        let mut lines = vec![divided(line, name, look.style(Ink::Bold), look.style(Ink::Plain))];
         if runs
             && !over
             && let Some(span) = lines[0].spans.first_mut()
@@ -96,9 +104,12 @@ impl Flow<'_> {
         let mut out = Vec::new();
         for line in shown {
             let Some(line) = line else {
-                let more = format!("       … {left_out} more lines, Enter shows them");
-                let more =
-                    if is_change && cells >= MORE_WORDS_FROM { format!("{more}, ^X d all changes") } else { more };
+                let hint = match is_change {
+                    true if cells >= MORE_WORDS_FROM => ", Enter shows them, ^X d all changes",
+                    true => ", Enter shows them",
+                    false => "",
+                };
+                let more = format!("       … {left_out} more lines{hint}");
                 out.push(Line::styled(text::cut(&more, cells.saturating_sub(1)), look.style(Ink::Dim)));
                 continue;
             };
