@@ -14,12 +14,13 @@ pub fn look() -> Look {
     let ascii = env("HATCHERY_ASCII") == "1"
         || !is_utf8(&[env("LC_ALL"), env("LC_CTYPE"), env("LANG")])
         || env("TERM") == "linux";
+    let answer = ask();
+    let ascii = ascii || lines_are_wide(&answer);
     if !env("NO_COLOR").is_empty() {
         return Look { colour: Colour::None, ascii };
     }
     let truecolor = matches!(env("COLORTERM").as_str(), "truecolor" | "24bit");
-    let background = ask();
-    let colour = match (truecolor, background) {
+    let colour = match (truecolor, parse(&answer)) {
         (true, Some(background)) => Colour::True { background },
         (_, background) => Colour::Sixteen { dark: background.map(is_dark) },
     };
@@ -35,10 +36,16 @@ fn is_utf8(variables: &[String; 3]) -> bool {
     })
 }
 
-/// OSC 11 asks for the background; the question for the device's attributes comes after it, because every terminal answers that one.
-fn ask() -> Option<(u8, u8, u8)> {
+/// Prints a `─` in the first column and asks where the cursor is; OSC 11 asks for the background. The question for the device's attributes
+/// comes last, because every terminal answers that one. Gives what was answered.
+fn ask() -> String {
+    answers().map(|answer| String::from_utf8_lossy(&answer).into_owned()).unwrap_or_default()
+}
+
+fn answers() -> Option<Vec<u8>> {
     let mut out = std::io::stdout();
-    out.write_all(b"\x1b]11;?\x1b\\\x1b[c").and_then(|()| out.flush()).ok()?;
+    let questions = "\r─\x1b[6n\r\x1b[K\x1b]11;?\x1b\\\x1b[c";
+    out.write_all(questions.as_bytes()).and_then(|()| out.flush()).ok()?;
     let deadline = Instant::now() + PATIENCE;
     let mut answer = Vec::new();
     let input = std::io::stdin();
@@ -55,7 +62,13 @@ fn ask() -> Option<(u8, u8, u8)> {
             break;
         }
     }
-    parse(&String::from_utf8_lossy(&answer))
+    Some(answer)
+}
+
+/// Whether the line has moved the cursor by two columns, as in some East Asian settings: `ESC [ 1 ; 3 R`.
+fn lines_are_wide(answer: &str) -> bool {
+    let position = answer.split("\x1b[").find_map(|part| part.split_once('R')?.0.split_once(';'));
+    position.is_some_and(|(_, column)| column == "3")
 }
 
 /// `rgb:1e1e/1e1e/1e1e`, with one to four digits each.
@@ -79,6 +92,9 @@ mod tests {
         assert_eq!(parse("\x1b]11;rgb:1e1e/2020/ffff\x1b\\\x1b[?62;c"), Some((30, 32, 255)));
         assert_eq!(parse("\x1b]11;rgb:f/0/8\x07"), Some((255, 0, 136)));
         assert_eq!(parse("\x1b[?62;c"), None);
+        assert!(lines_are_wide("\x1b[1;3R\x1b]11;rgb:0/0/0\x07\x1b[?62;c"));
+        assert!(!lines_are_wide("\x1b[1;2R\x1b[?62;c"));
+        assert!(!lines_are_wide("\x1b[?62;3c"));
         assert!(is_utf8(&[String::new(), String::new(), "de_DE.UTF-8".into()]));
         assert!(!is_utf8(&["C".into(), String::new(), "de_DE.UTF-8".into()]));
     }

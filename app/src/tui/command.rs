@@ -190,6 +190,7 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
             act::post_about(model, agent, "/mark", json!({ "label": rest }), "The place is marked.", text)
         }
         "rewind" => {
+            unknown_mark(model, rest)?;
             let body = match event_id(rest).filter(|_| rest.starts_with('#')) {
                 Some(id) => json!({ "message": id.0 }),
                 None if rest.is_empty() => json!({}),
@@ -209,6 +210,11 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
         "copy" => match (rest, act::last_answer(model)) {
             ("all", _) => vec![Effect::Copy(act::transcript(model))],
             (_, None) => return Err("It has said nothing yet.".to_owned()),
+            (number, _) if number.parse::<usize>().is_ok_and(|number| number > 0) => {
+                let number: usize = number.parse().unwrap_or(1);
+                let answer = act::answer_before(model, number - 1);
+                vec![Effect::Copy(answer.ok_or_else(|| format!("It has not said {number} things here."))?)]
+            }
             ("code", Some(answer)) => vec![Effect::Copy(act::code_of(&answer))],
             (_, Some(answer)) => vec![Effect::Copy(answer)],
         },
@@ -314,4 +320,17 @@ fn set(model: &mut Model, rest: &str) -> Result<Vec<Effect>, String> {
         if on { "on" } else { "off" }
     ));
     Ok(Vec::new())
+}
+
+/// A mark that is not there, where all of the history is known here.
+fn unknown_mark(model: &Model, label: &str) -> Result<(), String> {
+    let Some(talk) = model.talk().filter(|talk| talk.is_read && !talk.more && talk.inherited.is_none()) else {
+        return Ok(());
+    };
+    let marks = talk.marks();
+    match label.is_empty() || label.starts_with('#') || marks.contains(&label) {
+        true => Ok(()),
+        false if marks.is_empty() => Err(format!("/rewind: no mark {label}. There is none yet: /mark {label}")),
+        false => Err(format!("/rewind: no mark {label}. Marks: {}.", marks.join(", "))),
+    }
 }

@@ -122,6 +122,17 @@ fn fits(model: &Model, field: &Field, asked: bool) -> Option<Suggest> {
                 .collect();
             return Some(Suggest { from, entries, at: None });
         }
+        if name == "rewind" && is_first {
+            let labels = model.talk().map(|talk| talk.marks()).unwrap_or_default();
+            let fits = labels.into_iter().filter(|label| label.starts_with(word));
+            let entries = fits.map(|label| entry(&format!("{label} "), &super::text::clean(label), "mark"));
+            return Some(Suggest { from, entries: entries.take(MAX_ENTRIES).collect(), at: None });
+        }
+        if name == "quest"
+            && let Some(entries) = quest_arguments(model, before, word)
+        {
+            return Some(Suggest { from, entries, at: None });
+        }
         if (usage.contains("AGENT") && is_first) && (asked || !word.is_empty() || name == "go") {
             return Some(Suggest { from, entries: agents(model, word, ""), at: None });
         }
@@ -129,6 +140,35 @@ fn fits(model: &Model, field: &Field, asked: bool) -> Option<Suggest> {
     }
     // In a message, Tab completes the name of an agent.
     (asked && !word.is_empty()).then(|| Suggest { from, entries: agents(model, word, ""), at: None })
+}
+
+/// The quest of `/quest pause …`, and the step of `/quest retry QUEST …`.
+fn quest_arguments(model: &Model, before: &str, word: &str) -> Option<Vec<Suggestion>> {
+    let words: Vec<&str> = before[1..].split_whitespace().collect();
+    let given = words.len() - usize::from(!word.is_empty());
+    let quests = model.roster.quests.iter();
+    match (words.get(1).copied()?, given) {
+        ("show" | "pause" | "resume" | "retry" | "ward" | "budget" | "abandon", 2) => {
+            let fits = quests.filter(|quest| quest.id.to_string().starts_with(word));
+            let entries = fits.map(|quest| {
+                let id = quest.id.to_string();
+                entry(
+                    &format!("{} ", &id[..id.len().min(8)]),
+                    &id[..id.len().min(8)],
+                    &super::text::title(&quest.request),
+                )
+            });
+            Some(entries.take(MAX_ENTRIES).collect())
+        }
+        ("retry", 3) => {
+            let quest = quests.clone().find(|quest| quest.id.to_string().starts_with(words[2]))?;
+            let steps = &model.roster.documents.get(&quest.id)?.steps;
+            let fits = steps.iter().filter(|step| step.id.to_string().starts_with(word));
+            let entries = fits.map(|step| entry(&format!("{} ", step.id), &step.id.to_string(), &step.name));
+            Some(entries.take(MAX_ENTRIES).collect())
+        }
+        _ => None,
+    }
 }
 
 fn commands(typed: &str) -> Vec<Suggestion> {

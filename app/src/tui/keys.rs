@@ -10,7 +10,7 @@ mod typing;
 use browse::{in_browse, in_search, propose};
 use overlays::in_overlay;
 use panels::{in_side, in_tree};
-use prefix::{after_prefix, letter_of_prefix};
+use prefix::{after_g, after_prefix, letter_of_prefix};
 use typing::in_text;
 pub use typing::{edit_key, fix_purpose, settle_purpose};
 
@@ -26,6 +26,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButto
 
 /// The longest paste that is kept for `/attach`.
 const MAX_ATTACHED_BYTES: usize = 64 << 20;
+/// The letters of panels, also after `g` as on the page.
+const PANELS: &str = "hmlwdcstq";
 /// Rows that the wheel moves.
 const WHEEL: isize = 3;
 
@@ -41,6 +43,9 @@ pub fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     let alt = key.modifiers.contains(KeyModifiers::ALT);
     if model.prefix.take().is_some() {
         return after_prefix(model, key);
+    }
+    if model.focus != Focus::Browse && std::mem::take(&mut model.pending_g) {
+        return after_g(model, key);
     }
     if control && key.code == KeyCode::Char('x') {
         model.prefix = Some(model.now);

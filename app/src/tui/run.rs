@@ -10,7 +10,8 @@ use super::model::{Link, Model};
 use super::roster::State;
 use super::update::{Effect, Msg, update};
 use crate::clock;
-use crate::config::{Config, Flags, Tui};
+use crate::config::{Config, Flags, Runs, Tui};
+use crate::harness::find_program;
 use crate::project::Project;
 use crate::report::{Context as _, Report};
 use base64::Engine as _;
@@ -69,7 +70,9 @@ pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
     model.offset_s = clock::offset_s();
     model.instance = clock::new_request_id().to_string();
     model.root = project.root().to_string_lossy().into_owned();
-    let Tui { bell, motion, mouse, follow_fork, keys } = Config::resolve(project, &Flags::default())?.tui;
+    let config = Config::resolve(project, &Flags::default())?;
+    model.missing = missing_program(project, &config.runs);
+    let Tui { bell, motion, mouse, follow_fork, keys } = config.tui;
     model.mouse = options.mouse || mouse;
     (model.bell, model.roster.still, model.follow_fork, model.keys) = (bell, !motion, follow_fork, keys);
     let mut drafts = Drafts::of(project);
@@ -88,6 +91,17 @@ pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
     saved.context("your text could not be kept")?;
     println!("{}", goodbye(&model));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The program that plays agents, if it is not there.
+fn missing_program(project: &Project, runs: &Runs) -> Option<String> {
+    let wanted = match runs.harness.as_str() {
+        "claude" => &runs.claude_path,
+        "codex" => &runs.codex_path,
+        _ => return None,
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    find_program(wanted, project.root(), &path).is_none().then(|| wanted.display().to_string())
 }
 
 /// "4 need you, 5 work on. hatchery tui brings you back to weaver-table."

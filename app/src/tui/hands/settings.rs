@@ -20,6 +20,46 @@ fn a_letter_that_was_moved_does_what_it_did() {
     assert!(matches!(model.overlay, Some(Overlay::Finder(_))));
 }
 
+/// The page's `g` and a letter, from your text as well.
+#[test]
+fn g_and_a_letter_open_a_panel() {
+    use crate::tui::panel::{SheetKind, Side};
+    let mut model = at_ann();
+    write(&mut model, "kept");
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('g'));
+    press(&mut model, KeyCode::Char('s'));
+    assert!(matches!(&model.side, Some(Side::Sheet(sheet)) if sheet.kind == SheetKind::Seats), "{:?}", model.side);
+    assert_eq!(model.desk().field.whole(), "kept");
+}
+
+/// Arguments are completed as well: marks of this conversation, and quests.
+#[test]
+fn the_arguments_of_a_command_are_offered() {
+    use crate::tui::field::Field;
+    use hatchery_core::MessageKind;
+    let mut model = at_ann();
+    let mark = |number, label: &str| super::said(number, "aaaa", MessageKind::Mark, label);
+    update(&mut model, Msg::Events(vec![mark(900, "start"), mark(901, "tests")]));
+    let mut offered = |text: &str| {
+        model.overlay = None;
+        model.desk_mut().field = Field::of(text);
+        super::super::keys::settle_purpose(&mut model);
+        press(&mut model, KeyCode::Tab);
+        match &model.overlay {
+            Some(Overlay::Suggest(suggest)) => suggest.entries.iter().map(|it| it.insert.trim().to_owned()).collect(),
+            _ => vec![model.desk().field.whole().trim().to_owned()],
+        }
+    };
+    assert_eq!(offered("/rewind "), ["tests", "start"]);
+    assert_eq!(offered("/rewind st"), ["/rewind start"]);
+    model.desk_mut().field = Field::of("/rewind before");
+    super::super::keys::settle_purpose(&mut model);
+    assert_eq!(press(&mut model, KeyCode::Enter), []);
+    assert_eq!(model.notice(), Some("/rewind: no mark before. Marks: tests, start."));
+    assert_eq!(model.desk().field.whole(), "/rewind before");
+}
+
 #[test]
 fn set_changes_what_is_known_and_suggests_the_nearest() {
     let mut model = at_ann();

@@ -1,6 +1,6 @@
 //! The keys while you read.
 
-use super::{edit_key, letter_of_prefix};
+use super::{PANELS, edit_key, letter_of_prefix};
 use crate::tui::act;
 use crate::tui::draw;
 use crate::tui::field::Field;
@@ -13,7 +13,7 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     let (_, height) = draw::talk_size(model);
     let page = isize::try_from(height.saturating_sub(2).max(1)).unwrap_or(10);
     let chosen = model.desk().chosen;
-    let pending_g = model.used.remove("pending g").is_some();
+    let pending_g = std::mem::take(&mut model.pending_g);
     match key.code {
         KeyCode::Esc if model.search.is_some() => {
             if let Some(search) = model.search.take() {
@@ -21,9 +21,7 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             }
             Vec::new()
         }
-        KeyCode::Char(letter @ ('h' | 'm' | 'l' | 'w' | 'd' | 'c' | 's' | 't' | 'q')) if pending_g => {
-            letter_of_prefix(model, letter)
-        }
+        KeyCode::Char(letter) if pending_g && PANELS.contains(letter) => letter_of_prefix(model, letter),
         KeyCode::Esc | KeyCode::Char('s' | 'i') => {
             model.focus = Focus::Text;
             model.search = None;
@@ -32,7 +30,7 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         }
         KeyCode::Char('g') if pending_g => act::to_begin(model),
         KeyCode::Char('g') => {
-            model.used.insert("pending g".to_owned(), 1);
+            model.pending_g = true;
             Vec::new()
         }
         KeyCode::Char('G') | KeyCode::End => {

@@ -1,5 +1,6 @@
 //! The keys after ^X.
 
+use super::PANELS;
 use crate::tui::act;
 use crate::tui::model::{Focus, Model};
 use crate::tui::overlay::{Finder, Help, Overlay};
@@ -23,6 +24,18 @@ pub(super) fn after_prefix(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             }
         },
         _ => Vec::new(),
+    }
+}
+
+/// The letter after `^X g`: a panel, as on the page.
+pub(super) fn after_g(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    match key.code {
+        KeyCode::Esc => Vec::new(),
+        KeyCode::Char(letter) if PANELS.contains(letter) => letter_of_prefix(model, letter),
+        _ => {
+            model.say("There is no such panel. ^X ? shows all keys.");
+            Vec::new()
+        }
     }
 }
 
@@ -80,6 +93,11 @@ pub(super) fn letter_of_prefix(model: &mut Model, letter: char) -> Vec<Effect> {
                 "The mouse is the terminal's."
             });
             vec![Effect::Mouse(model.mouse)]
+        }
+        'g' => {
+            model.pending_g = true;
+            model.say("g: h home · t tree · q quest · m mail · l log · w how we know · d changes · c cost · s seats");
+            Vec::new()
         }
         '?' => {
             model.overlay = Some(Overlay::Help(Help::default()));

@@ -202,6 +202,10 @@ pub fn settle_purpose(model: &mut Model) {
         }
     };
     model.desk_mut().purpose = purpose;
+    // What a command will do is said before Enter; what has happened before it was begun is old.
+    if purpose == Some(Purpose::Command) {
+        model.notice = None;
+    }
 }
 
 /// Keys while entries are offered. None when the key is for the text.
