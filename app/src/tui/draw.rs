@@ -11,10 +11,12 @@ mod tree;
 use super::flow::Flow;
 use super::look::{self, Ink};
 use super::model::{Focus, Link, MIN_SIZE, Model};
+use super::overlay::Overlay;
 use super::panel::Side;
 use super::text;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 pub use home::TODAY_MS;
@@ -256,10 +258,19 @@ fn first_start(model: &Model, buffer: &mut Buffer, area: Rect) {
         key("Esc", "from your text to the conversation and back; it never stops anybody"),
         Line::default(),
         Line::styled("  Agents go on when you leave. What you type here is kept, for each agent.", dim),
+        Line::default(),
+        match &model.missing {
+            Some(program) => Line::styled(missing(program), model.look.style(Ink::Bad)),
+            None => Line::default(),
+        },
     ];
     for (at, line) in lines.iter().enumerate().take(usize::from(area.height)) {
         put(buffer, area.x, area.y + u16::try_from(at).unwrap_or(0), area.width, line);
     }
+}
+
+fn missing(program: &str) -> String {
+    format!("  {program} is not there. hatchery doctor says what to do, or /quest new --harness scripted …")
 }
 
 /// Your text, and where the caret is.
@@ -271,11 +282,14 @@ fn own_text(model: &Model, buffer: &mut Buffer, area: Rect) -> Position {
     let of_cursor = rows.iter().position(|row| row.cursor.is_some()).unwrap_or(0);
     let height = usize::from(area.height).max(1);
     let top = (of_cursor + 1).saturating_sub(height).min(rows.len().saturating_sub(height));
-    let mark = look.style(if model.focus == Focus::Text { Ink::Accent } else { Ink::Dim });
+    // While the keys go elsewhere, your text waits.
+    let waits = model.focus != Focus::Text || model.overlay.as_ref().is_some_and(Overlay::takes_keys);
+    let mark = look.style(if waits { Ink::Dim } else { Ink::Accent });
+    let ink = look.style(if waits { Ink::Dim } else { Ink::Plain });
     put(buffer, area.x, area.y, area.width, &Line::styled("❯", mark));
     for (at, row) in rows.iter().skip(top).take(height).enumerate() {
         let y = area.y + u16::try_from(at).unwrap_or(0);
-        put(buffer, area.x + 2, y, area.width.saturating_sub(3), &Line::from(row.text.clone()));
+        put(buffer, area.x + 2, y, area.width.saturating_sub(3), &Line::styled(row.text.clone(), ink));
     }
     if field.is_empty() {
         let words = match model.current {
@@ -302,6 +316,17 @@ fn hairline(model: &Model, buffer: &mut Buffer, x: u16, height: u16) {
 fn put(buffer: &mut Buffer, x: u16, y: u16, width: u16, line: &Line<'_>) {
     if buffer.area.contains(Position { x, y }) {
         buffer.set_line(x, y, line, width.min(buffer.area.right().saturating_sub(x)));
+    }
+}
+
+/// Puts your open question on a tint. What is filled or sunken stays so.
+fn tint(model: &Model, buffer: &mut Buffer, area: Rect) {
+    let style = model.look.style(Ink::Asked);
+    for position in area.intersection(buffer.area).positions() {
+        let cell = &mut buffer[position];
+        if cell.bg == Color::Reset {
+            cell.set_style(style);
+        }
     }
 }
 

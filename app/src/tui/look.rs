@@ -40,6 +40,8 @@ pub enum Ink {
     Line,
     /// Code, on a tint where the background is known.
     Code,
+    /// Your open question, on a tint where the background is known.
+    Asked,
     /// A match of a search.
     Found,
 }
@@ -75,14 +77,15 @@ fn in_truecolor(ink: Ink, background: (u8, u8, u8)) -> Style {
         let [_, red, green, blue] = value.to_be_bytes();
         Color::Rgb(red, green, blue)
     };
-    let tint = |percent: u16| {
-        let towards: u16 = if dark { 255 } else { 0 };
-        let mix = |from: u8| {
-            let mixed = (u16::from(from) * (100 - percent) + towards * percent) / 100;
+    let mixed = |percent: u16, towards: (u8, u8, u8)| {
+        let mix = |from: u8, to: u8| {
+            let mixed = (u16::from(from) * (100 - percent) + u16::from(to) * percent) / 100;
             u8::try_from(mixed).unwrap_or(u8::MAX)
         };
-        Color::Rgb(mix(background.0), mix(background.1), mix(background.2))
+        Color::Rgb(mix(background.0, towards.0), mix(background.1, towards.1), mix(background.2, towards.2))
     };
+    let ink_colour = if dark { (255, 255, 255) } else { (0, 0, 0) };
+    let tint = |percent: u16| mixed(percent, ink_colour);
     let accent = pick(0x93_ab_ff, 0x2b_4e_cb);
     let plain = Style::new();
     match ink {
@@ -97,6 +100,7 @@ fn in_truecolor(ink: Ink, background: (u8, u8, u8)) -> Style {
         Ink::DimItalic => plain.fg(pick(0xa1_9b_8f, 0x6a_66_5d)).add_modifier(Modifier::ITALIC),
         Ink::Line => plain.fg(tint(25)),
         Ink::Code => plain.bg(tint(5)),
+        Ink::Asked => plain.bg(mixed(10, if dark { (0x93, 0xab, 0xff) } else { (0x2b, 0x4e, 0xcb) })),
         Ink::Plain | Ink::Bold | Ink::Found => plain,
     }
 }
@@ -115,7 +119,7 @@ fn in_sixteen(ink: Ink, dark: Option<bool>) -> Style {
         Ink::Warn => pick(Color::LightYellow, Color::Yellow),
         Ink::Bad => pick(Color::LightRed, Color::Red),
         Ink::Dim | Ink::DimItalic | Ink::Line => plain.add_modifier(Modifier::DIM),
-        Ink::Code | Ink::Plain | Ink::Bold | Ink::Found => plain,
+        Ink::Code | Ink::Asked | Ink::Plain | Ink::Bold | Ink::Found => plain,
     }
 }
 
@@ -171,7 +175,17 @@ mod tests {
 
     #[test]
     fn no_colour_is_used_without_colours() {
-        let every = [Ink::Accent, Ink::AccentFilled, Ink::Good, Ink::Warn, Ink::Bad, Ink::Dim, Ink::Line, Ink::Code];
+        let every = [
+            Ink::Accent,
+            Ink::AccentFilled,
+            Ink::Good,
+            Ink::Warn,
+            Ink::Bad,
+            Ink::Dim,
+            Ink::Line,
+            Ink::Code,
+            Ink::Asked,
+        ];
         for ink in every {
             let style = Look::PLAIN.style(ink);
             assert_eq!((style.fg, style.bg), (None, None), "{ink:?}");
@@ -195,11 +209,14 @@ mod tests {
     fn all_text_is_readable_on_black_and_on_white() {
         for background in [(0, 0, 0), (30, 30, 30), (255, 255, 255), (250, 248, 240)] {
             let look = Look { colour: Colour::True { background }, ascii: false };
-            let ground = luminance(Color::Rgb(background.0, background.1, background.2));
+            let plain = luminance(Color::Rgb(background.0, background.1, background.2));
+            let tints = [Ink::Code, Ink::Asked].map(|ink| luminance(look.style(ink).bg.unwrap()));
             for ink in [Ink::Accent, Ink::Good, Ink::Warn, Ink::Bad, Ink::Dim] {
                 let text = luminance(look.style(ink).fg.unwrap());
-                let contrast = (text.max(ground) + 0.05) / (text.min(ground) + 0.05);
-                assert!(contrast >= 4.5, "{ink:?} on {background:?}: {contrast}");
+                for ground in [plain, tints[0], tints[1]] {
+                    let contrast = (text.max(ground) + 0.05) / (text.min(ground) + 0.05);
+                    assert!(contrast >= 4.5, "{ink:?} on {background:?}: {contrast}");
+                }
             }
         }
     }

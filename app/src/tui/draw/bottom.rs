@@ -27,12 +27,20 @@ pub fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> 
     let gap = if right.is_empty() { "" } else { " " };
     let ink = if model.notice().is_some() { Ink::Plain } else { Ink::Dim };
     let ink = if caret.is_some() { Ink::Plain } else { ink };
-    let line = Line::from(vec![
-        Span::raw(" "),
-        Span::styled(left, model.look.style(ink)),
-        Span::raw(gap),
-        Span::styled(right, model.look.style(Ink::Dim)),
+    let (accent, dim) = (model.look.style(Ink::Accent), model.look.style(Ink::Dim));
+    // The name of the panel that the keys go to, and how many need you, are about you.
+    let named = matches!(model.focus, Focus::Browse | Focus::Tree | Focus::Side) && model.overlay.is_none();
+    let name = if named { left.find("  ").unwrap_or(left.len()) } else { 0 };
+    let mut spans = vec![Span::raw(" "), Span::styled(left[..name].to_owned(), accent)];
+    spans.extend([Span::styled(left[name..].to_owned(), model.look.style(ink)), Span::raw(gap)]);
+    let next = right.find("next of ").map(|at| (at, right[at..].find(" ·").map_or(right.len(), |end| at + end)));
+    let (from, to) = next.unwrap_or((0, 0));
+    spans.extend([
+        Span::styled(right[..from].to_owned(), dim),
+        Span::styled(right[from..to].to_owned(), accent),
+        Span::styled(right[to..].to_owned(), dim),
     ]);
+    let line = Line::from(spans);
     put(buffer, area.x, area.y, area.width, &line);
     caret.map(|column| Position { x: area.x + 1 + u16::try_from(column).unwrap_or(0), y: area.y })
 }

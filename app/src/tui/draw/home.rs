@@ -12,12 +12,16 @@ use crate::tui::words;
 use hatchery_core::ask::About;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
 /// What happened today counts as done today.
 pub const TODAY_MS: i64 = 24 * 3_600_000;
 /// How many rows of a request are shown while another need is chosen.
 const UNCHOSEN_ROWS: usize = 3;
+
+/// The least gap between what an agent does and what it has changed.
+const CHANGES_GAP: usize = 4;
 
 /// The lines of the panel, and where the caret of an answer is.
 struct Page {
@@ -55,6 +59,12 @@ pub fn draw(model: &Model, home: &Home, buffer: &mut Buffer, area: Rect) -> Opti
         .map_or(0, |(from, to)| if to > height { from.min(page.lines.len().saturating_sub(height)) } else { 0 });
     for (at, line) in page.lines.iter().skip(top).take(height).enumerate() {
         put(buffer, area.x, area.y + u16::try_from(at).unwrap_or(0), area.width, line);
+    }
+    // Your open question stands on a tint. Agents below the needs have none.
+    if let Some((from, to)) = page.chosen.filter(|_| !below && model.roster.need_count() > 0) {
+        let (from, to) = (from.saturating_sub(top).min(height), to.saturating_sub(top).min(height));
+        let rows = |rows: usize| u16::try_from(rows).unwrap_or(0);
+        super::tint(model, buffer, Rect::new(area.x, area.y + rows(from), area.width, rows(to - from)));
     }
     let place = page.caret.or(page.chosen.map(|(from, _)| (from, 1)));
     place.and_then(|(row, column)| {
@@ -145,7 +155,7 @@ fn add_need(model: &Model, home: &Home, need: &Need<'_>, is_chosen: bool, room: 
         Span::styled(format!(" {name}"), look.style(Ink::Bold)),
         Span::styled(format!("  {context}"), look.style(Ink::Dim)),
     ];
-    page.lines.push(super::apart(left, vec![Span::styled(age, look.style(Ink::Dim))], cells.saturating_sub(1)));
+    page.lines.push(super::apart(left, vec![Span::styled(age, look.style(Ink::Accent))], cells.saturating_sub(1)));
     let permission = match need {
         Need::Question(question) => question.permission.as_ref(),
         Need::FailedStep { .. } => None,
@@ -167,8 +177,9 @@ fn add_need(model: &Model, home: &Home, need: &Need<'_>, is_chosen: bool, room: 
         (Need::Question(question), None) => (question.text.clone(), None, question.context.clone()),
         (Need::FailedStep { .. }, None) => (trouble(need, inner), None, None),
     };
+    let asked = look.style(if is_chosen { Ink::Bold } else { Ink::Plain });
     for row in text::wrap(&text::clean(&words), inner) {
-        page.lines.push(line(vec![Span::raw("  "), Span::raw(row)]));
+        page.lines.push(line(vec![Span::raw("  "), Span::styled(row, asked)]));
     }
     // In full when it is chosen: what is allowed must be seen first.
     let what = what.map(|what| text::wrap(&text::clean(&what), inner)).unwrap_or_default();
@@ -249,11 +260,12 @@ fn add_choices(
                 (3 + text::width(&number) + begin.len() + before).min(cells.saturating_sub(1)),
             ));
         }
-        let style = look.style(if here { Ink::Bold } else { Ink::Plain });
+        let style = look.style(if here { Ink::Accent } else { Ink::Plain });
+        let style = if here { style.add_modifier(Modifier::BOLD) } else { style };
         page.lines.push(Line::from(vec![
             bar.clone(),
             mark,
-            Span::styled(number, look.style(Ink::Dim)),
+            Span::styled(number, if here { style } else { look.style(Ink::Dim) }),
             Span::styled(text::cut(&label, inner.saturating_sub(2)), style),
         ]));
     }
@@ -336,7 +348,15 @@ fn sections(model: &Model, workers: &[&Agent], chosen: Option<&str>, cells: usiz
             if let Some(doing) = &view.doing {
                 let tool = doing.tool.as_deref().map(|tool| format!("{tool} ")).unwrap_or_default();
                 let words = text::clean(&format!("{tool}{}", doing.line)).into_owned();
-                page.lines.push(Line::from(format!("   {}", text::cut(&words, cells.saturating_sub(5)))));
+                let changed = model.changes.get(&view.id).and_then(|it| it.lines).filter(|it| it.2 > 0);
+                let changed = changed.map(|(added, removed, _)| format!("+{added} −{removed}")).unwrap_or_default();
+                let taken = if changed.is_empty() { 0 } else { text::width(&changed) + CHANGES_GAP };
+                let left = vec![Span::raw(format!(
+                    "   {}",
+                    text::cut(&words, cells.saturating_sub(if taken > 0 { 4 + taken } else { 5 }))
+                ))];
+                let right = vec![Span::styled(changed, look.style(Ink::Dim))];
+                page.lines.push(super::apart(left, right, cells.saturating_sub(1)));
             }
             let said = words::state_of(model, agent, false);
             let words = match (state, words::tool_since(model, agent)) {

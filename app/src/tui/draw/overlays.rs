@@ -11,6 +11,7 @@ use crate::tui::text;
 use hatchery_core::AgentId;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use std::collections::BTreeSet;
 
@@ -54,7 +55,9 @@ pub fn draw(model: &Model, buffer: &mut Buffer, areas: &Areas) -> Option<Positio
         }
         Overlay::Kill(ask) => {
             let lines = kill_lines(model, ask, cells);
-            stack(buffer, &lines, width, bottom);
+            // All but the blank row above it.
+            let top = stack(buffer, &lines, width, bottom) + 1;
+            super::tint(model, buffer, Rect::new(0, top, width, bottom.saturating_sub(top)));
             let row = u16::try_from(3 - ask.choice.min(2)).unwrap_or(1);
             Some(Position { x: 1, y: bottom.saturating_sub(row) })
         }
@@ -201,7 +204,7 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
         Line::default(),
         bar(vec![
             Span::styled(format!(" Kill {name}?"), look.style(Ink::Bold)),
-            Span::raw("  Its run ends. Its history stays and can be forked."),
+            Span::styled("  Its run ends. Its history stays and can be forked.", look.style(Ink::Dim)),
         ]),
         empty(),
     ];
@@ -211,14 +214,13 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
     };
     let names = 30.min(cells / 2);
     let column = 23.min(cells / 3);
-    let row = |tree: String, first: String, second: String, ink: Ink| {
-        bar(vec![
-            Span::styled(text::padded(&format!(" {tree}"), names), look.style(ink)),
-            Span::raw(text::padded(&first, column)),
-            Span::raw(text::cut(&second, cells.saturating_sub(names + column + 2))),
-        ])
+    let columns = |first: String, second: String, inks: [Ink; 2]| {
+        let second = text::cut(&second, cells.saturating_sub(names + column + 2));
+        [Span::styled(text::padded(&first, column), look.style(inks[0])), Span::styled(second, look.style(inks[1]))]
     };
-    lines.push(row(String::new(), format!("{name} alone"), "with all below".to_owned(), Ink::Dim));
+    let mut head = vec![Span::raw(text::padded("", names))];
+    head.extend(columns(format!("{name} alone"), "with all below".to_owned(), [Ink::Dim, Ink::Dim]));
+    lines.push(bar(head));
     let mut tree = Vec::new();
     branch(model, ask.agent, &cascade.killed, String::new(), &mut tree);
     for (agent, art) in tree {
@@ -240,7 +242,15 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
             _ if it.fresh > 0 => format!("ends, {} new unread", it.fresh),
             _ => "ends".to_owned(),
         };
-        lines.push(row(format!("{art}{} {}", state.glyph(it.ring), model.name(agent)), first, second, Ink::Plain));
+        let loses = asks || state == State::Working;
+        let used = 1 + text::width(&art) + 1;
+        let mut spans = vec![
+            Span::styled(format!(" {art}"), look.style(Ink::Line)),
+            Span::styled(state.glyph(it.ring), look.style(state.ink())),
+            Span::raw(text::padded(&format!(" {}", model.name(agent)), names.saturating_sub(used))),
+        ];
+        spans.extend(columns(first, second, [Ink::Plain, if loses { Ink::Bad } else { Ink::Plain }]));
+        lines.push(bar(spans));
     }
     lines.push(empty());
     let mut kept: Vec<String> = Vec::new();
@@ -277,7 +287,9 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
     for (at, label) in labels.into_iter().enumerate() {
         let chosen = at == ask.choice;
         let mark = if chosen { Span::styled("❯ ", look.style(Ink::Accent)) } else { Span::raw("  ") };
-        lines.push(bar(vec![mark, Span::styled(label, look.style(if chosen { Ink::Bold } else { Ink::Plain }))]));
+        let style = look.style(if chosen { Ink::Accent } else { Ink::Plain });
+        let style = if chosen { style.add_modifier(Modifier::BOLD) } else { style };
+        lines.push(bar(vec![mark, Span::styled(label, style)]));
     }
     lines
 }

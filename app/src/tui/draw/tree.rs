@@ -209,7 +209,10 @@ pub fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> 
         (count, _) => format!("{count} need you"),
     };
     let head = super::apart(
-        vec![Span::styled(format!(" Agents {}", model.roster.order().len()), look.style(Ink::Bold))],
+        vec![
+            Span::styled(" Agents", look.style(Ink::Bold)),
+            Span::styled(format!(" {}", model.roster.order().len()), look.style(Ink::Dim)),
+        ],
         vec![Span::styled(right, look.style(if needs > 0 { Ink::Accent } else { Ink::Dim }))],
         cells.saturating_sub(1),
     );
@@ -243,9 +246,14 @@ pub fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> 
         let gap = usize::from(!row.right.is_empty());
         let room = cells.saturating_sub(used + text::width(&row.right) + gap + 1);
         let name = if row.is_title { text::cut(&row.name, room) } else { text::cut_middle(&row.name, room) };
-        let ink = if row.bold || is_current { Ink::Bold } else { Ink::Plain };
+        let needs = matches!(row.glyph, Some((_, Ink::AccentFilled | Ink::Bad)));
+        let ink = if row.bold || is_current || needs { Ink::Bold } else { Ink::Plain };
         left.push(Span::styled(name, look.style(if row.key == TreeKey::Folded { Ink::Dim } else { ink })));
-        let right_ink = if row.bold { Ink::Bold } else { Ink::Dim };
+        let right_ink = match (needs, row.bold) {
+            (true, _) => Ink::Accent,
+            (false, true) => Ink::Bold,
+            (false, false) => Ink::Dim,
+        };
         let line =
             super::apart(left, vec![Span::styled(row.right.clone(), look.style(right_ink))], cells.saturating_sub(1));
         put(buffer, area.x, y, area.width, &line);
