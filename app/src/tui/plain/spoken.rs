@@ -1,0 +1,265 @@
+//! What is told in the plain mode, as lines: everything that is new in the model since the last time, each thing once. Pure.
+
+use crate::http::QuestionView;
+use crate::quest_document::QuestDocument;
+use crate::tui::conversation::{Conversation, Kind};
+use crate::tui::model::{Focus, Link, Model};
+use crate::tui::overlay::Overlay;
+use crate::tui::panel::{Sheet, Side, choices};
+use crate::tui::roster::{Need, State};
+use crate::tui::{command, text, words};
+use hatchery_core::{AgentId, EventId};
+use std::collections::BTreeSet;
+
+/// How many agents are listed.
+const MAX_LISTED: usize = 50;
+
+/// What was told already.
+#[derive(Debug, Default)]
+pub struct Spoken {
+    /// The last event of the current agent that was told.
+    upto: EventId,
+    /// Tools that were told to have begun, and to have ended.
+    begun: BTreeSet<EventId>,
+    ended: BTreeSet<EventId>,
+    needs: BTreeSet<String>,
+    current: Option<AgentId>,
+    notice: String,
+    away: bool,
+    greeted: bool,
+}
+
+/// What stands before what is typed.
+pub fn prompt(model: &Model) -> String {
+    format!("{}> ", model.current.map_or_else(|| model.project.clone(), |agent| model.name(agent)))
+}
+
+impl Spoken {
+    /// Everything that is new. A panel that a command has opened is told and closed.
+    pub fn tell(&mut self, model: &mut Model) -> Vec<String> {
+        let mut lines = Vec::new();
+        let away = matches!(model.link, Link::Away { .. });
+        if away != self.away {
+            self.away = away;
+            lines.push(match away {
+                true => "The daemon is away. What you say is kept and sent when it is back.".to_owned(),
+                false => "The daemon is back.".to_owned(),
+            });
+        }
+        let arrives = model.current != self.current;
+        if !self.greeted && !model.project.is_empty() {
+            self.greeted = true;
+            let needs = match model.roster.need_count() {
+                0 => "Nobody needs you".to_owned(),
+                1 => "One needs you".to_owned(),
+                count => format!("{} need you", text::count_word(count)),
+            };
+            let with = if arrives { you_are_with(model) } else { String::new() };
+            lines.push(format!("{}. {} agents. {needs}. {with}", model.project, model.roster.order().len()));
+            lines.push("Say something and press Enter, or /help.".to_owned());
+        } else if arrives && self.greeted {
+            lines.push(you_are_with(model));
+        }
+        if arrives && self.greeted {
+            self.current = model.current;
+            self.upto = model.talk().map_or(EventId::START, Conversation::upto);
+            // Of a tool that runs already, the end is told.
+            let runs = |kind: &Kind| matches!(kind, Kind::Tool(tool) if tool.outcome.is_none());
+            let blocks = model.talk().map(Conversation::blocks).unwrap_or_default();
+            self.begun.extend(blocks.iter().filter(|block| runs(&block.kind)).map(|block| block.id));
+            if let Some(question) = model.current.and_then(|agent| model.roster.question_of(agent)) {
+                question_lines(model, question, &mut lines);
+            }
+        }
+        self.needs(model, &mut lines);
+        self.conversation(model, &mut lines);
+        self.panels(model, &mut lines);
+        if let Some(notice) = model.notice().map(str::to_owned)
+            && notice != self.notice
+        {
+            lines.push(notice.clone());
+            self.notice = notice;
+        }
+        lines.into_iter().map(|line| text::clean(&line).trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
+    }
+
+    fn needs(&mut self, model: &Model, lines: &mut Vec<String>) {
+        for need in model.roster.needs() {
+            if !self.needs.insert(need.key()) {
+                continue;
+            }
+            match need {
+                Need::Question(asked) => {
+                    let name = model.name(asked.agent);
+                    lines.push(format!("{name} needs you. Question {}: {}", asked.id, one_line(&asked.text)));
+                }
+                Need::FailedStep { quest, step } => {
+                    let (step, title) = (&quest.steps[step].id, text::title(&quest.request));
+                    lines.push(format!("Step {step} of {title} has failed. /quest retry tries it again."));
+                }
+            }
+        }
+    }
+
+    fn conversation(&mut self, model: &Model, lines: &mut Vec<String>) {
+        let Some(talk) = model.talk().filter(|talk| talk.is_read) else { return };
+        let name = model.name(talk.agent);
+        for block in talk.blocks() {
+            let is_new = block.id > self.upto;
+            match &block.kind {
+                Kind::Spoken { text, .. } if is_new => {
+                    let paragraphs = text.split("\n\n").filter(|it| !it.trim().is_empty());
+                    lines.extend(paragraphs.map(|paragraph| format!("{name}: {}", one_line(paragraph))));
+                }
+                Kind::ToAgent { text, .. } if is_new => lines.push(format!("You: {}", one_line(text))),
+                Kind::Tool(tool) => {
+                    let what = format!("{} {}", tool.name, tool.target());
+                    match (&tool.outcome, self.begun.contains(&block.id)) {
+                        (None, false) if is_new => {
+                            self.begun.insert(block.id);
+                            lines.push(format!("{name}: tool {what}: began."));
+                        }
+                        (Some(outcome), begun) if (is_new || begun) && self.ended.insert(block.id) => {
+                            let lasted = in_words(&text::lasted(outcome.at.0 - block.at.0));
+                            let parts: Vec<String> =
+                                [tool.summary(), lasted].into_iter().filter(|part| !part.is_empty()).collect();
+                            lines.push(format!("{name}: tool {what}: {}.", parts.join(", ")));
+                        }
+                        _ => {}
+                    }
+                }
+                Kind::Note { text, .. } if is_new => lines.push(format!("{name}: {}", one_line(text))),
+                Kind::Here { text } if is_new => lines.push(one_line(text)),
+                _ => {}
+            }
+        }
+        self.upto = self.upto.max(talk.upto());
+    }
+
+    /// What a command would show on the screen.
+    fn panels(&mut self, model: &mut Model, lines: &mut Vec<String>) {
+        let is_tree = std::mem::replace(&mut model.focus, Focus::Text) == Focus::Tree;
+        match &model.overlay {
+            Some(Overlay::Help(_)) => {
+                lines.extend(command::NAMES.iter().map(|(name, usage, what)| format!("/{name} {usage}: {what}.")));
+                model.overlay = None;
+            }
+            Some(Overlay::Reader(reader)) => {
+                lines.push(format!("{}:", reader.title));
+                lines.extend(text::without_escapes(&reader.text).lines().map(str::to_owned));
+                model.overlay = None;
+            }
+            Some(Overlay::Finder(_)) => {
+                agents(model, lines);
+                model.overlay = None;
+            }
+            Some(Overlay::Kill(ask)) => {
+                if let (Some(_), Some(cascade)) = (&ask.alone, &ask.cascade)
+                    && self.notice != "kill"
+                {
+                    self.notice = "kill".to_owned();
+                    let (name, count) = (model.name(ask.agent), cascade.killed.len());
+                    lines.push(format!(
+                        "Kill {name}? 1: keep it. 2: kill it alone. 3: kill it with all below, {count} in all."
+                    ));
+                }
+            }
+            Some(_) | None if is_tree => agents(model, lines),
+            Some(_) | None => {}
+        }
+        match &model.side {
+            Some(Side::Sheet(sheet)) if sheet.loading => {}
+            Some(Side::Sheet(sheet)) => {
+                sheet_lines(sheet, lines);
+                model.side = None;
+            }
+            Some(Side::Quest(panel)) => {
+                let Some(quest) = model.roster.documents.get(&panel.quest) else { return };
+                quest_lines(quest, lines);
+                model.side = None;
+            }
+            Some(Side::Home(_)) | None => model.side = None,
+        }
+    }
+}
+
+fn you_are_with(model: &Model) -> String {
+    let Some(agent) = model.current.and_then(|agent| model.roster.agents.get(&agent)) else { return String::new() };
+    let name = model.name(agent.view.id);
+    let asked = model.roster.question_of(agent.view.id).map(|question| question.asked);
+    let state = match asked {
+        Some(asked) => format!(". It has waited for you for {}", in_words(&text::age(model.now.0 - asked.0))),
+        None => format!(", {}", words::state_of(model, agent, false).state),
+    };
+    let kept = match model.desk().field.is_empty() {
+        true => String::new(),
+        false => format!(" Your text is kept: \"{}\".", model.desk().field.shown()),
+    };
+    format!("You are with {name}{state}.{kept}")
+}
+
+fn question_lines(model: &Model, question: &QuestionView, lines: &mut Vec<String>) {
+    lines.push(format!("Question {}: {}", question.id, one_line(&question.text)));
+    if let Some(permission) = &question.permission {
+        lines.push(format!("It wants to use {} with {}", permission.tool, one_line(&permission.input)));
+    }
+    if let Some(context) = &question.context {
+        lines.push(format!("It says: {}", one_line(context)));
+    }
+    let choices = choices(model, question);
+    let own = if question.takes.text { "Or your own words." } else { "" };
+    let own_words = |label: &str| question.takes.text && label == "Another answer …";
+    let numbered: Vec<String> = choices
+        .iter()
+        .enumerate()
+        .filter(|(_, choice)| !own_words(&choice.label))
+        .map(|(at, choice)| format!("Answer {}: {}.", at + 1, choice.label.trim_end_matches(" …")))
+        .collect();
+    lines.push(format!("{} {own}", numbered.join(" ")));
+}
+
+fn agents(model: &Model, lines: &mut Vec<String>) {
+    let order = model.roster.order();
+    for agent in order.iter().take(MAX_LISTED).filter_map(|id| model.roster.agents.get(id)) {
+        let needs = matches!(model.roster.state(agent), State::Asks | State::Silent | State::BudgetUsed);
+        let needs = if needs { " It needs you." } else { "" };
+        let said = words::state_of(model, agent, true);
+        lines.push(format!("{}: {}.{needs}", model.name(agent.view.id), said.state));
+    }
+    if order.len() > MAX_LISTED {
+        lines.push(format!("{} more agents.", order.len() - MAX_LISTED));
+    }
+}
+
+fn sheet_lines(sheet: &Sheet, lines: &mut Vec<String>) {
+    lines.push(format!("{}.", sheet.title.trim_end_matches('.')));
+    lines.extend(sheet.rows.iter().map(|row| {
+        let left = row.left.trim().trim_start_matches("● ");
+        if row.right.is_empty() { left.to_owned() } else { format!("{left}, {}", row.right) }
+    }));
+}
+
+fn quest_lines(quest: &QuestDocument, lines: &mut Vec<String>) {
+    lines.push(format!("Quest {}.", text::title(&quest.request)));
+    for step in &quest.steps {
+        let status = serde_json::to_value(step.status).ok().and_then(|it| it.as_str().map(|it| it.replace('_', " ")));
+        let doing = step.doing.as_deref().map(|doing| format!(", {doing}")).unwrap_or_default();
+        lines.push(format!("Step {}: {}{doing}.", step.id, status.unwrap_or_default()));
+    }
+}
+
+/// `12 minutes` for `12 min`.
+fn in_words(age: &str) -> String {
+    match age.rsplit_once(' ') {
+        Some((number, "s")) => format!("{number} seconds"),
+        Some(("1", "min")) => "1 minute".to_owned(),
+        Some((number, "min")) => format!("{number} minutes"),
+        Some(("1", "h")) => "1 hour".to_owned(),
+        Some((number, "h")) => format!("{number} hours"),
+        _ => age.to_owned(),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text::clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
