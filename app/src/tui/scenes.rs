@@ -3,16 +3,32 @@
 /// Where the screens are stored.
 const SCREENS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tui/screens");
 
-/// Compares with the stored screen of this name.
+/// Compares with the design's screen of this name, and with the stored one.
 macro_rules! screen {
     ($name:expr, $model:expr) => {
+        screen!(text $name, $crate::tui::scenes::shown(&$model))
+    };
+    // As well as the text, what each cell means by its colour.
+    (coloured $name:expr, $model:expr) => {
+        let mut model: $crate::tui::model::Model = $model;
+        screen!($name, model);
+        let name = format!("{}-colour", $name);
+        screen!(text name.as_str(), $crate::tui::scenes::colours::shown(&mut model));
+    };
+    (text $name:expr, $drawn:expr) => {
+        let drawn: String = $drawn;
+        $crate::tui::scenes::design::compare($name, &drawn);
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => $crate::tui::scenes::SCREENS }, {
-            insta::assert_snapshot!($name, $crate::tui::scenes::shown(&$model));
+            insta::assert_snapshot!($name, drawn);
         });
     };
 }
 
+mod colours;
+mod design;
+
 mod kinds;
+mod plain;
 mod project;
 mod separators;
 mod talk;
@@ -21,10 +37,10 @@ mod webhooks;
 use super::draw;
 use super::field::Field;
 use super::look::Look;
-use super::model::{Focus, Key, Link, Model, Outgoing, Partial, Place, Purpose, Search};
+use super::model::{Changed, Focus, Key, Link, Model, Outgoing, Partial, Place, Purpose, Search};
 use super::overlay::{Finder, Help, KillAsk, Overlay, Preview};
 use super::panel::{Home, QuestPanel, Side};
-use crate::http::{Doing, PermissionView, QuestionView, RunPhase, RunView, TakesView};
+use crate::http::{AgentState, Doing, PermissionView, QuestionView, RunPhase, RunView, TakesView};
 use hatchery_core::ask::About;
 
 use hatchery_core::partial::PartialKind;
@@ -145,7 +161,7 @@ fn conversation_and_tree() {
         &mut model,
         "Leave the tests of the old worker alone. They say what the interface\npromised, so they should pass as they are",
     );
-    screen!("03-conversation-tree-120x40", model);
+    screen!(coloured "03-conversation-tree-120x40", model);
 }
 
 #[test]
@@ -170,7 +186,7 @@ fn who_needs_you_beside_the_conversation() {
     );
     model.side = Some(Side::Home(Home { choice: Some(1), entered: Timestamp(NOW.0 - 10_000), ..Home::default() }));
     model.focus = Focus::Side;
-    screen!("04-needs-you-120x40", model);
+    screen!(coloured "04-needs-you-120x40", model);
 }
 
 /// The request that is chosen shows everything that it is about, and an answer in your own words where it is typed.
@@ -238,6 +254,11 @@ fn in_the_fork() {
         });
         redis.evidence = vec![Evidence { what: "run 1, attempt 1 waits for its process".into(), at: NOW }];
     }
+    // The fork is one more than there were.
+    let mut asleep = agent("zz07", "old-7", Some("root"));
+    (asleep.view.created, asleep.view.state) = (at("13:59"), AgentState::Sleeping);
+    model.roster.agents.insert(id("zz07"), asleep);
+    model.roster.sort_for_tests();
     let first =
         message(46_355, at("13:32"), "Zr81", MessageKind::User, "Try it with Redis. A sorted set by time is enough.");
     with_talk(&mut model, "Zr81", vec![first]);
@@ -260,6 +281,7 @@ fn quest() {
     let text = "A retry that is under way cannot be started again. The\nnext thing is the same for the list that the page polls".into();
     model.partial.insert(id("0kGl"), Partial { kind: PartialKind::Text, text, since: NOW });
     model.side = Some(Side::Quest(QuestPanel { quest: quest_id("q3f2"), step: 6, ward: None, scroll: 0 }));
+    model.changes.insert(id("0kGl"), Changed { asked: NOW, lines: Some((211, 38, 6)) });
     model.focus = Focus::Side;
     screen!("07-quest-120x40", model);
 }
@@ -315,8 +337,20 @@ fn many_at_work() {
     model.roster.sort_for_tests();
     let text = "Leave the tests of the old worker alone. They say what the interface promised, so they should pass as they are";
     typed(&mut model, text);
+    let changed = [
+        ("k3Qd", 186, 24),
+        ("Zr81", 143, 61),
+        ("qQ11", 128, 12),
+        ("pT0a", 41, 3),
+        ("mM22", 6, 2),
+        ("0kGl", 211, 38),
+        ("aLrt", 77, 30),
+    ];
+    for (begin, added, removed) in changed {
+        model.changes.insert(id(begin), Changed { asked: NOW, lines: Some((added, removed, 3)) });
+    }
     model.side = Some(Side::Home(Home::default()));
-    screen!("08-ten-streaming-200x50", model);
+    screen!(coloured "08-ten-streaming-200x50", model);
 }
 
 #[test]
@@ -394,7 +428,7 @@ fn kill() {
         cascade: Some(cascade),
         choice: 0,
     }));
-    screen!("10-kill-80x24", model);
+    screen!(coloured "10-kill-80x24", model);
 }
 
 #[test]

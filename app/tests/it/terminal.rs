@@ -82,7 +82,7 @@ fn a_kill_shows_what_it_would_do_and_asks() {
     terminal.keys(&["Enter"]);
     terminal.see("3 Kill all 2");
     terminal.keys(&["3", "Enter"]);
-    terminal.see("dead, killed");
+    terminal.see("dead, killed by you");
     assert_eq!(door.one(&weaver)["state"], "dead");
 }
 
@@ -163,6 +163,27 @@ fn a_killed_terminal_brings_everything_back() {
     let screen = terminal.see("half a thou");
     assert!(screen.contains("❯ half a thou"), "{screen}");
     terminal.see("  two");
+}
+
+/// The place where one reads comes back as well, with the same row at the top.
+#[test]
+fn a_killed_terminal_is_where_it_was() {
+    let workshop = Workshop::open();
+    named(&workshop, "weaver", &[json!({ "flood": { "lines": 60, "bytes": 20 } }), json!({ "text": "Done." })]);
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 24), "a_killed_terminal_is_where_it_was") else {
+        return;
+    };
+    terminal.see("Done.");
+    terminal.keys(&["PageUp"]);
+    let before = terminal.see_that("a page up", |screen| !screen.contains("Done.") && screen.contains("flood 4"));
+    let kept = workshop.grounds.data().join("tui/desks.json");
+    super::support::daemon::wait_until("the place on disk", || {
+        std::fs::read_to_string(&kept).is_ok_and(|text| text.contains("\"at\":{\"item\""))
+    });
+    terminal.kill_program();
+    terminal.start((80, 24));
+    let top = |screen: &str| screen.lines().take(20).map(str::to_owned).collect::<Vec<_>>();
+    terminal.see_that("the same rows", |screen| top(screen) == top(&before));
 }
 
 #[test]

@@ -32,12 +32,11 @@ fn all_kinds() {
     events.extend(table_begin(TABLE).into_iter().filter(|event| (46_360..46_400).contains(&event.id.0)));
     let text = "I add `next_at` and an index. Three things follow:\n\n1. The worker asks for what is due, and nothing else.\n2. The admin page sorts by it.\n3. A restart loses nothing, see `docs/retry.md`.\n\n```sql\nSELECT id FROM delivery_attempts\n WHERE next_at <= now() AND delivered_at IS NULL\n```";
     events.push(message(46_402, at("13:36"), "k3Qd", MessageKind::Assistant, text));
-    let old =
-        format!("  pub async fn due(&self) -> Result<Vec<Attempt>> {{\n      self.all().await\n{}", "x\n".repeat(18));
-    let new = format!(
-        "  pub async fn due(&self) -> Result<Vec<Attempt>> {{\n      self.where_next_at(Before(now())).await\n{}",
-        "y\n".repeat(50)
-    );
+    let due = |body: &str, rest: &str, lines: usize| {
+        format!("pub async fn due(&self) -> Result<Vec<Attempt>> {{\n    {body}\n}}\n{}", rest.repeat(lines))
+    };
+    let old = due("self.all().await", "// before\n", 18);
+    let new = due("self.where_next_at(Before(now())).await", "// after\n", 50);
     events.push(call(
         46_410,
         at("13:37"),
@@ -48,13 +47,13 @@ fn all_kinds() {
         46_411,
         46_410,
         later("13:37", 50),
-        "    87→  pub async fn due(&self) -> Result<Vec<Attempt>> {",
+        "    87→pub async fn due(&self) -> Result<Vec<Attempt>> {",
         false,
     ));
     events.push(call(46_420, at("13:38"), "Bash", json!({ "command": "cargo test -p store" })));
     let output = format!(
         "thread 'due_is_sorted' panicked at src/store/attempts.rs:112:9:\n{}test result: FAILED. 14 passed; 1 failed",
-        "trace\n".repeat(40)
+        "trace\n".repeat(39)
     );
     events.push(result(46_421, 46_420, later("13:38", 6_200), &output, true));
     events.extend(denied_call(46_430, "13:39", "not on this one"));
@@ -99,13 +98,11 @@ fn all_kinds() {
     desk.folds.insert(EventId(46_440), true);
     let text = "Nothing but the store has to change".into();
     model.partial.insert(id("k3Qd"), Partial { kind: PartialKind::Text, text, since: NOW });
+    // 12,408 lines, of which the last one is long, and 1 MiB.
+    let line = format!("{:.<83}\n", "a line of a log");
+    let log = line.repeat(12_407);
     let mut field = Field::default();
-    field
-        .paste(
-            &"a line of a log that is rather long, as such lines are; the end is not near it, is far\n".repeat(12_408)
-                [..1_048_576],
-        )
-        .unwrap();
+    field.paste(&format!("{log}{:.<1$}", "the end", (1 << 20) - log.len())).unwrap();
     field.insert(" What of this log is new since yesterday?");
     (model.desk_mut().field, model.desk_mut().purpose) = (field, Some(Purpose::Message));
     screen!("13-kinds-100x48", model);

@@ -1,16 +1,18 @@
 //! The separator in all its states.
 
-use super::project::{NOW, at, dollars, id, question, run, words};
-use super::talk::at_weaver_table;
-use crate::http::{RunPhase, RunView};
+use super::project::{NOW, agent, at, dollars, id, in_quest, question, run, words};
+use super::talk::{at_weaver_table, message, with_talk};
+use crate::http::{AgentState, RunPhase, RunView};
 use crate::tui::draw;
-use crate::tui::model::{Link, Model, Place};
+use crate::tui::model::{Key, Link, Model, Place};
 use crate::tui::roster::Agent;
-use hatchery_core::Timestamp;
 use hatchery_core::ask::About;
+use hatchery_core::event::AgentEvent;
 use hatchery_core::outcome::Cause;
+use hatchery_core::seat::Position;
 use hatchery_core::usage::Usage;
-use hatchery_core::why::Activity;
+use hatchery_core::why::{Activity, Evidence};
+use hatchery_core::{Event, EventId, MessageKind, Record, Timestamp};
 
 #[test]
 fn separators() {
@@ -78,7 +80,11 @@ fn separators() {
         })
     });
     show("done, and you have not looked", "Zr81", 80, &|model| {
+        let said = |number| message(number, at("13:53"), "Zr81", MessageKind::Assistant, "It works.");
+        with_talk(model, "Zr81", vec![said(46_500), said(46_501), said(46_502)]);
         of(model, "Zr81", &|agent| agent.fresh = 2);
+        let desk = model.desk_mut();
+        (desk.place, desk.seen) = (Place::At { item: Key(EventId(46_500), 0), line: 0 }, EventId(46_500));
     });
     show("crashed, resumes by itself", "k3Qd", 80, &|model| {
         of(model, "k3Qd", &|agent| {
@@ -86,14 +92,17 @@ fn separators() {
             agent.run = Some(RunView { attempts: 3, pid: None, ..run(id("k3Qd"), RunPhase::Starting) });
         })
     });
-    show("failed for good", "k3Qd", 80, &|model| {
-        of(model, "k3Qd", &|agent| {
+    show("failed for good", "5nQe", 80, &|model| {
+        let alerts = in_quest(agent("5nQe", "codeweaver-alerts", Some("root")), "q7aa", "alerts", "codeweaver");
+        model.roster.agents.insert(id("5nQe"), alerts);
+        model.roster.sort_for_tests();
+        of(model, "5nQe", &|agent| {
             agent.view.activity = Activity::Resting;
             agent.run = Some(RunView {
                 attempts: 4,
                 cause: Some(Cause::Crashed),
                 last_output: Timestamp(NOW.0 - 120_000),
-                ..run(id("k3Qd"), RunPhase::Ended)
+                ..run(id("5nQe"), RunPhase::Ended)
             });
         })
     });
@@ -104,14 +113,42 @@ fn separators() {
             agent.run = Some(RunView { last_output, ..run(agent.view.id, RunPhase::Stopping) });
         })
     });
-    show("asleep", "zz01", 80, &|_| {});
-    show("dead", "u7Vd", 80, &|_| {});
+    let seat = |agent: &mut Agent, name: &str, number| {
+        (agent.view.name, agent.view.seat) = ((!name.is_empty()).then(|| name.to_owned()), Position::new(number));
+    };
+    show("asleep", "zz01", 80, &|model| {
+        of(model, "zz01", &|agent| {
+            seat(agent, "Bram", 3);
+            agent.view.last_active = at("11:40");
+        })
+    });
+    show("hatching", "zz01", 80, &|model| {
+        of(model, "zz01", &|agent| {
+            seat(agent, "", 5);
+            agent.view.state = AgentState::Hatching;
+        })
+    });
+    show("dead", "u7Vd", 80, &|model| {
+        let killed = Event::Agent { agent: id("u7Vd"), what: AgentEvent::Killed { by: None, remark: None } };
+        let killed = Record { id: EventId(47_800), ts: at("13:58"), session: None, event: killed };
+        with_talk(model, "u7Vd", vec![killed]);
+        of(model, "u7Vd", &|agent| agent.evidence = vec![Evidence { what: "it was killed".into(), at: at("13:58") }]);
+    });
     show("scrolled away, new below", "k3Qd", 80, &|model| {
         let desk = model.desk_mut();
-        desk.place = Place::At { item: crate::tui::model::Key(hatchery_core::EventId(46_351), 0), line: 0 };
-        desk.seen = hatchery_core::EventId(46_410);
+        desk.place = Place::At { item: Key(EventId(46_351), 0), line: 0 };
+        desk.seen = EventId(46_410);
     });
-    show("quest step", "0kGl", 80, &|_| {});
+    show("two of one name", "zz01", 80, &|model| {
+        for (begin, number) in [("zz01", 1), ("zz02", 8)] {
+            of(model, begin, &|agent| {
+                seat(agent, "Cael", number);
+                (agent.view.state, agent.view.activity) = (AgentState::Alive, Activity::Working);
+                (agent.heard, agent.run) = (Timestamp(NOW.0 - 40_000), Some(run(agent.view.id, RunPhase::Running)));
+            });
+        }
+    });
+    show("quest step", "0kGl", 80, &|model| of(model, "0kGl", &|agent| agent.heard = Timestamp(NOW.0 - 1_000)));
     show("daemon away", "k3Qd", 80, &|model| {
         model.link = Link::Away { since: at("14:02:11"), again: Timestamp(NOW.0 + 4_000) }
     });
@@ -122,7 +159,5 @@ fn separators() {
     show("40 columns", "k3Qd", 40, &|_| {});
     show("120 columns", "k3Qd", 120, &|_| {});
     show("200 columns", "k3Qd", 200, &|_| {});
-    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => super::SCREENS }, {
-        insta::assert_snapshot!("19-separators", out);
-    });
+    screen!(text "19-separators", out);
 }

@@ -213,6 +213,9 @@ pub(super) fn admin_page() -> Vec<Record> {
         events.push(Record { ts: begin, ..tool(id, "13:19", name, json!({ "file_path": "admin/attempts.tsx" })) });
         events.push(done(id + 1, Timestamp(begin.0 + 15_000), "x"));
     }
+    let signal = json!({ "signal": "complete", "stepId": "admin-page", "summary": "The page lists attempts." });
+    events.push(tool(47_430, "13:22", "mcp__hatchery__signal-back", signal));
+    events.push(done(47_431, at("13:22"), "ok"));
     events.push(message(
         48_203,
         at("14:03"),
@@ -224,14 +227,11 @@ pub(super) fn admin_page() -> Vec<Record> {
     events.push(said(48_207, "14:04", text));
     events.push(tool(48_208, "14:04", "Read", json!({ "file_path": "admin/attempts.tsx" })));
     events.push(done(48_209, at("14:04"), &"x\n".repeat(212)));
-    let old = format!(
-        "const [state, setState] = useState(row.state);\nconst retry = () => send(row.id);{}",
-        "\nold".repeat(3)
-    );
-    let new = format!(
-        "const [state, setState] = useState(row.state);\nconst retry = () => {{\n  if (state === \"retrying\") return;\n  setState(\"retrying\");{}",
-        "\nnew".repeat(15)
-    );
+    let begin = "const [state, setState] = useState(row.state);";
+    let retry =
+        "const retry = () => {\n  if (state === \"retrying\") return;\n  setState(\"retrying\");\n  send(row.id);\n};";
+    let old = format!("{begin}\nconst retry = () => send(row.id);\nreturn (\n{}", "  <old />\n".repeat(3));
+    let new = format!("{begin}\n{retry}\nreturn (\n{}", "  <new />\n".repeat(13));
     events.push(tool(
         48_210,
         "14:04",
