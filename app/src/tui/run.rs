@@ -176,6 +176,11 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
                 save_at = Some(Instant::now() + SAVE_AFTER);
             }
             () = sleep_until(frame_at), if frame_at.is_some() => {
+                // crossterm loses a change of size that comes together with a key.
+                let size = crossterm::terminal::size().unwrap_or(model.size);
+                if size != model.size {
+                    drop(update(model, Msg::Resize(size.0, size.1)));
+                }
                 paint(model, &mut screen, &mut loop_state.title).context("the terminal cannot be written")?;
                 (frame_at, last_frame) = (None, Instant::now());
             }

@@ -149,6 +149,8 @@ fn a_killed_terminal_brings_everything_back() {
     terminal.see("Done.");
     // Opens the tool by hand, and types.
     terminal.keys(&["Escape"]);
+    // Both at once would be Alt-k.
+    terminal.see("You browse");
     terminal.keys(&["k", "Enter"]);
     terminal.see("  two");
     terminal.keys(&["Escape"]);

@@ -147,11 +147,11 @@ pub fn last_answer(model: &Model) -> Option<String> {
 
 /// What it said so many answers before its last one.
 pub fn answer_before(model: &Model, count: usize) -> Option<String> {
-    let answers = model.talk()?.blocks().iter().rev().filter_map(|block| match &block.kind {
+    let mut answers = model.talk()?.blocks().iter().rev().filter_map(|block| match &block.kind {
         Kind::Spoken { text, .. } => Some(text.clone()),
         _ => None,
     });
-    answers.into_iter().nth(count)
+    answers.nth(count)
 }
 
 /// The code in a text, without its fences.
