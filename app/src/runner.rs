@@ -26,7 +26,7 @@ use crate::ward;
 use crate::worktree::{Preparation, Repository};
 use chores::Chores;
 use foreign::ForeignWork;
-use hatchery_core::run::{AttemptId, DesiredRun, DesiredState};
+use hatchery_core::run::{AttemptId, DesiredRun, DesiredState, Places};
 use hatchery_core::{AgentId, Command, Plan};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -207,7 +207,7 @@ impl Supervisors {
     }
 
     /// Gives supervisors to those that have a process or are to have none, and then to the others in the order of their requests,
-    /// until as many have one as may. An attempt that was begun by an earlier daemon counts as having a process.
+    /// as long as there is a place for them. An attempt that was begun by an earlier daemon counts as having a process.
     fn admit(&mut self, new: Vec<(AttemptId, DesiredRun)>) -> Vec<AttemptId> {
         let world = self.context.handle.view();
         let has_process = |of: &AttemptId, wanted: &DesiredRun| {
@@ -218,12 +218,20 @@ impl Supervisors {
         let (present, mut others): (Vec<_>, Vec<_>) = new.into_iter().partition(|(of, wanted)| has_process(of, wanted));
         others.sort_by_key(|(of, _)| (world.run(of.agent).map(|run| run.requested), of.agent));
         present.into_iter().for_each(|(of, wanted)| self.supervise(of, wanted));
-        let free = self.context.max_runs.saturating_sub(self.supervised.len());
-        let later = others.split_off(free.min(others.len()));
-        others.into_iter().for_each(|(of, wanted)| self.supervise(of, wanted));
+        if others.is_empty() {
+            return Vec::new();
+        }
+        let mut places = Places::new(&world, self.context.max_runs, self.supervised.keys().copied());
+        let mut later = Vec::new();
+        for (of, wanted) in others {
+            match !places.are_taken() && places.take(of.agent) {
+                true => self.supervise(of, wanted),
+                false => later.push(of),
+            }
+        }
         // Told once, and not again at every change of the plan.
         let untold = |of: &AttemptId| world.run(of.agent).is_some_and(|run| !run.waits);
-        later.into_iter().map(|(of, _)| of).filter(untold).collect()
+        later.into_iter().filter(untold).collect()
     }
 
     fn supervise(&mut self, of: AttemptId, wanted: DesiredRun) {

@@ -48,7 +48,7 @@ pub(crate) use signal::{from_stream, give, of_tool};
 pub(crate) use slot::serve;
 use step_context::StepContext;
 pub use step_fork::{MAX_STEP_FORKS, StepFork, StepForkState};
-pub(crate) use step_fork::{WAIT_TOOL, born as born_for_step, queue as queue_fork};
+pub(crate) use step_fork::{born as born_for_step, queue as queue_fork};
 pub(crate) use ward::{mends, set_ward};
 
 /// How often a red ward is mended before the step fails.

@@ -5,9 +5,11 @@
 //! queue when the process says that it has heard it, so a process that dies before that gets it again, and none gets it twice.
 
 mod conversation;
+mod desired;
 mod ending;
 mod listener;
 mod opening;
+mod places;
 mod spec;
 mod waiting;
 
@@ -26,9 +28,12 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
+pub use desired::{DesiredRun, DesiredState};
 pub(crate) use ending::{exited, unreachable};
 pub(crate) use listener::{take_output, tool_call, tool_result};
 pub use opening::{inherited_session, opening};
+pub(crate) use places::WAIT_TOOL;
+pub use places::{MAX_LENDERS, Places};
 pub(crate) use spec::check_spec;
 use spec::check_texts;
 pub use spec::{MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS, RunSpec};
@@ -78,9 +83,9 @@ pub struct Run {
     pub heard: bool,
     /// A turn is under way.
     pub in_turn: bool,
-    /// It works for a quest and is in its tool `wait`: it does nothing until others write to it.
+    /// The call of its tool `wait` that has not been answered: it does nothing until others write to it or end.
     #[serde(default)]
-    pub awaits_mail: bool,
+    pub waiting_call: Option<String>,
     /// When its silence was reported, if it is silent.
     pub silent: Option<Timestamp>,
     /// What the human was asked about it and has not answered.
@@ -215,23 +220,6 @@ pub struct PastRun {
     pub spent: Usage,
 }
 
-/// What should be so for a run that is not over: the shell compares it with what is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DesiredRun {
-    pub run: u32,
-    pub attempt: u32,
-    pub host: Arc<str>,
-    pub state: DesiredState,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DesiredState {
-    /// There is a process, and it gets told everything up to here; `last` when nothing will follow.
-    Running { upto: Option<EventId>, last: bool },
-    /// There is no process.
-    Stopped,
-}
-
 impl Run {
     pub fn is_open(&self) -> bool {
         match self.state {
@@ -350,19 +338,6 @@ impl Run {
             RunState::Stopping { process, .. } => process.as_ref(),
             RunState::Starting | RunState::Parked { .. } | RunState::Ended { .. } => None,
         }
-    }
-
-    /// What the shell should bring about.
-    pub(crate) fn desired(&self, conversation: &Conversation) -> Option<DesiredRun> {
-        let state = match self.state {
-            RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-                let upto = conversation.unheard.get_max().map(|delivery| delivery.id).max(self.last_decision());
-                DesiredState::Running { upto, last: self.is_last(conversation) }
-            }
-            RunState::Stopping { .. } => DesiredState::Stopped,
-            RunState::Parked { .. } | RunState::Ended { .. } => return None,
-        };
-        Some(DesiredRun { run: self.number, attempt: self.attempt, host: self.spec.host.clone(), state })
     }
 }
 

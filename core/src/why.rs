@@ -136,6 +136,9 @@ fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
         }
         RunState::Running { process } => {
             add(format!("{name} is process {}, which last said something", process.pid), run.last_output);
+            if run.awaits_others() {
+                add("it is in its tool `wait`, and an agent below it may use its place".into(), run.last_output);
+            }
         }
         RunState::Stopping { why, .. } => add(format!("{name} is being stopped: {}", why.detail()), run.last_output),
         RunState::Parked { cause, until } => {

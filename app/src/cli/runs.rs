@@ -46,11 +46,15 @@ fn line(run: &RunView) -> String {
     };
     let now = clock::now();
     let cause = run.cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
+    let waits = match (run.phase, &run.detail) {
+        (RunPhase::Running, Some(detail)) => format!(" ({detail})"),
+        _ => String::new(),
+    };
     let until = run.until.map(|until| format!(", goes on {}", age(until, now))).unwrap_or_default();
     let name = run.name.as_deref().unwrap_or("-");
     let pid = run.pid.map(|pid| format!("  pid {pid}")).unwrap_or_default();
     format!(
-        "{}  run {}.{}  {phase}{cause}{until}  {}  {}  {}{pid}  {name}",
+        "{}  run {}.{}  {phase}{cause}{waits}{until}  {}  {}  {}{pid}  {name}",
         run.agent,
         run.run,
         run.attempts,

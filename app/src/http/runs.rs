@@ -441,7 +441,7 @@ fn view(agent: AgentId, name: Option<String>, run: &Run) -> RunView {
         phase,
         pid: run.process().map(|process| process.pid),
         cause,
-        detail: None,
+        detail: run.awaits_others().then(|| "in its tool `wait`; an agent below it may use its place".to_owned()),
         until,
         requested: run.requested,
         last_output: run.last_output,

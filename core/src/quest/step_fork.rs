@@ -10,8 +10,6 @@ use serde::{Deserialize, Serialize};
 
 /// How many forks of a quest may work or wait at once. Each waits for a slot, of which there are few.
 pub const MAX_STEP_FORKS: usize = 100;
-/// The tool in which an agent waits for others. Meanwhile it does nothing, so its slot can be used by its forks.
-pub(crate) const WAIT_TOOL: &str = "wait";
 
 /// A fork that works for a step or waits for a slot. One whose run is over is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,7 +139,7 @@ impl World {
             StepForkState::Queued(_) | StepForkState::Running | StepForkState::Parked => None,
         };
         let (_, first) = quest.forks.iter().filter_map(queued).min()?;
-        let works = |agent: AgentId| !self.run(agent).is_some_and(|run| run.awaits_mail);
+        let works = |agent: AgentId| !self.run(agent).is_some_and(Run::awaits_others);
         let in_steps = quest.working.iter().filter_map(|step| quest.step(step));
         let in_steps = in_steps.filter(|step| step.agent().is_none_or(works)).count();
         let running = |(agent, fork): &(&AgentId, &StepFork)| fork.state == StepForkState::Running && works(**agent);

@@ -1,5 +1,6 @@
 //! How events change runs, and what agents that are run keep between them.
 
+mod messages;
 mod turns;
 
 use super::{Due, Impossible, World};
@@ -15,7 +16,7 @@ use crate::run::{
 };
 use crate::session::SessionState;
 use crate::usage::{Meter, Usage};
-use crate::{AgentId, EventId, MessageKind, Timestamp};
+use crate::{AgentId, EventId, Timestamp};
 use imbl::Vector;
 use std::sync::Arc;
 
@@ -132,7 +133,7 @@ impl World {
             started: false,
             heard: false,
             in_turn: false,
-            awaits_mail: false,
+            waiting_call: None,
             silent: None,
             question: None,
             permissions: Vector::new(),
@@ -398,56 +399,6 @@ impl World {
         Ok(())
     }
 
-    /// A message for an agent that is or was run has to reach its process. A cut ends the conversation: what was taken back
-    /// cannot be unheard.
-    pub(super) fn note_message(&mut self, at: EventId, ts: Timestamp, agent: AgentId, kind: MessageKind) {
-        match kind {
-            MessageKind::User => self.change_conversation(agent, |run, conversation| {
-                if let Some(run) = run.filter(|_| conversation.unheard.is_empty()) {
-                    run.addressed = ts;
-                }
-                Arc::make_mut(conversation).add(at, DeliveryKind::Message);
-            }),
-            MessageKind::Clear | MessageKind::Rewind => {
-                self.change_conversation(agent, |_, conversation| Arc::make_mut(conversation).begin_anew())
-            }
-            MessageKind::System
-            | MessageKind::Assistant
-            | MessageKind::ToolCall
-            | MessageKind::ToolResult
-            | MessageKind::Mark
-            | MessageKind::AgentKilled
-            | MessageKind::Command
-            | MessageKind::Fork
-            | MessageKind::Usage
-            | MessageKind::Interrupted => {}
-        }
-    }
-
-    /// Whether an agent of a quest is in its tool `wait`. Then its forks can use its slot.
-    pub(super) fn note_wait(&mut self, agent: AgentId, kind: MessageKind, content: &str) {
-        let Some(quest) = self.assignments.get(&agent).map(|assignment| assignment.quest) else { return };
-        let awaits = match kind {
-            MessageKind::ToolCall => names_tool(content, quest::WAIT_TOOL),
-            MessageKind::ToolResult => false,
-            MessageKind::Clear
-            | MessageKind::System
-            | MessageKind::User
-            | MessageKind::Assistant
-            | MessageKind::Mark
-            | MessageKind::Rewind
-            | MessageKind::AgentKilled
-            | MessageKind::Command
-            | MessageKind::Fork
-            | MessageKind::Usage
-            | MessageKind::Interrupted => return,
-        };
-        if self.run(agent).is_some_and(|run| run.is_open() && run.awaits_mail != awaits) {
-            self.change_conversation(agent, |run, _| run.into_iter().for_each(|run| run.awaits_mail = awaits));
-            self.weigh_quest(quest);
-        }
-    }
-
     /// A parked run whose time has come, and which waits for something else now.
     pub(super) fn end_of_park(&mut self, agent: AgentId) {
         self.change_conversation(agent, |run, _| {
@@ -543,17 +494,11 @@ impl World {
     }
 }
 
-/// Whether a tool call, as it stands in a history, is one of this tool.
-fn names_tool(content: &str, tool: &str) -> bool {
-    let called = |content: &str| serde_json::from_str::<serde_json::Value>(content).ok();
-    content.contains(tool) && called(content).is_some_and(|call| call["name"] == tool)
-}
-
 impl Run {
     /// Whatever its process had open is closed with it.
     fn process_gone(&mut self, conversation: &mut Arc<Conversation>) {
         self.in_turn = false;
-        self.awaits_mail = false;
+        self.waiting_call = None;
         self.permissions.clear();
         if conversation.is_interrupted() {
             Arc::make_mut(conversation).forget_interrupts();

@@ -428,7 +428,7 @@ fn run() -> impl Strategy<Value = Run> {
                 (
                     counts,
                     [spooled, calls],
-                    [copied, started, heard, in_turn, held, signalled, waits, cut_short, awaits_mail],
+                    [copied, started, heard, in_turn, held, signalled, waits, cut_short, awaits],
                 ),
                 times,
                 (answers, question, signal_heard, silent),
@@ -457,7 +457,7 @@ fn run() -> impl Strategy<Value = Run> {
                     started,
                     heard,
                     in_turn,
-                    awaits_mail,
+                    waiting_call: awaits.then(|| "toolu_1".to_owned()),
                     silent,
                     question,
                     early_answers: permissions.iter().map(early).collect(),
@@ -530,11 +530,12 @@ fn wanted() -> impl Strategy<Value = DesiredRun> {
         (option::of(event_id()), any::<bool>()).prop_map(|(upto, last)| DesiredState::Running { upto, last }),
         Just(DesiredState::Stopped)
     ];
-    (any::<[u32; 2]>(), text(), act).prop_map(|([run, attempt], host, act)| DesiredRun {
+    (any::<[u32; 2]>(), text(), act, any::<bool>()).prop_map(|([run, attempt], host, act, lends_place)| DesiredRun {
         run,
         attempt,
         host: host.into(),
         state: act,
+        lends_place,
     })
 }
 

@@ -9,6 +9,7 @@ mod harness_session;
 mod metering;
 mod output;
 mod park;
+mod places;
 mod silence;
 mod spending;
 mod stop;

@@ -35,6 +35,36 @@ fn what_is_beyond_the_ceiling_waits_visibly_and_in_order() {
     shop.expect_nothing_left();
 }
 
+/// A parent that waits for its child lends it its place, and to nobody else. The child goes on after the wait of its parent.
+#[test]
+fn a_child_that_its_parent_waits_for_begins_although_all_places_are_taken() {
+    let shop = Workshop::with("harness = 'scripted'\nmax_runs = 1\nstop_grace_ms = 50", Vec::new());
+    let fork = json!({ "mcp": { "tool": "fork", "arguments": { "prompt": "Help.", "name": "helper" } } });
+    let wait = json!({ "mcp": { "tool": "wait", "arguments": { "from": ["helper"], "timeout": 600 } } });
+    let parent = shop.run(&[fork, json!({ "text": "forked" }), wait, json!({ "hang": {} })]);
+    let stranger = shop.run(&[json!({ "hang": {} })]);
+    shop.wait_for(&stranger, "run_waiting");
+    let child = shop.wait("the child", |event| event["type"] == "agent_created" && event["name"] == "helper");
+    let child = child["agent"].as_str().unwrap().to_owned();
+    shop.wait_for(&child, "run_started");
+    let why = shop.door().get(&format!("/api/agents/{parent}/why")).json();
+    assert!(why.to_string().contains("an agent below it may use its place"), "{why}");
+    let listed = shop.grounds.run(&["runs"]).good();
+    assert!(listed.lines().any(|line| line.contains(&parent) && line.contains("in its tool `wait`")), "{listed}");
+    let waiting = |agent: &str| phases(&shop).contains(&(agent.to_owned(), "waiting".to_owned()));
+    assert!(waiting(&stranger), "the place is only for an agent below");
+    // The end of the child ends the wait, and the parent works in its place again.
+    shop.stop(&child);
+    shop.wait("the result of the wait", |event| {
+        event["agent"] == *parent && event["kind"] == "tool_result" && event["content"].to_string().contains(&child)
+    });
+    assert!(waiting(&stranger));
+    shop.stop(&parent);
+    shop.wait_for(&stranger, "run_started");
+    shop.grounds.run(&["stop", "--all"]).good();
+    shop.expect_nothing_left();
+}
+
 /// Each agent has two children that do the same.
 #[test]
 fn agents_that_multiply_are_bounded_and_stopped() {

@@ -70,7 +70,7 @@ impl World {
             run.outcome.take(&Output::TurnEnded(end.clone()));
             run.turns += 1;
             run.in_turn = false;
-            run.awaits_mail = false;
+            run.waiting_call = None;
             run.permissions.clear();
             if end.result.is_ok() {
                 run.parks = 0;

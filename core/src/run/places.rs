@@ -1,0 +1,76 @@
+//! Places: only so many agents have processes at once. The others wait for a place, in order.
+//!
+//! A run that is in its tool `wait` does nothing, and often waits for an agent below it. So it lends its place to one agent below it
+//! at a time; otherwise agents that fork and wait could take all places, and their children would never begin. A borrowed place can be
+//! lent again, [`MAX_LENDERS`] times. So agents that fork and wait without end have a bounded number of processes, too: each place stands
+//! for a chain of at most `MAX_LENDERS + 1` runs.
+
+use super::Run;
+use crate::agent::ancestors;
+use crate::{AgentId, World};
+use std::collections::BTreeSet;
+
+/// The tool in which an agent waits for others. Meanwhile it does nothing, so its slot and its place can be used by its forks.
+pub(crate) const WAIT_TOOL: &str = "wait";
+
+/// How often a place is lent on. Forks of forks that all wait for each other are rarely deeper; those that are wait for a place
+/// like everybody else.
+pub const MAX_LENDERS: usize = 4;
+
+/// The places of one machine.
+#[derive(Debug)]
+pub struct Places<'a> {
+    world: &'a World,
+    /// How many are not taken.
+    free: usize,
+    /// Those that could lend their places, and have not.
+    lenders: BTreeSet<AgentId>,
+}
+
+impl<'a> Places<'a> {
+    /// What is left of so many places, when these agents have one each or have borrowed one.
+    pub fn new(world: &'a World, places: usize, held: impl IntoIterator<Item = AgentId>) -> Self {
+        let awaits_others = |agent: &AgentId| world.run(*agent).is_some_and(Run::awaits_others);
+        let mut held: Vec<(usize, AgentId)> =
+            held.into_iter().map(|agent| (ancestors(world, agent).count(), agent)).collect();
+        let awaiting: BTreeSet<AgentId> = held.iter().map(|(_, agent)| *agent).filter(awaits_others).collect();
+        let above = |agent: &AgentId| ancestors(world, *agent).filter(|it| awaiting.contains(it)).count();
+        let lenders = awaiting.iter().copied().filter(|agent| above(agent) < MAX_LENDERS).collect();
+        let mut it = Self { world, free: places, lenders };
+        // The deepest first: each borrows from the nearest that lends.
+        held.sort_unstable_by(|one, other| other.cmp(one));
+        for (_, agent) in held {
+            if !it.borrow(agent) {
+                it.free = it.free.saturating_sub(1);
+            }
+        }
+        it
+    }
+
+    /// Whether nobody can begin.
+    pub fn are_taken(&self) -> bool {
+        self.free == 0 && self.lenders.is_empty()
+    }
+
+    /// Gives an agent a place, if there is one for it.
+    pub fn take(&mut self, agent: AgentId) -> bool {
+        if self.borrow(agent) {
+            return true;
+        }
+        let is_free = self.free > 0;
+        self.free -= usize::from(is_free);
+        is_free
+    }
+
+    fn borrow(&mut self, agent: AgentId) -> bool {
+        let lender = ancestors(self.world, agent).find(|above| self.lenders.contains(above));
+        lender.is_some_and(|lender| self.lenders.remove(&lender))
+    }
+}
+
+impl Run {
+    /// Whether it is in its tool `wait`, and so does nothing.
+    pub fn awaits_others(&self) -> bool {
+        self.waiting_call.is_some()
+    }
+}
