@@ -2,12 +2,13 @@
 //!
 //! A child stores only what came after its fork. To know the whole, walk from the child up to the nearest clear or the
 //! root, note which part of each agent's own messages counts ([`ranges`]), and read those parts forwards ([`replay`]).
-//! Order is by id: clocks may stand still or run backwards.
+//! Order is by id ([`put_in_order`] has the one exception): clocks may stand still or run backwards.
 
 use crate::agent::{Birth, Origin, created, living};
 use crate::event::MessageEvent;
 use crate::{AgentId, Event, EventId, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The longest message, in bytes of UTF-8. The HTTP body limit is above it with room for JSON's escapes.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
@@ -192,6 +193,20 @@ impl Said {
     pub fn reaches_model(&self) -> bool {
         self.kind.reaches_model() && !self.interrupted
     }
+}
+
+/// Puts messages into the order in which the agent heard them: by id, but what waited when a turn was interrupted follows the mark of
+/// the interrupt, if that is part of the history.
+pub fn put_in_order<T>(world: &World, messages: &mut [T], id: impl Fn(&T) -> EventId) {
+    messages.sort_by_key(&id);
+    let marks: Vec<Option<EventId>> = messages.iter().map(|it| world.heard_after(id(it))).collect();
+    if marks.iter().all(Option::is_none) {
+        return;
+    }
+    let is_there = |mark: &EventId| messages.binary_search_by_key(mark, &id).is_ok();
+    let moved: BTreeMap<EventId, EventId> =
+        messages.iter().zip(&marks).filter_map(|(it, mark)| Some((id(it), (*mark).filter(is_there)?))).collect();
+    messages.sort_by_key(|it| (moved.get(&id(it)).copied().unwrap_or(id(it)), moved.contains_key(&id(it)), id(it)));
 }
 
 /// Marks what interruptions took back.

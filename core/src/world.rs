@@ -51,6 +51,8 @@ pub struct World {
     ready_forks: OrdSet<AgentId>,
     /// The last run of each agent that was ever run.
     runs: OrdMap<AgentId, Arc<Run>>,
+    /// Messages that a process heard only after its turn had been interrupted, with the mark of the interrupt that they follow.
+    late_messages: OrdMap<EventId, EventId>,
     /// What such agents keep between their runs.
     conversations: OrdMap<AgentId, Arc<Conversation>>,
     /// The agent that each harness session belongs or belonged to, so that no session gets a second agent.

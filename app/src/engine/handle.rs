@@ -163,7 +163,7 @@ impl Handle {
             if let Some(error) = problem {
                 return Err(HistoryError::Unreadable(error));
             }
-            replay.finish();
+            replay.finish(&world);
             Ok(replay)
         };
         match tokio::task::spawn_blocking(read).await {

@@ -4,8 +4,8 @@
 //! only to encode them again would cost more than reading them.
 
 use hatchery_core::event::{MessageEvent, Unreadable, message_kind};
-use hatchery_core::history::{Said, interrupted};
-use hatchery_core::{Event, EventId, MessageKind, Record};
+use hatchery_core::history::{Said, interrupted, put_in_order};
+use hatchery_core::{Event, EventId, MessageKind, Record, World};
 use std::ops::Range;
 
 #[derive(Debug)]
@@ -73,9 +73,9 @@ impl Replay {
         Ok(())
     }
 
-    /// Sorts the messages, drops duplicates, and marks the interrupted ones.
-    pub(super) fn finish(&mut self) {
-        self.messages.sort_by_key(|it| it.id);
+    /// Sorts the messages as they were heard, drops duplicates, and marks the interrupted ones.
+    pub(super) fn finish(&mut self, world: &World) {
+        put_in_order(world, &mut self.messages, |it| it.id);
         self.messages.dedup_by_key(|it| it.id);
         for turn in interrupted(self.messages.iter().map(|it| it.kind)) {
             self.messages[turn].iter_mut().for_each(|it| it.interrupted = true);

@@ -255,6 +255,7 @@ impl World {
         }
         if !imported {
             self.note_wait(agent, kind, content);
+            self.note_interrupt(at, agent, kind, content);
         }
         match imported {
             true => self.note_import(agent),

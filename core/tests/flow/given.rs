@@ -2,7 +2,7 @@
 
 use hatchery_core::agent::{Birth, Origin};
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, SeatEvent, SessionEvent};
-use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
+use hatchery_core::history::{RewindTo, Said, mark_interrupted, put_in_order, ranges};
 use hatchery_core::session::EndReason;
 use hatchery_core::{
     Address, AgentId, Command, Event, EventId, MessageKind, Record, Refusal, SessionId, Stream, Timestamp, World, step,
@@ -76,6 +76,7 @@ impl Given {
     pub fn replay(&self, agent: AgentId) -> Vec<Said> {
         let parts = ranges(&self.world, agent);
         let mut said: Vec<Said> = parts.iter().flat_map(|part| self.read(part.agent, part.after, part.upto)).collect();
+        put_in_order(&self.world, &mut said, |said| said.id);
         mark_interrupted(&mut said);
         said
     }

@@ -81,6 +81,30 @@ fn an_interrupted_turn_does_not_end_the_conversation() {
     shop.expect_nothing_left();
 }
 
+/// The message was said before the turn was interrupted, and the model sees it after that.
+#[test]
+fn a_message_that_waits_while_a_turn_is_interrupted_stands_where_the_model_sees_it() {
+    let cli = cli_or_skip!();
+    let gate = Gate::default();
+    let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the next answer")]);
+    let (shop, _home) = vendors::of_claude(cli, &model);
+    let agent = shop.prompt("hello", json!({ "stays": true }));
+    model.asked(1);
+    shop.wait_for(&agent, "run_started");
+    shop.say(&agent, "rather this");
+    let interrupted = shop.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
+    assert_eq!(interrupted.status, 200, "{interrupted:?}");
+    shop.wait("the answer", |event| event["content"] == "the next answer");
+    let seen: Vec<String> = model.asked(2).dialogue();
+    let seen: Vec<&str> = seen.iter().filter_map(|line| line.split_once(": ")).map(|(_, words)| words).collect();
+    let history = shop.door().context(&agent);
+    assert_eq!(history.last().map(String::as_str), Some("the next answer"));
+    assert_eq!(history[..history.len() - 1], seen, "{history:?}");
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
+    shop.expect_nothing_left();
+}
+
 #[test]
 fn an_overload_parks_the_run() {
     let cli = cli_or_skip!();

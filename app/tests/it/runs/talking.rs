@@ -74,6 +74,26 @@ fn an_interrupt_breaks_off_the_turn_and_the_next_message_is_answered() {
 }
 
 #[test]
+fn a_message_that_waits_while_a_turn_is_interrupted_stands_after_it() {
+    let mut shop = Workshop::open();
+    let steps = [json!({ "text": "begin" }), json!({ "sleep_ms": 600_000 })];
+    let agent = shop.run_with(&steps, json!({ "stays": true }));
+    shop.wait("begin", |event| event["content"] == "begin");
+    shop.say(&agent, "rather this");
+    let interrupted = shop.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
+    assert_eq!(interrupted.status, 200, "{interrupted:?}");
+    shop.wait("the answer", |event| event["content"] == "You said: rather this");
+    let context = ["play", "begin", TURN_INTERRUPTED, "rather this", "You said: rather this"];
+    assert_eq!(shop.door().context(&agent), context);
+    // The next daemon says the same.
+    shop.kill_daemon();
+    shop.restart();
+    assert_eq!(shop.door().context(&agent), context);
+    shop.stop(&agent);
+    shop.end(&agent);
+}
+
+#[test]
 fn a_fork_goes_on_with_a_copy_of_the_conversation() {
     let shop = Workshop::open();
     let agent = shop.run(&[json!({ "text": "one" }), json!("turn"), json!({ "text": "two" })]);

@@ -1,6 +1,7 @@
 //! What a message of an agent's history means for its run: it has to be delivered, it begins or ends a wait, or it stands elsewhere.
 
 use super::super::World;
+use crate::history::TURN_INTERRUPTED;
 use crate::run::{DeliveryKind, Run, WAIT_TOOL};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
 use std::sync::Arc;
@@ -30,6 +31,22 @@ impl World {
             | MessageKind::Usage
             | MessageKind::Interrupted => {}
         }
+    }
+
+    /// A turn was interrupted. What waits to be said is heard after that, and so stands after it in the history.
+    pub(in crate::world) fn note_interrupt(&mut self, at: EventId, agent: AgentId, kind: MessageKind, content: &str) {
+        if kind != MessageKind::System || content != TURN_INTERRUPTED || !self.run(agent).is_some_and(Run::is_open) {
+            return;
+        }
+        let waiting = self.conversations.get(&agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
+        let waiting: Vec<EventId> =
+            waiting.filter(|delivery| delivery.what == DeliveryKind::Message).map(|delivery| delivery.id).collect();
+        self.late_messages.extend(waiting.into_iter().map(|message| (message, at)));
+    }
+
+    /// The mark of an interrupt that a message follows in its history, although it was said before.
+    pub fn heard_after(&self, message: EventId) -> Option<EventId> {
+        self.late_messages.get(&message).copied()
     }
 
     /// Whether an agent is in its tool `wait`. Then its forks can use its place, and its slot in a quest.

@@ -162,8 +162,29 @@ fn a_message_that_waits_is_heard_after_the_turn_that_was_broken_off() {
     let ended = turn_ended(first(), broken_off(), nothing_spent());
     let mark = added(A, MessageKind::System, TURN_INTERRUPTED);
     let it = it.then([heard(first(), 10), mark, ended, taken(first(), 12)]);
-    assert_eq!(it.heard(A), ["hello", "rather this", TURN_INTERRUPTED]);
+    assert_eq!(it.heard(A), ["hello", TURN_INTERRUPTED, "rather this"], "as the agent hears it");
     assert_eq!(unheard(&it), [9]);
+    // What is said later follows, and a message that was heard in its turn stays where it is.
+    let it = hears(it, [Output::Heard { id: wire_name(EventId(9)) }, result(well())]);
+    let it = it.then([heard(first(), 9), turn_ended(first(), well(), nothing_spent()), taken(first(), 14)]);
+    let it = it.and(said(A, "and that")).and(heard(first(), 18));
+    let it = hears(it, [result(broken_off())]);
+    let mark = added(A, MessageKind::System, TURN_INTERRUPTED);
+    let it = it.then([mark, turn_ended(first(), broken_off(), nothing_spent()), taken(first(), 15)]);
+    assert_eq!(it.heard(A), ["hello", TURN_INTERRUPTED, "rather this", "and that", TURN_INTERRUPTED]);
+}
+
+/// A fork from before the end of the interrupted turn has no mark, so the message stands where it was said.
+#[test]
+fn a_fork_from_before_an_interrupt_has_the_message_in_its_place() {
+    let it = working(staying()).and(said(A, "rather this")).and(forked(A, B, Some(9))).and(interrupted(first()));
+    let it = it.and(said(B, "of the fork"));
+    let it = hears(it, [obeyed(11), result(broken_off())]);
+    let mark = added(A, MessageKind::System, TURN_INTERRUPTED);
+    let ended = turn_ended(first(), broken_off(), nothing_spent());
+    let it = it.then([heard(first(), 11), mark, ended, taken(first(), 12)]);
+    assert_eq!(it.heard(A), ["hello", TURN_INTERRUPTED, "rather this"]);
+    assert_eq!(it.heard(B), ["hello", "rather this", "of the fork"]);
 }
 
 #[test]
