@@ -78,20 +78,7 @@ pub(crate) fn merged(
     };
     let then = match &merge {
         // Who was not allowed to work has not worked, whatever it says.
-        Merge::Empty if at.step.denied_since > 0 => {
-            let role = at.last_hand().map(|(_, role)| role).unwrap_or_default();
-            let text = format!(
-                "The agents of step `{step_id}` were denied {} uses of tools, and the step changed nothing. Its last agent says: {} \
-                 Allow more (`hatchery permissions`) and answer `retry`, or answer something to say to it.",
-                at.step.denied_since,
-                super::words::sentence(&at.step.summary),
-            );
-            // What it does then has to pass the ward.
-            let station = at.path().iter().rposition(|station| station != WARD).unwrap_or_default();
-            let station = u32::try_from(station).unwrap_or(u32::MAX);
-            let progress = StepProgress { station, mendings: 0, ..progress };
-            at.asks(progress, NextAction::Resume { agent: last, role }, last, StepTrouble::Ended, text)
-        }
+        Merge::Empty if at.step.denied_since > 0 => at.asks_about_denials(progress, "the step changed nothing"),
         Merge::Merged | Merge::Empty => vec![at.completed()],
         Merge::Conflict { files } if progress.conflicts < MAX_MENDINGS => {
             let progress = StepProgress { conflicts: progress.conflicts + 1, ..progress };

@@ -101,8 +101,29 @@ impl<'a> StepContext<'a> {
             Some(role) => vec![self.queued(progress, NextAction::Begin { role: role.clone(), brief: Brief::Begin })],
             None if self.is_merged() => vec![self.queued(progress, NextAction::Merge)],
             None if self.step.phase == Phase::Plan && self.quest_spec.approve_plan => self.asks_consent(progress),
+            None if self.step.phase == Phase::Work && self.step.denied_since > 0 => self.asks_about_denials(
+                progress,
+                "nobody can see whether the step changed something, because it has no worktree",
+            ),
             None => vec![self.completed()],
         }
+    }
+
+    /// The agents of this step were denied tools, and perhaps have not worked, whatever they say.
+    pub fn asks_about_denials(&self, progress: StepProgress, evidence: &str) -> Vec<Event> {
+        let Some((agent, role)) = self.last_hand() else { return vec![self.completed()] };
+        let text = format!(
+            "The agents of step `{}` were denied {} uses of tools, and {evidence}. Its last agent says: {} Allow more (`hatchery \
+             permissions`) and answer `retry`, or answer something to say to it.",
+            self.step_id,
+            self.step.denied_since,
+            super::words::sentence(&self.step.summary),
+        );
+        // What it does then has to pass the ward.
+        let station = self.path().iter().rposition(|station| station != WARD).unwrap_or_default();
+        let station = u32::try_from(station).unwrap_or(u32::MAX);
+        let progress = StepProgress { station, mendings: 0, ..progress };
+        self.asks(progress, NextAction::Resume { agent, role }, agent, StepTrouble::Ended, text)
     }
 
     /// The station of the role that still has to hand in the result of this step.

@@ -352,6 +352,24 @@ fn a_step_that_was_denied_tools_and_worked_all_the_same_is_complete() {
     assert_eq!((it.status("a"), it.step("a").has_work), (Status::Complete, true));
 }
 
+/// Without a worktree there is no branch to compare.
+#[test]
+fn a_step_without_a_worktree_that_was_denied_tools_is_a_question() {
+    let mut it = smithy(warded(), &[("a", &[])]);
+    works_without_tools(&mut it, "a");
+    assert_eq!((it.status("a"), it.step("a").denied), (Status::WaitingForHuman, 1));
+    let text = it.world.question(it.question()).expect("it is open").text.clone();
+    assert!(
+        text.contains("were denied 1 uses of tools, and nobody can see whether the step changed something"),
+        "{text}"
+    );
+    // Nothing was denied since, so what its agent says is believed now.
+    it.answers("retry");
+    it.plays("a", complete());
+    it.ward("a", Verdict::Green);
+    assert_eq!(it.status("a"), Status::Complete);
+}
+
 #[test]
 fn a_step_that_changed_nothing_and_was_denied_nothing_is_complete() {
     let mut it = smithy(isolated(), &[("a", &[])]);
