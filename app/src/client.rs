@@ -29,7 +29,8 @@ use tokio::net::TcpStream;
 
 /// How long a daemon may take to be ready. Folding a long log without a snapshot takes its time.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the holder of the lock may take to write its name into the lock's file, which it does at once.
+/// How long the holder of the lock may take to write its name into the lock's file, which it does at once, and to answer where it
+/// says that it listens.
 const NAMELESS_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a daemon that somebody else is starting is looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -110,11 +111,19 @@ impl Client {
 
     /// The project's daemon, if one runs.
     pub async fn running(project: &Project) -> Result<Option<Self>, Report> {
-        let deadline = tokio::time::Instant::now() + START_TIMEOUT;
-        let nameless = tokio::time::Instant::now() + NAMELESS_TIMEOUT;
+        let started = tokio::time::Instant::now();
+        let mut hangs = false;
         loop {
             if !project.is_served() {
-                return Ok(None);
+                match project.folder_lost() {
+                    // A daemon that starts or ends has one of its two locks for a moment.
+                    Some(_) if started.elapsed() < NAMELESS_TIMEOUT => {
+                        tokio::time::sleep(LOOK_AGAIN).await;
+                        continue;
+                    }
+                    Some(report) => return Err(report),
+                    None => return Ok(None),
+                }
             }
             // The lock comes first and the announcement last: in between a daemon is starting.
             if let (Some(daemon), Some(token)) = (project.daemon(), project.existing_token()?) {
@@ -126,17 +135,22 @@ impl Client {
                     }
                     Ok(Err(_)) => {}
                     // It was ready, so it is not about to start.
-                    Err(_) => notices::hung(&daemon, HUNG_AFTER),
+                    Err(_) => {
+                        hangs = true;
+                        notices::hung(&daemon, HUNG_AFTER);
+                    }
                 }
             }
-            if tokio::time::Instant::now() > nameless && project.lock_note().is_none() && project.is_served() {
+            if started.elapsed() > NAMELESS_TIMEOUT
+                && !hangs
+                && let Some(wrong) = wrong_note(project)
+                && project.is_served()
+            {
                 let who = project.daemon_pid().map_or("a process".into(), |pid| format!("process {pid}"));
-                let message =
-                    format!("{who} holds the project's lock, but the lock's file does not say where it listens");
-                return Err(Report::new(Code::Unreachable, message)
-                    .hint("the file was changed by another program; `hatchery down` stops the daemon, and the next command starts it"));
+                return Err(Report::new(Code::Unreachable, format_args!("{who} holds the project's lock, but {wrong}"))
+                    .hint("a file was changed by another program; `hatchery down` stops the daemon, and the next command starts it"));
             }
-            if tokio::time::Instant::now() > deadline {
+            if started.elapsed() > START_TIMEOUT {
                 return Err(Report::new(Code::Unreachable, "a daemon holds the project's lock but does not answer")
                     .hint(format_args!("look into {}; `hatchery down` stops it", project.daemon_log().display())));
             }
@@ -207,6 +221,18 @@ impl Client {
         let limit = if slow { Duration::MAX } else { ANSWER_TIMEOUT };
         let answered = tokio::time::timeout(limit, sender.send_request(request)).await;
         answered.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))
+    }
+}
+
+/// Why a daemon that says that it is ready cannot be reached. None while it starts or ends.
+fn wrong_note(project: &Project) -> Option<String> {
+    let Some(note) = project.lock_note() else {
+        return Some("the lock's file does not say where it listens".into());
+    };
+    let url = note.daemon?.url;
+    match project.token_file().exists() {
+        true => Some(format!("no daemon of this project answers at {url}, which the lock's file names")),
+        false => Some(format!("{} is missing", project.token_file().display())),
     }
 }
 

@@ -195,6 +195,7 @@ impl Daemon {
         };
         guard.abort();
         tracing::info!("shutting down");
+        self.lock.note_end();
         self.closing.send_replace(true);
         server.await.context("the server did not end well")?;
         runner.abort();

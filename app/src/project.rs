@@ -116,7 +116,6 @@ impl Project {
         Ok(())
     }
 
-    /// What the daemon says of itself: in the lock's file while it runs, which no other process writes. Otherwise what the last
     /// A fingerprint of the settings file as it is now (FNV-1a). It only tells whether the file has changed.
     pub fn settings_mark(&self) -> String {
         let bytes = std::fs::read(self.config_file()).unwrap_or_default();
@@ -124,6 +123,7 @@ impl Project {
         format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix))
     }
 
+    /// What the daemon says of itself: in the lock's file while it runs, which no other process writes. Otherwise what the last
     /// daemon said that did not end in order.
     pub fn daemon(&self) -> Option<DaemonFile> {
         if self.is_served() {

@@ -3,7 +3,7 @@
 
 use super::{DaemonFile, HEIR_PATIENCE, LOOKER_PAUSE, MAKE_ROOM, Project, flock, lives};
 use crate::file_identity::FileIdentity;
-use crate::report::{Context as _, Report};
+use crate::report::{Code, Context as _, Report};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -38,6 +38,13 @@ impl Lock {
 
     pub fn identity(&self) -> FileIdentity {
         self.identity.clone()
+    }
+
+    /// Says that the daemon is ending: it no longer answers.
+    pub fn note_end(&self) {
+        if let Err(error) = self.note(None) {
+            tracing::warn!(%error, "the end cannot be noted in the lock's file");
+        }
     }
 
     pub(super) fn note(&self, daemon: Option<DaemonFile>) -> std::io::Result<()> {
@@ -98,17 +105,30 @@ impl Project {
                 Err(_) => return Ok(None),
                 // The child of a daemon that was just killed may hold it for a moment.
                 Ok(false) if Instant::now() < deadline => std::thread::sleep(LOOKER_PAUSE),
-                Ok(false) => {
-                    let who = holder(&self.root).map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-                    return Err(Report::failed(format_args!(
-                        "a daemon{who} still runs for {}, but its folder {} was deleted or replaced",
-                        self.root.display(),
-                        self.data().display()
-                    ))
-                    .hint("`hatchery down` stops it; then put the folder back, or begin a new log with `hatchery up --accept-loss`"));
-                }
+                Ok(false) => return Err(self.lost_by(holder(&self.root))),
             }
         }
+    }
+
+    /// What to say if a daemon holds only the root, because its `.hatchery` was deleted or replaced. Commands do not find it then.
+    pub fn folder_lost(&self) -> Option<Report> {
+        let root = File::open(&self.root).ok()?;
+        let is_held = matches!(flock(&root, FlockOperation::NonBlockingLockShared), Ok(false));
+        let daemon = is_held.then(|| self.daemon_pid())?;
+        // Where the kernel cannot be asked, another program may have locked the folder.
+        daemon.map(|pid| self.lost_by(Some(pid)))
+    }
+
+    fn lost_by(&self, daemon: Option<u32>) -> Report {
+        let who = daemon.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+        let message = format!(
+            "a daemon{who} still runs for {}, but its folder {} was deleted or replaced",
+            self.root.display(),
+            self.data().display()
+        );
+        Report::new(Code::Unreachable, message).hint(
+            "`hatchery down` stops it; then put the folder back, or begin a new log with `hatchery up --accept-loss`",
+        )
     }
 
     /// True while a daemon holds the lock. A file alone proves nothing: its writer may have been killed. Looks without

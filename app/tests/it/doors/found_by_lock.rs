@@ -68,6 +68,30 @@ fn a_lock_that_does_not_say_whose_it_is_is_told_soon() {
     grounds.run(&["ps"]).good();
 }
 
+#[test]
+fn a_lock_with_a_wrong_address_is_told_soon() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let (lock, token) = (grounds.data().join("daemon.lock"), grounds.data().join("token"));
+    let right = fs::read(&lock).unwrap();
+    let told = |words: &str| {
+        let started = Instant::now();
+        let ran = grounds.run(&["ps"]);
+        assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("process {} holds the project's lock", daemon.pid())), "{ran:?}");
+        assert!(ran.stderr.contains(words) && ran.stderr.contains("hatchery down"), "{ran:?}");
+    };
+    let wrong = json!({ "pid": daemon.pid(), "url": "http://127.0.0.1:9", "version": "0" });
+    fs::write(&lock, json!({ "pid": daemon.pid(), "daemon": wrong }).to_string()).unwrap();
+    told("no daemon of this project answers at http://127.0.0.1:9");
+    fs::write(&lock, right).unwrap();
+    fs::rename(&token, grounds.path().join("away")).unwrap();
+    told("token is missing");
+    fs::rename(grounds.path().join("away"), &token).unwrap();
+    grounds.run(&["ps"]).good();
+}
+
 /// A stopped daemon is not a dead one: the lock stays, and so does the refusal of a second one.
 #[test]
 fn a_suspended_daemon_keeps_its_place() {

@@ -137,7 +137,12 @@ fn a_deleted_data_folder_is_noticed_and_the_log_is_saved() {
         daemon.door.get("/api/status").json()["trouble"].to_string().contains("saved-log")
     });
     let second = grounds.refused(Scene::Plain);
-    assert!(second.stderr.contains(&format!("(pid {}) still runs", daemon.pid())), "{second:?}");
+    let still_runs = format!("(pid {}) still runs", daemon.pid());
+    assert!(second.stderr.contains(&still_runs), "{second:?}");
+    for command in ["status", "ps"] {
+        let ran = grounds.run(&[command]);
+        assert!(ran.code == Some(3) && ran.stderr.contains(&still_runs), "{ran:?}");
+    }
     grounds.run(&["down"]).good();
     assert_eq!(daemon.wait().code(), Some(0));
     let refused = grounds.refused(Scene::Plain);
