@@ -26,6 +26,14 @@ pub struct DataGuard {
     head: LogHead,
 }
 
+/// What the last look has found.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    head: EventId,
+    /// The repository that the folder was shielded for.
+    repository: Option<PathBuf>,
+}
+
 impl DataGuard {
     pub fn new(project: &Project, handle: Handle, lock: &Lock, head: LogHead) -> Self {
         Self { project: project.clone(), handle, lock: lock.identity(), head }
@@ -33,12 +41,12 @@ impl DataGuard {
 
     /// Returns when the data are gone, after the engine was told to record nothing more.
     pub async fn watch(self) {
-        let mut remembered = EventId::START;
+        let mut seen = Seen::default();
         loop {
-            let (guard, before) = (self.clone(), remembered);
+            let (guard, before) = (self.clone(), seen.clone());
             let looked = blocking(move || Ok(guard.look(before))).await;
             match looked {
-                Ok(Ok(head)) => remembered = head,
+                Ok(Ok(now)) => seen = now,
                 Ok(Err(why)) => {
                     let guard = self.clone();
                     let saved = blocking(move || Ok(guard.save_what_is_left())).await;
@@ -55,17 +63,26 @@ impl DataGuard {
         }
     }
 
-    /// Remembers the head if there are new events. The error says what has happened to the data.
-    fn look(&self, remembered: EventId) -> Result<EventId, String> {
+    /// Remembers the head if there are new events, and shields the folder if the project has become a repository. The error says what
+    /// has happened to the data.
+    fn look(&self, before: Seen) -> Result<Seen, String> {
         let store = self.handle.store();
         if let Some(why) = self.lock.lost().or_else(|| store.lost()) {
             return Err(why);
         }
         let head = self.handle.head();
-        if head != remembered {
+        if head != before.head {
             self.remember(head);
         }
-        Ok(head)
+        let repository = match git_shield::is_raised(&self.project) {
+            true => before.repository.clone(),
+            false => git_shield::repository(&self.project),
+        };
+        // Once for each repository: git is not asked every second where it refuses.
+        if repository != before.repository {
+            git_shield::raise(&self.project);
+        }
+        Ok(Seen { head, repository })
     }
 
     /// Remembers the head of an ending daemon. A store that does not answer is not waited for.

@@ -11,16 +11,28 @@ use std::process::{Command, Stdio};
 
 /// Makes the folder safe, where there is git and the project is in a repository. What cannot be done is only a warning.
 pub fn raise(project: &Project) {
-    let marker = project.data().join(".git");
-    if marker.exists() {
+    if is_raised(project) {
         return;
     }
+    let marker = project.data().join(".git");
     let Some((exclude, pattern)) = where_to_exclude(project.root()) else { return };
     // In this order: without the first, the second would disturb the user's git.
     let raised = add_line(&exclude, &pattern).and_then(|()| make_repository(&marker));
     if let Err(error) = raised {
         tracing::warn!(%error, "`git clean -fdx` would delete {}", project.data().display());
     }
+}
+
+/// The repository that the project is in, if there is one. Asks the file system only, so it can be asked often. A repository that
+/// git is still making does not count: its objects come last.
+pub fn repository(project: &Project) -> Option<PathBuf> {
+    let is_whole = |git: &PathBuf| git.is_file() || git.join("objects").is_dir();
+    project.root().ancestors().map(|folder| folder.join(".git")).find(is_whole)
+}
+
+/// Whether the folder is safe already.
+pub fn is_raised(project: &Project) -> bool {
+    project.data().join(".git").exists()
 }
 
 /// Refuses a data folder of which the repository tracks a part: the next checkout would put somebody else's log in the place of

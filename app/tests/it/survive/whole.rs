@@ -198,6 +198,20 @@ fn git_clean_leaves_the_data_alone() {
     assert!(!status.contains(".hatchery"), "{status}");
 }
 
+#[test]
+fn a_project_that_becomes_a_repository_is_shielded_without_a_restart() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let agent = daemon.door.agent(None);
+    git(&grounds, &["init", "--quiet"]);
+    wait_until("the folder is shielded", || grounds.data().join(".git/HEAD").exists());
+    for arguments in [&["clean", "-fdxq"][..], &["add", "--all"]] {
+        git(&grounds, arguments);
+        assert_eq!(daemon.door.say(&agent, "still here").status, 201, "after git {arguments:?}");
+    }
+    assert!(!git(&grounds, &["ls-files"]).contains(".hatchery"));
+}
+
 /// At once, although the daemon writes into it.
 fn delete(grounds: &Grounds) {
     let gone = grounds.path().join("gone");
