@@ -4,7 +4,7 @@
 use crate::project::{Project, flock};
 use crate::run_folder;
 use crate::ward::Ward;
-use crate::worktree::Repository;
+use crate::worktree::{ALL_WORKTREES, Repository};
 use hatchery_core::agent::Agent;
 use hatchery_core::quest::{Quest, QuestSpec};
 use hatchery_core::run::{AttemptId, Run};
@@ -37,8 +37,10 @@ pub enum LeftoverKind {
     AgentFolder,
     /// The lock of a harness session that no process has.
     SessionLock,
-    /// What a scripted agent remembered that is dead.
+    /// What a scripted agent remembered that is dead, or that rests and whose quest is over.
     ScriptedState,
+    /// The lock of worktrees that are gone.
+    WorktreeLock,
     /// The branch of a quest that is over, with nothing on it that the user's branch has not.
     Branch,
 }
@@ -79,11 +81,15 @@ pub fn find(
         }
     }
     for path in files(&project.data().join("sim"))? {
-        // A living agent goes on with it when something is said to it.
-        if !owner(world, &path).is_some_and(|agent| world.agent(agent).is_some_and(Agent::is_living))
-            && age(&path)? >= keep
-        {
+        if !owner(world, &path).is_some_and(|agent| goes_on(world, agent)) && age(&path)? >= keep {
             note(LeftoverKind::ScriptedState, &path);
+        }
+    }
+    let worktrees = project.data().join("worktrees");
+    for path in files(&worktrees)?.into_iter().filter(|_| repository.is_some()) {
+        let is_alone = slug_of_lock(&path).is_some_and(|slug| !worktrees.join(slug).exists());
+        if is_alone && age(&path)? >= keep && is_free(&path)? {
+            note(LeftoverKind::WorktreeLock, &path);
         }
     }
     for (quest, _) in world.quests().filter(|(_, quest)| quest.is_over()) {
@@ -108,7 +114,15 @@ pub fn clear(project: &Project, repository: Option<&Repository>, leftover: &Left
         LeftoverKind::SessionLock if !is_free(&path)? => Ok(()),
         LeftoverKind::SessionLock | LeftoverKind::ScriptedState => std::fs::remove_file(path),
         LeftoverKind::Branch => match repository {
-            Some(repository) => repository.drop_empty_trunk(&leftover.what).map_err(io::Error::other),
+            Some(repository) => {
+                repository.drop_empty_trunk(&leftover.what).map_err(io::Error::other)?;
+                // Its lock was taken for that.
+                repository.dissolve(&leftover.what).map_err(io::Error::other)
+            }
+            None => Ok(()),
+        },
+        LeftoverKind::WorktreeLock => match repository.zip(slug_of_lock(&path)) {
+            Some((repository, slug)) => repository.dissolve(slug).map_err(io::Error::other),
             None => Ok(()),
         },
     }
@@ -120,6 +134,18 @@ fn is_over(world: &World, of: AttemptId) -> bool {
         let open = run.is_open().then_some((run.number, run.attempt));
         open.map_or(of.run <= run.number, |open| (of.run, of.attempt) < open)
     })
+}
+
+/// Whether an agent may go on with what it remembers: when something is said to it, or for its quest.
+fn goes_on(world: &World, agent: AgentId) -> bool {
+    let quest = world.assignment(agent).and_then(|assignment| world.quest(assignment.quest));
+    let has_ended = quest.is_some_and(Quest::is_over) && !at_work(world, agent);
+    world.agent(agent).is_some_and(Agent::is_living) && !has_ended
+}
+
+/// The slug of the worktrees that a lock is for. The lock of the list of all worktrees is always needed.
+fn slug_of_lock(path: &Path) -> Option<&str> {
+    path.file_name().and_then(|name| name.to_str()?.strip_suffix(".lock")).filter(|slug| *slug != ALL_WORKTREES)
 }
 
 fn at_work(world: &World, agent: AgentId) -> bool {

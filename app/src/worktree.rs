@@ -29,6 +29,7 @@ mod rescue;
 
 pub use branch::{BranchContent, Taken, Taking};
 pub use changes::{ChangeKind, ChangedFile, Changes, Comparison, FileDiff};
+pub use hold::ALL_WORKTREES;
 pub use join::Join;
 pub use names::{NameError, Place, RescueName, WORKTREES};
 pub use prepare::Preparation;

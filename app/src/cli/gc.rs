@@ -38,6 +38,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             LeftoverKind::AgentFolder => "empty folder",
             LeftoverKind::SessionLock => "session lock",
             LeftoverKind::ScriptedState => "scripted state",
+            LeftoverKind::WorktreeLock => "worktree lock",
             LeftoverKind::Branch => "merged branch",
         };
         let size = paint(DIM, format_args!("{:>8} KiB", leftover.bytes.div_ceil(1_024)));

@@ -12,6 +12,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// The name of the lock of the list of all worktrees.
+pub const ALL_WORKTREES: &str = "all";
 /// How long to wait for the lock: longer than the time limit of one git command.
 const HOLD_PATIENCE: Duration = Duration::from_secs(600);
 /// The pause between two attempts to take a lock.
@@ -142,7 +144,9 @@ impl<'a> Hold<'a> {
     /// The same, for commands that read all worktrees of the repository. Git fails if it meets a worktree that another quest is creating or
     /// removing, so only one such command runs at a time.
     pub fn among_all(&self) -> Result<Git, WorktreeError> {
-        let turn = locked(&self.repository.worktrees().join("all.lock"), || "the list of worktrees".to_owned())?;
+        let turn = locked(&self.repository.worktrees().join(format!("{ALL_WORKTREES}.lock")), || {
+            "the list of worktrees".to_owned()
+        })?;
         Ok(self.outside()?.in_turn(turn))
     }
 

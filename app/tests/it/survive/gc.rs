@@ -1,5 +1,7 @@
 //! Nothing grows without bound: what is over is shown and cleared, and what is needed stays.
 
+use crate::support::daemon::wait_until;
+use crate::support::quest::{SHORT, done, step, write};
 use crate::support::workshop::Workshop;
 use serde_json::json;
 use std::fs;
@@ -48,4 +50,26 @@ fn what_a_living_agent_goes_on_with_stays() {
     shop.wait("its second end", |event| event["type"] == "run_ended" && event["agent"] == *agent && event["run"] == 2);
     assert_eq!(shop.said(&agent), ["one", "two"], "it does not begin from the top");
     assert_eq!(shop.count_of(&agent, "run_crashed"), 0);
+}
+
+/// A person may still look at its branch, but nobody goes on with its agents.
+#[test]
+fn what_a_quest_that_is_over_leaves_is_cleared() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let book = shop.playbook().play("a.codeweaver", &[write("a.txt", "a"), done("written")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree" }));
+    let (worktrees, state) = (shop.worktrees(&quest), shop.grounds.data().join("sim"));
+    let remembered = || fs::read_dir(&state).unwrap().count();
+    shop.wait_quest(&quest, "quest_completed");
+    let lock = worktrees.with_extension("lock");
+    wait_until("its worktrees are gone", || !worktrees.exists() && !lock.exists());
+    // A command that looks after the branch takes the lock again.
+    fs::write(&lock, "").unwrap();
+    assert_ne!(remembered(), 0);
+    let shown = shop.grounds.run(&["gc"]).good();
+    assert!(shown.contains("worktree lock") && shown.contains("scripted state"), "{shown}");
+    shop.grounds.run(&["gc", "--clear"]).good();
+    assert!(!lock.exists() && lock.with_file_name("all.lock").exists());
+    assert_eq!(remembered(), 0);
 }
