@@ -329,3 +329,37 @@ fn the_doctor_refuses_a_cli_that_is_too_old() {
     assert_eq!(verdict, "good");
     assert!(what.contains("old-claude, 2.1.325 (Claude Code); a key is in the environment; can confirm"), "{what}");
 }
+
+/// Only whether there is a login is looked at.
+#[test]
+fn the_doctor_says_whether_the_agent_programs_are_logged_in() {
+    let grounds = Grounds::with("codex_path = './codex'");
+    for (name, words) in [("claude", "2.1.325 (Claude Code)"), ("codex", "codex-cli 0.150.0")] {
+        let program = grounds.path().join(name);
+        std::fs::write(&program, format!("#!/bin/sh\necho '{words}'\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let check = |variable: (&str, &str)| {
+        let mut command = grounds.command(&["doctor", "--json"]);
+        command.env("CLAUDE_CLI_PATH", grounds.path().join("claude")).env(variable.0, variable.1);
+        let ran = Ran::from(command.output().unwrap());
+        [finding(&ran, "claude"), finding(&ran, "codex")]
+    };
+    for ((verdict, what), remedy) in check(("NOTHING", "1")).into_iter().zip(["log in with `claude`", "`codex login`"])
+    {
+        assert_eq!(verdict, "note");
+        assert!(what.contains("no login found") && what.contains(remedy), "{what}");
+    }
+    let [claude, _] = check(("ANTHROPIC_API_KEY", "dummy"));
+    assert!(claude.0 == "good" && claude.1.contains("a key is in the environment"), "{claude:?}");
+    let [_, codex] = check(("OPENAI_API_KEY", "dummy"));
+    assert!(codex.0 == "good" && codex.1.contains("a key is in the environment"), "{codex:?}");
+    for file in [".claude/.credentials.json", ".codex/auth.json"] {
+        let file = grounds.path().join("home").join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "{}").unwrap();
+    }
+    for (verdict, what) in check(("NOTHING", "1")) {
+        assert!(verdict == "good" && what.contains("; logged in;"), "{what}");
+    }
+}

@@ -137,6 +137,11 @@ fn settings_that_run_something_are_asked_for_once_and_after_each_change() {
     run(&["down"]).good();
     fs::write(grounds.path().join("hatchery.toml"), settings("make && curl")).unwrap();
     assert_eq!(run(&["ps"]).code, Some(1));
+    // A price of nothing would make every budget endless.
+    let prices = "[prices.\"claude-opus-5.5\"]\ninput = 0\noutput = 0\n";
+    fs::write(grounds.path().join("hatchery.toml"), format!("{}{prices}", settings("make"))).unwrap();
+    let refused = run(&["ps"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("prices.claude-opus-5.5"), "{refused:?}");
     // A prompt of the project's own is such a thing, too.
     fs::write(grounds.path().join("hatchery.toml"), settings("make")).unwrap();
     fs::create_dir(grounds.data().join("prompts")).unwrap();
