@@ -75,9 +75,7 @@ pub(crate) fn exited(
         Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
             let forgotten = run.outcome.last_turn() == Some(&TurnResult::SessionUnknown);
-            // One that left in peace and only has not signalled is told so at once.
-            let left = owes && exit == Exit::Code(0);
-            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten && !left) {
+            let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten) {
                 None => resumed,
                 Some(ms) => {
                     let detail = format!("It is started again in {} s.", ms / 1_000);
@@ -158,7 +156,8 @@ fn back_off(first_ms: u64, times: u32) -> u64 {
     first_ms.saturating_mul(1 << times.min(16)).min(LONGEST_PARK_MS)
 }
 
-/// How long to wait after a crash. One that was at work goes on at once; what ends before that, or again, would likely do it again.
+/// How long to wait after a crash, or after an end without a signal that was owed. One that was at work goes on at once; what ends before that,
+/// or again, would likely do it again.
 fn crash_pause(run: &Run) -> Option<u64> {
     (run.crashes > 0 || !run.started).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
 }

@@ -47,6 +47,19 @@ fn one_that_crashes_again_waits_before_it_is_resumed() {
     assert_eq!(it.status("a"), Status::Complete);
 }
 
+/// An agent that ends at once, again and again, would burn its retries in a second, and each start costs money.
+#[test]
+fn one_that_leaves_again_without_a_signal_waits_as_after_a_crash() {
+    let mut it = smithy(slots(1), &[("a", &[])]);
+    let events = it.forgets("a");
+    assert!(matches!(events.last(), Some(Event::Run { what: RunEvent::Resumed, .. })), "told at once: {events:?}");
+    it.forgets("a");
+    assert_eq!((it.status("a"), it.questions().len()), (Status::Parked, 0));
+    it.later(2_000);
+    it.plays("a", complete());
+    assert_eq!(it.status("a"), Status::Complete);
+}
+
 #[test]
 fn turns_that_end_well_give_no_retries_back_as_long_as_nothing_is_signalled() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);

@@ -100,6 +100,7 @@ fn one_in_the_stream_that_would_have_been_refused_is_none_and_its_end_a_crash() 
     it.exits(agent, Exit::Code(0));
     assert_eq!(it.run(agent).crashes, 2);
     // Nor is the tool of somebody else ours.
+    it.later(60_000);
     it.start("a");
     let input = r#"{"signal":"complete","stepId":"a","summary":"done"}"#.to_owned();
     it.says(agent, vec![Output::ToolUse { id: "t".into(), name: "mcp__other__signal-back".into(), input }]);

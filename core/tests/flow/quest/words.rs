@@ -332,6 +332,10 @@ impl Play {
     /// The agent of a step ends its turn and leaves, without a signal.
     #[track_caller]
     pub fn forgets(&mut self, step: &str) -> Vec<Event> {
+        // It waits for a moment if it has forgotten before.
+        if self.status(step) == Status::Parked {
+            self.later(60_000);
+        }
         let agent = self.start(step);
         self.says(agent, vec![well(0)]);
         self.exits(agent, Exit::Code(0))
