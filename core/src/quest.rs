@@ -362,7 +362,9 @@ pub struct Note {
 pub struct WardRun {
     /// Its number among the wards and merges of the step, by which its output is found.
     pub number: u32,
-    pub began: Timestamp,
+    /// Older exports call it `began`.
+    #[serde(alias = "began")]
+    pub started: Timestamp,
     pub ended: Option<Timestamp>,
     /// Nothing while it runs. Of many findings the first are kept.
     pub verdict: Option<Verdict>,
@@ -547,7 +549,7 @@ impl Step {
     }
 
     pub(crate) fn ward_began(&mut self, at: Timestamp, number: u32) {
-        self.wards.push_back(WardRun { number, began: at, ended: None, verdict: None });
+        self.wards.push_back(WardRun { number, started: at, ended: None, verdict: None });
         if self.wards.len() > KEPT_WARDS {
             self.wards.pop_front();
         }

@@ -121,7 +121,7 @@ fn what_a_ward_said_can_be_read_in_parts() {
     let number = shop.wait_step(&quest, "a", "ward_ended")["number"].clone();
     let wards = shop.step(&quest, "a")["wards"].clone();
     assert_eq!((&wards[0]["number"], &wards[0]["verdict"]), (&number, &json!("green")), "{wards:#}");
-    assert!(wards[0]["began"].as_i64() <= wards[0]["ended"].as_i64(), "{wards:#}");
+    assert!(wards[0]["started"].as_i64() <= wards[0]["ended"].as_i64(), "{wards:#}");
     let path = format!("/api/quests/{quest}/steps/a/wards/{number}/output");
     let part = |query: &str| shop.door().get(&format!("{path}{query}")).json();
     assert_eq!(part(""), json!({ "from": 0, "upto": 13, "size": 13, "text": "first\nsecond\n" }));

@@ -61,10 +61,10 @@ export function stationsOf(step: StepDocument): Station[] {
       who: "ward",
       standing,
       said: plain(firstLine(words)),
-      at: ward.ended ?? ward.began,
+      at: ward.ended ?? ward.started,
       ward: ward.number,
       findings,
-      took: ward.ended ? ward.ended - ward.began : null,
+      took: ward.ended ? ward.ended - ward.started : null,
     });
   }
   for (const { at, what } of step.history) {

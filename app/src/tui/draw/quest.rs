@@ -278,7 +278,7 @@ fn stations(
         }
     }
     for ward in &step.wards {
-        let lasted = ward.ended.map(|ended| text::lasted(ended.0 - ward.began.0)).unwrap_or_default();
+        let lasted = ward.ended.map(|ended| text::lasted(ended.0 - ward.started.0)).unwrap_or_default();
         let (words, ink, details) = match &ward.verdict {
             Some(Verdict::Green) => ("✓ ward green".to_owned(), Ink::Good, Vec::new()),
             Some(Verdict::Red { findings }) => {
@@ -291,10 +291,10 @@ fn stations(
         };
         let left = vec![Span::raw(" "), Span::styled(words, look.style(ink))];
         let head = super::apart(left, vec![Span::styled(lasted, dim)], cells.saturating_sub(1));
-        events.push((ward.began.0, head));
+        events.push((ward.started.0, head));
         let shown = details.iter().take(SHOWN_FINDINGS);
         let rows = shown.flat_map(|it| text::wrap(&text::clean(it), cells.saturating_sub(7)));
-        events.extend(rows.map(|row| (ward.began.0, Line::from(format!("     {row}")))));
+        events.extend(rows.map(|row| (ward.started.0, Line::from(format!("     {row}")))));
     }
     events.sort_by_key(|(at, _)| *at);
     lines.extend(events.into_iter().map(|(_, line)| line));

@@ -36,13 +36,13 @@ pub(super) fn webhooks_quest() -> QuestDocument {
         } } },
     ]);
     admin["wards"] = json!([
-        { "number": 1, "began": at("13:23").0, "ended": at("13:23:41").0, "verdict": { "red": { "findings": ["admin/attempts.tsx:41:9 error: `retry` is not a function of AttemptRow"] } } },
-        { "number": 2, "began": at("13:36").0, "ended": at("13:36:39").0, "verdict": "green" },
+        { "number": 1, "started": at("13:23").0, "ended": at("13:23:41").0, "verdict": { "red": { "findings": ["admin/attempts.tsx:41:9 error: `retry` is not a function of AttemptRow"] } } },
+        { "number": 2, "started": at("13:36").0, "ended": at("13:36:39").0, "verdict": "green" },
     ]);
     admin["spent"] = json!(Usage { output_tokens: 211_000, ..dollars(1.04) });
     let mut metrics = by("mM22", "spiritmender");
     metrics["wards"] = json!([
-        { "number": 1, "began": at("14:04").0, "ended": at("14:05").0, "verdict": { "red": { "findings": ["one"] } } },
+        { "number": 1, "started": at("14:04").0, "ended": at("14:05").0, "verdict": { "red": { "findings": ["one"] } } },
     ]);
     let queued = json!({ "question": 47_902, "agent": id("pT0a") });
     let of_phase = |phase: &str| json!({ "phase": phase });

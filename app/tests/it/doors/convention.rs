@@ -97,6 +97,56 @@ fn the_names_of_the_api_are_in_camel_case() {
     assert_eq!(wrong, Vec::<Value>::new());
 }
 
+/// A moment is named by what happened then, and the same thing has the same name everywhere. `ts` is that of an event, `at` that of a note;
+/// `since` and `until` are the bounds of a state, and `day` is the beginning of a day.
+const MOMENTS: [&str; 15] = [
+    "ts",
+    "at",
+    "since",
+    "until",
+    "day",
+    "now",
+    "created",
+    "requested",
+    "started",
+    "asked",
+    "sent",
+    "changed",
+    "ended",
+    "lastActive",
+    "lastOutput",
+];
+/// A seat is shown with the names of identity documents, which other programs read.
+const NAMED_ELSEWHERE: [&str; 2] = ["SeatView.createdAt", "SeatView.lastAliveAt"];
+
+#[test]
+fn a_moment_has_one_name_for_one_thing() {
+    let document = document();
+    let mut exempt = BTreeSet::new();
+    for schema in ["EventObject"].into_iter().chain(FIXED_ELSEWHERE).chain(CHANGES) {
+        exempt.insert(schema.to_owned());
+        reached(&document, &document["components"]["schemas"][schema], &mut exempt);
+    }
+    let mut used = BTreeSet::new();
+    reached(&document, &document["paths"], &mut used);
+    let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
+    for schema in used.difference(&exempt) {
+        let fields = document["components"]["schemas"][schema]["properties"].as_object();
+        for (name, field) in fields.into_iter().flatten() {
+            if !field.to_string().contains("#/components/schemas/Timestamp") {
+                continue;
+            }
+            let whole = format!("{schema}.{name}");
+            match MOMENTS.contains(&name.as_str()) || NAMED_ELSEWHERE.contains(&whole.as_str()) {
+                true => drop(seen.insert(name.as_str())),
+                false => wrong.push(whole),
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(seen.len() > 10, "only {seen:?}");
+}
+
 #[test]
 fn every_list_of_the_api_has_its_place_in_the_log() {
     let document = document();
