@@ -280,6 +280,24 @@ impl Table {
     }
 }
 
+/// What a role of the built-in table does, in plain words. A role of the project's own has a name that its people know.
+pub fn duty(role: &str) -> Option<&'static str> {
+    Some(match role {
+        "chaoswhisperer" => "writes the requirements",
+        "pathseeker" => "plans the steps",
+        "codeweaver" => "implements",
+        "siegemaster" => "tries to break it",
+        "lawbringer" => "reviews",
+        "spiritmender" => "repairs",
+        _ => return None,
+    })
+}
+
+/// A role as people see it: its name, and what it does.
+pub fn titled(role: &str) -> String {
+    duty(role).map_or_else(|| role.to_owned(), |duty| format!("{role} ({duty})"))
+}
+
 /// A name that can be part of a path, a branch or an option: small letters, digits and dashes, beginning with a letter or digit.
 pub fn is_name(name: &str, most: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::agent::{self, Agent, Birth};
 use hatchery_core::event::{AgentEvent, QuestionEvent, RunEvent};
+use hatchery_core::roles::titled;
 use hatchery_core::run::Run;
 use hatchery_core::{AgentId, Command, Event, EventId, SessionId, World};
 use serde::{Deserialize, Serialize};
@@ -178,7 +179,9 @@ fn ambiguous(world: &World, reference: &str, candidates: &[AgentId]) -> ApiError
         let agent = world.agent(*id)?;
         let state = agent.lifecycle.word();
         let work = match world.assignment(*id) {
-            Some(assignment) => format!("{} of step {}, quest {}", assignment.role, assignment.step, assignment.quest),
+            Some(assignment) => {
+                format!("{} of step {}, quest {}", titled(&assignment.role), assignment.step, assignment.quest)
+            }
             None if world.run(*id).is_some_and(Run::is_open) => "at work".to_owned(),
             None => "at rest".to_owned(),
         };

@@ -7,6 +7,7 @@ use crate::http::QuestLine;
 use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
 use crate::report::Report;
 use hatchery_core::quest::Status;
+use hatchery_core::roles::titled;
 
 pub fn line(quest: &QuestLine) -> String {
     let mut notes = Vec::new();
@@ -52,7 +53,7 @@ pub fn show(quest: &QuestDocument, merged: bool, history: bool) -> Result<(), Re
     print_line(&format!("  {}", printable(&quest.request).replace('\n', "\n  ")))?;
     let budget = quest.budget.map(|budget| format!(" of {budget}")).unwrap_or_default();
     let facts = format!(
-        "{complete} of {all} steps complete, {} spent{budget}, {} changed",
+        "{complete} of {all} steps complete, {} spent{budget}, changed {}",
         quest.spent.cost,
         age(quest.changed, now)
     );
@@ -81,7 +82,7 @@ pub fn show(quest: &QuestDocument, merged: bool, history: bool) -> Result<(), Re
         print_line(&step_line(step))?;
         if let Some(refused) = &step.refused_signal {
             let why = printable(&refused.why).replace('\n', " ");
-            let line = format!("      the last signal of the {} was refused: {why}", printable(&refused.role));
+            let line = format!("      the last signal of the {} was refused: {why}", printable(&titled(&refused.role)));
             print_line(&paint(WARN, line))?;
         }
         if history {
@@ -94,6 +95,13 @@ pub fn show(quest: &QuestDocument, merged: bool, history: bool) -> Result<(), Re
     Ok(())
 }
 
+/// What a step does begins with the role that does it, if one does.
+fn with_duty(doing: &str) -> String {
+    let end = doing.find([' ', ',']).unwrap_or(doing.len());
+    let (role, rest) = doing.split_at(end);
+    titled(role) + rest
+}
+
 fn step_line(step: &StepDocument) -> String {
     let style = match step.status {
         Status::Complete => GOOD,
@@ -102,7 +110,7 @@ fn step_line(step: &StepDocument) -> String {
         Status::Running | Status::WaitingForRole => STRONG,
         Status::Pending | Status::Queued => DIM,
     };
-    let doing = step.doing.as_ref().map(|doing| format!(" ({})", printable(doing))).unwrap_or_default();
+    let doing = step.doing.as_ref().map(|doing| format!(" · {}", printable(&with_duty(doing)))).unwrap_or_default();
     let asks = step.question.map(|id| format!(" — `hatchery ask answer {id} …`")).unwrap_or_default();
     let denied = match step.denied {
         0 => String::new(),

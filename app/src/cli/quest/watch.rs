@@ -12,6 +12,7 @@ use crate::report::{Code, Context as _, Report};
 use hatchery_core::ask::About;
 use hatchery_core::event::{QuestEvent, QuestionEvent, StepEvent};
 use hatchery_core::quest::{Merge, Signal, Status, Verdict};
+use hatchery_core::roles::{duty, titled};
 use hatchery_core::{AgentId, Event, EventId, QuestId, Record, Stream};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -130,6 +131,11 @@ impl View {
                 ..
             } => *quest == self.id,
             Event::Question { agent, what: QuestionEvent::Asked { .. } } => self.agents.contains(agent),
+            // What is shown as open must not stay so.
+            Event::Question {
+                agent,
+                what: QuestionEvent::Answered { question, .. } | QuestionEvent::Withdrawn { question },
+            } => self.agents.contains(agent) || self.asked.contains(question),
             _ if event.stream() != Stream::Quest(self.id) => false,
             Event::Step { what: StepEvent::Begun { agent, .. }, .. } => {
                 self.agents.insert(*agent);
@@ -256,14 +262,15 @@ pub fn words(record: &Record) -> Option<String> {
             format!("{} {count}: {}", at(&hatchery_core::quest::StepId::plan()), steps.join(", "))
         }
         Event::Step { step, what: StepEvent::Begun { role, agent }, .. } => {
-            format!("{} {} {}", at(step), paint(STRONG, role), paint(DIM, agent.to_string()))
+            let does = duty(role).map(|duty| format!(" ({duty})")).unwrap_or_default();
+            format!("{} {}{does} {}", at(step), paint(STRONG, role), paint(DIM, agent.to_string()))
         }
         Event::Step { step, what: StepEvent::SignalGiven { signal, .. }, .. } => {
             let said = match signal {
                 Signal::Complete { summary } => summary.clone(),
                 Signal::PartiallyComplete { progress, .. } => progress.clone(),
                 Signal::NeedsUserInput { question, .. } => question.clone(),
-                Signal::NeedsRoleFollowup { target_role, reason, .. } => format!("{target_role}: {reason}"),
+                Signal::NeedsRoleFollowup { target_role, reason, .. } => format!("{}: {reason}", titled(target_role)),
             };
             format!("{} signals {}: {}", at(step), signal.kind(), short(&said))
         }
@@ -298,6 +305,12 @@ pub fn words(record: &Record) -> Option<String> {
         }
         Event::Step { step, what: StepEvent::Dropped, .. } => format!("{} is no longer part of the plan", at(step)),
         Event::Question { what: QuestionEvent::Asked { text, .. }, .. } => asked(record.id, text),
+        Event::Question { what: QuestionEvent::Answered { question, answer }, .. } => {
+            format!("question {question} is answered: {}", short(answer))
+        }
+        Event::Question { what: QuestionEvent::Withdrawn { question }, .. } => {
+            format!("question {question} needs no answer any more")
+        }
         _ => return None,
     })
 }

@@ -78,7 +78,7 @@ fn a_refused_signal_is_shown_with_its_reason_until_another_counts() {
     let why = format!("there is no step `nowhere` in quest {quest}");
     wait_until("it is recorded", || shop.step(&quest, "a")["refusedSignal"]["why"] == why);
     let shown = shop.grounds.run(&["quest", "show", &quest]).good();
-    assert!(shown.contains(&format!("the last signal of the codeweaver was refused: {why}")), "{shown}");
+    assert!(shown.contains(&format!("the last signal of the codeweaver (implements) was refused: {why}")), "{shown}");
     let file = shop.grounds.data().join("quests").join(&quest).join("quest.json");
     wait_until("the file has it", || fs::read_to_string(&file).is_ok_and(|text| text.contains("refusedSignal")));
     let agent = shop.hired(&quest, "a", "codeweaver");

@@ -108,6 +108,7 @@ fn what_is_asked_is_shown_with_the_command_that_answers_it_and_waited_for() {
     shop.answer(question, "Two carts.");
     let (code, told, _) = watching.end();
     assert!(code == Some(0) && told.contains("the quest is complete"), "{told}");
+    assert!(told.contains(&format!("question {question} is answered: Two carts.")), "{told}");
     assert!(!told.contains("How wide?"), "it was shown already: {told}");
 }
 
