@@ -5,9 +5,11 @@
 
 mod findings;
 mod guess;
+mod unable;
 
 pub use findings::findings;
 pub use guess::{Guess, guess};
+pub use unable::unable;
 
 use crate::blocking::blocking;
 use crate::folder_watch::FolderWatcher;

@@ -129,7 +129,10 @@ async fn run(api: &Api, quest: QuestId, spec: &WardSpec, folder: PathBuf) -> std
     let output = blocking(move || said.output()).await.unwrap_or_default();
     let (verdict, why) = match result {
         WardResult::Green => (TrialVerdict::Green, None),
-        WardResult::Red { code } => (TrialVerdict::Red, Some(format!("it ended with exit code {code}"))),
+        WardResult::Red { code } => match ward::unable(&output) {
+            Some(why) => (TrialVerdict::Broken, Some(why)),
+            None => (TrialVerdict::Red, Some(format!("it ended with exit code {code}"))),
+        },
         WardResult::Broken { why } => (TrialVerdict::Broken, Some(why)),
     };
     let findings = if verdict == TrialVerdict::Green { Vec::new() } else { ward::findings(&output) };

@@ -50,6 +50,15 @@ fn a_broken_ward_is_told_before_any_agent_is_started() {
 }
 
 #[test]
+fn a_ward_whose_module_is_missing_is_broken_and_not_red() {
+    let shop = shop("");
+    let ran = shop.grounds.run(&new(&plan(&shop), "echo '/usr/bin/python3: No module named pytest' >&2; exit 1"));
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stderr.contains("the ward is broken") && ran.stderr.contains("a Python module is missing"), "{ran:?}");
+    assert!(ran.stderr.contains("COMMAND` changes the ward"), "{ran:?}");
+}
+
+#[test]
 fn a_ward_that_is_red_on_head_is_told_and_the_user_decides() {
     let shop = shop("");
     let ran = shop.grounds.run(&new(&plan(&shop), "echo 'error: nothing is built' >&2; test -e notes/a.md"));
