@@ -89,7 +89,7 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 /// The project is the nearest folder, from the current one upwards, that contains .hatchery/ or .git; otherwise the current
 /// folder. Settings come from hatchery.toml, then from HATCHERY_* variables, then from flags; the last one wins.
 #[derive(Debug, Parser)]
-#[command(name = "hatchery", version, propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(name = "hatchery", version = crate::version::version(), propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -507,6 +507,12 @@ fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
         true => word.into(),
         false => format!("'{}'", word.replace('\'', r"'\''")).into(),
     }
+}
+
+/// The number of a question or a mail. What the parser says of a word is no help.
+fn number(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| "it must be a number; `hatchery ask list` and `hatchery mail check` show the numbers".to_owned())
 }
 
 /// An id that the caller chose for a request.

@@ -101,7 +101,8 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
         add(format!("{} of our messages not heard yet", conversation.unheard.len()), it.last_active);
     }
     if it.open_tools > 0 {
-        add(format!("{} of its tools have not answered", it.open_tools), it.last_active);
+        let have = if it.open_tools == 1 { "has" } else { "have" };
+        add(format!("{} of its tools {have} not answered", it.open_tools), it.last_active);
     }
     let noun = if it.messages == 1 { "message" } else { "messages" };
     add(format!("{} {noun} in its own history", it.messages), it.last_active);

@@ -1,7 +1,7 @@
 //! `hatchery ask`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::{Context, accepted_once, asking, caller_id, print_json, print_line, say, text_or_stdin, why::age};
+use super::{Context, accepted_once, asking, caller_id, number, print_json, print_line, say, text_or_stdin, why::age};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{QuestionList, QuestionView};
@@ -32,6 +32,7 @@ enum What {
     /// Answer a question
     Answer {
         /// The question's number
+        #[arg(value_parser = number)]
         question: u64,
         /// The answer; `-` reads it from standard input
         answer: String,

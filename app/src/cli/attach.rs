@@ -6,7 +6,7 @@ use super::typed::{self, Addressee};
 use super::{Context, asking, counted, print_json_text, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
-use crate::http::AgentView;
+use crate::http::{AgentView, called_with};
 use crate::report::{Context as _, Report};
 use crate::run_folder::RunFolder;
 use hatchery_core::event::{MessageEvent, QuestionEvent, RunEvent};
@@ -204,7 +204,7 @@ fn show(context: &Context, record: &Record, has_seat: bool) -> Result<(), Report
         Event::Message(MessageEvent::Added { kind: MessageKind::ToolCall, content, .. }) => {
             let call: serde_json::Value = serde_json::from_str(content).unwrap_or_default();
             let name = call["name"].as_str().unwrap_or("a tool");
-            say(paint(DIM, format_args!("  {name} {}", cut(&call["input"].to_string()))));
+            say(paint(DIM, format_args!("  {name} {}", printable(&called_with(&call["input"])))));
         }
         Event::Message(MessageEvent::Added { kind: MessageKind::ToolResult, content, .. }) => {
             let result: serde_json::Value = serde_json::from_str(content).unwrap_or_default();

@@ -7,6 +7,7 @@ use crate::client::paths::agent_path;
 use crate::http::{HistoryView, ImportView, MessageView};
 use crate::report::Report;
 use hatchery_core::MessageKind;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -67,14 +68,32 @@ fn show(context: &Context, agent: &str, full: bool) -> Result<ExitCode, Report> 
         print_line(&format!(
             "{} {}{}{lost}",
             paint(DIM, format_args!("{:>6}", message.id)),
-            paint(STRONG, kind),
+            paint(STRONG, kind.replace('_', " ")),
             paint(DIM, inherited)
         ))?;
-        for line in shown(&message.content, full) {
+        for line in shown(&readable(message.kind, &message.content), full) {
             print_line(&format!("       {line}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was said, for people. A call of a tool is its name and its arguments, a result is what the tool said; `--json` has both as they are kept.
+fn readable(kind: MessageKind, content: &str) -> String {
+    let object = || serde_json::from_str::<Value>(content).ok().filter(Value::is_object);
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match (kind, object()) {
+        (MessageKind::ToolCall, Some(call)) if call["name"].is_string() => {
+            let arguments = call["input"].as_object().into_iter().flatten();
+            let lines = arguments.map(|(name, value)| format!("\n{name}: {}", text(value).replace('\n', "\n  ")));
+            text(&call["name"]) + &lines.collect::<String>()
+        }
+        (MessageKind::ToolResult, Some(result)) if !result["content"].is_null() => {
+            let failed = if result["is_error"] == true { "failed: " } else { "" };
+            format!("{failed}{}", text(&result["content"]))
+        }
+        _ => content.to_owned(),
+    }
 }
 
 /// A long message is cut unless everything is asked for. Control characters do not reach the terminal.
@@ -105,4 +124,20 @@ fn import(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     }
     say(format_args!("{} agents and {} messages imported", imported.agents.len(), imported.messages));
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_shown_in_words() {
+        let call = r#"{"id":"t1","input":{"command":"rm -rf build","timeout":5},"name":"Bash"}"#;
+        assert_eq!(readable(MessageKind::ToolCall, call), "Bash\ncommand: rm -rf build\ntimeout: 5");
+        let result = r#"{"content":"No such folder","id":"t1","is_error":true}"#;
+        assert_eq!(readable(MessageKind::ToolResult, result), "failed: No such folder");
+        // Of another origin.
+        assert_eq!(readable(MessageKind::ToolResult, "[1, 2]"), "[1, 2]");
+        assert_eq!(readable(MessageKind::Assistant, result), result);
+    }
 }

@@ -1,7 +1,7 @@
 //! `hatchery mail`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::{Context, asking, counted, print_json, print_line, reference, say};
+use super::{Context, asking, counted, number, print_json, print_line, reference, say};
 use crate::client::paths::mail_path;
 use crate::client::{Client, patience};
 use crate::clock;
@@ -30,6 +30,7 @@ enum Command {
     /// Print the oldest unread mail, or the one with this id, and mark it as read
     Read {
         /// The mail's id
+        #[arg(value_parser = number)]
         mail: Option<u64>,
     },
     /// Wait for the next mail, or until each of the given agents has sent one or has ended

@@ -109,7 +109,8 @@ fn show(agents: &[AgentView], ids: &ShortIds, hidden: usize) -> Result<(), Repor
         print_line(&line(agent, ids, clock::now()))?;
     }
     if hidden > 0 {
-        say(paint(DIM, format_args!("{hidden} more that are idle, dead or expired: --all")));
+        let are = if hidden == 1 { "is" } else { "are" };
+        say(paint(DIM, format_args!("{hidden} more that {are} idle, dead or expired: --all")));
     }
     Ok(())
 }

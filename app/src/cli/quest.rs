@@ -6,7 +6,7 @@ mod trial;
 pub mod watch;
 
 use super::run_options::Player;
-use super::{Context, asking, print_json, print_line, read_given, say, text_or_stdin};
+use super::{Context, asking, number, print_json, print_line, read_given, say, text_or_stdin};
 use crate::client::paths::quest_path;
 use crate::client::{Client, Failure};
 use crate::http::QuestList;
@@ -124,7 +124,7 @@ enum What {
         /// The answer; the question says what it accepts. `-` reads it from standard input
         answer: String,
         /// The question's number, as `hatchery ask list` shows it [default: the oldest]
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = number)]
         question: Option<u64>,
     },
     /// Set how much all agents of a quest may spend

@@ -34,7 +34,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         print_line(&line)?;
     }
     if hidden > 0 {
-        say(paint(DIM, format_args!("{hidden} more that are idle, dead or expired: --all")));
+        let are = if hidden == 1 { "is" } else { "are" };
+        say(paint(DIM, format_args!("{hidden} more that {are} idle, dead or expired: --all")));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -29,10 +29,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     let name = view.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
-    print_line(&format!("{}{name} is {}", view.agent, paint(STRONG, view.state.word())))?;
+    // As `ps` calls it.
+    let asks = questions.iter().any(|question| question.agent == view.agent);
+    let state = if asks { "asking" } else { view.state.word() };
+    print_line(&format!("{}{name} is {}", view.agent, paint(STRONG, state)))?;
     for evidence in &view.evidence {
         let age = paint(DIM, age(evidence.at, view.now));
-        print_line(&format!("  {} {age}", evidence.what))?;
+        print_line(&format!("  {} · {age}", evidence.what))?;
     }
     for question in questions.iter().filter(|question| question.agent == view.agent) {
         let text = printable(&question.whole()).replace('\n', "\n  ");

@@ -200,7 +200,7 @@ struct ToolCall {
 }
 
 /// The argument that says most about a call: the usual ones by their names, else the first text.
-fn called_with(input: &Value) -> String {
+pub fn called_with(input: &Value) -> String {
     const TELLING: [&str; 8] = ["command", "file_path", "path", "pattern", "url", "query", "prompt", "description"];
     let by_name = TELLING.iter().find_map(|name| input[*name].as_str());
     let first = || input.as_object().and_then(|input| input.values().find_map(Value::as_str));

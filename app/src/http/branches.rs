@@ -238,7 +238,15 @@ fn find(api: &Api, reference: &str) -> Result<BranchLine, ApiError> {
             no_branch(format!("quest {quest} works in the project itself and has no branch"), hint.into())
         });
     }
-    let id = super::agents::find(api, reference)?;
+    let id = super::agents::find(api, reference).map_err(|error| match error.status {
+        StatusCode::NOT_FOUND => {
+            let called = super::guard::cut(reference);
+            let message = format!("no agent, quest or branch is called `{called}`, and no id begins with it");
+            let hint = "`hatchery ps --all` shows the agents, `hatchery quest list --all` the quests";
+            ApiError { message, hint: hint.into(), ..error }
+        }
+        _ => error,
+    })?;
     if let Some(assignment) = world.assignment(id) {
         let quest = assignment.quest;
         let message = format!("{reference} works for the quest {quest}, whose branch has the work of all its agents");

@@ -22,7 +22,7 @@ pub(super) fn claude(context: &Context, config: &Config) -> Finding {
     let Some(file) = find(context, claude.program()) else {
         let (wanted, place) = (claude.program().display(), place_of(claude.program()));
         let what = format!(
-            "{wanted} is not {place}; install it, or name it by `claude_path` or CLAUDE_CLI_PATH and restart the daemon; \
+            "{wanted} is not {place}; install it, or name it by `claude_path` in hatchery.toml, or by CLAUDE_CLI_PATH before the daemon starts; \
              `hatchery run --harness scripted` works without"
         );
         return Finding { about: "claude", verdict: Verdict::Note, what };

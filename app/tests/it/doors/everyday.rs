@@ -135,3 +135,37 @@ fn work_that_is_about_to_be_kept_is_announced() {
     assert!(list.stderr.contains("still being kept") && list.stderr.contains("slow-"), "{list:?}");
     assert!(!list.stderr.contains("nothing had to be rescued"), "{list:?}");
 }
+
+#[test]
+fn what_is_not_there_is_called_by_what_was_meant() {
+    let shop = Workshop::open();
+    shop.repository();
+    let grounds = &shop.grounds;
+    for command in ["diff", "merge", "pr"] {
+        let refused = grounds.run(&[command, "nosuch"]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("no agent, quest or branch is called `nosuch`"), "{refused:?}");
+    }
+    for arguments in [["ask", "answer", "first", "yes"].as_slice(), &["mail", "read", "first"]] {
+        let refused = grounds.run(arguments);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("it must be a number; `hatchery ask list`"), "{refused:?}");
+    }
+}
+
+/// One word for one state, whichever command is asked, and no JSON for people.
+#[test]
+fn an_agent_that_asks_is_asking_and_its_tools_are_told_in_words() {
+    let shop = Workshop::open();
+    let asks = json!({ "ask": { "name": "Bash", "input": { "command": "rm -rf build" } } });
+    let agent = shop.run(&[json!({ "text": "I clean up." }), asks]);
+    let question = shop.wait_for(&agent, "question_asked")["id"].to_string();
+    let why = shop.grounds.run(&["why", &agent]).good();
+    assert!(why.contains("is asking") && why.contains("1 of its tools has not answered · "), "{why}");
+    assert!(shop.grounds.run(&["ps"]).good().contains("asking"));
+    shop.grounds.run(&["ask", "answer", &question, "deny: I need it"]).good();
+    shop.end(&agent);
+    let history = shop.grounds.run(&["history", &agent]).good();
+    assert!(history.contains("tool call\n       Bash\n       command: rm -rf build\n"), "{history}");
+    assert!(history.contains("tool result\n       failed: The user did not allow it: I need it\n"), "{history}");
+}

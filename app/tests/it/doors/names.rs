@@ -75,7 +75,7 @@ fn empty_and_absurd_ids_are_unknown_ones() {
         for (arguments, words) in [
             (["why", absurd], "no agent is named"),
             (["kill", absurd], "no agent is named"),
-            (["diff", absurd], "no agent is named"),
+            (["diff", absurd], "no agent, quest or branch is called"),
         ] {
             let ran = shop.grounds.run(&arguments);
             assert_eq!(ran.code, Some(1), "{} {:.20}: {ran:?}", arguments[0], absurd);

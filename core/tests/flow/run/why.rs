@@ -43,6 +43,6 @@ fn the_evidence_is_in_words_for_people() {
     assert_eq!(
         words(&it),
         "run 1, attempt 1 is being stopped: silent for too long; 1 of our messages not heard yet; \
-         1 of its tools have not answered; 3 messages in its own history"
+         1 of its tools has not answered; 3 messages in its own history"
     );
 }
