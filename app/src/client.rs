@@ -1,6 +1,7 @@
 //! How the commands speak to the daemon: they find it by the lock that it holds, start one in the background when none runs, and
 //! carry the project's token.
 
+pub mod ending;
 pub mod notices;
 pub mod once;
 pub mod paths;
@@ -8,14 +9,16 @@ pub mod patience;
 
 use crate::config::{Config, Flags};
 use crate::http::{ErrorBody, ErrorDetail};
-use crate::project::Project;
+use crate::project::{DaemonFile, Project};
 use crate::report::{Code, Context as _, Report};
 use crate::trust;
+use crate::version;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use notices::Health;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::OpenOptions;
@@ -128,9 +131,16 @@ impl Client {
             // The lock comes first and the announcement last: in between a daemon is starting.
             if let (Some(daemon), Some(token)) = (project.daemon(), project.existing_token()?) {
                 let client = Self::new(&daemon.url, token);
-                match tokio::time::timeout(HUNG_AFTER, client.get::<serde_json::Value>("/api/health")).await {
-                    Ok(Ok(_)) => {
-                        notices::about(project, &daemon);
+                match tokio::time::timeout(HUNG_AFTER, client.get::<Health>("/api/health")).await {
+                    Ok(Ok(_)) if is_to_be_replaced(project, &daemon) => {
+                        notices::replaced(&daemon);
+                        let (old, patience) = (project.clone(), START_TIMEOUT);
+                        let ended = tokio::task::spawn_blocking(move || ending::end_daemon(&old, patience)).await;
+                        ended.context("the daemon was not replaced")??;
+                        return Ok(None);
+                    }
+                    Ok(Ok(health)) => {
+                        notices::about(project, &daemon, &client, &health).await;
                         return Ok(Some(client));
                     }
                     Ok(Err(_)) => {}
@@ -234,6 +244,13 @@ fn wrong_note(project: &Project) -> Option<String> {
         true => Some(format!("no daemon of this project answers at {url}, which the lock's file names")),
         false => Some(format!("{} is missing", project.token_file().display())),
     }
+}
+
+/// Whether the user wants newer commands to replace an older daemon. A newer daemon stays: two versions would replace each other in
+/// turn otherwise.
+fn is_to_be_replaced(project: &Project, daemon: &DaemonFile) -> bool {
+    version::is_newer_than(&daemon.version)
+        && Config::resolve(project, &Flags::default()).is_ok_and(|config| config.replace_daemon)
 }
 
 async fn read<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, Failure> {

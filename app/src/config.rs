@@ -1,6 +1,7 @@
 //! Configuration, resolved once: defaults, then `hatchery.toml`, then `HATCHERY_*`, then flags. A wrong setting is an error that names
 //! the setting, where it is set, and what would be right.
 
+mod counting;
 mod harnesses;
 mod notifications;
 mod prices;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use counting::{COUNTS, Counts, Written, changed};
 pub use harnesses::AcpAgent;
 pub use notifications::Notify;
 pub use quests::{Isolated, Quests};
@@ -56,6 +58,8 @@ pub struct Config {
     /// Host names, besides loopback and bare addresses, under which the daemon may be asked.
     pub allowed_hosts: Vec<String>,
     pub open: bool,
+    /// A command that is newer than the running daemon replaces it.
+    pub replace_daemon: bool,
     pub log: String,
     pub heartbeat: Duration,
     pub request_timeout: Duration,
@@ -129,6 +133,7 @@ struct Settings {
     auth: Option<Auth>,
     allowed_hosts: Option<Vec<String>>,
     open: Option<bool>,
+    replace_daemon: Option<bool>,
     log: Option<String>,
     heartbeat_ms: Option<Within<100, 300_000>>,
     request_timeout_ms: Option<Within<1_000, 600_000>>,
@@ -209,11 +214,11 @@ impl Config {
 }
 
 /// The settings in a file, which need not be there.
-fn read_file(path: &Path) -> Result<serde_json::Map<String, serde_json::Value>, Report> {
+fn read_file(path: &Path) -> Result<Written, Report> {
     match std::fs::read_to_string(path) {
         Ok(text) => toml::from_str(&text)
             .map_err(|error| Report::new(Code::Usage, format_args!("{} is not TOML: {error}", path.display()))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(serde_json::Map::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Written::new()),
         Err(error) => Err(error).context(format_args!("{} cannot be read", path.display())),
     }
 }
@@ -284,6 +289,7 @@ impl Settings {
             auth,
             allowed_hosts: self.allowed_hosts.unwrap_or_default(),
             open: self.open.unwrap_or(true) && !flags.no_open,
+            replace_daemon: self.replace_daemon.unwrap_or(false),
             log: self.log.unwrap_or_else(|| "info".into()),
             heartbeat: Duration::from_millis(self.heartbeat_ms.map_or(15_000, |it| it.0)),
             request_timeout: Duration::from_millis(self.request_timeout_ms.map_or(30_000, |it| it.0)),
@@ -344,6 +350,20 @@ mod tests {
         let table = page.split_once("| Key |").unwrap().1.split_once("\n\n").unwrap().0;
         let listed = table.lines().filter_map(|row| row.strip_prefix("| `")?.split('`').next());
         assert_eq!(listed.collect::<BTreeSet<_>>(), known.collect::<BTreeSet<_>>());
+    }
+
+    #[test]
+    fn the_page_of_settings_says_when_each_counts() {
+        let page = include_str!("../../docs/settings.md");
+        let table = page.split_once("| Key |").unwrap().1.split_once("\n\n").unwrap().0;
+        let said = |row: &str| {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+            let counts = cells.into_iter().rfind(|cell| COUNTS.iter().any(|(_, when)| when.to_string() == *cell));
+            (row.split('`').nth(1).unwrap().to_owned(), counts.unwrap_or_default().to_owned())
+        };
+        let shown: BTreeSet<_> = table.lines().filter(|row| row.starts_with("| `")).map(said).collect();
+        let known: BTreeSet<_> = COUNTS.iter().map(|(name, when)| ((*name).to_owned(), when.to_string())).collect();
+        assert_eq!(shown, known);
     }
 
     #[test]
@@ -491,7 +511,7 @@ mod tests {
 
     #[test]
     fn every_setting_is_known_by_its_name() {
-        let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nlog='warn'\n\
+        let toml = "listen='127.0.0.1'\nport=1\nstore='x'\nauth='token'\nallowed_hosts=['h']\nopen=false\nreplace_daemon=true\nlog='warn'\n\
                     heartbeat_ms=1000\nrequest_timeout_ms=1000\nmax_connections=10\nmax_body_bytes=5000\nsnapshot_every=100\n\
                     harness='scripted'\nclaude_path='/x'\nclaude_args=['a']\nclaude_strict=true\n\
                     codex_path='/y'\ncodex_args=['a']\n\

@@ -1,12 +1,13 @@
 //! The daemon: one for each project, from the lock to the last farewell.
 
 use crate::clock::{self, SystemClock};
-use crate::config::{self, Auth, Config};
+use crate::config::{Auth, Config, Flags};
 use crate::data_guard::DataGuard;
 use crate::engine::{self, Engine, EngineError, SubmitError};
 use crate::git_shield;
 use crate::glance;
-use crate::http::{self, Api, Guard, Limits, RunDefaults};
+use crate::http::{self, Api, Guard, Limits};
+use crate::live_settings::LiveSettings;
 use crate::log_head::LogHead;
 use crate::notifications;
 use crate::project::{DaemonFile, Lock, Project};
@@ -18,6 +19,7 @@ use crate::runner::{self, RunnerContext};
 use crate::status_files::{FilesShown, StatusFiles};
 use crate::store::{self, Store, StoreError};
 use crate::trust;
+use crate::version;
 use crate::{team_inbox, team_outbox};
 use hatchery_core::{Command, Refusal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -42,7 +44,6 @@ pub struct Daemon {
     limits: Limits,
     context: Arc<RunnerContext>,
     guard: DataGuard,
-    notify: config::Notify,
     lock: Lock,
 }
 
@@ -78,8 +79,7 @@ impl Farewell {
 impl Daemon {
     /// Takes the lock, opens the store, restores the world and binds the port. A log that is shorter than it was is refused, unless
     /// the loss is accepted.
-    pub async fn prepare(project: Project, config: Config, accept_loss: bool) -> Result<Self, Report> {
-        let settings = project.settings_mark();
+    pub async fn prepare(project: Project, flags: Flags, config: Config, accept_loss: bool) -> Result<Self, Report> {
         let started = Instant::now();
         project.prepare()?;
         let lock = project.lock()?;
@@ -105,17 +105,13 @@ impl Daemon {
         }
         let program = std::env::current_exe().context("this program does not know where it is")?;
         let context = Arc::new(RunnerContext::new(&project, &config, engine.handle.clone(), &program)?);
-        if context.harnesses.named(&config.runs.harness).is_none() {
-            let known = context.harnesses.names().join(", ");
-            return Err(Report::new(Code::Usage, format_args!("harness = `{}` is not known", config.runs.harness))
-                .hint(format_args!("choose one of: {known}")));
-        }
-        let defaults = RunDefaults::of(&context, config.runs.clone(), config.quests.clone(), config.seats.clone());
+        let settings = Arc::new(LiveSettings::new(&project, flags, Arc::clone(&context), config.clone())?);
         let (closing, on_closing) = watch::channel(false);
         let api = Api {
             handle: engine.handle.clone(),
             guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
-            defaults: Arc::new(defaults),
+            defaults: settings.defaults(),
+            settings,
             calls: Arc::clone(&context.calls),
             live: Arc::clone(&context.live),
             status_files: FilesShown::new(&project),
@@ -140,16 +136,12 @@ impl Daemon {
         if let Some(address) = exposed {
             tracing::warn!(%address, "other machines may reach this daemon, and its token goes over the network without encryption");
         }
-        let version = env!("CARGO_PKG_VERSION").into();
-        project.announce(
-            &lock,
-            &DaemonFile { pid: std::process::id(), url: url.clone(), version, settings: Some(settings) },
-        )?;
+        let version = version::version().into();
+        project.announce(&lock, &DaemonFile { pid: std::process::id(), url: url.clone(), version })?;
         tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
         let limits = Limits { connections: config.max_connections, ..Limits::default() };
         let guard = DataGuard::new(&project, engine.handle.clone(), &lock, head);
-        let notify = config.notify.clone();
-        Ok(Self { url, exposed, token, project, engine, listener, api, closing, limits, context, guard, notify, lock })
+        Ok(Self { url, exposed, token, project, engine, listener, api, closing, limits, context, guard, lock })
     }
 
     /// What to open in a browser.
@@ -169,7 +161,8 @@ impl Daemon {
         let glances = glance::keep(self.project.clone(), handle.clone());
         // What was written while no daemon ran is taken in before a request can change it.
         let status_files = StatusFiles::keep(&self.project, handle.clone(), &self.api.status_files).await;
-        let notices = tokio::spawn(notifications::run(self.notify, self.project.clone(), handle.clone()));
+        let notices =
+            tokio::spawn(notifications::run(self.api.settings.notify(), self.project.clone(), handle.clone()));
         // Before there are new ones.
         team_outbox::bring_left(&self.project, &self.api.defaults.seats, &handle).await;
         let closing = self.closing.subscribe();
@@ -178,6 +171,7 @@ impl Daemon {
             handle.clone(),
             self.closing.subscribe(),
         ));
+        let settings = tokio::spawn(Arc::clone(&self.api.settings).keep(self.closing.subscribe()));
         let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));
         let mut engine = tokio::task::spawn_blocking(|| self.engine.join());
         let mut guard = tokio::spawn(self.guard.clone().watch());
@@ -200,6 +194,7 @@ impl Daemon {
         server.await.context("the server did not end well")?;
         runner.abort();
         inboxes.await.context("the reader of team inboxes did not end well")?;
+        settings.await.context("the reader of the settings did not end well")?;
         notices.abort();
         handle.stop();
         let ended = match ended {

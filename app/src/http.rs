@@ -32,6 +32,7 @@ mod seat_messages;
 mod seats;
 mod server;
 mod sessions;
+mod settings;
 mod state;
 mod state_live;
 mod status;
@@ -40,7 +41,7 @@ mod wards;
 mod wire;
 
 pub use adopt::{Adoptable, AdoptableList, AdoptedView};
-pub use agent_view::{AgentState, AgentView, AssignmentView, Doing};
+pub use agent_view::{AgentState, AgentView, AssignmentView, Doing, called_with};
 pub use agents::{AgentList, KillPreview};
 pub use branches::{BranchKind, BranchLine, BranchList, BranchView};
 pub use changes::FileList;
@@ -69,12 +70,13 @@ pub use wards::WardOutput;
 
 use crate::calls::Calls;
 use crate::engine::Handle;
+use crate::live_settings::LiveSettings;
 use crate::live_text::LiveTexts;
 use crate::log_head::LogHead;
 use crate::seat_dialect::DialectEvent;
 use crate::status_files::FilesShown;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRef, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -95,7 +97,9 @@ use utoipa_axum::routes;
 pub struct Api {
     pub handle: Handle,
     pub guard: Arc<Guard>,
+    /// How agents are run, as the settings said when the request came.
     pub defaults: Arc<RunDefaults>,
+    pub settings: Arc<LiveSettings>,
     /// Takes in what agents ask for by their tools.
     pub calls: Arc<Calls>,
     /// What agents are writing at the moment.
@@ -114,6 +118,16 @@ pub struct Api {
     pub imports: Arc<Semaphore>,
     /// Becomes true when the daemon shuts down, so that streams end.
     pub closing: watch::Receiver<bool>,
+}
+
+/// What the routes keep. Each request gets an [`Api`] with the settings of its moment.
+#[derive(Clone, Debug)]
+struct Routed(Api);
+
+impl FromRef<Routed> for Api {
+    fn from_ref(Routed(api): &Routed) -> Self {
+        Self { defaults: api.settings.defaults(), ..api.clone() }
+    }
 }
 
 #[derive(OpenApi)]
@@ -178,7 +192,7 @@ pub fn router(api: &Api) -> Router {
         .layer(DefaultBodyLimit::max(api.max_body_bytes))
         .layer(middleware::from_fn_with_state(api.clone(), in_time))
         .layer(middleware::from_fn_with_state(api.clone(), guard::admit))
-        .with_state(api.clone())
+        .with_state(Routed(api.clone()))
 }
 
 /// The OpenAPI document, for those who want it without a daemon.
@@ -207,7 +221,7 @@ fn add_refusals(operation: &mut Operation, is_open: bool) {
     responses.insert("5XX".into(), refusal("The store is in trouble, or the daemon is stopping; `code` says which"));
 }
 
-fn documented() -> OpenApiRouter<Api> {
+fn documented() -> OpenApiRouter<Routed> {
     let mut document = Document::openapi();
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
@@ -218,6 +232,7 @@ fn documented() -> OpenApiRouter<Api> {
         .routes(routes!(overview::overview))
         .routes(routes!(status::fsck))
         .routes(routes!(gc::gc))
+        .routes(routes!(settings::take_over))
         .routes(routes!(projects::list))
         .routes(routes!(events::stream))
         .routes(routes!(log::page))

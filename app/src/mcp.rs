@@ -105,7 +105,7 @@ impl From<Report> for ToolError {
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("hatchery", env!("CARGO_PKG_VERSION")))
+            .with_server_info(Implementation::new("hatchery", crate::version::version()))
             .with_instructions(words::instructions(self.agent))
     }
 

@@ -14,6 +14,7 @@ use crate::engine::{FollowError, Handle, RecordFollower};
 use crate::project::Project;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How long to wait after the log could not be followed.
@@ -22,17 +23,18 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const MAX_WAITING: usize = 32;
 
 /// Delivers notices until the engine stops.
-pub async fn run(settings: Notify, project: Project, handle: Handle) {
-    if !settings.is_wanted() {
-        return;
-    }
-    let settings = Arc::new(settings);
+pub async fn run(mut wanted: watch::Receiver<Notify>, project: Project, handle: Handle) {
+    let mut settings = Arc::new(wanted.borrow_and_update().clone());
     let mut follower = handle.follow_records(handle.head());
     let mut waiting: Vec<Notice> = Vec::new();
     let mut dropped = 0;
     let mut next = Instant::now();
     loop {
         tokio::select! {
+            changed = wanted.changed() => match changed {
+                Ok(()) => settings = Arc::new(wanted.borrow_and_update().clone()),
+                Err(_) => return,
+            },
             () = tokio::time::sleep_until(next), if !waiting.is_empty() => {
                 let notice = Notice::together(std::mem::take(&mut waiting), std::mem::take(&mut dropped), project.root());
                 next = Instant::now() + settings.pace;
@@ -59,6 +61,6 @@ pub async fn run(settings: Notify, project: Project, handle: Handle) {
 async fn news(follower: &mut RecordFollower, handle: &Handle, settings: &Notify) -> Result<Vec<Notice>, FollowError> {
     let records = follower.next_records().await?;
     let world = handle.view();
-    let wanted = |notice: &Notice| settings.on.contains(&notice.kind);
+    let wanted = |notice: &Notice| settings.is_wanted() && settings.on.contains(&notice.kind);
     Ok(records.iter().filter_map(|record| notice::of(&world, record)).filter(wanted).collect())
 }

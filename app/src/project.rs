@@ -30,9 +30,6 @@ pub struct DaemonFile {
     pub pid: u32,
     pub url: String,
     pub version: String,
-    /// Says which settings it has read: see [`Project::settings_mark`].
-    #[serde(default)]
-    pub settings: Option<String>,
 }
 
 impl Project {

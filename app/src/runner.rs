@@ -7,23 +7,22 @@ mod chores;
 mod foreign;
 mod launch;
 mod retention;
+mod run_settings;
 mod spool_reader;
 mod supervisor;
 
 use crate::calls::Calls;
 use crate::codex_threads::CodexThreads;
-use crate::config::{Config, Worktrees};
+use crate::config::Config;
 use crate::engine::{Handle, SubmitError};
 use crate::folder_watch::FolderWatcher;
-use crate::harness::{Acp, Claude, Codex, Harness, Harnesses, Scripted};
 use crate::live_text::LiveTexts;
 use crate::project::Project;
 use crate::report::Report;
 use crate::run_folder::RunFolder;
 use crate::store::StoreUrl;
 use crate::transcripts::Transcripts;
-use crate::ward;
-use crate::worktree::{Preparation, Repository};
+use crate::worktree::Repository;
 use chores::Chores;
 use foreign::ForeignWork;
 use hatchery_core::run::{AttemptId, DesiredRun, DesiredState, Places};
@@ -34,6 +33,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
+
+pub use run_settings::RunSettings;
 
 /// How long to wait after the store refused to record what was done.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -49,7 +50,6 @@ pub struct RunnerContext {
     pub host: Arc<str>,
     /// The store is in the project's own folder: everything in its log happens here, or happened in a folder that this one is a copy of.
     pub store_is_private: bool,
-    pub harnesses: Harnesses,
     /// Takes in what agents ask for by their tools. The HTTP side shares it.
     pub calls: Arc<Calls>,
     /// What agents are writing at the moment. The HTTP side shares it.
@@ -58,17 +58,8 @@ pub struct RunnerContext {
     pub transcripts: Transcripts,
     /// What codex keeps of this project.
     pub codex_threads: CodexThreads,
-    /// How many attempts have processes at once. The others wait for their turn.
-    pub max_runs: usize,
-    /// Between interrupting, terminating and killing.
-    pub stop_grace: Duration,
-    /// How long the folder of an attempt that is over stays; for ever without.
-    pub keep_runs: Option<Duration>,
-    /// What children get of the daemon's environment besides the usual.
-    pub pass_env: Vec<String>,
-    /// What new worktrees need.
-    pub preparation: Preparation,
-    pub worktrees: Worktrees,
+    /// Changes with `hatchery.toml`.
+    settings: channel::Sender<Arc<RunSettings>>,
     /// The repository of the project, once it was needed and found.
     repository: OnceLock<Repository>,
 }
@@ -76,58 +67,45 @@ pub struct RunnerContext {
 impl RunnerContext {
     /// `program` is what launchers, tools and scripted agents are started from.
     pub fn new(project: &Project, config: &Config, handle: Handle, program: &Path) -> Result<Self, Report> {
-        let (runs, worktrees) = (&config.runs, &config.worktrees);
-        let program = program.to_owned();
-        let (path, args) = (runs.claude_path.clone(), runs.claude_args.clone());
-        let prices = || Arc::clone(&config.prices);
-        let (strict, pass, root) = (runs.claude_strict, &runs.pass_env, project.root());
-        let claude = Claude::new(path, args, strict, pass, std::env::vars(), root, prices());
-        let state = project.data().join("sim");
-        let scripted = Scripted::new(program.clone(), state, pass, std::env::vars(), prices());
-        let (path, args) = (runs.codex_path.clone(), runs.codex_args.clone());
-        let codex = Codex::new(path, args, pass, std::env::vars(), prices());
-        let acp = runs.acp_agents.iter().map(|(name, agent)| -> Arc<dyn Harness> {
-            Arc::new(Acp::new(name, agent, pass, std::env::vars(), prices()))
-        });
-        let transcripts = claude.transcripts.clone();
-        let codex_threads = CodexThreads::new(project.root(), &codex.environment);
-        let mut harnesses: Vec<Arc<dyn Harness>> = vec![Arc::new(claude), Arc::new(codex)];
-        harnesses.extend(acp);
-        harnesses.push(Arc::new(scripted));
+        let codex_threads = CodexThreads::new(project.root(), &run_settings::codex(config).environment);
+        let settings = Arc::new(RunSettings::of(project, config, program));
         Ok(Self {
             calls: Arc::new(Calls::new(handle.clone())),
             live: Arc::default(),
             handle,
             project: project.clone(),
-            program,
+            program: program.to_owned(),
             host: project.host()?.into(),
             store_is_private: matches!(&config.store, StoreUrl::Sqlite(path) if path.starts_with(project.data())),
-            transcripts,
+            transcripts: run_settings::claude(project, config).transcripts,
             codex_threads,
-            harnesses: Harnesses::new(harnesses),
-            max_runs: runs.max_runs,
-            stop_grace: runs.stop_grace,
-            keep_runs: runs.keep_runs,
-            pass_env: runs.pass_env.clone(),
-            preparation: Preparation {
-                setup: worktrees.setup.clone(),
-                limit: worktrees.setup_limit,
-                copy: worktrees.copy.clone(),
-                environment: ward::environment(std::env::vars(), &runs.pass_env),
-            },
-            worktrees: worktrees.clone(),
+            settings: channel::Sender::new(settings),
             repository: OnceLock::new(),
         })
     }
 
+    /// What the settings say now.
+    pub fn settings(&self) -> Arc<RunSettings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    /// Uses other settings from now on, for whatever begins.
+    pub fn use_settings(&self, settings: RunSettings) {
+        self.settings.send_replace(Arc::new(settings));
+    }
+
     /// The repository that holds the project, or why there is none. Asks git, so it may take a moment.
     fn repository(&self) -> Result<Repository, String> {
-        if let Some(known) = self.repository.get() {
-            return Ok(known.clone());
-        }
-        let found = Repository::find(&self.project, std::env::vars()).map_err(|error| error.to_string())?;
-        let found = found.map_err(|why| why.to_string())?.with_by_products(&self.worktrees.by_products);
-        Ok(self.repository.get_or_init(|| found).clone())
+        let settings = self.settings();
+        let known = match self.repository.get() {
+            Some(known) => known.clone(),
+            None => {
+                let found = Repository::find(&self.project, std::env::vars()).map_err(|error| error.to_string())?;
+                let found = found.map_err(|why| why.to_string())?;
+                self.repository.get_or_init(|| found).clone()
+            }
+        };
+        Ok(known.with_by_products(&settings.worktrees.by_products))
     }
 }
 
@@ -145,6 +123,7 @@ pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>)
         Supervisors { context: Arc::clone(&context), watcher, supervised: BTreeMap::new(), tasks: JoinSet::new() };
     let mut retention = std::pin::pin!(retention::clear_leftovers(Arc::clone(&context)));
     let mut foreign = ForeignWork::new(&context);
+    let mut settings = context.settings.subscribe();
     loop {
         let wanted = plan.borrow_and_update().clone();
         let again = foreign.end(&wanted).await;
@@ -162,6 +141,8 @@ pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>)
         };
         tokio::select! {
             changed = plan.changed() => if changed.is_err() { return },
+            // More agents may be allowed to run. The sender lives as long as the context.
+            _ = settings.changed() => {}
             Some(ended) = supervisors.tasks.join_next(), if !supervisors.tasks.is_empty() => supervisors.left(ended),
             Some(ended) = chores.tasks.join_next(), if !chores.tasks.is_empty() => chores.left(ended),
             () = pause => {}
@@ -221,7 +202,7 @@ impl Supervisors {
         if others.is_empty() {
             return Vec::new();
         }
-        let mut places = Places::new(&world, self.context.max_runs, self.supervised.keys().copied());
+        let mut places = Places::new(&world, self.context.settings().max_runs, self.supervised.keys().copied());
         let mut later = Vec::new();
         for (of, wanted) in others {
             match !places.are_taken() && places.take(of.agent) {

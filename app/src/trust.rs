@@ -15,9 +15,10 @@ use std::path::Path;
 /// Set to `1`, everything is trusted. For machines on which nobody can be asked.
 pub const TRUST_ALL: &str = "HATCHERY_TRUST_ALL";
 /// Settings that cannot run anything or open the daemon to others. Every other setting is asked for, also one that is added later.
-const HARMLESS: [&str; 19] = [
+const HARMLESS: [&str; 20] = [
     "port",
     "open",
+    "replace_daemon",
     "log",
     "heartbeat_ms",
     "request_timeout_ms",

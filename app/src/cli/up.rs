@@ -1,6 +1,7 @@
 //! `hatchery up`
 
 use super::{Context, paint, print_line, say};
+use crate::client::ending::end_daemon;
 use crate::config::{Config, Flags};
 use crate::daemon::{Daemon, Farewell};
 use crate::daemon_log::DaemonLog;
@@ -9,6 +10,7 @@ use std::io::IsTerminal as _;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::time::Duration;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 /// Run the project's daemon in the foreground, until Ctrl-C or `hatchery down`
@@ -45,7 +47,7 @@ pub struct Args {
 }
 
 /// How long the daemon that is replaced may take to end.
-const REPLACE_SECONDS: u64 = 30;
+const REPLACE_LIMIT: Duration = Duration::from_secs(30);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let flags = Flags {
@@ -57,7 +59,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     };
     let config = Config::resolve(&context.project, &flags)?;
     if args.replace {
-        super::down::end(context, REPLACE_SECONDS)?;
+        end_daemon(&context.project, REPLACE_LIMIT)?;
     }
     super::start_logging(&config.log, log_writer(context)?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -68,7 +70,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let served = runtime.block_on(async {
         let (auth, open) = (config.auth, config.open);
         let mut farewell = Farewell::listen()?;
-        let mut preparing = pin!(Daemon::prepare(context.project.clone(), config, args.accept_loss));
+        let mut preparing = pin!(Daemon::prepare(context.project.clone(), flags, config, args.accept_loss));
         let daemon = tokio::select! {
             daemon = &mut preparing => daemon?,
             // A long log, or a store that is away, can be broken off. The lock ends with the process and not before it:
@@ -96,7 +98,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         }
         daemon.serve(farewell).await
     });
-    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    runtime.shutdown_timeout(Duration::from_secs(1));
     served.map(|_lock| ExitCode::SUCCESS)
 }
 

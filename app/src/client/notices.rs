@@ -1,10 +1,22 @@
 //! What a user should know about the daemon that a command meets: it does not answer, it is of another version, or it has read other
 //! settings. Each is told once. Only programs that speak to a person tell it.
 
+use super::{Client, Failure};
+use crate::live_settings::SettingsTaken;
 use crate::project::{DaemonFile, Project};
+use crate::version::version;
+use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+/// What a daemon says of itself at once. A daemon of another version may say less.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Health {
+    settings: Option<String>,
+    settings_wait: bool,
+}
 
 static TELL: OnceLock<fn(&str)> = OnceLock::new();
 
@@ -14,20 +26,43 @@ pub fn tell_by(tell: fn(&str)) {
 }
 
 /// What is different between this program and a daemon that answers.
-pub(super) fn about(project: &Project, daemon: &DaemonFile) {
-    let version = env!("CARGO_PKG_VERSION");
-    if daemon.version != version {
+pub(super) async fn about(project: &Project, daemon: &DaemonFile, client: &Client, health: &Health) {
+    if daemon.version != version() {
         once(&format!(
-            "the daemon is version {}, this command is {version}; `hatchery up --replace` starts a daemon of this version, and agents work on",
-            daemon.version
+            "the daemon is version {}, this command is {}; `hatchery up --replace` starts a daemon of this version, and agents work on",
+            daemon.version,
+            version()
         ));
     }
-    if daemon.settings.as_ref().is_some_and(|read| *read != project.settings_mark()) {
-        once(
-            "hatchery.toml has changed since the daemon started, which does not count yet; after `hatchery down` the next command starts a \
-             daemon with the new settings, and agents work on",
-        );
+    let is_changed = health.settings.as_ref().is_some_and(|used| *used != project.settings_mark());
+    if !is_changed && !health.settings_wait {
+        return;
     }
+    match client.ask::<SettingsTaken>("/api/settings", &serde_json::json!({})).await {
+        Ok(SettingsTaken { taken, waiting }) => {
+            if !taken.is_empty() {
+                once(&format!("hatchery.toml has changed, and the daemon uses it from now on: {}", taken.join(", ")));
+            }
+            if !waiting.is_empty() {
+                once(&format!(
+                    "hatchery.toml has changed, and this waits until the daemon is started again: {}. `hatchery down` stops the daemon, the next \
+                     command starts it, and agents work on",
+                    waiting.join(", ")
+                ));
+            }
+        }
+        Err(Failure::Refused { detail, .. }) => once(&format!(
+            "hatchery.toml has changed, and the daemon goes on with what it has read before, because {} ({})",
+            detail.message, detail.hint
+        )),
+        // It has answered a moment ago. What the user has asked for will tell what is wrong.
+        Err(Failure::Away(_) | Failure::Unasked(_) | Failure::Broken(_)) => {}
+    }
+}
+
+pub(super) fn replaced(daemon: &DaemonFile) {
+    let (old, new) = (&daemon.version, version());
+    once(&format!("the daemon is version {old}; a daemon of version {new} takes its place, and agents work on"));
 }
 
 pub(super) fn hung(daemon: &DaemonFile, patience: Duration) {

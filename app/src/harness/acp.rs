@@ -125,7 +125,7 @@ impl Harness for Acp {
 /// The handshake, and the request that opens the session. Some agents refuse the second until they have answered the first.
 fn first_lines(start: &Start<'_>) -> Vec<String> {
     let nothing = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
-    let client = json!({ "name": "hatchery", "title": "Hatchery", "version": env!("CARGO_PKG_VERSION") });
+    let client = json!({ "name": "hatchery", "title": "Hatchery", "version": crate::version::version() });
     let initialize =
         json!({ "protocolVersion": PROTOCOL_VERSION, "clientCapabilities": nothing, "clientInfo": client });
     let mut params = json!({ "cwd": start.place, "mcpServers": [tools(start)] });

@@ -130,7 +130,7 @@ impl Harness for Codex {
 
 /// The handshake, and the request that opens the thread. Codex takes them in one go.
 fn first_lines(start: &Start<'_>) -> Vec<String> {
-    let version = env!("CARGO_PKG_VERSION");
+    let version = crate::version::version();
     let client = json!({ "name": "hatchery", "title": "Hatchery", "version": version });
     let capabilities = json!({ "experimentalApi": false, "optOutNotificationMethods": NOT_WANTED });
     let initialize = json!({ "clientInfo": client, "capabilities": capabilities });

@@ -81,7 +81,7 @@ pub async fn overview(State(api): State<Api>) -> Result<Json<Overview>, ApiError
         head: world.head(),
         now,
         project: api.project.clone(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: crate::version::version().to_owned(),
         trouble: api.handle.trouble(),
         agents: seen,
         agent_count: world.agent_count(),

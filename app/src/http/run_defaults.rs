@@ -86,7 +86,7 @@ impl RunOptions {
 
 impl RunDefaults {
     pub fn of(context: &RunnerContext, settings: config::Runs, quests: config::Quests, seats: config::Seats) -> Self {
-        let harnesses = context.harnesses.programs();
+        let now = context.settings();
         Self {
             project: context.project.clone(),
             settings,
@@ -95,13 +95,13 @@ impl RunDefaults {
             program: context.program.clone(),
             host: context.host.clone(),
             store_is_private: context.store_is_private,
-            harnesses,
+            harnesses: now.harnesses.programs(),
             root_without_sandbox: rustix::process::geteuid().is_root()
                 && std::env::var_os("IS_SANDBOX").is_none_or(|value| value != "1"),
             transcripts: context.transcripts.clone(),
             codex_threads: context.codex_threads.clone(),
-            worktrees: context.worktrees.clone(),
-            preparation: context.preparation.clone(),
+            worktrees: now.worktrees.clone(),
+            preparation: now.preparation.clone(),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Api;
 use super::error::{ApiError, Body};
 use crate::fsck::{self, Findings};
+use crate::version::version;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -22,6 +23,14 @@ pub struct Health {
     #[serde(rename = "sessionId", skip_serializing_if = "Option::is_none")]
     #[schema(required = false, value_type = Option<String>)]
     pub session_id: Option<Option<String>>,
+    /// Says which content of `hatchery.toml` counts. Not told without the token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    pub settings: Option<String>,
+    /// Whether changed settings wait until the daemon is started again. Not told without the token.
+    #[serde(rename = "settingsWait", skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    pub settings_wait: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, utoipa::ToSchema)]
@@ -61,15 +70,18 @@ pub struct FsckRequest {
 pub async fn health(State(api): State<Api>, headers: HeaderMap) -> Json<Health> {
     let status = if api.handle.trouble().is_some() { Condition::StoreTrouble } else { Condition::Ok };
     // Strangers learn no more than that the daemon is alive.
-    let session = api.guard.trusts(&headers).then(|| {
+    let trusted = api.guard.trusts(&headers);
+    let session = trusted.then(|| {
         let world = api.handle.view();
         world.seats().session().map(|open| session_uuid(open.id))
     });
     Json(Health {
         status,
-        version: env!("CARGO_PKG_VERSION"),
+        version: version(),
         session_active: session.as_ref().map(Option::is_some),
         session_id: session,
+        settings: trusted.then(|| api.settings.mark()),
+        settings_wait: trusted.then(|| !api.settings.waiting().is_empty()),
     })
 }
 
@@ -78,7 +90,7 @@ pub async fn health(State(api): State<Api>, headers: HeaderMap) -> Json<Health> 
 pub async fn status(State(api): State<Api>) -> Json<Status> {
     let world = api.handle.view();
     Json(Status {
-        version: env!("CARGO_PKG_VERSION").into(),
+        version: version().into(),
         pid: std::process::id(),
         project: api.project.clone(),
         store: api.store.clone(),

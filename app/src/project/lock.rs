@@ -203,6 +203,9 @@ fn has_open(pid: &str, file: &std::fs::Metadata) -> bool {
 fn is_this_program(pid: u32) -> bool {
     let name =
         |path: &Path| path.file_name().map(|name| name.to_string_lossy().trim_end_matches(" (deleted)").to_owned());
-    let its = std::fs::read_link(format!("/proc/{pid}/exe")).ok().and_then(|exe| name(&exe));
-    its.is_some() && its == std::env::current_exe().ok().and_then(|exe| name(&exe))
+    let Some(its) = std::fs::read_link(format!("/proc/{pid}/exe")).ok().and_then(|exe| name(&exe)) else {
+        return false;
+    };
+    // Versions that are installed beside each other have names of their own.
+    its.starts_with(env!("CARGO_PKG_NAME")) || std::env::current_exe().is_ok_and(|exe| name(&exe) == Some(its))
 }

@@ -49,7 +49,7 @@ pub(super) async fn create(context: &Arc<RunnerContext>, slug: String) -> Result
     let made = tokio::task::spawn_blocking(move || {
         let repository = context.repository()?;
         let made = repository.trunk(&slug).map_err(|error| error.to_string())?;
-        repository.prepare(&made, &context.preparation).map_err(|error| error.to_string())
+        repository.prepare(&made, &context.settings().preparation).map_err(|error| error.to_string())
     });
     made.await.map_err(|error| error.to_string())?
 }

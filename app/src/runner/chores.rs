@@ -368,7 +368,7 @@ fn ward_job(
     Ok(Ok(WardJob {
         command: ward.command.clone(),
         folder,
-        env: ward::environment(std::env::vars(), &context.pass_env),
+        env: ward::environment(std::env::vars(), &context.settings().pass_env),
         limit: Duration::from_millis(ward.limit_ms),
     }))
 }

@@ -37,7 +37,7 @@ pub async fn create_worktree(context: &Arc<RunnerContext>, world: &World, agent:
         let repository = context.repository()?;
         let made = if own { repository.isolate(&slug, step.as_str()) } else { repository.trunk(&slug) };
         let made = made.map_err(|error| error.to_string())?;
-        repository.prepare(&made, &context.preparation).map_err(|error| error.to_string())
+        repository.prepare(&made, &context.settings().preparation).map_err(|error| error.to_string())
     });
     made.await.map_err(|error| error.to_string())?
 }
@@ -53,8 +53,9 @@ pub fn describe(
     let Some(run) = world.run(of.agent) else { return never("its run is over".to_owned()) };
     let spec = &*run.spec;
     folder.make_token(of)?;
-    let Some(harness) = context.harnesses.named(&spec.harness) else {
-        let known = context.harnesses.names().join(", ");
+    let settings = context.settings();
+    let Some(harness) = settings.harnesses.named(&spec.harness) else {
+        let known = settings.harnesses.names().join(", ");
         return never(format!("there is no harness `{}`; there are {known}", spec.harness));
     };
     let capabilities = harness.capabilities();

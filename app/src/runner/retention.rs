@@ -27,7 +27,7 @@ pub async fn clear_leftovers(context: Arc<RunnerContext>) -> Infallible {
 /// Says how many were cleared.
 fn clear_all(context: &RunnerContext) -> io::Result<usize> {
     Cgroup::sweep();
-    let Some(keep) = context.keep_runs else { return Ok(0) };
+    let Some(keep) = context.settings().keep_runs else { return Ok(0) };
     let repository = context.repository().ok();
     let found = gc::find(&context.project, &context.handle.view(), repository.as_ref(), keep)?;
     let mut cleared = 0;

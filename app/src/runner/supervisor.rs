@@ -323,7 +323,9 @@ impl Supervisor {
         };
         let requests = match desired {
             DesiredState::Stopped if sent.stopped => Vec::new(),
-            DesiredState::Stopped => vec![LauncherRequest::Stop { grace_ms: millis(self.context.stop_grace) }],
+            DesiredState::Stopped => {
+                vec![LauncherRequest::Stop { grace_ms: millis(self.context.settings().stop_grace) }]
+            }
             DesiredState::Running { last: true, .. } if sent.input_closed => Vec::new(),
             DesiredState::Running { last: true, .. } => vec![LauncherRequest::CloseInput],
             DesiredState::Running { upto: None, .. } => Vec::new(),
@@ -523,7 +525,7 @@ impl Supervisor {
         let world = self.context.handle.view();
         let name = world.run(self.of.agent).map(|run| run.spec.harness.as_str()).unwrap_or_default();
         let unknown = || io::Error::other(format!("there is no harness `{name}`"));
-        self.context.harnesses.named(name).ok_or_else(unknown)
+        self.context.settings().harnesses.named(name).ok_or_else(unknown)
     }
 }
 

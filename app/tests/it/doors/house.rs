@@ -5,9 +5,10 @@ use super::raw::{Line, Parts, Reply};
 use crate::support::daemon::{PATIENCE, PROGRAM};
 use crate::support::{runtime, transcripts};
 use hatchery::clock::SystemClock;
-use hatchery::config::{Auth, Config};
+use hatchery::config::{Auth, Config, Flags};
 use hatchery::engine::{Engine, Handle, Options};
-use hatchery::http::{Api, Guard, Limits, RunDefaults, router, serve};
+use hatchery::http::{Api, Guard, Limits, router, serve};
+use hatchery::live_settings::LiveSettings;
 use hatchery::project::Project;
 use hatchery::runner::{self, RunnerContext};
 use hatchery::status_files::FilesShown;
@@ -30,7 +31,7 @@ pub const TOKEN: &str = "a-token-that-nobody-guesses";
 pub struct House {
     pub address: SocketAddr,
     pub handle: Handle,
-    pub defaults: Arc<RunDefaults>,
+    pub settings: Arc<LiveSettings>,
     /// What a client that may come in sends along.
     pub host: String,
     pub bearer: String,
@@ -90,10 +91,12 @@ impl House {
         let home = [("HOME".to_owned(), folder.path().display().to_string())];
         workshop.transcripts = Transcripts::new(project.root(), &home.into());
         let workshop = Arc::new(workshop);
-        let defaults = Arc::new(RunDefaults::of(&workshop, config.runs, config.quests, config.seats));
+        let settings = LiveSettings::new(&project, Flags::default(), Arc::clone(&workshop), config).unwrap();
+        let settings = Arc::new(settings);
         let api = Api {
             handle: handle.clone(),
-            defaults: Arc::clone(&defaults),
+            defaults: settings.defaults(),
+            settings: Arc::clone(&settings),
             calls: Arc::clone(&workshop.calls),
             live: std::sync::Arc::default(),
             status_files: FilesShown::new(&project),
@@ -113,7 +116,7 @@ impl House {
         Self {
             address,
             handle,
-            defaults,
+            settings,
             host: address.to_string(),
             bearer: format!("Bearer {TOKEN}"),
             closing,

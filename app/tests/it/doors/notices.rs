@@ -1,11 +1,12 @@
 //! What a command tells about the daemon that it meets: it hangs, it has read other settings, or it is another version.
 
-use crate::support::daemon::Grounds;
+use crate::support::daemon::{Grounds, PROGRAM, Ran};
 use crate::support::workshop::Workshop;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -25,18 +26,88 @@ fn a_daemon_that_hangs_is_told_within_three_seconds() {
     assert!(child.wait().unwrap().success());
 }
 
+fn write(grounds: &Grounds, settings: &str) {
+    std::fs::write(grounds.path().join("hatchery.toml"), settings).unwrap();
+}
+
+/// The settings of the run that was asked for last.
+fn last_spec(grounds: &Grounds) -> Value {
+    let log = grounds.run(&["events", "--json"]).good();
+    let mut events = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events.rfind(|event| event["type"] == "run_requested").unwrap()["spec"].clone()
+}
+
 #[test]
-fn changed_settings_are_told_until_they_count() {
+fn a_changed_setting_counts_at_once() {
     let grounds = Grounds::with("harness = 'scripted'\n");
     grounds.run(&["run", "hello"]).good();
+    assert_eq!(last_spec(&grounds)["retries"], 3);
+    write(&grounds, "harness = 'scripted'\nretries = 1\n");
+    grounds.run(&["run", "hello again"]).good();
+    assert_eq!(last_spec(&grounds)["retries"], 1);
+    assert_eq!(grounds.run(&["ask", "list"]).stderr, "nobody asks anything\n", "nothing waits");
+}
+
+/// Whoever asks by HTTP only does not have the file looked at. The daemon does it by itself.
+#[test]
+fn a_higher_limit_lets_those_run_who_wait_for_their_turn() {
+    let shop = Workshop::with("harness = 'scripted'\nmax_runs = 1\nstop_grace_ms = 300\n", Vec::new());
+    let first = shop.run(&[json!({ "text": "first" }), json!({ "hang": {} })]);
+    shop.wait_said(&first, "first");
+    let second = shop.run(&[json!({ "text": "second" }), json!({ "hang": {} })]);
+    shop.wait_for(&second, "run_waiting");
+    write(&shop.grounds, "harness = 'scripted'\nmax_runs = 2\nstop_grace_ms = 300\n");
+    shop.wait_said(&second, "second");
+    shop.stop(&first);
+    shop.stop(&second);
+    assert_eq!((shop.end(&first), shop.end(&second)), ("user_ended".into(), "user_ended".into()));
+}
+
+#[test]
+fn a_setting_that_needs_a_restart_is_told_until_it_counts() {
+    let grounds = Grounds::with("harness = 'scripted'\n");
+    grounds.run(&["run", "hello"]).good();
+    write(&grounds, "harness = 'scripted'\nretries = 1\nheartbeat_ms = 500\n");
+    for _ in 0..2 {
+        let told = grounds.run(&["ask", "list"]).stderr;
+        assert!(told.contains("this waits until the daemon is started again: heartbeat_ms."), "{told}");
+    }
+    // What was changed back waits no longer.
+    write(&grounds, "harness = 'scripted'\nretries = 1\n");
     assert_eq!(grounds.run(&["ask", "list"]).stderr, "nobody asks anything\n");
-    std::fs::write(grounds.path().join("hatchery.toml"), "harness = 'scripted'\nretries = 1\n").unwrap();
-    let told = grounds.run(&["ask", "list"]);
-    assert!(told.code == Some(0) && told.stderr.contains("hatchery.toml has changed"), "{told:?}");
+    write(&grounds, "harness = 'scripted'\nretries = 1\nheartbeat_ms = 500\n");
     grounds.run(&["down"]).good();
     grounds.run(&["ps"]).good();
     assert_eq!(grounds.run(&["ask", "list"]).stderr, "nobody asks anything\n");
-    grounds.run(&["down"]).good();
+}
+
+#[test]
+fn a_changed_setting_that_runs_something_needs_the_users_word() {
+    let grounds = Grounds::with("harness = 'scripted'\n");
+    let asking =
+        |arguments: &[&str]| Ran::from(grounds.command(arguments).env_remove("HATCHERY_TRUST_ALL").output().unwrap());
+    asking(&["run", "hello"]).good();
+    write(&grounds, "harness = 'scripted'\nretries = 1\n[worktrees]\nsetup = 'touch evil'\n");
+    let told = asking(&["run", "hello"]);
+    assert!(told.stderr.contains("the daemon goes on with what it has read before"), "{told:?}");
+    assert!(told.stderr.contains("worktrees.setup") && told.stderr.contains("`hatchery trust`"), "{told:?}");
+    assert_eq!(last_spec(&grounds)["retries"], 3, "all of it, or nothing");
+    asking(&["trust", "--yes"]).good();
+    asking(&["run", "hello"]).good();
+    assert_eq!(last_spec(&grounds)["retries"], 1);
+}
+
+#[test]
+fn a_wrong_file_changes_nothing_and_is_told() {
+    let grounds = Grounds::with("harness = 'scripted'\nretries = 2\n");
+    grounds.run(&["run", "hello"]).good();
+    for wrong in ["harness = 'scripted'\nretires = 1\n", "harness = 'nobody'\n", "this is not TOML"] {
+        write(&grounds, wrong);
+        let told = grounds.run(&["run", "hello"]);
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert!(told.stderr.contains("the daemon goes on with what it has read before, because"), "{told:?}");
+        assert_eq!(last_spec(&grounds)["retries"], 2);
+    }
 }
 
 #[test]
@@ -66,4 +137,74 @@ fn up_replace_takes_the_place_of_a_daemon_and_agents_work_on() {
     shop.grounds.run(&["down"]).good();
     child.wait().unwrap();
     shop.restart();
+}
+
+/// A copy of the program that says that it is another version. The mark is part of the file, so the daemon, the launchers and the tools
+/// that the copy starts are of that version, too.
+fn build_of_version(grounds: &Grounds, version: &str) -> PathBuf {
+    let own = format!("hatchery-version={}", env!("CARGO_PKG_VERSION"));
+    let other = format!("hatchery-version={version}");
+    assert_eq!(own.len(), other.len());
+    let copy = grounds.path().join(format!("hatchery-{version}"));
+    // By other processes, as `write_program` says.
+    let patch = "cp --reflink=auto \"$0\" \"$1\" && grep -abo \"$2\" \"$0\" | while IFS=: read -r at _; do \
+                 printf %s \"$3\" | dd of=\"$1\" bs=1 seek=\"$at\" conv=notrunc status=none || exit 1; done";
+    let patched = Command::new("sh").args(["-c", patch, PROGRAM]).arg(&copy).args([own, other]).status().unwrap();
+    assert!(patched.success());
+    copy
+}
+
+/// A command of another build.
+fn run_by(program: &Path, grounds: &Grounds, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(program);
+    command.args(arguments).arg("--project").arg(grounds.path()).current_dir(grounds.path()).stdin(Stdio::null());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command.env_clear().env("PATH", path).env("HOME", grounds.path().join("home")).env("HATCHERY_TRUST_ALL", "1");
+    Ran::from(command.output().unwrap())
+}
+
+fn serving(grounds: &Grounds) -> String {
+    grounds.project().daemon().unwrap().version
+}
+
+#[test]
+fn a_newer_build_takes_the_place_of_an_older_one_while_agents_work_on() {
+    let mut shop = Workshop::open();
+    let own = env!("CARGO_PKG_VERSION");
+    let agent = shop.run(&[json!({ "text": "here" }), json!({ "hang": {} })]);
+    shop.wait_said(&agent, "here");
+    let processes = shop.processes();
+    let newer = build_of_version(&shop.grounds, "7.1.0");
+    assert_eq!(run_by(&newer, &shop.grounds, &["--version"]).good(), "hatchery 7.1.0\n");
+    let told = run_by(&newer, &shop.grounds, &["ps"]);
+    let words = format!("the daemon is version {own}, this command is 7.1.0; `hatchery up --replace`");
+    assert!(told.code == Some(0) && told.stderr.contains(&words), "{told:?}");
+    assert_eq!(serving(&shop.grounds), own, "only told");
+    // In the foreground, as a user does it.
+    let mut up = Command::new(&newer);
+    up.args(["up", "--replace", "--json", "--project"]).arg(shop.grounds.path());
+    up.env_clear().env("HOME", shop.grounds.path().join("home")).env("PATH", std::env::var_os("PATH").unwrap());
+    let mut up = up.env("HATCHERY_TRUST_ALL", "1").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(up.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(serving(&shop.grounds), "7.1.0", "{line}");
+    // The older command says so as well, and works.
+    let told = shop.grounds.run(&["ps"]);
+    assert!(told.code == Some(0) && told.stderr.contains(&format!("version 7.1.0, this command is {own}")), "{told:?}");
+    // By a setting the command does it itself, if it is the newer one.
+    write(&shop.grounds, "harness = 'scripted'\nstop_grace_ms = 300\nreplace_daemon = true\n");
+    shop.grounds.run(&["ps"]).good();
+    assert_eq!(serving(&shop.grounds), "7.1.0", "an older command replaces nothing");
+    let newest = build_of_version(&shop.grounds, "7.2.0");
+    let told = run_by(&newest, &shop.grounds, &["ps"]);
+    assert!(told.stderr.contains("a daemon of version 7.2.0 takes its place"), "{told:?}");
+    assert_eq!((told.code, serving(&shop.grounds)), (Some(0), "7.2.0".to_owned()), "{told:?}");
+    up.wait().unwrap();
+    assert_eq!(shop.processes(), processes, "the agent has worked on");
+    // And back: what the newer ones wrote has the same form, so this one takes it over.
+    run_by(&newest, &shop.grounds, &["down"]).good();
+    shop.restart();
+    shop.stop(&agent);
+    assert_eq!(shop.end(&agent), "user_ended");
+    assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1, "there was one process");
 }

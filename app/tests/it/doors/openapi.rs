@@ -149,10 +149,11 @@ fn is_explained(document: &Value, about: &Value) -> bool {
 fn routed(house: &House) -> BTreeSet<String> {
     let api = Api {
         handle: house.handle.clone(),
-        defaults: Arc::clone(&house.defaults),
+        defaults: house.settings.defaults(),
+        settings: Arc::clone(&house.settings),
         calls: Arc::new(Calls::new(house.handle.clone())),
         live: std::sync::Arc::default(),
-        status_files: FilesShown::new(&house.defaults.project),
+        status_files: FilesShown::new(&house.settings.defaults().project),
         guard: Arc::new(Guard::new(hatchery::config::Auth::None, String::new(), house.address, Vec::new())),
         project: String::new(),
         store: String::new(),
@@ -271,6 +272,7 @@ fn every_operation_answers_as_described() {
         tried("overview", "/api/overview", None, 200),
         tried("fsck", "/api/fsck", Some(json!({ "repair": false })), 200),
         tried("gc", "/api/gc", Some(json!({ "days": 1 })), 200),
+        tried("take_settings", "/api/settings", None, 200),
         tried("gc", "/api/gc", Some(json!({ "days": -1 })), 400),
         tried("fsck", "/api/fsck", Some(json!({ "repair": 1 })), 400),
         tried("start_session", "/api/sessions", Some(json!({})), 201),
@@ -502,8 +504,8 @@ fn every_operation_answers_as_described() {
     ];
     let mut went_well = answered_as_described(&house, &document, &tries);
     let rescued = repository(&house, &failed);
-    fs::write(house.defaults.project.root().join("new.txt"), "one\ntwo\n").unwrap();
-    let ward = house.defaults.project.data().join(format!("quests/{failed}/wards/arch-1"));
+    fs::write(house.settings.defaults().project.root().join("new.txt"), "one\ntwo\n").unwrap();
+    let ward = house.settings.defaults().project.data().join(format!("quests/{failed}/wards/arch-1"));
     fs::create_dir_all(&ward).unwrap();
     fs::write(ward.join("output.log"), "error: x\n").unwrap();
     let wards = format!("/api/quests/{failed}/steps/arch/wards");
@@ -564,10 +566,10 @@ fn repository(house: &House, quest: &str) -> String {
     let git = |words: &[&str]| {
         let mut command = std::process::Command::new("git");
         let identity = ["-c", "user.name=Somebody", "-c", "user.email=somebody@localhost"];
-        command.args(identity).args(words).current_dir(house.defaults.project.root());
+        command.args(identity).args(words).current_dir(house.settings.defaults().project.root());
         assert!(command.output().unwrap().status.success(), "git {words:?}");
     };
-    fs::write(house.defaults.project.root().join(".gitignore"), ".hatchery/\n").unwrap();
+    fs::write(house.settings.defaults().project.root().join(".gitignore"), ".hatchery/\n").unwrap();
     git(&["init", "--quiet"]);
     git(&["add", ".gitignore"]);
     git(&["commit", "--quiet", "--message=begin"]);
@@ -635,7 +637,7 @@ fn at_work(house: &House) -> String {
     let ask = json!({ "prompt": "x", "with": { "harness": "scripted" } });
     let agent = house.make("/api/runs", &ask);
     let of = AttemptId { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
-    let folder = RunFolder::of(&house.defaults.project, of);
+    let folder = RunFolder::of(&house.settings.defaults().project, of);
     folder.create_for_agent().unwrap();
     let mut calls = CallWriter::new(folder);
     calls.write(&Call::Send { to: "human".into(), body: "hello".into() }).unwrap();
