@@ -71,7 +71,8 @@ impl Grounds {
         tree::stop(engine);
         // No daemon has made the folder, so somebody has to say that it is ours.
         let mut trust = Command::new(env!("CARGO_BIN_EXE_hatchery"));
-        let trusted = trust.args(["trust", "--yes", "--project"]).arg(grounds.path()).stdout(Stdio::null()).status().unwrap();
+        let trusted =
+            trust.args(["trust", "--yes", "--project"]).arg(grounds.path()).stdout(Stdio::null()).status().unwrap();
         assert!(trusted.success(), "the log is not trusted");
         grounds
     }
