@@ -17,7 +17,7 @@ use crate::partial::{Partial, PartialKind};
 use crate::price::PriceTable;
 use crate::stream_json::fields::Fields;
 use crate::stream_json::{object, outputs_of};
-use crate::usage::{Money, Usage};
+use crate::usage::{ContextUse, Money, Usage};
 use replay::Replay;
 use std::sync::Arc;
 use tool_call::ToolCalls;
@@ -43,6 +43,8 @@ pub struct AcpReader {
     tools: ToolCalls,
     /// What the session has cost so far, if the agent says so.
     cost: Option<Money>,
+    /// How full the context is.
+    context: Option<ContextUse>,
     /// The last whole text of the turn.
     answer: Option<String>,
     /// The history that an agent repeats when it loads a session.
@@ -186,6 +188,8 @@ impl AcpReader {
             "usage_update" => {
                 let cost = update.object("cost").filter(|cost| cost.raw("amount").is_some());
                 self.cost = cost.map(|cost| cost.money("amount")).or(self.cost);
+                let context = update.count("used").map(|tokens| ContextUse { tokens, window: update.count("size") });
+                self.context = context.or(self.context);
                 Vec::new()
             }
             "session_info_update" => {
@@ -267,6 +271,7 @@ impl AcpReader {
             // Money is counted for the session, tokens are counted for the turn.
             total: Usage { cost: self.cost.unwrap_or_default(), ..Usage::default() },
             since_last: Some(used),
+            context: self.context,
             turn: None,
             unanswered: false,
         };

@@ -287,7 +287,8 @@ impl CodexReader {
 
     /// What was used by a request that is over. The end of the turn repeats the sum.
     fn used(&mut self, thread: &str, own: bool, params: &Fields) -> Vec<Output> {
-        self.tally.take(thread, own, params).map(|usage| Output::Used { usage }).into_iter().collect()
+        let context = self.tally.note_context(own, params);
+        self.tally.take(thread, own, params).map(|usage| Output::Used { usage, context }).into_iter().collect()
     }
 
     /// The call that starts a sub-agent names its thread when it is completed.
@@ -336,8 +337,17 @@ impl CodexReader {
         let (total, since_last, num_turns) = self.tally.end_turn();
         let turn = turn.text("id");
         let unanswered = result.is_ok() && self.progress == TurnProgress::Addressed;
-        let denials = Vec::new();
-        Some(Output::TurnEnded(TurnEnd { result, text, num_turns, denials, total, since_last, turn, unanswered }))
+        Some(Output::TurnEnded(TurnEnd {
+            result,
+            text,
+            num_turns,
+            denials: Vec::new(),
+            total,
+            since_last,
+            context: self.tally.context(),
+            turn,
+            unanswered,
+        }))
     }
 
     fn rate_limit(&mut self, params: &Fields) -> Option<Output> {

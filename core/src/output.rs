@@ -6,7 +6,7 @@
 
 use crate::Timestamp;
 use crate::permission::PermissionRequest;
-use crate::usage::{Money, Usage};
+use crate::usage::{ContextUse, Money, Usage};
 use serde::{Deserialize, Serialize};
 
 /// One thing that the process said.
@@ -95,6 +95,9 @@ pub enum Output {
     /// parts that add up.
     Used {
         usage: Usage,
+        /// How full the context is, if it was the agent that asked and not a sub-agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<ContextUse>,
     },
     /// It has compacted its own history.
     Compacted {
@@ -179,6 +182,9 @@ pub struct TurnEnd {
     /// The harness's own name for the turn, if it can copy a session up to this turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
+    /// How full the context is, if the harness says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextUse>,
     /// It ended with a message that the model has not seen: the harness keeps the message, and asks the model nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,

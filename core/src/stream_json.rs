@@ -60,8 +60,10 @@ impl StreamJsonReader {
 
     fn outputs(&mut self, line: &Fields) -> Vec<Output> {
         // What a sub-agent uses is used by its parent.
-        let used = self.meter.take(line).map(|usage| Output::Used { usage });
-        let mut outputs = match line.text("parent_tool_use_id") {
+        let parent = line.text("parent_tool_use_id");
+        let used = self.meter.take(line, parent.is_none());
+        let used = used.map(|(usage, context)| Output::Used { usage, context });
+        let mut outputs = match parent {
             // Otherwise its lines change nothing about its parent.
             Some(tool_use) => {
                 let outputs = Self::default().own_outputs(line).into_iter();
@@ -79,7 +81,10 @@ impl StreamJsonReader {
             Some("system") => system(line).into_iter().collect(),
             Some("assistant") => self.assistant(line),
             Some("user") => user(line),
-            Some("result") => vec![Output::TurnEnded(turn_end(line, self.api_error.take()))],
+            Some("result") => {
+                let context = self.meter.context(line.object("modelUsage"));
+                vec![Output::TurnEnded(TurnEnd { context, ..turn_end(line, self.api_error.take()) })]
+            }
             Some("rate_limit_event") => limit(line).into_iter().collect(),
             Some("command_lifecycle") => {
                 if line.text("state").as_deref() == Some("started") {
@@ -288,6 +293,7 @@ fn turn_end(line: &Fields, api_error: Option<ApiError>) -> TurnEnd {
         denials: line.objects("permission_denials").iter().filter_map(denial).collect(),
         total,
         since_last: line.object("model_usage_since_last_result").map(models),
+        context: None,
         turn: None,
         unanswered: false,
     }

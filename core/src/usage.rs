@@ -24,6 +24,24 @@ pub struct Usage {
     pub cache_write_tokens: u64,
 }
 
+/// How much of the model's context window a conversation fills, as the harness said last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ContextUse {
+    /// The tokens of the last request and its answer.
+    pub tokens: u64,
+    /// How many tokens the model can take. Some harnesses say it at the end of a turn only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+}
+
+impl ContextUse {
+    /// What is known after this was said: a window stays known when only the tokens are said.
+    pub(crate) fn after(self, before: Option<Self>) -> Self {
+        Self { window: self.window.or_else(|| before?.window), ..self }
+    }
+}
+
 /// Computes what each turn of a harness session used, from the totals that the harness reports.
 ///
 /// Some harnesses report totals of the process. Others report totals of the session, which go on when the session is resumed and

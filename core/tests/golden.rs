@@ -81,7 +81,7 @@ variants! {
         PermissionDecided {}
         TurnStarted {}
         TurnEnded { metered }
-        Metered {}
+        Metered { context }
         Silent {}
         Interrupted {}
         Stopping {}

@@ -150,7 +150,7 @@ impl Costs {
     fn show(&mut self, event: &Event) {
         let Event::Run { what, .. } = event else { return };
         let ends = match what {
-            RunEvent::Metered { used } => {
+            RunEvent::Metered { used, .. } => {
                 self.sum += *used;
                 false
             }

@@ -9,6 +9,9 @@ use hatchery_core::partial::PartialKind;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Write as _};
 
+/// How many tokens the model that it plays can take.
+const CONTEXT_WINDOW: u64 = 200_000;
+
 #[derive(Debug)]
 pub struct Voice {
     session: String,
@@ -199,7 +202,7 @@ impl Voice {
             false => json!({ self.model.as_str(): {
                 "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
                 "cacheReadInputTokens": usage.cache_read_tokens, "cacheCreationInputTokens": usage.cache_write_tokens,
-                "costUSD": cost(usage),
+                "costUSD": cost(usage), "contextWindow": CONTEXT_WINDOW,
             } }),
         };
         let mut line = json!({

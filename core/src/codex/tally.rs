@@ -3,7 +3,7 @@
 
 use crate::price::PriceTable;
 use crate::stream_json::fields::Fields;
-use crate::usage::{Money, Usage};
+use crate::usage::{ContextUse, Money, Usage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(super) struct Tally {
     requests: u32,
     /// What that cost.
     cost: Money,
+    /// How full the context of the thread itself is.
+    context: Option<ContextUse>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -70,6 +72,18 @@ impl Tally {
         let used = model.map_or(used, |model| self.prices.priced(&model, used));
         self.cost = Money { nanodollars: self.cost.nanodollars.saturating_add(used.cost.nanodollars) };
         Some(used)
+    }
+
+    /// How full the context is after the last request of the thread itself. A sub-agent has a context of its own.
+    pub fn note_context(&mut self, own: bool, params: &Fields) -> Option<ContextUse> {
+        let usage = params.object("tokenUsage").filter(|_| own)?;
+        let tokens = usage.object("last")?.count("totalTokens")?;
+        self.context = Some(ContextUse { tokens, window: usage.count("modelContextWindow") });
+        self.context
+    }
+
+    pub fn context(&self) -> Option<ContextUse> {
+        self.context
     }
 
     /// The sum of all totals, what of it is new, and how often the model was asked. Only what is new has a cost: the prices of the

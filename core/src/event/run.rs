@@ -6,7 +6,7 @@ use crate::outcome::{Cause, Exit};
 use crate::output::{Output, TurnEnd};
 use crate::permission::{DecidedBy, PermissionDecision};
 use crate::run::{Process, StopWhy};
-use crate::usage::Usage;
+use crate::usage::{ContextUse, Usage};
 use crate::{EventId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,12 @@ pub enum RunEvent {
     },
     /// The process has asked the model, in a turn that is not over. The cost is an estimate by list prices.
     #[serde(rename = "usage_metered")]
-    Metered { used: Usage },
+    Metered {
+        used: Usage,
+        /// How full the context is, if the agent itself has asked and not a sub-agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<ContextUse>,
+    },
     /// The process has been silent for longer than its run allows.
     #[serde(rename = "run_silent")]
     Silent { since: Timestamp },

@@ -3,7 +3,7 @@
 use super::RunSpec;
 use crate::EventId;
 use crate::output::TurnEnd;
-use crate::usage::{Meter, Metered, Usage};
+use crate::usage::{ContextUse, Meter, Metered, Usage};
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -20,6 +20,9 @@ pub struct Conversation {
     pub spent: Usage,
     /// The part of it that no total of the harness has confirmed.
     pub metered: Metered,
+    /// How full the context of the harness session is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextUse>,
     /// The turns of the harness session that it can be copied up to, by the last message of each.
     #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub turns: OrdMap<EventId, String>,
@@ -125,9 +128,14 @@ impl Conversation {
         self.metered.settle(end, used)
     }
 
+    pub(crate) fn note_context(&mut self, said: Option<ContextUse>) {
+        self.context = said.map(|said| said.after(self.context)).or(self.context);
+    }
+
     /// The harness does not have the conversation that it was to go on with.
     pub(crate) fn forget(&mut self, copied: bool) {
         self.turns.clear();
+        self.context = None;
         self.harness_session = None;
         self.orphaned |= copied;
     }
@@ -135,6 +143,7 @@ impl Conversation {
     /// The history is no longer what the conversation is about.
     pub(crate) fn begin_anew(&mut self) {
         self.turns.clear();
+        self.context = None;
         self.harness_session = None;
         self.unheard.clear();
     }

@@ -110,10 +110,10 @@ impl<'a> Listener<'a> {
                 delivery_of(id).and_then(|id| self.heard(id)).into_iter().collect()
             }
             Output::TurnEnded(end) => self.turn_ends(end),
-            Output::Used { usage } => {
+            Output::Used { usage, context } => {
                 self.more += i128::from(usage.cost.nanodollars);
                 self.conversation.metered.add(*usage);
-                vec![Event::Run { of, what: RunEvent::Metered { used: *usage } }]
+                vec![Event::Run { of, what: RunEvent::Metered { used: *usage, context: *context } }]
             }
             Output::Thinking { .. }
             | Output::Note { .. }
@@ -237,6 +237,7 @@ fn in_short(end: &TurnEnd) -> TurnEnd {
         denials: end.denials.iter().take(MAX_DENIALS).map(denial).collect(),
         total: end.total,
         since_last: end.since_last,
+        context: end.context,
         turn: end.turn.as_deref().map(cut),
         unanswered: end.unanswered,
     }

@@ -6,7 +6,7 @@
 
 use super::{Fields, blocks};
 use crate::price::PriceTable;
-use crate::usage::Usage;
+use crate::usage::{ContextUse, Usage};
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(super) struct RequestMeter {
     answers: VecDeque<Answer>,
     /// What the further lines of answers showed. It is told with the next answer, so that each request is told once.
     untold: Usage,
+    /// The model that answered the agent itself last, and the tokens of that request and its answer.
+    last: Option<(String, u64)>,
 }
 
 /// An answer of the model, as far as it was said.
@@ -38,8 +40,9 @@ impl RequestMeter {
         Self { prices, ..Self::default() }
     }
 
-    /// What a line shows to be used that was not counted before.
-    pub(super) fn take(&mut self, line: &Fields) -> Option<Usage> {
+    /// What a line shows to be used that was not counted before, and how full the context is. `own` is the agent itself, otherwise it is
+    /// a sub-agent, which has a context of its own.
+    pub(super) fn take(&mut self, line: &Fields, own: bool) -> Option<(Usage, Option<ContextUse>)> {
         if line.text("type").as_deref() != Some("assistant") {
             return None;
         }
@@ -75,7 +78,22 @@ impl RequestMeter {
         let used = self.prices.priced(&model, used);
         self.untold += used.saturating_sub(answer.counted);
         answer.counted = answer.counted.max(used);
-        known.is_none().then(|| std::mem::take(&mut self.untold))
+        if own {
+            self.last = Some((model, answer.counted.tokens()));
+        }
+        let context = if own { self.context(None) } else { None };
+        known.is_none().then(|| (std::mem::take(&mut self.untold), context))
+    }
+
+    /// How full the context is. The windows of the models are in the result of a turn.
+    pub(super) fn context(&self, models: Option<Fields>) -> Option<ContextUse> {
+        let (model, tokens) = self.last.as_ref()?;
+        let window = models.and_then(|models| {
+            // A model with a larger window has a suffix here: `claude-opus-4-7[1m]`.
+            let name = models.names().find(|name| name.split('[').next() == Some(model.as_str()))?;
+            models.object(name)?.count("contextWindow")
+        });
+        Some(ContextUse { tokens: *tokens, window })
     }
 }
 

@@ -62,7 +62,7 @@ impl World {
             }
             RunEvent::TurnStarted => self.turn_started(at, of),
             RunEvent::TurnEnded { end, spent, metered } => self.turn_ended(at, ts, of, end, (*spent, *metered)),
-            RunEvent::Metered { used } => self.metered(at, ts, of, *used),
+            RunEvent::Metered { used, context } => self.metered(at, ts, of, *used, *context),
             RunEvent::Silent { .. } => self.run_silent(at, ts, of),
             RunEvent::Interrupted => self.run_interrupted(at, of),
             RunEvent::Stopping { why } => self.run_stopping(at, of, why),

@@ -193,4 +193,5 @@ fn money_is_the_agents_own_if_it_says_so_and_otherwise_that_of_the_table() {
     let end = ends(&opencode)[0];
     assert_eq!(end.total.cost.nanodollars, 315_000);
     assert_eq!(end.since_last.map(|used| (used.input_tokens, used.output_tokens)), Some((10, 5)));
+    assert!(end.context.is_some_and(|context| context.tokens > 0 && context.window == Some(200_000)), "{end:?}");
 }

@@ -205,7 +205,7 @@ fn metered(outputs: &[Output]) -> Vec<Usage> {
     let mut sums = vec![Usage::default()];
     for output in outputs {
         match output {
-            Output::Used { usage } => *sums.last_mut().unwrap() += *usage,
+            Output::Used { usage, .. } => *sums.last_mut().unwrap() += *usage,
             Output::TurnEnded(_) => sums.push(Usage::default()),
             _ => {}
         }
@@ -218,7 +218,7 @@ fn what_each_request_used_is_told_when_it_is_over_and_adds_up_to_what_the_turn_u
     let used: Vec<u64> = outputs("full_session")
         .iter()
         .filter_map(|output| match output {
-            Output::Used { usage } => Some(usage.tokens()),
+            Output::Used { usage, .. } => Some(usage.tokens()),
             _ => None,
         })
         .collect();
@@ -252,4 +252,16 @@ fn a_broken_off_process_has_no_end() {
         outputs(name).iter().for_each(|output| outcome.take(output));
         assert_eq!(outcome.last_turn(), None, "{name}");
     }
+}
+
+#[test]
+fn the_end_of_a_turn_says_how_full_the_context_is() {
+    let outputs = outputs("full_session");
+    let full: Vec<_> = ends(&outputs).iter().map(|end| end.context.unwrap()).collect();
+    assert!(full.iter().all(|context| context.tokens > 0 && context.window == Some(258_400)), "{full:?}");
+    let last = outputs.iter().filter_map(|output| match output {
+        Output::Used { context, .. } => *context,
+        _ => None,
+    });
+    assert_eq!(last.last(), full.last().copied());
 }

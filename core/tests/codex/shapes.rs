@@ -81,7 +81,7 @@ fn a_reader_that_knows_its_model_prices_requests_without_a_beginning() {
     ];
     let mut reader = CodexReader::new(Arc::default(), None, Some("t")).with_model(Some("gpt-5.5"));
     let used = lines.iter().flat_map(|line| reader.read(line).unwrap()).last();
-    assert!(matches!(used, Some(Output::Used { usage }) if usage.cost.nanodollars == 200_000), "{used:?}");
+    assert!(matches!(used, Some(Output::Used { usage, .. }) if usage.cost.nanodollars == 200_000), "{used:?}");
 }
 
 /// Codex takes a message until the very end of a turn, and ends the turn without asking the model about it.

@@ -15,7 +15,7 @@ use hatchery_core::run::{
     AttemptId, Conversation, Delivery, DeliveryKind, DesiredRun, DesiredState, ForeignSession, HarnessSession, PastRun,
     Process, Run, RunSpec, RunState, StopWhy,
 };
-use hatchery_core::usage::{Meter, Metered, Money, Usage};
+use hatchery_core::usage::{ContextUse, Meter, Metered, Money, Usage};
 use hatchery_core::{Event, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
@@ -87,7 +87,8 @@ pub fn happened() -> impl Strategy<Value = Event> {
             what: AgentEvent::HarnessSessionAdopted(harness_session)
         }),
         attempt().prop_map(|of| Event::Run { of, what: RunEvent::BudgetReached }),
-        (attempt(), usage()).prop_map(|(of, used)| Event::Run { of, what: RunEvent::Metered { used } }),
+        (attempt(), usage(), option::of(context_use()))
+            .prop_map(|(of, used, context)| Event::Run { of, what: RunEvent::Metered { used, context } }),
         (option::of(agent()), option::of(money()))
             .prop_map(|(agent, limit)| Event::Budget(BudgetEvent::Set { agent, limit })),
         (option::of(agent()), rule())
@@ -239,7 +240,7 @@ fn words() -> impl Strategy<Value = Output> {
         text().prop_map(|id| Output::Heard { id }),
         text().prop_map(|text| Output::Note { text }),
         turn_end().prop_map(Output::TurnEnded),
-        usage().prop_map(|usage| Output::Used { usage }),
+        (usage(), option::of(context_use())).prop_map(|(usage, context)| Output::Used { usage, context }),
     ]
 }
 
@@ -372,16 +373,17 @@ fn turn_end() -> impl Strategy<Value = TurnEnd> {
         (failure_kind(), text()).prop_map(|(kind, detail)| TurnResult::Failed { kind, detail }),
         Just(TurnResult::SessionUnknown),
     ];
-    let used = (usage(), option::of(usage()));
+    let used = (usage(), option::of(usage()), option::of(context_use()));
     let turn = (option::of(text()), any::<bool>());
     (result, option::of(text()), any::<u32>(), vec(denial, 0..3), used, turn).prop_map(
-        |(result, text, num_turns, denials, (total, since_last), (turn, unanswered))| TurnEnd {
+        |(result, text, num_turns, denials, (total, since_last, context), (turn, unanswered))| TurnEnd {
             result,
             text,
             num_turns,
             denials,
             total,
             since_last,
+            context,
             turn,
             unanswered,
         },
@@ -485,6 +487,10 @@ fn meter() -> impl Strategy<Value = Meter> {
     ]
 }
 
+fn context_use() -> impl Strategy<Value = ContextUse> {
+    (any::<u64>(), option::of(any::<u64>())).prop_map(|(tokens, window)| ContextUse { tokens, window })
+}
+
 fn metered() -> impl Strategy<Value = Metered> {
     (usage(), usage()).prop_map(|(turn, lost)| Metered { turn, lost })
 }
@@ -498,16 +504,24 @@ fn conversation() -> impl Strategy<Value = Conversation> {
     let what = prop::sample::select(vec![Briefing, Message, Nudge, Reminder, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
     let turns = vec((event_id(), text()), 0..3);
-    (option::of(harness_session), any::<bool>(), vec(delivery, 0..4), usage(), metered(), turns).prop_map(
-        |(harness_session, orphaned, unheard, spent, metered, turns)| Conversation {
+    (
+        option::of(harness_session),
+        any::<bool>(),
+        vec(delivery, 0..4),
+        usage(),
+        metered(),
+        option::of(context_use()),
+        turns,
+    )
+        .prop_map(|(harness_session, orphaned, unheard, spent, metered, context, turns)| Conversation {
             harness_session,
             orphaned,
             unheard: unheard.into_iter().collect(),
             spent,
             metered,
+            context,
             turns: turns.into_iter().collect(),
-        },
-    )
+        })
 }
 
 fn past_run() -> impl Strategy<Value = PastRun> {

@@ -266,7 +266,7 @@ impl Child {
         self.spool.push(Output::Text { text });
         let cost = chance.below(5);
         if cost > 0 {
-            self.spool.push(Output::Used { usage: usage(cost) });
+            self.spool.push(Output::Used { usage: usage(cost), context: None });
         }
         self.used += cost;
         self.total += cost;

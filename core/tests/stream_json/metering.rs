@@ -3,6 +3,7 @@
 use super::{names, outputs, turn_ends};
 use hatchery_core::usage::Money;
 use hatchery_core::{Meter, Output, Usage};
+use std::collections::BTreeSet;
 
 /// What one short answer of the scripted model costs in the newer recordings, and in the older ones.
 const NEW: u64 = 140_000;
@@ -103,7 +104,7 @@ fn money_is_read_and_shown() {
 /// What the lines of a recorded run show to be used, before its result does.
 fn by_line(name: &str) -> Usage {
     let used = outputs(name).into_iter().filter_map(|output| match output {
-        Output::Used { usage } => Some(usage),
+        Output::Used { usage, .. } => Some(usage),
         _ => None,
     });
     used.fold(Usage::default(), |sum, used| sum + used)
@@ -136,4 +137,18 @@ fn a_killed_turn_shows_what_it_cost_so_far() {
         assert!(seen.input_tokens > 0 && seen.cost.nanodollars >= 40_000, "{name}: {seen:?}");
     }
     assert!(by_line("tool_use").output_tokens > 4, "what the model wrote is estimated by its length");
+}
+
+/// A result names the windows of all models that were used; the one that counts is that of the agent itself.
+#[test]
+fn a_turn_says_how_full_the_context_is() {
+    let mut windows = BTreeSet::new();
+    for name in names() {
+        for end in turn_ends(&name).iter().filter(|end| end.result.is_ok()) {
+            let Some(context) = end.context else { continue };
+            assert!(context.tokens > 0, "{name}: {end:?}");
+            windows.extend(context.window);
+        }
+    }
+    assert_eq!(windows, BTreeSet::from([200_000, 1_000_000]));
 }

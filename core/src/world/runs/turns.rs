@@ -4,7 +4,7 @@ use super::super::{Impossible, World};
 use crate::budget;
 use crate::output::{Output, TurnEnd, TurnResult};
 use crate::run::{AttemptId, DeliveryKind};
-use crate::usage::Usage;
+use crate::usage::{ContextUse, Usage};
 use crate::{EventId, Timestamp};
 use std::sync::Arc;
 
@@ -85,6 +85,7 @@ impl World {
             let conversation = Arc::make_mut(conversation);
             conversation.take(end, &mut run.meter);
             conversation.note_turn(last_message, end.turn.as_deref());
+            conversation.note_context(end.context);
             if end.result == TurnResult::SessionUnknown && !run.started {
                 conversation.forget(run.copied);
             }
@@ -101,10 +102,19 @@ impl World {
     }
 
     /// The process has asked the model.
-    pub(super) fn metered(&mut self, at: EventId, ts: Timestamp, of: AttemptId, used: Usage) -> Result<(), Impossible> {
+    pub(super) fn metered(
+        &mut self,
+        at: EventId,
+        ts: Timestamp,
+        of: AttemptId,
+        used: Usage,
+        context: Option<ContextUse>,
+    ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
             run.overspent += u32::from(run.held);
-            Arc::make_mut(conversation).metered.add(used);
+            let conversation = Arc::make_mut(conversation);
+            conversation.metered.add(used);
+            conversation.note_context(context);
             Ok(())
         })?;
         self.book(at, ts, of, Usage::default(), used)

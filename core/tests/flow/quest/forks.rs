@@ -125,9 +125,10 @@ fn the_money_of_forks_is_that_of_the_quest_and_they_stop_at_its_budget() {
     it.calls(smith, fork(smith, TWO)).expect("a fork");
     starts(&mut it, ONE);
     starts(&mut it, TWO);
-    it.says(ONE, vec![Output::Used { usage: Usage { cost: dollars(4), ..Default::default() } }]);
+    it.says(ONE, vec![Output::Used { usage: Usage { cost: dollars(4), ..Default::default() }, context: None }]);
     assert_eq!(it.world.quest(Q).unwrap().spent.cost, dollars(4));
-    let events = it.says(TWO, vec![Output::Used { usage: Usage { cost: dollars(2), ..Default::default() } }]);
+    let events =
+        it.says(TWO, vec![Output::Used { usage: Usage { cost: dollars(2), ..Default::default() }, context: None }]);
     assert!(events.iter().any(|event| matches!(event, Event::Run { what: RunEvent::BudgetReached, .. })), "{events:?}");
     assert_eq!(it.world.quest(Q).unwrap().spent.cost, dollars(6));
     // Its turn is interrupted, and it waits for money. A person is asked once, however many wait.

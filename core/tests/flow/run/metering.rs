@@ -5,9 +5,9 @@ use crate::given::*;
 use hatchery_core::ask::About;
 use hatchery_core::event::{BudgetEvent, QuestionEvent, RunEvent};
 use hatchery_core::harness::Capabilities;
-use hatchery_core::output::TurnEnd;
+use hatchery_core::output::{Output, TurnEnd};
 use hatchery_core::run::StopWhy;
-use hatchery_core::usage::{Money, Usage};
+use hatchery_core::usage::{ContextUse, Money, Usage};
 use hatchery_core::{Cause, Command, Event, Exit};
 
 /// The end of a turn with totals of the session.
@@ -176,4 +176,27 @@ fn the_budget_of_the_day_counts_what_is_spent_within_turns() {
     let it = hears(working(spec()).and(day), [used(6)]).done();
     assert!(conversation(&it).is_interrupted());
     assert_eq!(it.world.questions().count(), 0, "nobody is asked before the turn has ended");
+}
+
+fn full(tokens: u64, window: Option<u64>) -> Option<ContextUse> {
+    Some(ContextUse { tokens, window })
+}
+
+/// A harness may say how much its model can take at the end of a turn only.
+#[test]
+fn the_context_is_as_full_as_was_said_last_and_its_window_stays_known() {
+    let asks = |tokens, window| Output::Used { usage: usage(1), context: full(tokens, window) };
+    let noted = |tokens, window| Event::Run {
+        of: first(),
+        what: RunEvent::Metered { used: usage(1), context: full(tokens, window) },
+    };
+    let it = hears(working(spec()), [asks(10, None)]).then([noted(10, None), taken(first(), 11)]);
+    assert_eq!(conversation(&it).context, full(10, None));
+    let end = TurnEnd { context: full(12, Some(100)), ..since(well(), 1, 1) };
+    let ended = turn_settled(first(), end.clone(), usage(1), usage(1));
+    let it = hears(it, [result(end)]).then([ended, taken(first(), 12)]);
+    assert_eq!(conversation(&it).context, full(12, Some(100)));
+    // A sub-agent has a context of its own.
+    let it = hears(it, [asks(40, None), used(1)]).then([noted(40, None), metered(first(), 1), taken(first(), 14)]);
+    assert_eq!(conversation(&it).context, full(40, Some(100)));
 }

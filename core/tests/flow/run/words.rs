@@ -163,11 +163,11 @@ pub fn turn_settled(of: AttemptId, end: TurnEnd, spent: Usage, metered: Usage) -
 
 /// The model was asked.
 pub fn used(amount: u64) -> Output {
-    Output::Used { usage: usage(amount) }
+    Output::Used { usage: usage(amount), context: None }
 }
 
 pub fn metered(of: AttemptId, amount: u64) -> Event {
-    Event::Run { of, what: RunEvent::Metered { used: usage(amount) } }
+    Event::Run { of, what: RunEvent::Metered { used: usage(amount), context: None } }
 }
 
 pub fn silent(of: AttemptId, since: i64) -> Event {

@@ -212,7 +212,9 @@ impl Tally {
             Event::Message(MessageEvent::Added { agent, kind: MessageKind::Assistant, content, .. }) => {
                 self.said.entry(*agent).or_default().push(content.clone());
             }
-            Event::Run { of, what: RunEvent::Metered { used } } => *self.spent.entry(of.agent).or_default() += *used,
+            Event::Run { of, what: RunEvent::Metered { used, .. } } => {
+                *self.spent.entry(of.agent).or_default() += *used
+            }
             Event::Run { of, what: RunEvent::TurnEnded { spent, metered, .. } } => {
                 let sum = self.spent.entry(of.agent).or_default();
                 *sum = sum.replacing(*metered, *spent);
