@@ -114,6 +114,7 @@ impl Daemon {
             settings,
             calls: Arc::clone(&context.calls),
             live: Arc::clone(&context.live),
+            trials: Arc::default(),
             status_files: FilesShown::new(&project),
             project: project.root().display().to_string(),
             store: config.store.to_string(),

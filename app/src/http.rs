@@ -65,7 +65,7 @@ pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
 pub use state::{Changed, StatusValue};
 pub use status::Status;
-pub use ward_trial::{TrialVerdict, TriedWard};
+pub use ward_trial::{TrialVerdict, Trials, TriedWard};
 pub use wards::WardOutput;
 
 use crate::calls::Calls;
@@ -104,6 +104,8 @@ pub struct Api {
     pub calls: Arc<Calls>,
     /// What agents are writing at the moment.
     pub live: Arc<LiveTexts>,
+    /// The wards that were tried before their quests began.
+    pub trials: Arc<Trials>,
     /// Says when the status files show a change.
     pub status_files: FilesShown,
     pub project: String,
@@ -132,7 +134,7 @@ impl FromRef<Routed> for Api {
 
 #[derive(OpenApi)]
 #[openapi(
-    components(schemas(ErrorBody, DialectEvent)),
+    components(schemas(ErrorBody, DialectEvent, events::Trouble)),
     info(title = "Hatchery", description = "Runs coding agents the way an operating system runs processes: one durable log, and everything else is a view of it."),
     security(("token" = [])),
 )]
@@ -273,6 +275,7 @@ fn documented() -> OpenApiRouter<Routed> {
         .routes(routes!(permissions::remove))
         .routes(routes!(adopt::list, adopt::take))
         .routes(routes!(quests::list, quests::new))
+        .routes(routes!(quests::defaults))
         .routes(routes!(quests::import))
         .routes(routes!(quests::show))
         .routes(routes!(quests::pause))
@@ -280,7 +283,7 @@ fn documented() -> OpenApiRouter<Routed> {
         .routes(routes!(quests::abandon))
         .routes(routes!(quests::set_budget))
         .routes(routes!(quests::set_ward))
-        .routes(routes!(ward_trial::try_ward))
+        .routes(routes!(ward_trial::try_ward, ward_trial::last_trial))
         .routes(routes!(quests::retry))
         .routes(routes!(wards::output))
         .routes(routes!(changes::of_agent))

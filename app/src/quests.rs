@@ -70,14 +70,7 @@ pub fn quest_spec(
 ) -> Result<Chartered, Report> {
     playable(project, &spec.harness, program)?;
     let QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan, preset } = wish;
-    let limit_ms = ward_limit_ms.unwrap_or(usual.ward_limit_ms);
-    let named = |command: String| WardSpec { command, limit_ms, guessed_from: None };
-    let ward = match ward.or_else(|| usual.ward.clone()) {
-        Some(command) if command.trim().is_empty() => None,
-        Some(command) => Some(named(command)),
-        None => ward::guess(project.root())
-            .map(|Guess { command, because }| WardSpec { guessed_from: Some(because), ..named(command) }),
-    };
+    let ward = ward_of(project, usual, ward, ward_limit_ms);
     let slug = |repository: &Repository| repository.free_slug(&request, id.as_bytes()).context("git is in trouble");
     let isolation = isolate(project, slug, isolation.or(usual.isolation), OR_NONE)?;
     let warning = match isolation {
@@ -97,6 +90,23 @@ pub fn quest_spec(
         },
     };
     Ok(Chartered { quest_spec, warning })
+}
+
+/// The ward of a new quest: the one that is given, else that of the settings, else a guess.
+pub fn ward_of(
+    project: &Project,
+    usual: &config::Quests,
+    given: Option<String>,
+    limit_ms: Option<u64>,
+) -> Option<WardSpec> {
+    let limit_ms = limit_ms.unwrap_or(usual.ward_limit_ms);
+    let named = |command: String| WardSpec { command, limit_ms, guessed_from: None };
+    match given.or_else(|| usual.ward.clone()) {
+        Some(command) if command.trim().is_empty() => None,
+        Some(command) => Some(named(command)),
+        None => ward::guess(project.root())
+            .map(|Guess { command, because }| WardSpec { guessed_from: Some(because), ..named(command) }),
+    }
 }
 
 /// A warning, if the user's checkout has changes that nobody in a worktree sees.

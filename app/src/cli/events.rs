@@ -138,11 +138,13 @@ pub struct EventStream {
     /// The frame whose end has not arrived: a client that comes back must get it again.
     id: Option<u64>,
     data: Option<String>,
+    /// The frame has a name, so it is no event of the log.
+    is_named: bool,
     last_id: Option<u64>,
 }
 
 impl EventStream {
-    /// The data of all frames that these bytes complete.
+    /// The data of all frames that these bytes complete, except for those with a name.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(bytes);
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
@@ -151,11 +153,15 @@ impl EventStream {
         for line in String::from_utf8_lossy(&whole).lines() {
             if line.is_empty() {
                 self.last_id = self.id.take().or(self.last_id);
-                events.extend(self.data.take());
+                let data = self.data.take();
+                events.extend(data.filter(|_| !self.is_named));
+                self.is_named = false;
             } else if let Some(id) = line.strip_prefix("id:") {
                 self.id = id.parse().ok();
             } else if let Some(data) = line.strip_prefix("data:") {
                 self.data = Some(data.to_owned());
+            } else if line.starts_with("event:") {
+                self.is_named = true;
             }
         }
         events

@@ -319,6 +319,11 @@ impl Handle {
         said.or_else(|| silent.map(|silent| format!("the store has not answered for {} s", silent.as_secs())))
     }
 
+    /// Wakes when [`trouble`](Self::trouble) may have changed, except for a store that is silent: nothing says so.
+    pub fn trouble_changes(&self) -> watch::Receiver<Option<String>> {
+        self.shared.trouble.subscribe()
+    }
+
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
     }
@@ -326,6 +331,8 @@ impl Handle {
     /// Refuses every command from now on, because the data are gone.
     pub fn halt(&self, why: String) {
         self.shared.halted.get_or_init(|| why);
+        // Those who watch the trouble are to look.
+        self.shared.trouble.send_modify(|_| {});
     }
 
     /// Asks the engine to finish what it has and stop.

@@ -4,7 +4,7 @@ use hatchery_core::agent::{Agent, Lifecycle};
 use hatchery_core::event::MessageEvent;
 use hatchery_core::quest::StepId;
 use hatchery_core::seat::{Position, Seats};
-use hatchery_core::usage::Usage;
+use hatchery_core::usage::{ContextUse, Usage};
 use hatchery_core::why::{self, Activity, Evidence};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, QuestId, Record, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
@@ -42,13 +42,19 @@ pub struct AgentView {
     pub activity: Activity,
     /// The newest evidence for its activity.
     pub evidence: Option<Evidence>,
-    /// Its last message or tool call. Only for agents that have a run.
+    /// Its last message or tool call. In lists, of agents at rest only the latest have it.
     #[serde(default)]
     pub doing: Option<Doing>,
+    /// How many of its tool calls have no result yet.
+    #[serde(default, rename = "openTools")]
+    pub open_tools: u32,
     /// The usage of all its runs.
     #[serde(with = "crate::amounts::usage")]
     #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
+    /// How full the context of its model is. Null until its agent program says so.
+    #[serde(default)]
+    pub context: Option<ContextUse>,
     /// The question to the user that it waits for.
     #[serde(default)]
     pub question: Option<EventId>,
@@ -157,7 +163,9 @@ impl AgentView {
             activity: why.as_ref().map_or(Activity::Resting, |why| why.state),
             evidence: why.and_then(|why| newest(why.evidence, now)),
             doing: None,
+            open_tools: agent.open_tools,
             spent: world.conversation(id).map(|conversation| conversation.spent).unwrap_or_default(),
+            context: world.conversation(id).and_then(|conversation| conversation.context),
             question: of_run().or_else(of_permission).or_else(of_step),
             assignment: world.assignment(id).map(|it| AssignmentView {
                 quest: it.quest,

@@ -17,6 +17,8 @@ use std::cmp::Reverse;
 
 /// Of how many agents at work the last words are read from the log for one list: those that were active last.
 const MAX_DOING: usize = 500;
+/// How many agents at rest are listed with what they said last. A person looks at the latest.
+const MAX_SAID: usize = 40;
 
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -219,11 +221,15 @@ pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Js
     Ok(Json(AgentList { head: world.head(), agents }))
 }
 
-/// Adds what agents at work said or called last: of those that were active last, if there are many.
+/// Adds what agents said or called last: of those at work, and of those at rest that spoke last.
 pub(super) async fn add_doing(api: &Api, world: &World, mut agents: Vec<&mut AgentView>) -> Result<(), ApiError> {
-    agents.retain(|agent| world.run(agent.id).is_some_and(Run::is_open));
+    agents.retain(|agent| agent.last_message.is_some());
     agents.sort_by_key(|agent| Reverse(agent.last_message));
+    let (mut agents, mut at_rest): (Vec<_>, Vec<_>) =
+        agents.into_iter().partition(|agent| world.run(agent.id).is_some_and(Run::is_open));
     agents.truncate(MAX_DOING);
+    at_rest.truncate(MAX_SAID);
+    agents.append(&mut at_rest);
     let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
     let latest = api.handle.latest_spoken(&ids).await?;
     for agent in agents {
@@ -239,10 +245,8 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
     let world = api.handle.view();
     let id = find(&api, &reference.0)?;
     let agent = world.agent(id).ok_or(hatchery_core::Refusal::UnknownAgent(id))?;
-    let doing = match world.run(id) {
-        Some(_) => api.handle.latest_spoken(&[id]).await?.get(&id).and_then(|record| Doing::of(world.seats(), record)),
-        None => None,
-    };
+    let latest = api.handle.latest_spoken(&[id]).await?;
+    let doing = latest.get(&id).and_then(|record| Doing::of(world.seats(), record));
     let agent = AgentView { doing, ..AgentView::new(&world, id, agent, clock::now()) };
     Ok(Json(AgentDetail { head: world.head(), agent }))
 }

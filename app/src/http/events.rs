@@ -67,9 +67,16 @@ const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 /// How soon a browser comes back after the daemon went away.
 const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 
+/// What is wrong with the store: `event: trouble` in the stream.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Trouble {
+    /// Null when all is well again.
+    pub trouble: Option<String>,
+}
+
 /// Follow the log as server-sent events: first everything after the cursor, then new events.
 #[utoipa::path(get, path = "/api/events", operation_id = "follow_events", tag = "events", params(Cursor, LastSeen),
-    responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON, an `EventObject` or, with `dialect=julian`, a `DialectEvent`. Comment lines are heartbeats. A stream with filters also has frames with an `id:` and no data: nothing up to that event matched, and a client that comes back continues after it.", content_type = "text/event-stream", body = String)))]
+    responses((status = 200, description = "One frame for each event: `id:` and `data:` with the event as JSON, an `EventObject` or, with `dialect=julian`, a `DialectEvent`. Comment lines are heartbeats. A frame with `event: trouble` and no `id:` has a `Trouble`: the store has a problem, or no longer has one. A stream with filters also has frames with an `id:` and no data: nothing up to that event matched, and a client that comes back continues after it.", content_type = "text/event-stream", body = String)))]
 pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: HeaderMap) -> Result<Response, ApiError> {
     let Cursor { after, agent, quest, kind, dialect } = query.0;
     let dialect = dialect.unwrap_or(api.defaults.seats.dialect);
@@ -96,7 +103,9 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     heartbeat.reset();
     let source = Source { follower: api.handle.follow(after), handle: api.handle.clone(), filter, announced: after };
-    let connection = Live { opening: Some(OPENING), source, heartbeat, closing: api.closing.clone() };
+    let troubles = api.handle.trouble_changes();
+    let connection =
+        Live { opening: Some(OPENING), source, heartbeat, closing: api.closing.clone(), troubles, told: None };
     let frames = futures_util::stream::unfold(connection, |mut live| async move {
         let bytes = live.next().await?;
         Some((Ok::<_, Infallible>(bytes), live))
@@ -136,6 +145,9 @@ struct Live {
     source: Source,
     heartbeat: Interval,
     closing: watch::Receiver<bool>,
+    troubles: watch::Receiver<Option<String>>,
+    /// The trouble that the client was told of.
+    told: Option<String>,
 }
 
 impl Live {
@@ -144,22 +156,46 @@ impl Live {
         if let Some(opening) = self.opening.take() {
             return Some(opening);
         }
-        tokio::select! {
-            biased;
-            frames = self.source.next_frames() => match frames {
-                Ok(frames) => {
-                    self.heartbeat.reset();
-                    Some(frames)
+        if let Some(trouble) = new_trouble(&self.source.handle, &mut self.told) {
+            return Some(trouble);
+        }
+        loop {
+            tokio::select! {
+                biased;
+                frames = self.source.next_frames() => return match frames {
+                    Ok(frames) => {
+                        self.heartbeat.reset();
+                        Some(frames)
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "an event stream ends");
+                        None
+                    }
+                },
+                _ = self.closing.wait_for(|closing| *closing) => return None,
+                Ok(()) = self.troubles.changed() => {
+                    if let Some(trouble) = new_trouble(&self.source.handle, &mut self.told) {
+                        return Some(trouble);
+                    }
                 }
-                Err(error) => {
-                    tracing::debug!(%error, "an event stream ends");
-                    None
+                _ = self.heartbeat.tick() => {
+                    let trouble = new_trouble(&self.source.handle, &mut self.told);
+                    return Some(trouble.unwrap_or_else(|| self.source.heartbeat()));
                 }
-            },
-            _ = self.closing.wait_for(|closing| *closing) => None,
-            _ = self.heartbeat.tick() => Some(self.source.heartbeat()),
+            }
         }
     }
+}
+
+/// A frame with the trouble of the store, if the client was `told` something else. It has no id, so it moves no cursor.
+fn new_trouble(handle: &Handle, told: &mut Option<String>) -> Option<Bytes> {
+    let trouble = handle.trouble();
+    if trouble == *told {
+        return None;
+    }
+    told.clone_from(&trouble);
+    let data = serde_json::to_string(&Trouble { trouble }).ok()?;
+    Some(Bytes::from(format!("event:trouble\ndata:{data}\n\n")))
 }
 
 /// The frames that a client wants.

@@ -120,6 +120,39 @@ pub async fn list(State(api): State<Api>) -> Json<QuestList> {
     Json(QuestList { head: world.head(), quests })
 }
 
+/// What a new quest has if its request says nothing about it.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestDefaults {
+    slots: u32,
+    approve_plan: bool,
+    /// The command that checks the work. Null for none.
+    ward: Option<String>,
+    /// The file from which the ward is guessed. Null if the settings name it.
+    guessed_from: Option<String>,
+    /// What the user should know before a quest begins, such as changes that its agents would not see.
+    warning: Option<String>,
+}
+
+/// Show what a new quest has if its request says nothing about it: slots, the ward, which may be guessed from the project's files, and a warning.
+#[utoipa::path(get, path = "/api/quest-defaults", operation_id = "quest_defaults", tag = "quests",
+    responses((status = 200, description = "As of now", body = QuestDefaults)))]
+pub async fn defaults(State(api): State<Api>) -> Result<Json<QuestDefaults>, ApiError> {
+    let (project, usual) = (api.defaults.project.clone(), api.defaults.quests.clone());
+    let look = move || {
+        let ward = quests::ward_of(&project, &usual, None, None);
+        let (slots, approve_plan) = (usual.slots, usual.approve_plan);
+        let warning = match usual.isolation {
+            Some(Isolated::None) => None,
+            Some(Isolated::Worktree) | None => quests::unseen_changes(&project)?,
+        };
+        let (ward, guessed_from) = ward.map_or((None, None), |ward| (Some(ward.command), ward.guessed_from));
+        Ok::<_, Report>(QuestDefaults { slots, approve_plan, ward, guessed_from, warning })
+    };
+    let looked = tokio::task::spawn_blocking(look).await.map_err(Report::failed).flatten();
+    looked.map(Json).map_err(unusable)
+}
+
 /// Create a quest. The id in the answer is the quest's.
 #[utoipa::path(post, path = "/api/quests", operation_id = "new_quest", tag = "quests", request_body = NewQuest,
     responses((status = 201, description = "Begun, or paused", body = super::AcceptedBody)))]

@@ -3,18 +3,69 @@
 
 use super::Api;
 use super::changes::in_repository;
-use super::error::{ApiError, Body, Path};
+use super::error::{ApiError, Body, Path, Query};
 use super::quests::{self, find};
 use crate::blocking::blocking;
 use crate::ward::{self, Ward, WardJob, WardResult};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 use hatchery_core::QuestId;
 use hatchery_core::quest::{QuestSpec, QuestState, WardSpec};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+/// How many trials are remembered. Those of quests that have begun say nothing any more.
+const REMEMBERED: usize = 100;
+
+/// The trials of this daemon, under way or over. Two who try the ward of one quest at the same time get the result of one trial.
+#[derive(Debug, Default)]
+pub struct Trials(Mutex<BTreeMap<QuestId, Trial>>);
+
+type Trial = Shared<BoxFuture<'static, Result<TriedWard, ApiError>>>;
+
+impl Trials {
+    /// The trial that is under way, or a new one.
+    fn begin(&self, quest: QuestId, trial: BoxFuture<'static, Result<TriedWard, ApiError>>) -> Trial {
+        let mut trials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trial) = trials.get(&quest).filter(|trial| trial.peek().is_none()) {
+            return trial.clone();
+        }
+        if trials.len() >= REMEMBERED {
+            trials.retain(|_, trial| trial.peek().is_none());
+        }
+        let trial = trial.shared();
+        trials.insert(quest, trial.clone());
+        trial
+    }
+
+    fn of(&self, quest: QuestId) -> Option<Trial> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&quest).cloned()
+    }
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct TrialQuery {
+    /// Answer when the trial that is under way is over.
+    #[serde(default)]
+    wait: bool,
+}
+
+/// The last trial of a ward.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct TrialView {
+    /// A trial is under way.
+    running: bool,
+    /// What became of the last one. Null if the ward was not tried since the daemon was started.
+    tried: Option<TriedWard>,
+}
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +76,7 @@ pub struct TryWard {
 }
 
 /// What became of a ward that was tried.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TriedWard {
     /// Null if the quest has no ward.
     pub command: Option<String>,
@@ -51,7 +102,7 @@ pub enum TrialVerdict {
     Broken,
 }
 
-/// Try the ward of a quest that has not begun. Takes as long as the ward does.
+/// Try the ward of a quest that has not begun. Takes as long as the ward does, and goes on if the client disconnects.
 #[utoipa::path(post, path = "/api/quests/{quest}/try-ward", operation_id = "try_ward", tag = "quests", params(("quest" = String, Path, description = "An id, a slug, or the beginning of one")), request_body = TryWard,
     responses((status = 200, description = "What became of it", body = TriedWard)))]
 pub async fn try_ward(
@@ -60,6 +111,43 @@ pub async fn try_ward(
     body: Body<TryWard>,
 ) -> Result<Json<TriedWard>, ApiError> {
     let quest = find(&api, &reference.0)?;
+    // In a task, because a user who leaves the page wants the quest to begin all the same.
+    let tried = tokio::spawn(tried(api, quest, body.0.begin)).await;
+    tried.unwrap_or_else(|error| Err(failed(&std::io::Error::other(error)))).map(Json)
+}
+
+/// The last trial of a quest's ward.
+#[utoipa::path(get, path = "/api/quests/{quest}/try-ward", operation_id = "ward_trial", tag = "quests", params(("quest" = String, Path, description = "An id, a slug, or the beginning of one"), TrialQuery),
+    responses((status = 200, description = "Under way, over, or none", body = TrialView)))]
+pub async fn last_trial(
+    State(api): State<Api>,
+    reference: Path<String>,
+    query: Query<TrialQuery>,
+) -> Result<Json<TrialView>, ApiError> {
+    let quest = find(&api, &reference.0)?;
+    let Some(trial) = api.trials.of(quest) else { return Ok(Json(TrialView { running: false, tried: None })) };
+    let tried = match query.0.wait {
+        true => Some(trial.await),
+        false => trial.peek().cloned(),
+    };
+    Ok(Json(TrialView { running: tried.is_none(), tried: tried.transpose()? }))
+}
+
+async fn tried(api: Api, quest: QuestId, begin: bool) -> Result<TriedWard, ApiError> {
+    let trial = api.trials.begin(quest, trial(api.clone(), quest).boxed());
+    let mut tried = trial.await?;
+    // The user may have resumed the quest meanwhile, or changed its ward.
+    let may_begin = api.handle.view().quest(quest).is_some_and(|quest| {
+        quest.state == QuestState::Paused && quest.ward.as_ref().map(|ward| &ward.command) == tried.command.as_ref()
+    });
+    if begin && may_begin && matches!(tried.verdict, TrialVerdict::None | TrialVerdict::Green) {
+        quests::go_on(&api, quest).await?;
+        tried.begun = true;
+    }
+    Ok(tried)
+}
+
+async fn trial(api: Api, quest: QuestId) -> Result<TriedWard, ApiError> {
     let world = api.handle.view();
     let (Some(quest_spec), Some(state)) = (world.quest_spec(quest), world.quest(quest)) else {
         return Err(hatchery_core::Refusal::UnknownQuest(quest).into());
@@ -69,7 +157,7 @@ pub async fn try_ward(
         let message = format!("quest {quest} has begun, so its ward is not tried");
         return Err(ApiError::new(StatusCode::CONFLICT, "quest_begun", message, hint));
     }
-    let mut tried = match &state.ward {
+    Ok(match &state.ward {
         None => TriedWard {
             command: None,
             verdict: TrialVerdict::None,
@@ -88,14 +176,7 @@ pub async fn try_ward(
             }
             tried
         }
-    };
-    // The user may have resumed the quest meanwhile.
-    let is_paused = api.handle.view().quest(quest).is_some_and(|quest| quest.state == QuestState::Paused);
-    if body.0.begin && is_paused && matches!(tried.verdict, TrialVerdict::None | TrialVerdict::Green) {
-        quests::go_on(&api, quest).await?;
-        tried.begun = true;
-    }
-    Ok(Json(tried))
+    })
 }
 
 /// The folder to run it in: the quest's own worktree, or the project's. Gives the reason if the worktree cannot be made ready.

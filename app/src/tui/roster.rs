@@ -147,7 +147,12 @@ impl Roster {
         for seen in overview.agents {
             let known = before.remove(&seen.agent.id);
             let heard = seen.run.as_ref().map_or(seen.agent.last_active, |run| run.last_output);
-            let tool = seen.agent.doing.as_ref().filter(|doing| doing.tool.is_some()).map(|doing| doing.at);
+            let tool = seen
+                .agent
+                .doing
+                .as_ref()
+                .filter(|doing| doing.tool.is_some() && seen.agent.open_tools > 0)
+                .map(|doing| doing.at);
             let agent = Agent {
                 ring: known.as_ref().map_or(1, |it| it.ring),
                 heard: known.as_ref().map_or(heard, |it| it.heard.max(heard)),

@@ -58,6 +58,8 @@ pub(super) fn agent(begin: &str, name: &str, parent: Option<&str>) -> Agent {
         evidence: None,
         doing: None,
         spent: dollars(0.31),
+        open_tools: 0,
+        context: None,
         question: None,
         assignment: None,
         seat: None,

@@ -99,6 +99,7 @@ impl House {
             settings: Arc::clone(&settings),
             calls: Arc::clone(&workshop.calls),
             live: std::sync::Arc::default(),
+            trials: Arc::default(),
             status_files: FilesShown::new(&project),
             guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
             project: "/project".into(),

@@ -1,9 +1,11 @@
 //! The ward is tried before the first agent of a quest starts.
 
+use crate::support::daemon::wait_until;
 use crate::support::quest::{WARDED, done, step};
+use crate::support::runtime;
 use crate::support::tmux::Terminal;
 use crate::support::workshop::Workshop;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 
 fn shop(settings: &str) -> Workshop {
@@ -122,6 +124,45 @@ fn a_client_has_the_ward_tried_and_the_quest_begun() {
     assert_eq!(tried(false)["begun"], false);
     assert_eq!(tried(true)["begun"], true);
     shop.complete(&quest);
+}
+
+/// A user may leave the page while the ward is tried.
+#[test]
+fn a_trial_goes_on_when_its_client_goes_away_and_two_share_one_trial() {
+    let shop = shop("");
+    let book = shop.playbook().play("a.codeweaver", &[done("a")]);
+    let (began, go) = (shop.grounds.path().join("home/began"), shop.grounds.path().join("home/go"));
+    fs::create_dir_all(began.parent().unwrap()).unwrap();
+    let ward = format!("echo x >> '{}'; while ! test -e '{}'; do sleep 0.05; done", began.display(), go.display());
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "ward": ward, "hold": true }));
+    let path = format!("/api/quests/{quest}/try-ward");
+    let last = |query: &str| shop.door().get(&format!("{path}{query}")).json();
+    assert_eq!(last(""), json!({ "running": false, "tried": null }));
+    let ask = || {
+        let (door, path) = (shop.door().clone(), path.clone());
+        runtime().spawn(async move { door.http().post(&path, &json!({ "begin": true })).await })
+    };
+    let (first, second) = (ask(), ask());
+    wait_until("the ward is tried", || began.exists() && last("")["running"] == true);
+    first.abort();
+    second.abort();
+    fs::write(&go, "").unwrap();
+    let tried = last("?wait=true");
+    assert_eq!((&tried["running"], &tried["tried"]["verdict"]), (&json!(false), &json!("green")), "{tried}");
+    shop.complete(&quest);
+    let trials = fs::read_to_string(&began).unwrap();
+    assert_eq!(trials.lines().count(), 2, "one trial, and the ward of the step: {trials}");
+}
+
+#[test]
+fn what_a_new_quest_has_is_shown_before_it_is_created() {
+    let shop = shop("");
+    let usual = || shop.door().get("/api/quest-defaults").json();
+    assert_eq!((&usual()["ward"], &usual()["guessedFrom"], &usual()["slots"]), (&Value::Null, &Value::Null, &json!(3)));
+    fs::write(shop.grounds.path().join("Makefile"), "test:\n\ttrue\n").unwrap();
+    let shown = usual();
+    assert_eq!((&shown["ward"], &shown["guessedFrom"]), (&json!("make test"), &json!("Makefile")), "{shown}");
+    assert!(shown["warning"].as_str().unwrap().contains("Makefile"), "{shown}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::support::daemon::{Daemon, Grounds, Scene, wait_until};
 use crate::support::postgres::Server;
 use crate::support::random::Random;
+use crate::support::sse::EventSource;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -130,7 +131,12 @@ fn a_deleted_data_folder_is_noticed_and_the_log_is_saved() {
     let agent = daemon.door.agent(None);
     daemon.door.say(&agent, "before");
     let log = daemon.door.log();
+    let mut stream = EventSource::open(&daemon.door, &format!("/api/events?after={}", daemon.door.head()));
     delete(&grounds);
+    // Those who follow the log are told at once.
+    let (name, told) = stream.next();
+    assert_eq!(name, "trouble");
+    assert!(told["trouble"].is_string(), "{told}");
     let answer = daemon.door.say(&agent, "after");
     assert_eq!((answer.status, answer.error().0.as_str()), (507, "store_gone"), "{answer:?}");
     wait_until("the log is saved", || {
