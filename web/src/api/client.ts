@@ -15,6 +15,7 @@ import type {
   NewQuest,
   Overview,
   ProjectLine,
+  QuestDefaults,
   QuestDocument,
   QuestLine,
   Rescued,
@@ -22,6 +23,8 @@ import type {
   RunView,
   SeatList,
   ThreadView,
+  TrialView,
+  TriedWard,
   UsageView,
   WhyView,
 } from "./types";
@@ -151,6 +154,11 @@ export const api = {
     post("/api/agents", body),
   run: (body: { id: string; prompt: string; name?: string; with?: Record<string, unknown> }) => post("/api/runs", body),
   newQuest: (body: Partial<NewQuest> & { request: string }) => post("/api/quests", body),
+  questDefaults: () => get<QuestDefaults>("/api/quest-defaults"),
+  /** Tries the ward of a new quest, and begins the quest if the ward is green. */
+  tryWard: (quest: string) => post<TriedWard>(`/api/quests/${part(quest)}/try-ward`, { begin: true }),
+  /** The last trial; with `wait`, when it is over. */
+  wardTrial: (quest: string, wait: boolean) => get<TrialView>(`/api/quests/${part(quest)}/try-ward?wait=${wait}`),
   pause: (quest: string) => post(`/api/quests/${part(quest)}/pause`),
   resume: (quest: string) => post(`/api/quests/${part(quest)}/resume`),
   abandon: (quest: string) => post(`/api/quests/${part(quest)}/abandon`),

@@ -1,7 +1,7 @@
 // The one event stream. Ids have no gaps, so what is missing or doubled is seen, counted, and put right from the log.
 import { api } from "./client";
 import { browserMeans, shared } from "./shared_stream";
-import type { EventObject } from "./types";
+import type { EventObject, Trouble } from "./types";
 
 /** How soon the stream is tried again after it broke, in ms; the last one holds from then on. */
 const PATIENCE = [500, 1000, 2000, 4000, 8000];
@@ -27,6 +27,8 @@ export interface FeedState {
   brokenSince: number | null;
   /** When it is tried again. */
   nextTry: number | null;
+  /** What is wrong with the daemon's store. Unknown while the stream is broken. */
+  trouble: string | null;
 }
 
 export interface Source {
@@ -36,7 +38,13 @@ export interface Source {
 /** A stream that is open may say which event was the last before it. */
 export type Open = (
   after: number,
-  on: { open(head?: number): void; event(event: EventObject): void; error(): void },
+  on: {
+    open(head?: number): void;
+    event(event: EventObject): void;
+    error(): void;
+    /** What is wrong with the store, or nothing any longer. A stream that is opened says it if something is. */
+    trouble(words: string | null): void;
+  },
 ) => Source;
 
 /** The browser's own, one for each try: its own way of coming back would begin at the first cursor again. */
@@ -45,6 +53,9 @@ const browserSource: Open = (after, on) => {
   source.onopen = () => on.open();
   source.onmessage = (message) => on.event(JSON.parse(message.data as string) as EventObject);
   source.onerror = () => on.error();
+  source.addEventListener("trouble", (message) => {
+    on.trouble((JSON.parse((message as MessageEvent<string>).data) as Trouble).trouble ?? null);
+  });
   return source;
 };
 
@@ -56,7 +67,7 @@ function bestSource(): Open {
 
 export class Feed {
   readonly counters: Counters = { taken: 0, doubled: 0, filled: 0, opened: 0 };
-  state: FeedState = { live: false, brokenSince: null, nextTry: null };
+  state: FeedState = { live: false, brokenSince: null, nextTry: null, trouble: null };
   head: number;
   private source: Source | null = null;
   private failures = 0;
@@ -91,12 +102,13 @@ export class Feed {
     const source = this.open(this.head, {
       open: (head) => {
         this.failures = 0;
-        this.tell({ live: true, brokenSince: null, nextTry: null });
+        this.tell({ live: true, brokenSince: null, nextTry: null, trouble: null });
         if (head === undefined || head <= this.head) return;
         this.behind = Math.max(this.behind, head);
         void this.fill(head);
       },
       event: (event) => this.arrive(event),
+      trouble: (trouble) => this.tell({ ...this.state, trouble }),
       error: () => {
         if (this.source === source) this.broken();
       },
@@ -167,7 +179,7 @@ export class Feed {
     const pause = PATIENCE[Math.min(this.failures, PATIENCE.length - 1)] ?? 8000;
     this.failures += 1;
     const now = Date.now();
-    this.tell({ live: false, brokenSince: this.state.brokenSince ?? now, nextTry: now + pause });
+    this.tell({ live: false, brokenSince: this.state.brokenSince ?? now, nextTry: now + pause, trouble: null });
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.start(), pause);
   }

@@ -12,8 +12,8 @@ const NAME = "hatchery-events";
 
 type Message =
   | { type: "ask" }
-  /** How the stream stands, and the last event that came by it. */
-  | { type: "stands"; live: boolean; head: number }
+  /** How the stream stands, the last event that came by it, and what is wrong with the store. */
+  | { type: "stands"; live: boolean; head: number; trouble: string | null }
   | { type: "event"; event: EventObject };
 
 export interface Channel {
@@ -56,6 +56,7 @@ class Tab implements Source {
   /** The stream, if this tab has it. */
   private stream: Source | null = null;
   private live = false;
+  private trouble: string | null = null;
   private leads = false;
   private release: () => void = () => {};
   private answer: ReturnType<typeof setTimeout> | undefined;
@@ -103,6 +104,7 @@ class Tab implements Source {
     this.stream = this.inner(this.head, {
       open: () => {
         this.live = true;
+        this.trouble = null;
         this.on.open();
         this.tell();
       },
@@ -116,11 +118,17 @@ class Tab implements Source {
         this.tell();
         this.on.error();
       },
+      trouble: (words) => {
+        this.trouble = words;
+        this.on.trouble(words);
+        this.tell();
+      },
     });
   }
 
   private tell(): void {
-    if (this.leads) this.channel.postMessage({ type: "stands", live: this.live, head: this.head });
+    if (this.leads)
+      this.channel.postMessage({ type: "stands", live: this.live, head: this.head, trouble: this.trouble });
   }
 
   private hear(message: Message): void {
@@ -135,9 +143,16 @@ class Tab implements Source {
     if (message.type === "event") {
       this.hearEvent(message.event);
     } else if (message.live) {
-      if (!this.live || message.head > this.head) this.on.open(message.head);
+      if (!this.live || message.head > this.head) {
+        this.on.open(message.head);
+        this.trouble = null;
+      }
       this.head = Math.max(this.head, message.head);
       this.live = true;
+      // A tab of an older version does not say it.
+      const trouble = message.trouble ?? null;
+      if (trouble !== this.trouble) this.on.trouble(trouble);
+      this.trouble = trouble;
     } else if (this.live) {
       this.live = false;
       this.on.error();
@@ -150,6 +165,7 @@ class Tab implements Source {
     if (!this.live) {
       // It came before the answer to this tab's question: what was sent before this tab listened is not missing in the stream.
       this.live = true;
+      this.trouble = null;
       this.on.open(event.id - 1);
     }
     this.head = Math.max(this.head, event.id);

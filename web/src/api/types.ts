@@ -47,6 +47,11 @@ export type EventObject = Schemas["EventObject"];
 export type EventCount = Schemas["EventCount"];
 export type EventPage = Schemas["EventPage"];
 export type NewQuest = Schemas["NewQuest"];
+export type Trouble = Schemas["Trouble"];
+export type QuestDefaults = Schemas["QuestDefaults"];
+export type TriedWard = Schemas["TriedWard"];
+export type TrialView = Schemas["TrialView"];
+export type ContextUse = Schemas["ContextUse"];
 export type ErrorDetail = Schemas["ErrorDetail"];
 export type EventType = EventObject["type"];
 /** An event of one type. */

@@ -4,6 +4,7 @@ import { api, drawId, type Problem } from "../api/client";
 import { store } from "../store/store";
 import { Glyph } from "../ui/glyph";
 import { useDraft } from "./drafts";
+import { NewQuest } from "./new_quest";
 import { go, to } from "./router";
 import { signal } from "./signal";
 
@@ -119,7 +120,7 @@ function Frame({ open }: { open: NonNullable<Dialog> }) {
   );
 }
 
-interface Parts {
+export interface Parts {
   act: (deed: () => Promise<unknown>) => Promise<void>;
   close: () => void;
   sending: boolean;
@@ -182,107 +183,6 @@ function PromptForm({ prompt: it, act, close, sending }: { prompt: Prompt } & Pa
         </button>
         <button class="btn you" type="submit" disabled={sending}>
           {it.button}
-        </button>
-      </div>
-    </form>
-  );
-}
-
-function NewQuest({ request, act, close, sending }: { request: string } & Parts) {
-  const [draft, setDraft] = useDraft("new-quest");
-  const [text, setText] = useState(request || draft);
-  const [ward, setWard] = useState("");
-  const [slots, setSlots] = useState("3");
-  const [ceiling, setCeiling] = useState("");
-  const [approve, setApprove] = useState(true);
-  const [id] = useState(drawId);
-  const begin = (hold: boolean) =>
-    act(async () => {
-      await api.newQuest({
-        id,
-        request: text,
-        slots: Number(slots) || 3,
-        approvePlan: approve,
-        hold,
-        ...(ward.trim() ? { ward } : {}),
-        ...(ceiling.trim() ? { budget: ceiling.replace("$", "") } : {}),
-      });
-      setDraft("");
-      go(to.quest(id));
-    });
-  return (
-    <form
-      class="form"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void begin(false);
-      }}
-    >
-      <h2 id="dialog-title">New quest</h2>
-      <label class="labelled">
-        What do you want to have?
-        <textarea
-          class="field"
-          rows={3}
-          value={text}
-          required
-          onInput={(event) => {
-            setText(event.currentTarget.value);
-            setDraft(event.currentTarget.value);
-          }}
-          onKeyDown={(event) => {
-            if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) void begin(false);
-          }}
-        />
-      </label>
-      <div class="two-fields">
-        <label class="labelled">
-          Ward
-          <input
-            class="field"
-            value={ward}
-            placeholder="guessed from the project"
-            onInput={(event) => setWard(event.currentTarget.value)}
-          />
-        </label>
-        <label class="labelled">
-          Slots
-          <input
-            class="field"
-            value={slots}
-            inputMode="numeric"
-            onInput={(event) => setSlots(event.currentTarget.value)}
-          />
-        </label>
-        <label class="labelled">
-          Ceiling
-          <input
-            class="field"
-            value={ceiling}
-            placeholder="none"
-            inputMode="decimal"
-            onInput={(event) => setCeiling(event.currentTarget.value)}
-          />
-        </label>
-        <label class="check">
-          <input type="checkbox" checked={approve} onChange={(event) => setApprove(event.currentTarget.checked)} />
-          Ask me before the plan is carried out
-        </label>
-      </div>
-      <div class="actions">
-        <button class="btn" type="button" onClick={close}>
-          Cancel
-        </button>
-        <button
-          class="btn quiet"
-          type="button"
-          disabled={sending || text.trim() === ""}
-          onClick={() => void begin(true)}
-        >
-          Save for later
-        </button>
-        <button class="btn you" type="submit" disabled={sending || text.trim() === ""}>
-          Begin quest
         </button>
       </div>
     </form>

@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { openDialog } from "./dialogs";
 import { palette } from "./palette_state";
 import { go } from "./router";
+import { VIEWS } from "./views";
 
 type Deed = () => unknown;
 
@@ -39,16 +40,8 @@ export function focusSoon(find: () => HTMLElement | null | undefined, frames = 6
   } else if (frames > 0) requestAnimationFrame(() => focusSoon(find, frames - 1));
 }
 
-const PLACES: Record<string, string> = {
-  H: "/",
-  Q: "/quests",
-  A: "/agents",
-  S: "/seats",
-  B: "/build",
-  M: "/mail",
-  L: "/log",
-  C: "/cost",
-};
+/** The views, by the letter that follows G. */
+const PLACES = new Map(VIEWS.map((view) => [view.key, view.path]));
 /** How long a G waits for its letter. */
 const GO_MS = 1500;
 /** When the G was pressed, not when a busy page got to it. */
@@ -129,10 +122,11 @@ export function listenKeys(): void {
     )
       return;
     const key = event.key.length === 1 ? event.key.toUpperCase() : event.key;
-    if (event.timeStamp - goSince < GO_MS && PLACES[key]) {
+    const place = event.timeStamp - goSince < GO_MS ? PLACES.get(key) : undefined;
+    if (place !== undefined) {
       goSince = Number.NEGATIVE_INFINITY;
       event.preventDefault();
-      go(PLACES[key]);
+      go(place);
       return;
     }
     goSince = Number.NEGATIVE_INFINITY;

@@ -1,9 +1,8 @@
 // An address that belongs to no view: what it was, and where one can go instead.
-import { Icon } from "../ui/icon";
 import { plain } from "../ui/words";
 import { palette } from "./palette_state";
 import { usePlace } from "./router";
-import { VIEWS } from "./shell";
+import { AllViews } from "./views";
 
 /** Addresses are written by anybody: more of one than this says nothing. */
 const SHOWN = 120;
@@ -23,16 +22,7 @@ export function Nowhere() {
         </div>
       </header>
       <nav class="nowhere" aria-label="All views">
-        <ul class="nav is-large">
-          {VIEWS.map((view) => (
-            <li key={view.path}>
-              <a href={view.path}>
-                <Icon name={view.icon} />
-                {view.name}
-              </a>
-            </li>
-          ))}
-        </ul>
+        <AllViews />
         <div class="actions">
           <button class="btn line" type="button" onClick={() => palette.set({ text: wanted.slice(0, SHOWN) })}>
             Find “{plain(wanted).slice(0, 40)}”

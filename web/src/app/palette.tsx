@@ -10,7 +10,8 @@ import { forkDialog, notify, openDialog } from "./dialogs";
 import { ANYWHERE, actionsHere, focusSoon } from "./keys";
 import { palette } from "./palette_state";
 import { go, to } from "./router";
-import { switchTheme, VIEWS } from "./shell";
+import { switchTheme } from "./shell";
+import { VIEWS } from "./views";
 
 interface Choice {
   group: string;

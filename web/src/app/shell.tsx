@@ -5,26 +5,18 @@ import { SILENT_MS } from "../api/feed";
 import { needs } from "../store/needs";
 import { store, useTopics } from "../store/store";
 import { Glyph, type Standing } from "../ui/glyph";
-import { Egg, Icon, type IconName } from "../ui/icon";
+import { Egg, Icon } from "../ui/icon";
 import { FIND } from "../ui/key_names";
 import { nameOf, projectName } from "../ui/names";
+import { isPlanned } from "../ui/steps";
 import { useClock } from "../ui/time";
-import { clockSeconds, group } from "../ui/words";
+import { clockSeconds, group, plain } from "../ui/words";
 import { remember } from "./drafts";
 import { palette } from "./palette_state";
 import { ProjectButton, Projects } from "./projects";
 import { to, usePlace } from "./router";
+import { VIEWS } from "./views";
 
-export const VIEWS: { path: string; name: string; icon: IconName; key: string }[] = [
-  { path: "/", name: "Home", icon: "home", key: "H" },
-  { path: "/quests", name: "Quests", icon: "quests", key: "Q" },
-  { path: "/agents", name: "Agents", icon: "agents", key: "A" },
-  { path: "/seats", name: "Seats", icon: "seats", key: "S" },
-  { path: "/build", name: "Build", icon: "build", key: "B" },
-  { path: "/mail", name: "Mail", icon: "mail", key: "M" },
-  { path: "/log", name: "Log", icon: "log", key: "L" },
-  { path: "/cost", name: "Cost", icon: "cost", key: "C" },
-];
 const TABS = ["Home", "Quests", "Agents", "Log"];
 
 function isAt(path: string, view: string): boolean {
@@ -150,7 +142,9 @@ function OpenQuests() {
               <a href={to.quest(line.id)} title={line.request}>
                 <Glyph as={standing} />
                 <span class="cut">{line.request}</span>
-                <span class="tail">{line.steps > 0 ? `${line.complete}/${line.steps}` : "plan"}</span>
+                <span class="tail">
+                  {line.steps > 0 && !isPlanned(store.quest(line.id)) ? `${line.complete}/${line.steps}` : "plan"}
+                </span>
               </a>
             </li>
           );
@@ -216,13 +210,14 @@ function Foot() {
 function Banner() {
   const away = useAway();
   const next = useClock(sayNext);
-  if (store.state?.trouble && !away) {
+  const { trouble } = store.connection;
+  if (trouble && !away) {
     return (
       <div class="banner is-parked" role="status">
         <Glyph as="parked" silent />
         <span class="text">
-          <b>The store is in trouble.</b> {store.state.trouble} Nothing new is taken on until that is mended; nothing
-          that was acknowledged is lost.
+          <b>The store is in trouble: {plain(trouble).replace(/\.$/, "")}.</b> Nothing new is taken on until that is
+          mended. Nothing that was acknowledged is lost.
         </span>
       </div>
     );

@@ -3,6 +3,7 @@ import type {
   Activity,
   AgentView,
   BudgetView,
+  ContextUse,
   EventObject,
   EventOf,
   Evidence,
@@ -32,8 +33,8 @@ export interface AgentEntry {
   spent: Usage;
   stallMs: number | null;
   doing: Doing | null;
-  /** Tools that have not answered: by their id, when they began. */
-  tools: Map<string, { name: string; since: number }>;
+  /** Tools that have not answered, by their id. Of those that were called before the page was loaded, the last one is known. */
+  tools: Map<string, { name: string; target: string; since: number }>;
   lastSign: number;
 }
 
@@ -41,7 +42,6 @@ export interface State {
   head: number;
   project: string;
   version: string;
-  trouble: string | null;
   agents: Map<string, AgentEntry>;
   agentCount: number;
   quests: Map<string, QuestLine>;
@@ -81,7 +81,6 @@ export function stateOf(overview: Overview): State {
     head: overview.head,
     project: overview.project,
     version: overview.version,
-    trouble: overview.trouble ?? null,
     agents: new Map(),
     agentCount: overview.agentCount,
     quests: new Map(overview.quests.map((quest) => [quest.id, quest])),
@@ -102,7 +101,7 @@ export function stateOf(overview: Overview): State {
       spent: seen.spent,
       stallMs: seen.stallMs ?? null,
       doing: doingOf(seen.agent),
-      tools: new Map(),
+      tools: toolsOf(seen.agent),
       lastSign: seen.run?.lastOutput ?? seen.agent.lastActive,
     });
   }
@@ -124,6 +123,15 @@ function doingOf({ doing }: AgentView): Doing | null {
   };
 }
 
+/** A tool that was called before the page was loaded. Its id is not known. */
+const BEFORE = "before";
+
+function toolsOf(view: AgentView): AgentEntry["tools"] {
+  const doing = doingOf(view);
+  if (!doing?.tool || !view.openTools) return new Map();
+  return new Map([[BEFORE, { name: doing.tool, target: doing.text, since: doing.at }]]);
+}
+
 export function entryOf(view: AgentView): AgentEntry {
   return {
     view,
@@ -133,7 +141,7 @@ export function entryOf(view: AgentView): AgentEntry {
     spent: view.spent,
     stallMs: null,
     doing: doingOf(view),
-    tools: new Map(),
+    tools: toolsOf(view),
     lastSign: view.lastActive,
   };
 }
@@ -235,6 +243,8 @@ function created(state: State, event: EventOf<"agent_created">, change: Change):
       activity: "resting",
       evidence: null,
       doing: null,
+      openTools: 0,
+      context: null,
       spent: NOTHING,
       question: null,
       assignment: null,
@@ -440,10 +450,12 @@ function change1(state: State, entry: AgentEntry, event: EventObject, change: Ch
       entry.activity = "listening";
       entry.tools.clear();
       if (entry.run) patch(entry, { turns: entry.run.turns + 1 });
+      fill(entry, event.end.context);
       book(state, entry, event, event.metered ? logged(event.metered) : NOTHING, logged(event.spent));
       change.topics.add("usage");
       return;
     case "usage_metered":
+      fill(entry, event.context);
       book(state, entry, event, NOTHING, logged(event.used));
       change.topics.add("usage");
       return;
@@ -489,6 +501,13 @@ function change1(state: State, entry: AgentEntry, event: EventObject, change: Ch
   }
 }
 
+/** Notes how full an agent's context is. A window stays known when only the tokens are said. */
+function fill(entry: AgentEntry, said: ContextUse | null | undefined): void {
+  if (!said) return;
+  const window = said.window ?? entry.view.context?.window ?? null;
+  entry.view = { ...entry.view, context: { tokens: said.tokens, window } };
+}
+
 /** Adds what an agent used to all sums that it is part of, in place of what was counted before. */
 function book(
   state: State,
@@ -520,11 +539,12 @@ function said(entry: AgentEntry, event: EventOf<"message_added">): void {
   if (event.kind === "tool_call") {
     const call = toolCall(event.content);
     if (!call) return;
-    entry.tools.set(call.id, { name: call.name, since: event.ts });
-    entry.doing = { tool: toolName(call.name), text: toolTarget(call.input), at: event.ts, event: event.id };
+    const [name, target] = [toolName(call.name), toolTarget(call.input)];
+    entry.tools.set(call.id, { name, target, since: event.ts });
+    entry.doing = { tool: name, text: target, at: event.ts, event: event.id };
   } else if (event.kind === "tool_result") {
     const result = toolResult(event.content);
-    if (result) entry.tools.delete(result.id);
+    if (result && !entry.tools.delete(result.id)) entry.tools.delete(BEFORE);
   } else if (event.kind === "assistant") {
     entry.doing = { tool: null, text: prose(event.content), at: event.ts, event: event.id };
   } else {

@@ -28,7 +28,7 @@ export class Store {
   state: State | null = null;
   problem: Problem | null = null;
   feed: Feed | null = null;
-  connection: FeedState = { live: false, brokenSince: null, nextTry: null };
+  connection: FeedState = { live: false, brokenSince: null, nextTry: null, trouble: null };
   /** How often the stream was opened: what could not be read is read again when it is. */
   round = 0;
   /** The daemon's clock less ours. */
@@ -53,6 +53,7 @@ export class Store {
       this.state = stateOf(overview);
       this.problem = null;
       this.feed?.stop();
+      this.connection = { ...this.connection, trouble: overview.trouble ?? null };
       this.feed = new Feed(
         overview.head,
         (event) => this.take(event),

@@ -259,6 +259,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
     if (field) box.current?.focus();
   };
   const isOpen = field !== null;
+  const tool = entry && [...entry.tools.values()][0];
   const where = [entry?.view.assignment?.step, question.quest ? questName(question.quest) : "on its own"]
     .filter(Boolean)
     .join(" · ");
@@ -282,8 +283,17 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
         {entry && troubleOf(question.about) === "silence" && (
           <p class="evidence-line">
             {entry.run?.pid ? `Process ${entry.run.pid} lives` : "No process"}
-            {entry.tools.size > 0 && ` · a tool has not answered: ${[...entry.tools.values()][0]?.name}`} ·{" "}
-            <Ago at={entry.lastSign} before="last sign " />
+            {tool ? (
+              <>
+                {" "}
+                · a tool has not answered: <code>{tool.target || tool.name}</code>
+              </>
+            ) : (
+              <>
+                {" "}
+                · <Ago at={entry.lastSign} before="last sign " />
+              </>
+            )}
           </p>
         )}
         {isOpen && (

@@ -6,8 +6,9 @@ import { store, useTopics } from "../store/store";
 import { questionWords } from "./ask";
 import { Glyph, standingOfStep } from "./glyph";
 import { HIGH, type Layout, layOut, WIDE } from "./step_layout";
+import { isRed } from "./steps";
 import { Age, Ago } from "./time";
-import { firstLine, money, plain } from "./words";
+import { firstLine, list, money, plain } from "./words";
 
 /** Above this many steps lines say nothing any more. */
 const DRAWN = 300;
@@ -114,7 +115,7 @@ function Node({
         <Glyph as={step.question != null ? "you" : standingOfStep(step.status)} />
         <b class="cut">{step.id}</b>
         <span class="cost num">{spent && spent.nanodollars > 0 ? money(spent) : ""}</span>
-        <span class="sub-line">{subOf(step)}</span>
+        <span class="sub-line">{subOf(quest, step)}</span>
         <span class="age cut">
           <AgeOf step={step} />
         </span>
@@ -124,7 +125,7 @@ function Node({
   );
 }
 
-function subOf(step: StepDocument): string {
+function subOf(quest: QuestDocument, step: StepDocument): string {
   const asked = step.question != null ? store.state?.questions.get(step.question) : undefined;
   if (asked && step.status !== "waiting_for_human") return questionWords(asked);
   switch (step.status) {
@@ -135,16 +136,33 @@ function subOf(step: StepDocument): string {
     case "queued":
       return `waits for a slot, then ${step.doing ?? "goes on"}`;
     case "blocked":
-      return `blocked: ${step.doing ?? "a step that it depends on has failed"}`;
+      return blockedBy(quest, step);
     case "waiting_for_human": {
       const question = store.state?.questions.get(step.question ?? -1);
       return question ? `asks: ${plain(firstLine(question.text))}` : "asks you";
     }
     case "failed":
       return plain(firstLine(step.doing ?? "failed"));
+    case "running":
+    case "waiting_for_role":
+      return `${step.doing ?? step.name}${forWhom(step)}`;
     default:
       return step.doing ?? step.name;
   }
+}
+
+/** For which role it acts, or what it mends. */
+function forWhom(step: StepDocument): string {
+  const caller = step.status === "waiting_for_role" ? step.callers?.at(-1)?.role : undefined;
+  if (caller) return ` for ${caller}`;
+  return step.agent && isRed(step) ? ", ward is red" : "";
+}
+
+function blockedBy(quest: QuestDocument, step: StepDocument): string {
+  const failed = step.dependsOn.filter((id) =>
+    quest.steps.some((it) => it.id === id && (it.status === "failed" || it.status === "blocked")),
+  );
+  return failed.length > 0 ? `blocked by ${list(failed)}` : "blocked: a step before it has failed";
 }
 
 function AgeOf({ step }: { step: StepDocument }) {

@@ -1,8 +1,8 @@
 // One agent: what does it do, how do we know, and what was said?
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { api, get, type Problem } from "../api/client";
+import { api, type Problem } from "../api/client";
 import { useWriting } from "../api/live_text";
-import type { ChangeSet, MessageView, WhyView } from "../api/types";
+import type { MessageView, WhyView } from "../api/types";
 import { confirm, forkDialog, notify, prompt } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
 import { useActions } from "../app/keys";
@@ -10,14 +10,15 @@ import { go, to, usePlace } from "../app/router";
 import { useHistory } from "../store/history";
 import type { AgentEntry } from "../store/state";
 import { store, useAttempt, useTopics } from "../store/store";
-import { Changes, changesOf, Lines } from "../ui/changes";
+import { Changes, changesOf } from "../ui/changes";
+import { Facts, FactsLine } from "../ui/facts";
 import { Glyph, standingOf } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { SEND } from "../ui/key_names";
-import { nameOf, questName } from "../ui/names";
+import { nameOf } from "../ui/names";
 import { messagesWord, Talk } from "../ui/talk";
 import { Age, Ago } from "../ui/time";
-import { ceiling, clock, firstLine, group, list, money, plain, tokens } from "../ui/words";
+import { clock, firstLine, group, list, plain } from "../ui/words";
 import { WritingNow } from "../ui/writing";
 import { Loading, parkedUntil } from "./home";
 
@@ -35,6 +36,7 @@ export function AgentPage({ id }: { id: string }) {
   const [missing, setMissing] = useState<Problem | null>(null);
   const [why, setWhy] = useState(false);
   const [changes, setChanges] = useState(false);
+  const [facts, setFacts] = useState(false);
   const { hash } = usePlace();
 
   const attempt = useAttempt(missing !== null);
@@ -122,6 +124,7 @@ export function AgentPage({ id }: { id: string }) {
         </div>
       </header>
       <EvidenceBar entry={entry} open={why} toggle={() => setWhy(!why)} />
+      <FactsLine entry={entry} open={facts} toggle={() => setFacts(!facts)} />
       <div class="agent-cols">
         <div class="talk-col">
           {changes ? (
@@ -138,7 +141,7 @@ export function AgentPage({ id }: { id: string }) {
           )}
           <Composer entry={entry} />
         </div>
-        <Facts entry={entry} changes={changes} showChanges={() => setChanges(!changes)} />
+        <Facts entry={entry} open={facts} changes={changes} showChanges={() => setChanges(!changes)} />
       </div>
     </>
   );
@@ -480,102 +483,6 @@ function Composer({ entry }: { entry: AgentEntry }) {
         </div>
       </div>
     </form>
-  );
-}
-
-function Facts({ entry, changes, showChanges }: { entry: AgentEntry; changes: boolean; showChanges: () => void }) {
-  const { view, run, spent } = entry;
-  const budget = store.state?.budgets.find((it) => it.agent === view.id);
-  const share = budget ? Math.min(100, (spent.cost.nanodollars / Math.max(1, budget.limit.nanodollars)) * 100) : 0;
-  const model = view.model ?? null;
-  const harness = run?.harness ?? view.provider ?? null;
-  const [set, setSet] = useState<ChangeSet | null>(null);
-  useEffect(() => {
-    if (!run) return;
-    get<ChangeSet>(`/api/agents/${view.id}/changes`).then(setSet, () => setSet(null));
-  }, [view.id, run?.phase, run?.turns]);
-  return (
-    <aside class="facts" aria-label="Facts">
-      <dl>
-        {view.forkedFrom && view.forkPoint && (
-          <>
-            <dt>Forked from</dt>
-            <dd>
-              <a class="link" href={to.agent(view.forkedFrom)}>
-                {nameOf(view.forkedFrom)}
-              </a>{" "}
-              <span class="faint">at #{group(view.forkPoint)}</span>
-            </dd>
-          </>
-        )}
-        <dt>Work</dt>
-        <dd>
-          {view.assignment ? (
-            <>
-              {view.assignment.role} on{" "}
-              <a class="link" href={to.quest(view.assignment.quest, view.assignment.step)}>
-                {view.assignment.step}
-              </a>
-              <span class="faint block cut">{questName(view.assignment.quest)}</span>
-            </>
-          ) : (
-            "on its own, no quest"
-          )}
-        </dd>
-        {harness && (
-          <>
-            <dt>Runs as</dt>
-            <dd>{[harness, model].filter(Boolean).join(" · ")}</dd>
-          </>
-        )}
-        <dt>Cost</dt>
-        <dd>
-          {money(spent.cost)} {budget && <span class="faint">of {ceiling(budget.limit)}</span>}
-          {budget && (
-            <span class={`meter${share > 80 ? " is-high" : ""}`}>
-              <i style={{ width: `${share}%` }} />
-            </span>
-          )}
-        </dd>
-        <dt>Tokens</dt>
-        <dd>
-          {tokens(spent.inputTokens)} in, {tokens(spent.outputTokens)} out{" "}
-          {spent.cacheReadTokens > 0 && <span class="faint">{tokens(spent.cacheReadTokens)} cached</span>}
-        </dd>
-        <dt>Messages</dt>
-        <dd>{group(view.messages)} of its own</dd>
-        <dt>Mail</dt>
-        <dd>{view.unreadMail > 0 ? `${view.unreadMail} unread` : "none unread"}</dd>
-        <dt>Id</dt>
-        <dd>
-          <code class="id">{view.id}</code>
-        </dd>
-      </dl>
-      {set && set.files.length > 0 && (
-        <>
-          <h2>
-            Changed <Lines added={set.added} removed={set.removed} />
-          </h2>
-          <ul class="files">
-            {set.files.slice(0, 8).map((file) => (
-              <li key={file.path}>
-                <span class="path cut">
-                  <bdi>{file.path}</bdi>
-                </span>
-                <Lines added={file.added} removed={file.removed} />
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
-      {run && (
-        <div class="actions">
-          <button class="btn line" type="button" aria-pressed={changes} onClick={showChanges}>
-            {changes ? "See the conversation" : "See the changes"} <kbd>D</kbd>
-          </button>
-        </div>
-      )}
-    </aside>
   );
 }
 

@@ -262,7 +262,8 @@ function lineOf(id: string): string {
   if (!entry.view.parent) return "Agent 0. Everybody descends from it.";
   if (entry.view.state === "dead") return "Killed. Its history stays.";
   const { doing, activity } = entry;
-  if (doing) return doing.tool ? `${doing.tool} ${doing.text}` : doing.text;
+  const words = doing && (doing.tool ? `${doing.tool} ${doing.text}` : doing.text);
+  if (words) return activity === "resting" ? `Rests: ${words}` : words;
   return `${activity.charAt(0).toUpperCase()}${activity.slice(1)}`;
 }
 

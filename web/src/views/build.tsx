@@ -3,10 +3,12 @@ import { useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import { type Fields, number, object, objects, text, time, useStatus } from "../api/live_status";
 import { notify } from "../app/dialogs";
+import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
 import { questionWords } from "../ui/ask";
 import { Glyph, type Standing } from "../ui/glyph";
 import { Icon } from "../ui/icon";
+import { questName } from "../ui/names";
 import { Age, Ago } from "../ui/time";
 import { clock, count, plain, plural } from "../ui/words";
 import { Loading } from "./home";
@@ -26,12 +28,18 @@ export default function Build() {
   const status = useStatus();
   const { live } = store.connection;
   const [show, setShow] = useState<Show>("all");
+  const [others, setOthers] = useState<boolean | null>(null);
   if (!status) return live ? <Loading /> : <Away />;
   const { state, ideas } = status;
   const run = object(state.buildRun);
   const chunks = objects(run.chunks);
-  const events = objects(state.buildEvents).reverse();
-  const wanted = events.filter((it) => show === "all" || KINDS[show].includes(text(it.kind) ?? ""));
+  const events = objects(state.buildEvents)
+    .reverse()
+    .filter((it) => show === "all" || KINDS[show].includes(text(it.kind) ?? ""));
+  // The title speaks of one build, so what happened in others is folded.
+  const own = events.filter((it) => !isOfOther(it, run));
+  const all = others ?? own.length === 0;
+  const wanted = all ? events : own;
   return (
     <>
       <header class="head">
@@ -69,8 +77,15 @@ export default function Build() {
           </div>
           {wanted.length === 0 && <p class="muted">Nothing yet. Checks, checkpoints and ends of chunks stand here.</p>}
           {wanted.slice(0, SHOWN).map((event, at) => (
-            <Row event={event} key={text(event.id) ?? at} />
+            <Row event={event} of={isOfOther(event, run) ? text(event.questId) : null} key={text(event.id) ?? at} />
           ))}
+          {own.length < events.length && (
+            <p class="other-builds">
+              <button class="btn quiet" type="button" aria-pressed={all} onClick={() => setOthers(!all)}>
+                {all ? "Only this build" : `Show ${events.length - own.length} of other builds`}
+              </button>
+            </p>
+          )}
         </section>
         <aside class="rail">
           <Ideas ideas={ideas} />
@@ -82,6 +97,11 @@ export default function Build() {
       </div>
     </>
   );
+}
+
+function isOfOther(event: Fields, run: Fields): boolean {
+  const [its, ours] = [text(event.questId), text(run.questId)];
+  return its !== null && ours !== null && its !== ours;
 }
 
 /** The browser opens the stream again by itself. */
@@ -164,7 +184,9 @@ function Chunk({ chunk, number: place }: { chunk: Fields; number: number }) {
             : "planned";
   return (
     <li class={`chunk ${looks[status] ?? ""}`}>
-      <b class="cut-2">{text(chunk.name) ?? `Chunk ${place}`}</b>
+      <b class="cut-2">
+        <span class="faint num">{place}</span> {text(chunk.name) ?? `Chunk ${place}`}
+      </b>
       {words}
     </li>
   );
@@ -199,7 +221,7 @@ function nameOf(event: Fields, kind: string, checks: Fields[]): string {
   return attempt && attempt > 1 ? `${chunk}, attempt ${attempt}` : chunk;
 }
 
-function Row({ event }: { event: Fields }) {
+function Row({ event, of }: { event: Fields; of: string | null }) {
   const kind = text(event.kind) ?? "event";
   const at = time(event.timestamp);
   const checks = objects(event.checks);
@@ -210,6 +232,15 @@ function Row({ event }: { event: Fields }) {
       {mark ? <Glyph as={mark} word={kind.replaceAll("-", " ")} /> : <Icon name="layers" size={15} />}
       <div>
         <b>{nameOf(event, kind, checks)}</b> <span class="muted">{text(event.summary)}</span>
+        {of && (
+          <span class="faint small">
+            {" "}
+            in{" "}
+            <a class="link" href={to.quest(of)}>
+              {questName(of)}
+            </a>
+          </span>
+        )}
         {checks.length > 0 && (
           <ul class="checks">
             {checks.map((check, place) => (

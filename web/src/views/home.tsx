@@ -13,6 +13,7 @@ import { ChangedLines } from "../ui/changed_lines";
 import { Glyph, standingOf } from "../ui/glyph";
 import { nameOf, whereOf } from "../ui/names";
 import { signalWords } from "../ui/signal_words";
+import { isRed } from "../ui/steps";
 import { Ago } from "../ui/time";
 import { Count, ceiling, clock, count, firstLine, money, plain, spanInWords, when } from "../ui/words";
 
@@ -213,6 +214,7 @@ function WorkingRow({ id }: { id: string }) {
               staleAfter={entry.stallMs ? entry.stallMs / 10 : null}
             />
           )}
+          {!parked && wardWasRed(entry) && " · ward was red"}
         </div>
       </div>
       <div class="aside num">
@@ -223,6 +225,12 @@ function WorkingRow({ id }: { id: string }) {
       </div>
     </a>
   );
+}
+
+function wardWasRed(entry: AgentEntry): boolean {
+  const { assignment } = entry.view;
+  const step = assignment && store.quest(assignment.quest)?.steps.find((it) => it.id === assignment.step);
+  return step ? isRed(step) : false;
 }
 
 export function DoingLine({ entry }: { entry: AgentEntry }) {

@@ -1,8 +1,8 @@
 // All keys, and on a small screen the way to everything else.
 
 import { openDialog } from "../app/dialogs";
-import { switchTheme, VIEWS } from "../app/shell";
-import { Icon } from "../ui/icon";
+import { switchTheme } from "../app/shell";
+import { AllViews, VIEWS } from "../app/views";
 import { FIND, SEND } from "../ui/key_names";
 
 const KEYS: [string[], string][] = [
@@ -12,7 +12,7 @@ const KEYS: [string[], string][] = [
   [["N"], "new quest"],
   [["J", "K"], "next, previous"],
   [["↵"], "open"],
-  [["G"], "then H Q A S B M L C: go to a view"],
+  [["G"], `then ${VIEWS.map((view) => view.key).join(" ")}: go to a view`],
   [["S"], "say something"],
   [["F"], "fork, at the chosen message"],
   [["D"], "see the changes"],
@@ -45,16 +45,7 @@ export default function Keys() {
         </div>
       </header>
       <section class="only-small" aria-label="Views">
-        <ul class="nav is-large">
-          {VIEWS.map((view) => (
-            <li key={view.path}>
-              <a href={view.path}>
-                <Icon name={view.icon} />
-                {view.name}
-              </a>
-            </li>
-          ))}
-        </ul>
+        <AllViews />
         <div class="actions">
           <button class="btn line" type="button" onClick={() => openDialog("quest")}>
             New quest

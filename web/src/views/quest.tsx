@@ -6,9 +6,11 @@ import { confirm, notify, prompt } from "../app/dialogs";
 import { useActions } from "../app/keys";
 import { go, to } from "../app/router";
 import { store, useAttempt, useTopics } from "../store/store";
+import { beginAfterTrial } from "../store/trials";
 import { questionWords } from "../ui/ask";
 import { Changes, changesOf } from "../ui/changes";
 import { Glyph, type Standing, standingOfStep } from "../ui/glyph";
+import { hasNotBegun, NotBegun } from "../ui/not_begun";
 import { StepGraph } from "../ui/step_graph";
 import { StepPanel, stationsOf } from "../ui/step_panel";
 import { Ago } from "../ui/time";
@@ -22,19 +24,25 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
   const problem = store.questProblem(id);
   const attempt = useAttempt(problem !== null);
   useEffect(() => store.askQuest(id), [id, attempt]);
-  const chosen = quest ? (quest.steps.find((it) => it.id === step) ?? worthLooking(quest)) : undefined;
+  const held = quest !== null && hasNotBegun(quest);
+  const named = quest?.steps.find((it) => it.id === step);
+  const chosen = named ?? (quest && !held ? worthLooking(quest) : undefined);
 
   const act = (deed: Promise<unknown>) => {
     deed.catch((it: Problem) => notify(it));
   };
   const over = quest?.state === "complete" || quest?.state === "abandoned";
   const open = quest && !over ? quest : null;
-  const pause = () => open && act(open.state === "paused" ? api.resume(open.id) : api.pause(open.id));
+  const pause = () => {
+    if (!open) return;
+    if (held) beginAfterTrial(open.id);
+    else act(open.state === "paused" ? api.resume(open.id) : api.pause(open.id));
+  };
   const ward = () => open && askWard(open);
   const budget = () => open && askBudget(open);
   const abandon = () => open && askAbandon(open);
   useActions([
-    open && { key: "P", words: open.state === "paused" ? "Resume quest" : "Pause quest", act: pause },
+    open && { key: "P", words: `${pauseWord(open)} quest`, act: pause },
     open &&
       chosen?.status === "failed" && {
         key: "R",
@@ -66,7 +74,7 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
           <h1 title={plain(quest.request)}>{plain(firstLine(quest.request))}</h1>
           <p class="sub num">
             {work.length > 0 && `${complete} of ${work.length} steps complete · `}
-            {quest.state !== "open" && `${quest.state} · `}
+            {held ? "not begun · " : quest.state !== "open" && `${quest.state} · `}
             since {when(quest.created, store.now())} · {money(quest.spent.cost)}
             {quest.budget && ` of ${ceiling(quest.budget)}`}
             {quest.ward ? (
@@ -101,7 +109,7 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
                 Abandon
               </button>
               <button class="btn line" type="button" onClick={pause}>
-                {quest.state === "paused" ? "Resume" : "Pause"} <kbd>P</kbd>
+                {pauseWord(quest)} <kbd>P</kbd>
               </button>
             </>
           )}
@@ -119,7 +127,12 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
         <div class="quest-cols">
           <div>
             <Calls quest={quest} />
-            {work.length === 0 ? <NoPlan quest={quest} /> : <StepGraph quest={quest} chosen={chosen?.id ?? null} />}
+            {held && <NotBegun quest={quest} setWard={ward} />}
+            {held && work.length === 0 ? null : work.length === 0 ? (
+              <NoPlan quest={quest} />
+            ) : (
+              <StepGraph quest={quest} chosen={chosen?.id ?? null} />
+            )}
             <Signals quest={quest} />
           </div>
           {chosen && <StepPanel key={chosen.id} quest={quest} step={chosen} />}
@@ -127,6 +140,11 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
       )}
     </>
   );
+}
+
+function pauseWord(quest: QuestDocument): string {
+  if (hasNotBegun(quest)) return "Begin";
+  return quest.state === "paused" ? "Resume" : "Pause";
 }
 
 function askWard(quest: QuestDocument): void {
@@ -192,7 +210,8 @@ function Phases({ quest }: { quest: QuestDocument }) {
         const steps = quest.steps.filter((step) => step.phase === phase);
         const complete = steps.filter((step) => step.status === "complete").length;
         const done = steps.length > 0 && complete === steps.length;
-        const on = !done && steps.some((step) => step.status !== "pending" && step.status !== "blocked");
+        const on =
+          !done && !hasNotBegun(quest) && steps.some((step) => step.status !== "pending" && step.status !== "blocked");
         const standing: Standing = done
           ? "done"
           : !on

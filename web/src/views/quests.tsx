@@ -7,6 +7,7 @@ import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
 import { Glyph, type Standing } from "../ui/glyph";
 import { questName } from "../ui/names";
+import { isPlanned } from "../ui/steps";
 import { Ago } from "../ui/time";
 import { Count, count, money, plural } from "../ui/words";
 import { Loading } from "./home";
@@ -29,7 +30,11 @@ export function questWords(line: QuestLine): string {
   if (line.state === "complete") return `Complete, ${line.steps} ${plural(line.steps, "step")}`;
   if (line.state === "abandoned") return `Abandoned with ${line.complete} of ${line.steps} steps complete`;
   if (line.steps === 0) return line.state === "paused" ? "Paused before its plan" : "The plan is being made";
-  const words = [`${line.complete} of ${line.steps} steps complete`];
+  const words = [
+    isPlanned(store.quest(line.id))
+      ? `${line.steps} ${plural(line.steps, "step")} planned`
+      : `${line.complete} of ${line.steps} steps complete`,
+  ];
   if (line.state === "paused") words.push("paused");
   if (line.running > 0) words.push(`${line.running} at work`);
   if (line.questions > 0) words.push(`${line.questions} ${line.questions === 1 ? "asks" : "ask"}`);

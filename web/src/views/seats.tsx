@@ -282,7 +282,7 @@ function Seat({ at, list, selected, choose }: SeatProps) {
             : plain(seat?.name ?? (seat?.status === "hatching" ? "hatching" : "the lead"))}
         </span>
       </span>
-      <span class="sub cut">
+      <span class="sub">
         {empty ? seat ? "expired" : "empty" : <Words seat={seat} lead={at === LEAD} list={list} />}
       </span>
     </button>

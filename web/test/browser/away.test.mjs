@@ -1,8 +1,10 @@
 // The daemon leaves and comes back, under every view and with many tabs: the page says so, stays readable, and misses nothing.
 import assert from "node:assert/strict";
+import { renameSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch, open, whole } from "./support/browser.mjs";
-import { hang, scene, smallQuest } from "./support/scene.mjs";
+import { emptyProject, hang, scene, smallQuest } from "./support/scene.mjs";
 
 let daemon;
 let who;
@@ -93,18 +95,18 @@ test("a view that was never opened can be opened while the daemon is away, and i
 
 test("a view that could not be loaded says so, and comes when the page is loaded anew", async () => {
   const page = await open(browser, daemon, { path: "/keys" });
-  let refused = 0;
-  await page.route("**/assets/mail*", (route) => {
-    refused += 1;
-    return route.abort();
+  let loads = 0;
+  page.on("request", (request) => {
+    if (request.isNavigationRequest()) loads += 1;
   });
+  await page.route("**/assets/mail*", (route) => route.abort());
   await page.goto(`${daemon.url}/mail`);
   await page.getByRole("heading", { level: 1, name: "This view could not be loaded" }).waitFor();
   await page.getByText("The daemon is there").waitFor();
   // It has tried once by itself, and does not go on for ever.
   await page.waitForFunction(() => performance.getEntriesByType("navigation")[0].type === "reload");
   await page.getByRole("button", { name: "Load the page anew" }).waitFor();
-  assert.equal(refused, 2);
+  assert.equal(loads, 2);
   await page.unroute("**/assets/mail*");
   await page.getByRole("button", { name: "Load the page anew" }).click();
   await page.getByRole("heading", { level: 1, name: /mail for you/ }).waitFor();
@@ -147,4 +149,17 @@ test("ten tabs of one browser share a stream; another tab takes it over, and not
   await sees(await daemon.run("flo", [{ text: "I begin." }, hang]));
   for (const page of pages) await whole(page, daemon);
   await context.close();
+});
+
+test("trouble of the store is told in every tab that is open", async () => {
+  // A daemon whose data are gone records nothing more, so it is one of its own.
+  const other = await emptyProject();
+  try {
+    const context = await browser.newContext();
+    const tabs = [await open(browser, other, { context }), await open(browser, other, { context })];
+    renameSync(join(other.root, ".hatchery"), join(other.folder, "taken-away"));
+    for (const tab of tabs) await tab.getByText(/^The store is in trouble: /).waitFor({ timeout: 20_000 });
+  } finally {
+    await other.stop();
+  }
 });

@@ -95,3 +95,15 @@ test("a log without what the stream speaks of is asked again later, and not at o
   t.mock.timers.tick(500);
   assert.deepEqual([opened.length, opened[1].after], [2, 5]);
 });
+
+test("what is wrong with the store is known while the stream is open, and not from an older one", () => {
+  const { opened, states } = rig(5);
+  opened[0].on.open();
+  opened[0].on.trouble("the disk is full");
+  assert.equal(states.at(-1).trouble, "the disk is full");
+  opened[0].on.trouble(null);
+  assert.equal(states.at(-1).trouble, null);
+  opened[0].on.trouble("the disk is full");
+  opened[0].on.error();
+  assert.deepEqual([states.at(-1).live, states.at(-1).trouble], [false, null]);
+});

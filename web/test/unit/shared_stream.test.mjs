@@ -59,6 +59,7 @@ function browser() {
       open: (head) => states.push(`open ${head ?? ""}`.trim()),
       event: (it) => seen.push(it.id),
       error: () => states.push("error"),
+      trouble: (words) => states.push(`trouble ${words}`),
     });
     return { seen, states, channel: [...channels].at(-1), close: () => source.close() };
   };
@@ -172,4 +173,17 @@ test("a tab that is given no answer opens a stream of its own, and one that is t
   assert.deepEqual(b.seen, [6]);
   a.close();
   b.close();
+});
+
+test("what is wrong with the store is known in all tabs, also in one that comes later", () => {
+  const { tab, streams } = browser();
+  const [a, b] = [tab(5), tab(5)];
+  streams[0].on.open();
+  streams[0].on.trouble("the disk is full");
+  const c = tab(5);
+  streams[0].on.trouble(null);
+  assert.deepEqual(a.states, ["open", "trouble the disk is full", "trouble null"]);
+  assert.deepEqual(b.states, ["open 5", "trouble the disk is full", "trouble null"]);
+  assert.deepEqual(c.states, ["open 5", "trouble the disk is full", "trouble null"]);
+  for (const it of [a, b, c]) it.close();
 });

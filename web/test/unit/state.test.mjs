@@ -98,6 +98,30 @@ test("an agent goes from its birth to its rest", () => {
   assert.equal(ended.head, 8);
 });
 
+test("the context is as full as was said last, and its window stays known", () => {
+  const full = (...events) => folded(...begun, ...events).known.agents.get("a").view.context;
+  const asked = (context) => ({ type: "usage_metered", ...of, used: NOTHING, ...(context ? { context } : {}) });
+  const ended = { type: "turn_ended", ...of, end: { context: { tokens: 12, window: 100 } }, spent: NOTHING };
+  assert.equal(full(asked(null)), null);
+  assert.deepEqual(full(asked({ tokens: 10 })), { tokens: 10, window: null });
+  assert.deepEqual(full(asked({ tokens: 10 }), ended, asked(null)), { tokens: 12, window: 100 });
+  assert.deepEqual(full(ended, asked({ tokens: 40 })), { tokens: 40, window: 100 });
+});
+
+test("a tool that was called before the page was loaded runs until it answers", () => {
+  const doing = { message: 1, at: 500, tool: "Bash", line: "pytest -x" };
+  const view = { id: "b", name: "bo", activity: "working", lastActive: 500, doing, openTools: 1, messages: 1 };
+  const tools = (it) => [...state.entryOf(it).tools.values()];
+  assert.deepEqual(tools(view), [{ name: "Bash", target: "pytest -x", since: 500 }]);
+  assert.deepEqual(tools({ ...view, openTools: 0 }), []);
+  const known = empty();
+  known.agents.set("b", state.entryOf(view));
+  const change = { topics: new Set(), strangers: new Set(), quests: new Set() };
+  const content = JSON.stringify({ id: "x", content: "ok" });
+  state.fold(known, { id: 9, ts: 9, type: "message_added", agent: "b", kind: "tool_result", content }, change);
+  assert.equal(known.agents.get("b").tools.size, 0);
+});
+
 test("what a turn costs counts before it ends, and its total replaces the estimate", () => {
   const usage = (amount) => ({ ...NOTHING, cost: { nanodollars: amount } });
   const at = (...events) => folded(...begun, ...events).known;

@@ -175,8 +175,29 @@ export async function smallQuest(daemon, request, { parts = "plain", ...more } =
 
 /** Without an account: whoever is started from the page plays a script, too. */
 export async function emptyProject() {
-  const daemon = await Daemon.start("parcel-api", { "check.sh": CHECK, "hatchery.toml": 'harness = "scripted"\n' });
-  return daemon;
+  return Daemon.start("parcel-api", { "check.sh": CHECK, "hatchery.toml": 'harness = "scripted"\n' });
+}
+
+const SEATED = [
+  ["Lyra", "Violet Heaven", "I read before I write, and say what I am not sure of. I like small changes."],
+  ["Kael", "Tidewater", "I look for what breaks. I ask for the test first."],
+  ["Wren", "Clay Morning", "I write down what others decide, so that nobody has to ask twice."],
+];
+
+/** Seats: some have chosen a name, one is still an egg. */
+export async function seats(daemon) {
+  SEATED.forEach(([name, colorName, soul], seat) => {
+    const register = mcp("register", { name, soul, colorName });
+    daemon.script(`seats/seat-${seat}.birth`, [register, text(`Hello, I am ${name}.`)]);
+  });
+  const script = daemon.script("seats/seat-5.birth", [text("Who am I?"), hang]);
+  await daemon.post("/api/agents/summon", {
+    seats: [0, 1, 2, 5],
+    with: { script: script.slice(0, script.lastIndexOf("/")) },
+  });
+  for (const [name] of SEATED)
+    await daemon.until((event) => event.type === "message_added" && event.content === `Hello, I am ${name}.`);
+  await daemon.until((event) => event.type === "message_added" && event.content === "Who am I?");
 }
 
 /** Everything at once. Returns the daemon and who is who. */
@@ -215,7 +236,8 @@ export async function scene() {
       "denied: not allowed beforehand",
       true,
     ),
-    cost(1.18, 412000, 18000),
+    cost(1.18, 62000, 14000),
+    "turn",
     text(
       "The pause is 30 seconds at first, then **doubled** up to six hours:\n\n1. give or take a fifth, so that they do not all come at once\n2. ten tries, then it is left alone\n\n```rust\nfn pause(tries: u32) -> Duration { BASE * 2u32.pow(tries.min(10)) }\n```",
     ),
@@ -257,8 +279,10 @@ export async function scene() {
   who.table = await fork("weaver-table");
   await daemon.post(`/api/agents/${who.table}/say`, {
     text: "Try it with a table. Leave the worker’s interface as it is.",
-    with: { harness: "scripted" },
+    with: { harness: "scripted", stays: true },
   });
+  await daemon.until((event) => event.type === "turn_ended" && event.agent === who.table);
+  await daemon.post(`/api/agents/${who.table}/say`, { text: "And the pause between two tries?" });
 
   who.silent = await daemon.run(
     "slow-tests",
