@@ -1,6 +1,6 @@
 //! Messages from the command line: to an agent, to a seat, to the lead.
 
-use super::scene::{Scene, soul};
+use super::scene::Scene;
 use serde_json::{Value, json};
 use std::process::Output;
 
@@ -85,24 +85,12 @@ fn after_the_end_of_the_session_nobody_is_started() {
 #[test]
 fn an_agent_of_the_leads_team_gets_no_process_of_ours() {
     let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'\nhuman = 'ada'");
-    let registered = json!({ "name": "Lyra", "gridPosition": 0, "individuationArtifact": soul("Lyra") });
-    scene.script(
-        "lead",
-        &[
-            json!({ "text": "[AGENT_STATUS] {\"agents\":[]}" }),
-            json!("turn"),
-            json!({ "text": format!("[AGENT_REGISTERED] {registered}") }),
-            json!("turn"),
-            json!({ "text": "Lyra says hello back." }),
-            json!("turn"),
-            json!({ "text": "Lyra is well." }),
-        ],
-    );
-    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
-    assert_eq!(started.status, 200, "{started:?}");
-    scene.shop.wait("the greeting", |event| event["type"] == "seats_reported");
-    scene.summon(&[0]);
-    scene.wait_seat(0, "alive");
+    scene.start_lead_with_lyra(&[
+        json!("turn"),
+        json!({ "text": "Lyra says hello back." }),
+        json!("turn"),
+        json!({ "text": "Lyra is well." }),
+    ]);
     let agent = scene.seat(0)["agent"].clone();
     for (arguments, answer) in [
         (["say", agent.as_str().unwrap(), "hello"], "Lyra says hello back."),

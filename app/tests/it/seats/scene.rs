@@ -60,6 +60,27 @@ impl Scene {
         answer
     }
 
+    /// Starts a session whose lead plays this.
+    pub fn start_lead(&self, script: &[Value]) {
+        self.script("lead", script);
+        let started = self.door().post("/api/session/start", &json!({ "with": self.with_scripts() }));
+        assert_eq!(started.status, 200, "{started:?}");
+    }
+
+    /// Starts a session whose lead registers Lyra in seat 0 when it is asked to, and then plays the rest.
+    pub fn start_lead_with_lyra(&self, rest: &[Value]) {
+        let begins = [json!({ "text": status(&[]) }), json!("turn"), json!({ "text": registered(0, "Lyra") })];
+        self.start_lead(&begins.iter().chain(rest).cloned().collect::<Vec<_>>());
+        self.shop.wait("the greeting", |event| event["type"] == "seats_reported");
+        self.summon(&[0]);
+        self.wait_seat(0, "alive");
+    }
+
+    pub fn send(&self, body: &Value) {
+        let said = self.door().post("/api/send", body);
+        assert_eq!(said.status, 202, "{said:?}");
+    }
+
     pub fn end_session(&self) {
         let answer = self.door().post("/api/session/end", &json!({}));
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -139,6 +160,19 @@ pub fn dialect(door: &Door, query: &str, last_seen: Option<u64>, is_last: impl F
 
 pub fn soul(name: &str) -> String {
     format!("I chose the name {name} & I mean it <always>.")
+}
+
+/// How a lead registers an agent.
+pub fn registered(position: u64, name: &str) -> String {
+    let identity = json!({ "name": name, "gridPosition": position, "individuationArtifact": soul(name) });
+    format!("[AGENT_REGISTERED] {identity}")
+}
+
+/// How a lead says who is alive.
+pub fn status(agents: &[(u64, &str)]) -> String {
+    let listed: Vec<Value> =
+        agents.iter().map(|(at, status)| json!({ "gridPosition": at, "status": status })).collect();
+    format!("[AGENT_STATUS] {}", json!({ "agents": listed }))
 }
 
 pub fn types(events: &[Value]) -> Vec<&str> {

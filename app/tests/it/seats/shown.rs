@@ -1,6 +1,6 @@
 //! What a person reads of the seats: no reports in the words of the lead, and one form of a session's id.
 
-use super::scene::{Scene, soul};
+use super::scene::{Scene, registered};
 use serde_json::{Value, json};
 
 const REPORT: &str = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0,\"status\":\"alive\"}]}";
@@ -15,12 +15,9 @@ fn must(scene: &Scene, arguments: &[&str]) -> String {
 /// A lead with Lyra in seat 0, who answers what it is asked.
 fn led(answers: &[Value]) -> Scene {
     let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'\nhuman = 'ada'");
-    let registered = json!({ "name": "Lyra", "gridPosition": 0, "individuationArtifact": soul("Lyra") });
-    let greeting = json!({ "text": format!("Good morning.\n[AGENT_REGISTERED] {registered}\n{REPORT}\nAll is well.") });
-    let script: Vec<Value> = [greeting].into_iter().chain(answers.iter().cloned()).collect();
-    scene.script("lead", &script);
-    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
-    assert_eq!(started.status, 200, "{started:?}");
+    let greeting = format!("Good morning.\n{}\n{REPORT}\nAll is well.", registered(0, "Lyra"));
+    let greeting = json!({ "text": greeting });
+    scene.start_lead(&[greeting].into_iter().chain(answers.iter().cloned()).collect::<Vec<_>>());
     scene.wait_seat(0, "alive");
     scene
 }
@@ -80,22 +77,7 @@ fn other_agents_may_write_what_looks_like_a_report() {
 #[test]
 fn the_lead_is_told_that_an_agent_of_its_team_was_killed() {
     let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'");
-    let registered = json!({ "name": "Lyra", "gridPosition": 0, "individuationArtifact": soul("Lyra") });
-    scene.script(
-        "lead",
-        &[
-            json!({ "text": "[AGENT_STATUS] {\"agents\":[]}" }),
-            json!("turn"),
-            json!({ "text": format!("[AGENT_REGISTERED] {registered}") }),
-            json!("turn"),
-            json!({ "text": "I see." }),
-        ],
-    );
-    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
-    assert_eq!(started.status, 200, "{started:?}");
-    scene.shop.wait("the greeting", |event| event["type"] == "seats_reported");
-    scene.summon(&[0]);
-    scene.wait_seat(0, "alive");
+    scene.start_lead_with_lyra(&[json!("turn"), json!({ "text": "I see." })]);
     let agent = scene.seat(0)["agent"].as_str().unwrap().to_owned();
     must(&scene, &["kill", &agent]);
     let lead = scene.seats()["lead"].clone();
