@@ -178,13 +178,17 @@ impl Translator {
             SeatEvent::ReplyTaken { from, text: Some(text), position, .. } => {
                 agent_message(from, position.as_ref().map(|it| it.number()), text)
             }
-            SeatEvent::ArtifactWritten { path, filename, bytes, is_new, .. } => DialectWhat::ArtifactWritten {
+            SeatEvent::ArtifactWritten { path, filename, bytes, is_new, meta, .. } => DialectWhat::ArtifactWritten {
                 filename: filename.clone(),
                 path: path.clone(),
                 is_new: *is_new,
                 size_bytes: *bytes,
+                meta: meta.clone(),
             },
             SeatEvent::LeadNamed { .. }
+            | SeatEvent::LeadAwaited { .. }
+            | SeatEvent::Filled { .. }
+            | SeatEvent::SpokenFor { .. }
             | SeatEvent::Expired { .. }
             | SeatEvent::Imported { .. }
             | SeatEvent::Addressed { .. }
@@ -212,13 +216,14 @@ impl Translator {
             (MessageKind::Assistant, false) => {
                 Some(agent_message(&name(world, agent), Some(position.number()), &shown()?))
             }
-            (MessageKind::Assistant, true) => match seats.route() {
+            (MessageKind::Assistant, true) => match self.previous.as_ref().map(|record| &record.event) {
                 // The lead answers for somebody else.
-                Some(position) => {
+                Some(Event::Seat(SeatEvent::SpokenFor { agent: lead, position })) if *lead == agent => {
+                    let position = *position;
                     let name = seats.seat(position).and_then(|seat| seat.called()).unwrap_or("nameless");
                     Some(agent_message(name, Some(position.number()), &shown()?))
                 }
-                None => Some(DialectWhat::ClaudeText {
+                _ => Some(DialectWhat::ClaudeText {
                     message_id: message_id(id),
                     content: DialectContent::text(shown()?),
                 }),
@@ -233,7 +238,7 @@ impl Translator {
                 let result: Value = serde_json::from_str(content).ok()?;
                 Some(DialectWhat::ClaudeToolResult {
                     tool_use_id: text(&result["id"]),
-                    tool_name: tool,
+                    tool_name: tool.unwrap_or_default(),
                     content: result["content"].clone(),
                     is_error: result["is_error"] == true,
                 })
@@ -270,7 +275,9 @@ fn is_start(record: &Record) -> bool {
 fn of_lead(id: EventId, what: &RunEvent) -> Option<DialectWhat> {
     let error = |message: String, code| Some(DialectWhat::ServerError { message, code });
     match what {
-        RunEvent::Started { session, .. } => Some(DialectWhat::ClaudeSystem { claude_session_id: session.to_string() }),
+        RunEvent::Started { session, tools, .. } => {
+            Some(DialectWhat::ClaudeSystem { claude_session_id: session.to_string(), available_tools: tools.clone() })
+        }
         RunEvent::TurnEnded { end, spent, .. } => Some(result(end, *spent)),
         RunEvent::OutputNoted { output: Output::Compacted { .. } } => Some(DialectWhat::ClaudeCompact {}),
         RunEvent::OutputNoted { output: Output::Thinking { text } } => Some(DialectWhat::ClaudeText {
@@ -306,7 +313,7 @@ fn result(end: &TurnEnd, spent: Usage) -> DialectWhat {
             cache_read_tokens: spent.cache_read_tokens,
             cache_creation_tokens: spent.cache_write_tokens,
         },
-        result_text: end.text.as_deref().map(|text| shown(text).into_owned()),
+        result_text: end.text.as_deref().map(|text| shown(text).into_owned()).unwrap_or_default(),
     }
 }
 
@@ -330,7 +337,9 @@ fn status(world: &World, agents: &[Listed]) -> DialectWhat {
     let alive = agents.iter().filter(|listed| listed.status != ListedStatus::Shutdown);
     let listed = alive.map(|listed| {
         let own = || world.seats().seat(listed.position).and_then(|seat| seat.identity.name.clone());
-        ReportedSeat { name: listed.name.clone().or_else(own), status: listed.status, grid_position: listed.position }
+        // Between two turns is alive: some of the clients take the word over into their documents, which know no `idle`.
+        let status = ListedStatus::Alive;
+        ReportedSeat { name: listed.name.clone().or_else(own), status, grid_position: listed.position }
     });
     DialectWhat::AgentStatus { agents: listed.collect() }
 }

@@ -162,15 +162,16 @@ async fn routed(handle: &Handle, world: &World, agent: AgentId, human: &str) -> 
     let born = world.agent(agent).map(|it| it.born).unwrap_or_default();
     let mut found = Vec::new();
     for lead in seats.occupants(Position::LEAD) {
-        let mut answers = false;
         for record in handle.own_messages(lead, MAX_THREAD, is_said).await? {
             let Event::Message(MessageEvent::Added { kind, content, .. }) = &record.event else { continue };
-            if *kind == MessageKind::User && !content.starts_with(ROUTE) {
-                answers = false;
-            } else if *kind == MessageKind::User {
-                answers = addressed(handle, &record).await?.is_some_and(|(to, _)| to == Some(position));
-            }
-            if answers && record.id > born {
+            let is_theirs = match kind {
+                MessageKind::User if content.starts_with(ROUTE) => {
+                    addressed(handle, &record).await?.is_some_and(|(to, _)| to == Some(position))
+                }
+                MessageKind::Assistant => spoken_for(handle, &record).await? == Some(position),
+                _ => false,
+            };
+            if is_theirs && record.id > born {
                 found.extend(lines(handle, world, lead, human, std::slice::from_ref(&record)).await?);
             }
         }
@@ -269,6 +270,15 @@ async fn addressed(handle: &Handle, message: &Record) -> Result<Option<(Option<P
     let before = handle.record(message.id.before()).await?;
     Ok(before.and_then(|record| match record.event {
         Event::Seat(SeatEvent::Addressed { position, speaker, .. }) => Some((position, speaker)),
+        _ => None,
+    }))
+}
+
+/// For which seat the lead has spoken: the event before its words tells.
+async fn spoken_for(handle: &Handle, words: &Record) -> Result<Option<Position>, HistoryError> {
+    let before = handle.record(words.id.before()).await?;
+    Ok(before.and_then(|record| match record.event {
+        Event::Seat(SeatEvent::SpokenFor { position, .. }) => Some(position),
         _ => None,
     }))
 }

@@ -163,7 +163,8 @@ impl AcpReader {
         (self.stage, self.chunks, self.answer) = (Stage::Idle, None, None);
         self.tools = ToolCalls::default();
         self.model = result.and_then(model);
-        let ready = Output::Ready { session, model: self.model.clone(), version: self.version.clone() };
+        let ready =
+            Output::Ready { session, model: self.model.clone(), version: self.version.clone(), tools: Vec::new() };
         is_first.then_some(ready).into_iter().collect()
     }
 

@@ -210,7 +210,7 @@ impl CodexReader {
         }
         let OpenedThread { id, model, version } = thread.clone();
         self.opening.is_over = true;
-        Some(Output::Ready { session: id, model, version })
+        Some(Output::Ready { session: id, model, version, tools: Vec::new() })
     }
 
     fn notification(&mut self, method: &str, params: &Fields) -> Vec<Output> {

@@ -280,6 +280,8 @@ pub enum Command {
     ImportIdentities {
         documents: Vec<Document>,
     },
+    /// Says again who is alive in the seats, for clients that have lost what they knew.
+    RestateSeats,
     /// Changes the status document.
     ChangeStatus {
         change: Box<StatusChange>,
@@ -382,7 +384,8 @@ impl Command {
             | Self::WakeSeats { .. }
             | Self::AddressSeat { .. }
             | Self::TakeReply { .. }
-            | Self::ImportIdentities { .. } => vec![Stream::Seats],
+            | Self::ImportIdentities { .. }
+            | Self::RestateSeats => vec![Stream::Seats],
             Self::RegisterSeat { agent, .. } => vec![Stream::Seats, Stream::Agent(*agent)],
             Self::ChangeStatus { .. }
             | Self::ChangeIdeas { .. }

@@ -21,6 +21,9 @@ pub enum Output {
         model: Option<String>,
         /// The version of the harness.
         version: Option<String>,
+        /// The tools that it has, if the harness says so.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<String>,
     },
     /// The process cannot work, because our tools do not answer it. It is stopped for that.
     NotReady {

@@ -413,7 +413,8 @@ pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSp
     // An agent of the seats hears nothing outside of their session.
     crate::seat::session_of(world, agent)?;
     // It would wait for a run that nobody asked for.
-    if let Some(run) = world.run(agent).filter(|run| matches!(run.state, RunState::Stopping { .. })) {
+    let is_stopping = |run: &&Run| matches!(run.state, RunState::Stopping { .. }) && !world.seats().awaits(agent);
+    if let Some(run) = world.run(agent).filter(is_stopping) {
         return Err(Refusal::RunStopping { agent, run: run.number });
     }
     let open = world.run(agent).is_some_and(Run::is_open);

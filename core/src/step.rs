@@ -105,12 +105,13 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::WakeSeats { seats, spec, messages, hatch_ms } => {
             seat::rise(world, seats, spec, messages, *hatch_ms, now)
         }
-        Command::RegisterSeat { agent, position, identity } => seat::register(world, *agent, *position, identity),
+        Command::RegisterSeat { agent, position, identity } => seat::register(world, *agent, *position, identity, now),
         Command::AddressSeat { to, text, speaker, lead, no_inbox } => {
             seat::address(world, *to, text, speaker, lead, *no_inbox)
         }
         Command::TakeReply { key, from, text } => seat::take_reply(world, key, from, text),
         Command::ImportIdentities { documents } => seat::import(world, documents),
+        Command::RestateSeats => seat::restate(world),
         Command::ChangeStatus { change } => kept::change(world, change, now),
         Command::ChangeIdeas { change } => kept::change_ideas(world, change, now),
         Command::TakeStatusEdits { edits, build_events } => Ok(kept::take_edits(world, edits, build_events, now)),

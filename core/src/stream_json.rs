@@ -113,7 +113,8 @@ impl StreamJsonReader {
             "connected" => {
                 self.is_ready = true;
                 let version = line.text("claude_code_version");
-                Some(Output::Ready { session, model: line.text("model"), version })
+                let tools = line.texts("tools").iter().map(|name| tool_name(name)).collect();
+                Some(Output::Ready { session, model: line.text("model"), version, tools })
             }
             other => Some(Output::NotReady { why: format!("it says that the `{TOOL_SERVER}` tools are {other}") }),
         };

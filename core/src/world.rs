@@ -407,7 +407,7 @@ impl World {
             Event::Budget(BudgetEvent::Set { agent, limit }) => self.budget_set(*agent, *limit),
             Event::Permission(what) => self.apply_permission(at, what)?,
             Event::Run { of, what } => self.apply_run(at, ts, *of, what)?,
-            Event::Seat(what) => self.apply_seat(ts, what),
+            Event::Seat(what) => self.apply_seat(at, ts, what),
             Event::Quest { quest, what } => self.apply_quest(at, ts, *quest, what)?,
             Event::Step { quest, step, what } => {
                 let made = self.build_events(&Happened { at, ts, quest: *quest, step }, what);
@@ -424,7 +424,7 @@ impl World {
                 self.requests.take(*request, taken);
             }
         }
-        self.seats_follow(ts, event);
+        self.seats_follow(at, ts, event);
         if let Some(session) = session {
             self.change_session(at, session, |it| {
                 it.last_active = it.last_active.max(ts);

@@ -73,7 +73,7 @@ variants! {
     RunEvent {
         Spawned { copy_of }
         Waiting {}
-        Started {}
+        Started { model tools }
         MessageHeard {}
         OutputNoted {}
         OutputTaken {}
@@ -95,16 +95,19 @@ variants! {
         Opened { pid demo model with_transcript with_catalog }
         Closing {}
         LeadNamed {}
+        LeadAwaited {}
         Summoned { color gender }
         Registered { name color colorName gender faceVariant individuationArtifact }
+        Filled {}
         Reported { by name }
         Waking { order }
         Expired {}
         WakeExpired {}
         Imported { lastAliveAt lastSessionId }
         Addressed { position }
+        SpokenFor {}
         MarkerRejected {}
-        ArtifactWritten { is_new }
+        ArtifactWritten { is_new meta }
         ReplyTaken { position text }
     }
     QuestEvent {

@@ -111,7 +111,7 @@ pub fn arrival(agent: AgentId) -> [Command; 2] {
         copy_of: None,
         capabilities: Capabilities::ALL,
     };
-    let outputs = vec![Output::Ready { session, model: None, version: None }];
+    let outputs = vec![Output::Ready { session, model: None, version: None, tools: Vec::new() }];
     [spawned, Command::TakeOutput { of, from: 0, upto: 1, outputs }]
 }
 

@@ -1,6 +1,6 @@
 //! The events of the original program, field by field as its clients spell them.
 
-use hatchery_core::seat::{Identity, ListedStatus, Position};
+use hatchery_core::seat::{ArtifactMeta, Identity, ListedStatus, Position};
 use hatchery_core::{EventId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
@@ -36,8 +36,7 @@ pub enum DialectWhat {
     },
     /// Told when the end is decided, before a next session can begin.
     SessionEnd {
-        /// Of the lead's process. Absent if it has not ended before the session, or ended without a code.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// Of the lead's process. Null if it has not ended before the session, or ended without a code.
         exit_code: Option<i32>,
         reason: DialectEnd,
     },
@@ -66,6 +65,8 @@ pub enum DialectWhat {
     /// The process of the lead is ready.
     ClaudeSystem {
         claude_session_id: String,
+        /// Empty if the agent program does not say so.
+        available_tools: Vec<String>,
     },
     ClaudeText {
         message_id: String,
@@ -73,9 +74,8 @@ pub enum DialectWhat {
     },
     ClaudeToolResult {
         tool_use_id: String,
-        /// Absent if the call is too long ago.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        tool_name: Option<String>,
+        /// Empty if the call is too long ago.
+        tool_name: String,
         content: Value,
         is_error: bool,
     },
@@ -84,9 +84,8 @@ pub enum DialectWhat {
         num_turns: u64,
         cost_usd: f64,
         usage: DialectUsage,
-        /// Absent: the words of the answer are in `claude_text`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        result_text: Option<String>,
+        /// Empty: the words of the answer are in `claude_text`.
+        result_text: String,
     },
     ClaudeCompact {},
     /// The lead has written a file into its folder of artifacts. The result of its tool is an event of its own.
@@ -97,6 +96,8 @@ pub enum DialectWhat {
         #[serde(skip_serializing_if = "Option::is_none")]
         is_new: Option<bool>,
         size_bytes: u64,
+        /// What the file says about itself, in elements such as `<meta name="artifact-description" content="…">`.
+        meta: Option<ArtifactMeta>,
     },
     ServerError {
         message: String,

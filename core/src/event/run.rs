@@ -38,6 +38,9 @@ pub enum RunEvent {
         /// The model that plays the agent, if the harness says so. Older logs do not have it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// The tools that it has, if the harness says so.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<String>,
     },
     /// The process has taken in something that was said to it.
     #[serde(rename = "message_heard")]

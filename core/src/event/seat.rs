@@ -1,7 +1,7 @@
 //! What can happen to seats: the nine fixed places for identities, and the conversation with their lead.
 
 use crate::run::RunSpec;
-use crate::seat::{Document, Identity, Listed, Mode, Position};
+use crate::seat::{ArtifactMeta, Document, Identity, Listed, Mode, Position};
 use crate::{AgentId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +35,18 @@ pub enum SeatEvent {
     /// This agent is the lead of the seats from now on.
     #[serde(rename = "seat_lead_named")]
     LeadNamed { agent: AgentId },
+    /// The lead is to lead this session, and its last process is not gone yet. Its next one starts when it is.
+    #[serde(rename = "seat_lead_awaited")]
+    LeadAwaited { session: SessionId, spec: RunSpec },
     /// Agents without a name were created in empty or expired seats.
     #[serde(rename = "seats_summoned")]
     Summoned { seats: Vec<Egg> },
     /// An agent has chosen a name and described itself. The description is the soul of the seat.
     #[serde(rename = "seat_registered")]
     Registered { position: Position, identity: Identity },
+    /// The lead has told of an agent in a seat in which nobody was known. This agent of the registry stands for it.
+    #[serde(rename = "seat_filled")]
+    Filled { position: Position, agent: AgentId },
     /// Who is alive, by an authority: the lead, or the daemon for the processes that it holds. Seats that are not listed are
     /// not alive.
     #[serde(rename = "seats_reported")]
@@ -72,6 +78,9 @@ pub enum SeatEvent {
         position: Option<Position>,
         speaker: String,
     },
+    /// The lead was asked to pass a message on, and answers for the agent of this seat. Its words are the next event.
+    #[serde(rename = "seat_spoken_for")]
+    SpokenFor { agent: AgentId, position: Position },
     /// An agent wrote a marker that cannot be followed.
     #[serde(rename = "marker_rejected")]
     MarkerRejected { agent: AgentId, marker: String, reason: String },
@@ -86,6 +95,9 @@ pub enum SeatEvent {
         /// Whether the file was not there before, if the tool has said so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_new: Option<bool>,
+        /// What the file says about itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        meta: Option<ArtifactMeta>,
     },
     /// An entry of the human's team inbox was read. If the agent is known, its words are the next event.
     #[serde(rename = "inbox_reply_taken")]

@@ -11,6 +11,8 @@ use crate::{Event, EventId, MessageKind, Refusal, Timestamp, World, budget, perm
 
 /// How many denials of a turn are kept.
 const MAX_DENIALS: usize = 20;
+/// How many names of tools are kept. Programs have some dozens, and each tool server adds a few.
+const MAX_TOOLS: usize = 200;
 /// How often a process may ask the model after its turn was interrupted for its budget: for what was under way, also by its
 /// sub-agents.
 const MAX_OVERSPENT: u32 = 5;
@@ -51,6 +53,7 @@ pub(crate) fn take_output(
         // The dead say nothing, and what they said stays in the spool; but what it cost was spent.
         Err(_) => events.retain(|event| !matches!(event, Event::Message(MessageEvent::Added { .. }))),
     }
+    events = crate::seat::spoken_for(world, agent, events);
     if living(world, agent).is_ok() {
         events.extend(crate::seat::heed(world, agent, outputs.iter().filter_map(words), now));
         events.extend(crate::seat::artifacts(world, agent, outputs));
@@ -95,7 +98,9 @@ impl<'a> Listener<'a> {
         let of = self.of;
         let message = |kind, content| vec![said(of.agent, kind, content)];
         match output {
-            Output::Ready { session, model, .. } => self.ready(session, model.as_deref()).into_iter().collect(),
+            Output::Ready { session, model, tools, .. } => {
+                self.ready(session, model.as_deref(), tools).into_iter().collect()
+            }
             Output::NotReady { why } => self.not_ready(why).into_iter().collect(),
             Output::TurnStarted => self.turn_starts(),
             Output::Text { text } => message(MessageKind::Assistant, text.clone()),
@@ -136,14 +141,15 @@ impl<'a> Listener<'a> {
 
     /// A process that is ready has a delivery to work on, so its first turn counts as begun. A reader that was restarted may say
     /// it again.
-    fn ready(&mut self, session: &str, model: Option<&str>) -> Option<Event> {
+    fn ready(&mut self, session: &str, model: Option<&str>, tools: &[String]) -> Option<Event> {
         if std::mem::replace(&mut self.started, true) {
             return None;
         }
         self.in_turn = true;
         let session = cut(session);
         self.conversation.enter(&session, &self.run.spec, self.meter);
-        Some(Event::Run { of: self.of, what: RunEvent::Started { session, model: model.map(cut) } })
+        let tools = tools.iter().take(MAX_TOOLS).map(|name| cut(name)).collect();
+        Some(Event::Run { of: self.of, what: RunEvent::Started { session, model: model.map(cut), tools } })
     }
 
     fn not_ready(&mut self, why: &str) -> Option<Event> {

@@ -83,12 +83,13 @@ pub(super) fn start_lead(
 ) -> Result<Vec<Event>, Refusal> {
     run::check_spec(&order.spec)?;
     check_content(MessageKind::User, &order.prompt)?;
-    let rests = |lead: &AgentId| living(world, *lead).is_ok() && run::at_rest(world, *lead).is_ok();
-    let known = world.seats().lead().filter(rests);
+    let known = world.seats().lead().filter(|lead| living(world, *lead).is_ok());
     let lead = known.unwrap_or(order.agent);
+    // The last process of the lead may take its time to end: the next one waits for it, with all that was said.
+    let rests = known.is_none_or(|lead| run::at_rest(world, lead).is_ok());
     let entered = match known {
-        Some(lead) => enter(world, lead, session),
-        // The last lead is gone, or its process is not gone yet.
+        Some(lead) if rests => enter(world, lead, session),
+        Some(_) => Vec::new(),
         None => {
             let birth = Birth { name: Some(LEAD_NAME.into()), session: Some(session), ..Birth::of(lead) };
             let named = Event::Seat(SeatEvent::LeadNamed { agent: lead });
@@ -102,11 +103,15 @@ pub(super) fn start_lead(
             said(lead, MessageKind::User, text.to_owned()),
         ]
     });
+    let begins = match rests {
+        true => requested(world, lead, &order.spec),
+        false => Event::Seat(SeatEvent::LeadAwaited { session, spec: order.spec.clone() }),
+    };
     Ok(entered
         .into_iter()
         .chain([said(lead, MessageKind::User, order.prompt.clone())])
         .chain(words.into_iter().flatten())
-        .chain([requested(world, lead, &order.spec)])
+        .chain([begins])
         .collect())
 }
 
@@ -227,6 +232,7 @@ pub(crate) fn register(
     agent: AgentId,
     position: Option<Position>,
     identity: &Identity,
+    now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
     living(world, agent)?;
     let (own, seat) = world.seats().occupied_by(agent).ok_or(SeatRefusal::NoSeat(agent))?;
@@ -236,7 +242,7 @@ pub(crate) fn register(
     if identity.soul.as_ref().is_none_or(|soul| soul.trim().is_empty()) {
         return Err(SeatRefusal::NoSoul.into());
     }
-    registered(world, own, Some(seat), identity)
+    registered(world, own, Some(seat), identity, now)
 }
 
 /// The events of a registration.
@@ -245,6 +251,7 @@ pub(super) fn registered(
     position: Position,
     seat: Option<&Seat>,
     identity: &Identity,
+    now: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
     if seat.is_some_and(Seat::has_soul) {
         return Err(SeatRefusal::HasSoul(position).into());
@@ -258,6 +265,11 @@ pub(super) fn registered(
         ..identity.clone()
     };
     let agent = seat.and_then(|seat| seat.agent).filter(|agent| living(world, *agent).is_ok());
+    // A seat that was not summoned here: an agent of the lead's team sits there all the same.
+    let newcomer = match seat.and_then(|seat| seat.agent) {
+        None => newcomer(world, position, Some(&name), now),
+        Some(_) => Vec::new(),
+    };
     let lifecycle = agent.and_then(|agent| world.agent(agent)).map(|it| it.lifecycle);
     let agent_events = agent.into_iter().flat_map(|agent| {
         let hatched = matches!(lifecycle, Some(Lifecycle::Hatching { .. })).then_some(AgentEvent::Hatched);
@@ -269,7 +281,32 @@ pub(super) fn registered(
     });
     let agent_events: Vec<Event> = agent_events.collect();
     // The seat first: once it has a name, its agent may hatch.
-    Ok([Event::Seat(SeatEvent::Registered { position, identity })].into_iter().chain(agent_events).collect())
+    let registered = Event::Seat(SeatEvent::Registered { position, identity });
+    Ok([registered].into_iter().chain(agent_events).chain(newcomer).collect())
+}
+
+/// An agent for a seat of the lead's team in which nobody is known. The lead has its process.
+pub(super) fn newcomer(world: &World, position: Position, name: Option<&str>, now: Timestamp) -> Vec<Event> {
+    let Some(session) = world.seats().session().map(|open| open.id) else { return Vec::new() };
+    let agent = newcomer_id(world, session, position);
+    let name = name.filter(|name| agent::check_name(Some(name)).is_ok()).map(str::to_owned);
+    let birth = Birth { name, session: Some(session), ..Birth::of(agent) };
+    let born = born(world, &birth, now).unwrap_or_default();
+    let filled = (!born.is_empty()).then_some(Event::Seat(SeatEvent::Filled { position, agent }));
+    born.into_iter().chain(filled).collect()
+}
+
+/// The core makes no random ids. This one is as random as the session's, from which it is made, and differs for each seat and moment.
+fn newcomer_id(world: &World, session: SessionId, position: Position) -> AgentId {
+    let id = |round: u64| {
+        let mut bytes = *session.as_bytes();
+        let moment = (world.head().0 << 8) ^ u64::from(position.number() + 1) ^ round.rotate_right(16);
+        for (byte, mixed) in bytes[8..].iter_mut().zip(moment.to_be_bytes()) {
+            *byte ^= mixed;
+        }
+        AgentId::from_bytes(bytes)
+    };
+    (0..).map(id).find(|agent| !world.is_taken(*agent)).expect("there are more ids than agents")
 }
 
 /// Merges documents from elsewhere into the seats.

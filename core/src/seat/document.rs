@@ -329,7 +329,7 @@ mod tests {
                 let mut seats = Seats::default();
                 for at in indices {
                     for document in seats.merged_with(&documents[at % documents.len()..][..1]) {
-                        seats.apply(now, &SeatEvent::Imported { document });
+                        seats.apply(crate::EventId::START, now, &SeatEvent::Imported { document });
                     }
                 }
                 seats.iter().map(|(position, seat)| Document::of(position, seat).shared()).collect::<Vec<_>>()

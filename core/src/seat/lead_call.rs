@@ -1,7 +1,7 @@
 //! Tool calls of the lead that wait for a result. The log has a call and its result as two messages far apart; what clients are told
 //! about a result also needs the name of the tool, and whether the lead has written an artifact.
 
-use super::Seats;
+use super::{Seats, floor};
 use crate::event::SeatEvent;
 use crate::output::Output;
 use crate::{AgentId, Event, World};
@@ -20,6 +20,10 @@ const WRITE: &str = "Write";
 /// How the result of that tool begins if the file was not there before, and what it says if it was.
 const CREATED: &str = "File created";
 const REPLACED: [&str; 2] = ["has been updated", "has been overwritten"];
+/// How much of a file is looked through for what it says about itself, in bytes: its head comes first.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+/// The longest text that is taken from it, in characters.
+const MAX_META_CHARS: usize = 1_000;
 
 /// A tool call of the lead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +41,45 @@ pub struct ArtifactWrite {
     /// The path within the folder of artifacts.
     pub filename: String,
     pub bytes: u64,
+    pub meta: Option<ArtifactMeta>,
+}
+
+/// What an artifact says about itself, in elements such as `<meta name="artifact-description" content="…">`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ArtifactMeta {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chapter: Option<String>,
+}
+
+impl ArtifactMeta {
+    /// None if the file says nothing of this.
+    pub fn read(content: &str) -> Option<Self> {
+        let head = &content[..floor(content, MAX_HEAD_BYTES)];
+        let found = |name: &str| {
+            let tags = head.match_indices("<meta").map(|(at, _)| &head[at..]);
+            let tag = tags.filter_map(|from| from.split_once('>')).map(|(tag, _)| tag);
+            let text = tag.filter(|tag| attribute(tag, "name") == Some(name)).find_map(|tag| attribute(tag, "content"));
+            text.map(|text| text.chars().take(MAX_META_CHARS).collect::<String>()).filter(|text| !text.is_empty())
+        };
+        let meta = Self {
+            description: found("artifact-description"),
+            category: found("artifact-category"),
+            chapter: found("artifact-chapter"),
+        };
+        (meta != Self::default()).then_some(meta)
+    }
+}
+
+/// The value of an attribute in quotes.
+fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
+    let (_, value) = tag.split_once(&format!(" {name}="))?;
+    let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    value[1..].split_once(quote).map(|(value, _)| value)
 }
 
 impl LeadCall {
@@ -56,8 +99,9 @@ impl ArtifactWrite {
     fn of(tool: &str, input: &Value) -> Option<Self> {
         let path = input["file_path"].as_str().filter(|path| tool == WRITE && path.len() <= MAX_PATH_BYTES)?;
         let inside = path.strip_prefix(ARTIFACTS).or_else(|| path.split_once("/memory/").map(|(_, inside)| inside))?;
-        let bytes = input["content"].as_str().map_or(0, str::len) as u64;
-        Some(Self { path: path.to_owned(), filename: inside.to_owned(), bytes })
+        let content = input["content"].as_str().unwrap_or_default();
+        let meta = ArtifactMeta::read(content);
+        Some(Self { path: path.to_owned(), filename: inside.to_owned(), bytes: content.len() as u64, meta })
     }
 }
 
@@ -90,6 +134,7 @@ pub(crate) fn artifacts(world: &World, agent: AgentId, outputs: &[Output]) -> Ve
                     filename: artifact.filename.clone(),
                     bytes: artifact.bytes,
                     is_new: is_new(content),
+                    meta: artifact.meta.clone(),
                 })
             }));
         }

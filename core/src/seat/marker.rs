@@ -279,7 +279,7 @@ fn status(value: Value) -> Vec<Result<Marker, String>> {
 }
 
 /// The longest beginning of a text within a limit that does not cut a character.
-fn floor(text: &str, limit: usize) -> usize {
+pub(super) fn floor(text: &str, limit: usize) -> usize {
     (0..=limit.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
 }
 

@@ -4,9 +4,10 @@ use super::{
     Born, Document, Identity, Input, LeadCall, ListedStatus, Mode, Position, Seat, SeatState, next, session_uuid,
 };
 use crate::event::{SeatEvent, WakeOrder};
+use crate::run::RunSpec;
 use crate::seat::document::Status;
 use crate::seat::{HATCH_MS, SEATS};
-use crate::{AgentId, SessionId, Timestamp};
+use crate::{AgentId, EventId, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 /// How many replies of the team inbox are remembered, so that none is taken in twice. An inbox that brings back an older entry
 /// than that would repeat it.
 pub const MAX_REPLIES: usize = 10_000;
+/// How many messages to the lead that it has not heard are remembered with their seats: the newest.
+const MAX_ROUTES: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seats {
@@ -30,8 +33,12 @@ pub struct Seats {
     /// The latest replies of the team inbox, the oldest first, and the same as a set.
     replies: Vector<Arc<str>>,
     known_replies: OrdSet<Arc<str>>,
-    /// The seat for which the lead was last asked to pass a message on. What the lead says next are the words of that seat.
+    /// The messages to the lead that it has not heard yet, each with the seat that it is to be passed on to.
+    routes: OrdMap<EventId, Option<Position>>,
+    /// The seat that the last message was for that the lead has heard. What the lead says next are the words of that seat.
     route: Option<Position>,
+    /// The lead's next process, which waits for the end of the last one.
+    lead_order: Option<Arc<(SessionId, RunSpec)>>,
     /// Tool calls of the lead without a result, the oldest first.
     pub(super) calls: Vector<Arc<LeadCall>>,
     /// How the last process of the lead ended, if it ended with a code and no other one was asked for.
@@ -70,7 +77,7 @@ impl Seats {
         self.position_of(agent) == Some(Position::LEAD)
     }
 
-    /// The seat for which the lead speaks: it was asked to pass a message on to its agent, and nothing else since.
+    /// The seat for which the lead speaks: the last message that it has heard was to be passed on to that seat.
     pub fn route(&self) -> Option<Position> {
         self.route
     }
@@ -118,6 +125,16 @@ impl Seats {
         self.orders.iter().map(|(position, order)| (*position, order.as_ref()))
     }
 
+    /// The lead's next process, which waits for the end of the last one.
+    pub fn lead_order(&self) -> Option<&(SessionId, RunSpec)> {
+        self.lead_order.as_deref()
+    }
+
+    /// Whether an agent is the lead, and its next process waits for the end of the last one. That process will hear what is said now.
+    pub fn awaits(&self, agent: AgentId) -> bool {
+        self.lead == Some(agent) && self.lead_order.is_some()
+    }
+
     pub fn knows_reply(&self, key: &str) -> bool {
         self.known_replies.contains(key)
     }
@@ -147,7 +164,7 @@ impl Seats {
         })
     }
 
-    pub(crate) fn apply(&mut self, ts: Timestamp, event: &SeatEvent) {
+    pub(crate) fn apply(&mut self, at: EventId, ts: Timestamp, event: &SeatEvent) {
         match event {
             SeatEvent::Opened { session, mode, demo, model, .. } => {
                 self.route = None;
@@ -157,9 +174,16 @@ impl Seats {
             SeatEvent::LeadNamed { agent } => {
                 self.lead = Some(*agent);
                 self.agents.insert(*agent, Position::LEAD);
+                self.route = None;
+                self.routes.clear();
+                self.lead_order = None;
+            }
+            SeatEvent::LeadAwaited { session, spec } => self.lead_order = Some(Arc::new((*session, spec.clone()))),
+            SeatEvent::Filled { position, agent } => {
+                self.change_known(*position, |seat| seat.agent = Some(*agent));
+                self.agents.insert(*agent, *position);
             }
             SeatEvent::Summoned { seats } => {
-                self.route = None;
                 for egg in seats {
                     let identity =
                         Identity { color: egg.color.clone(), gender: egg.gender.clone(), ..Identity::default() };
@@ -195,7 +219,6 @@ impl Seats {
                 }
             }
             SeatEvent::Waking { seats } => {
-                self.route = None;
                 for waking in seats {
                     let input = match waking.has_soul {
                         true => Input::WakeBegun { until: waking.until },
@@ -224,11 +247,14 @@ impl Seats {
                 }
             }
             SeatEvent::Addressed { agent, position, .. } => {
-                if self.has_led(*agent) {
-                    self.route = *position;
+                if self.lead == Some(*agent) {
+                    self.routes.insert(at.next(), *position);
                 }
             }
-            SeatEvent::Closing { .. } | SeatEvent::MarkerRejected { .. } | SeatEvent::ArtifactWritten { .. } => {}
+            SeatEvent::Closing { .. }
+            | SeatEvent::SpokenFor { .. }
+            | SeatEvent::MarkerRejected { .. }
+            | SeatEvent::ArtifactWritten { .. } => {}
         }
     }
 
@@ -239,6 +265,7 @@ impl Seats {
         }
         self.session = None;
         self.orders.clear();
+        self.lead_order = None;
         let positions: Vec<Position> = self.places.keys().copied().collect();
         positions.into_iter().for_each(|position| self.take(position, ts, Input::SessionEnded));
     }
@@ -247,8 +274,6 @@ impl Seats {
     pub(crate) fn agent_gone(&mut self, ts: Timestamp, agent: AgentId) {
         let Some((position, _)) = self.occupied_by(agent) else { return };
         self.orders.remove(&position);
-        // The lead of a team is told of it. What it says then are its own words.
-        self.route = None;
         self.take(position, ts, Input::OccupantGone);
         self.change_known(position, |seat| seat.agent = None);
     }
@@ -257,6 +282,30 @@ impl Seats {
     pub(crate) fn lead_ended(&mut self, code: Option<i32>) {
         self.lead_exit = code;
         self.calls.clear();
+    }
+
+    /// The lead's next process was asked for.
+    pub(crate) fn lead_begins(&mut self) {
+        self.lead_ended(None);
+        self.lead_order = None;
+    }
+
+    /// The lead was told something. If a seat is meant, the event before has said so.
+    pub(crate) fn lead_told(&mut self, message: EventId) {
+        self.routes.entry(message).or_insert(None);
+        if self.routes.len() > MAX_ROUTES {
+            self.routes = self.routes.without_min().1;
+        }
+    }
+
+    /// The lead has heard a message, or a briefing with all messages before it. It answers the last one of them.
+    pub(crate) fn lead_heard(&mut self, delivery: EventId) {
+        let (heard, later) = self.routes.split(&delivery);
+        let last = self.routes.get(&delivery).copied().or_else(|| heard.get_max().map(|(_, route)| *route));
+        self.routes = later;
+        if let Some(route) = last {
+            self.route = route;
+        }
     }
 
     /// An agent has begun with the order that its seat had for it.
@@ -268,8 +317,11 @@ impl Seats {
 
     /// Changes the state of one seat. A seat that this creates has nobody in it.
     fn take(&mut self, position: Position, ts: Timestamp, input: Input) {
-        let state = self.seat(position).map(|seat| seat.state);
-        if let Some(state) = next(state, input) {
+        let known = self.seat(position);
+        let has_soul = known.is_some_and(Seat::has_soul);
+        if let Some(state) = next(known.map(|seat| seat.state), input) {
+            // A soul may arrive from elsewhere while somebody hatches. It can be woken, so the seat does not expire.
+            let state = if state == SeatState::Expired && has_soul { SeatState::ASLEEP } else { state };
             self.change(position, ts, |seat| seat.state = state);
         }
     }

@@ -1,13 +1,14 @@
 //! What agents report about seats by markers, and what the daemon knows about the processes that it holds.
 
-use super::decide::{begin, register, registered};
+use super::decide::{begin, enter, newcomer, register, registered, requested};
 use super::marker::{Marker, scan};
-use super::{Listed, ListedStatus, Mode, Position, Seat, SeatState, Seats};
+use super::{Input, Listed, ListedStatus, Mode, Position, Seat, SeatRefusal, SeatState, Seats, next};
 use crate::agent::{self, Lifecycle, living};
-use crate::event::{AgentEvent, SeatEvent};
+use crate::event::{AgentEvent, SeatEvent, SessionEvent};
 use crate::outcome::Cause;
 use crate::run::{self, Run, RunState};
-use crate::{AgentId, Event, Timestamp, World};
+use crate::session::EndReason;
+use crate::{AgentId, Event, Refusal, Timestamp, World};
 
 /// Follows the markers in the words of an agent. Agents that sit in no seat have none.
 pub(crate) fn heed<'a>(
@@ -30,7 +31,7 @@ pub(crate) fn heed<'a>(
             Err(problem) => (None, Some(problem)),
         };
         let (shown, followed) = match (marker, problem) {
-            (Some(marker), _) => (word(&marker), follow_marker(world, &after, agent, leads, marker)),
+            (Some(marker), _) => (word(&marker), follow_marker(world, &after, agent, leads, marker, now)),
             (None, Some(problem)) => (problem.marker, Err(problem.reason)),
             (None, None) => continue,
         };
@@ -38,7 +39,7 @@ pub(crate) fn heed<'a>(
             .unwrap_or_else(|reason| vec![Event::Seat(SeatEvent::MarkerRejected { agent, marker: shown, reason })]);
         for event in &followed {
             if let Event::Seat(what) = event {
-                after.apply(now, what);
+                after.apply(world.head(), now, what);
             }
         }
         events.extend(followed);
@@ -61,6 +62,7 @@ fn follow_marker(
     agent: AgentId,
     leads: bool,
     marker: Marker,
+    now: Timestamp,
 ) -> Result<Vec<Event>, String> {
     let managed = seats.session().is_some_and(|open| open.mode == Mode::Lead);
     match (marker, leads) {
@@ -70,18 +72,18 @@ fn follow_marker(
             if seats.occupied_by(agent).is_some_and(|(_, seat)| seat.has_soul()) {
                 return Err("its seat has a soul, and a soul is written once".into());
             }
-            register(world, agent, position, &identity).map_err(|refusal| refusal.to_string())
+            register(world, agent, position, &identity, now).map_err(|refusal| refusal.to_string())
         }
         (Marker::Registered { position, identity }, true) => {
             let position = position.ok_or("it does not say which seat: `gridPosition` is missing")?;
             if position == Position::LEAD {
                 return Err("seat 4 is the lead's own".into());
             }
-            registered(world, position, seats.seat(position), &identity).map_err(|refusal| refusal.to_string())
+            registered(world, position, seats.seat(position), &identity, now).map_err(|refusal| refusal.to_string())
         }
         (Marker::Status { .. }, false) => Err("only the lead reports on the seats".into()),
         (Marker::Status { agents, whole }, true) => {
-            Ok(reported(world, seats, agent, if whole { agents } else { completed(seats, agents) }))
+            Ok(reported(world, seats, agent, if whole { agents } else { completed(seats, agents) }, now))
         }
     }
 }
@@ -100,7 +102,7 @@ fn completed(seats: &Seats, agents: Vec<Listed>) -> Vec<Listed> {
 }
 
 /// The lead's report, and what it means for the agents of the registry that have no process here.
-fn reported(world: &World, seats: &Seats, lead: AgentId, agents: Vec<Listed>) -> Vec<Event> {
+fn reported(world: &World, seats: &Seats, lead: AgentId, agents: Vec<Listed>, now: Timestamp) -> Vec<Event> {
     let lives = |position: Position| {
         agents.iter().any(|listed| listed.position == position && listed.status != ListedStatus::Shutdown)
     };
@@ -121,12 +123,36 @@ fn reported(world: &World, seats: &Seats, lead: AgentId, agents: Vec<Listed>) ->
         Some(Event::Agent { agent, what })
     });
     let follows: Vec<Event> = follows.collect();
-    [Event::Seat(SeatEvent::Reported { by: Some(lead), agents })].into_iter().chain(follows).collect()
+    // Somebody is alive in a seat in which nobody is known here.
+    let is_new = |position: &Position| {
+        let after = |seat: &Seat| next(Some(seat.state), Input::ReportedAlive) == Some(SeatState::Alive);
+        lives(*position) && seats.seat(*position).is_none_or(|seat| seat.agent.is_none() && after(seat))
+    };
+    let newcomers: Vec<Event> = Position::free()
+        .filter(is_new)
+        .flat_map(|position| {
+            let listed = agents.iter().find(|listed| listed.position == position);
+            let own = seats.seat(position).and_then(Seat::called);
+            newcomer(world, position, own.or(listed.and_then(|listed| listed.name.as_deref())), now)
+        })
+        .collect();
+    let reported = Event::Seat(SeatEvent::Reported { by: Some(lead), agents });
+    [reported].into_iter().chain(follows).chain(newcomers).collect()
 }
 
-/// What follows by itself: a wake that waited begins, an egg without a process expires, and the daemon reports on the processes that it holds.
+/// What follows by itself: a lead or a wake that waited begins, a team without its lead ends, an egg without a process expires, and the
+/// daemon reports on the processes that it holds.
 pub(crate) fn follow(world: &World) -> Vec<Event> {
     let seats = world.seats();
+    if let Some((lead, (session, spec))) = seats.lead().zip(seats.lead_order())
+        && living(world, lead).is_ok()
+        && run::at_rest(world, lead).is_ok()
+    {
+        return enter(world, lead, *session).into_iter().chain([requested(world, lead, spec)]).collect();
+    }
+    if let Some(ends) = team_ends(world) {
+        return vec![ends];
+    }
     if seats.is_empty() {
         return Vec::new();
     }
@@ -140,12 +166,11 @@ pub(crate) fn follow(world: &World) -> Vec<Event> {
     if let Some(egg) = seats.iter().find_map(|(_, seat)| lost_egg(world, seat)) {
         return agent::expire(world, egg);
     }
-    let leaderless = is_leaderless(world);
     let waits = |position: Position| seats.orders().any(|(waiting, _)| waiting == position);
     let lives = |position: Position, seat: &Seat| {
         match (seat.state, seat.agent.and_then(|agent| world.run(agent))) {
-            // Managed by the lead: the lead says so, as long as it lives.
-            (state, None) => state == SeatState::Alive && !leaderless,
+            // Managed by the lead: the lead says so.
+            (state, None) => state == SeatState::Alive,
             (SeatState::Alive, Some(run)) => holds(run),
             (SeatState::Sleeping { .. }, Some(run)) => {
                 matches!(run.state, RunState::Running { .. }) && !waits(position)
@@ -169,19 +194,42 @@ pub(crate) fn follow(world: &World) -> Vec<Event> {
     vec![Event::Seat(SeatEvent::Reported { by: None, agents })]
 }
 
-/// The agent of a seat that has no name and whose process has ended: nobody is left who could choose one.
+/// Who is alive, said again. Nothing changes by it.
+pub(crate) fn restate(world: &World) -> Result<Vec<Event>, Refusal> {
+    let seats = world.seats();
+    seats.session().ok_or(SeatRefusal::NoSession)?;
+    let alive = seats.iter().filter(|(_, seat)| seat.state == SeatState::Alive);
+    let listed = |(position, seat): (Position, &Seat)| Listed {
+        position,
+        name: seat.identity.name.clone(),
+        status: ListedStatus::Alive,
+    };
+    Ok(vec![Event::Seat(SeatEvent::Reported { by: None, agents: alive.map(listed).collect() })])
+}
+
+/// The agent of a seat that has no name, and whose process or whose lead has ended: nobody is left who could choose one.
 fn lost_egg(world: &World, seat: &Seat) -> Option<AgentId> {
     let agent = seat.agent.filter(|_| matches!(seat.state, SeatState::Hatching { .. }))?;
     let hatches = matches!(world.agent(agent)?.lifecycle, Lifecycle::Hatching { .. });
-    (hatches && !world.run(agent)?.is_open()).then_some(agent)
+    let is_left = match world.run(agent) {
+        Some(run) => !run.is_open(),
+        None => world.seats().session().is_none(),
+    };
+    (hatches && is_left).then_some(agent)
 }
 
-/// Whether the lead of an open session was killed or its process has failed for good. Its team has ended with it.
-fn is_leaderless(world: &World) -> bool {
+/// The end of a session whose lead manages the seats and was killed, or whose process has failed for good. Its team has ended with it.
+fn team_ends(world: &World) -> Option<Event> {
     let seats = world.seats();
-    let Some(lead) = seats.lead().filter(|_| seats.session().is_some_and(|open| open.mode == Mode::Lead)) else {
-        return false;
-    };
+    let open = seats.session().filter(|open| open.mode == Mode::Lead)?;
+    let lead = seats.lead()?;
+    let ends = |reason| Some(Event::Session { session: open.id, what: SessionEvent::Ending { reason } });
+    if living(world, lead).is_err() {
+        return ends(EndReason::User);
+    }
+    if seats.lead_order().is_some() {
+        return None;
+    }
     let failed = world.run(lead).is_some_and(|run| match run.state {
         RunState::Ended { cause, .. } => !matches!(cause, Cause::Completed | Cause::UserEnded),
         RunState::Starting
@@ -190,7 +238,7 @@ fn is_leaderless(world: &World) -> bool {
         | RunState::Stopping { .. }
         | RunState::Parked { .. } => false,
     });
-    failed || living(world, lead).is_err()
+    if failed { ends(EndReason::Failed) } else { None }
 }
 
 /// The time of a seat is up.

@@ -3,7 +3,7 @@
 use super::decide::{LeadOrder, enter, requested, start_lead};
 use super::{MAX_SAID_CHARS, MAX_SPEAKER_BYTES, Mode, Position, Seat, SeatRefusal, SeatState};
 use crate::agent::living;
-use crate::event::{AgentEvent, SeatEvent};
+use crate::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent};
 use crate::history::{MAX_MESSAGE_BYTES, check_content, said};
 use crate::run::{self, RunSpec, RunState};
 use crate::{AgentId, Event, MessageKind, Refusal, SessionId, World};
@@ -124,6 +124,29 @@ pub(crate) fn address(
     }
 }
 
+/// Says for which seat the lead speaks, before each of its messages that answers what it was to pass on. A message counts from where its
+/// process has heard it: two that come in a row are answered one after the other.
+pub(crate) fn spoken_for(world: &World, agent: AgentId, events: Vec<Event>) -> Vec<Event> {
+    if world.seats().lead() != Some(agent) {
+        return events;
+    }
+    let mut seats = world.seats().clone();
+    let mut told = Vec::with_capacity(events.len());
+    for event in events {
+        match &event {
+            Event::Run { what: RunEvent::MessageHeard { message }, .. } => seats.lead_heard(*message),
+            Event::Message(MessageEvent::Added { kind: MessageKind::Assistant, content, .. }) => {
+                let says = !seats.shown(agent, content).trim().is_empty();
+                let position = seats.route().filter(|_| says);
+                told.extend(position.map(|position| Event::Seat(SeatEvent::SpokenFor { agent, position })));
+            }
+            _ => {}
+        }
+        told.push(event);
+    }
+    told
+}
+
 /// For a message that is said in the general way: who of the seats it is for.
 pub(crate) fn addressed(world: &World, agent: AgentId) -> Option<Event> {
     let seats = world.seats();
@@ -181,6 +204,8 @@ fn speak(
         said(agent, MessageKind::User, text.to_owned()),
     ];
     match (world.run(agent).filter(|run| run.is_open()), spec) {
+        // The next process of the lead will hear it.
+        (Some(_), _) if world.seats().awaits(agent) => Ok(words.into()),
         (Some(run), _) if matches!(run.state, RunState::Stopping { .. }) => {
             Err(Refusal::RunStopping { agent, run: run.number })
         }

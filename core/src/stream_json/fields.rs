@@ -64,6 +64,11 @@ impl<'a> Fields<'a> {
         self.list(name).into_iter().filter_map(Self::of).collect()
     }
 
+    /// The texts of a list.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        self.list(name).into_iter().filter_map(|it| serde_json::from_str(it.get()).ok()).collect()
+    }
+
     /// The names of the fields, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.all.keys().map(|Words(name)| name.as_ref())

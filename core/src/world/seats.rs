@@ -4,20 +4,20 @@ use super::{Due, World};
 use crate::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, SessionEvent};
 use crate::outcome::Exit;
 use crate::seat::Seats;
-use crate::{Event, MessageKind, Timestamp};
+use crate::{Event, EventId, MessageKind, Timestamp};
 use std::sync::Arc;
 
 impl World {
-    pub(super) fn apply_seat(&mut self, ts: Timestamp, what: &SeatEvent) {
-        self.change_seats(|seats| seats.apply(ts, what));
+    pub(super) fn apply_seat(&mut self, at: EventId, ts: Timestamp, what: &SeatEvent) {
+        self.change_seats(|seats| seats.apply(at, ts, what));
     }
 
     /// What an event of another noun means for the seats.
-    pub(super) fn seats_follow(&mut self, ts: Timestamp, event: &Event) {
+    pub(super) fn seats_follow(&mut self, at: EventId, ts: Timestamp, event: &Event) {
         if let Event::Session { session, what: SessionEvent::Ending { .. } } = event {
             self.change_seats(|seats| seats.session_ending(ts, *session));
         }
-        self.lead_follows(event);
+        self.lead_follows(at, event);
         let Event::Agent { agent, what } = event else { return };
         if self.seats.occupied_by(*agent).is_none() {
             return;
@@ -30,13 +30,16 @@ impl World {
         }
     }
 
-    /// What the lead's process does: its tool calls, and its end.
-    fn lead_follows(&mut self, event: &Event) {
+    /// What the lead is told and what its process does: what it hears, its tool calls, and its end.
+    fn lead_follows(&mut self, at: EventId, event: &Event) {
         match event {
             Event::Message(MessageEvent::Added { agent, kind, content, .. }) if self.seats.has_led(*agent) => {
                 match kind {
                     MessageKind::ToolCall => Arc::make_mut(&mut self.seats).call_made(content),
                     MessageKind::ToolResult => Arc::make_mut(&mut self.seats).call_answered(content),
+                    MessageKind::User if self.seats.lead() == Some(*agent) => {
+                        Arc::make_mut(&mut self.seats).lead_told(at);
+                    }
                     MessageKind::Clear
                     | MessageKind::System
                     | MessageKind::User
@@ -55,7 +58,10 @@ impl World {
                 Arc::make_mut(&mut self.seats).lead_ended(code);
             }
             Event::Agent { agent, what: AgentEvent::RunRequested { .. } } if self.seats.lead() == Some(*agent) => {
-                Arc::make_mut(&mut self.seats).lead_ended(None);
+                Arc::make_mut(&mut self.seats).lead_begins();
+            }
+            Event::Run { of, what: RunEvent::MessageHeard { message } } if self.seats.lead() == Some(of.agent) => {
+                Arc::make_mut(&mut self.seats).lead_heard(*message);
             }
             Event::Session { .. }
             | Event::Agent { .. }

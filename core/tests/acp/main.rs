@@ -63,7 +63,7 @@ fn every_recording_is_ready_once() {
 
 #[test]
 fn the_model_and_the_version_are_those_of_the_agent() {
-    let Some(Output::Ready { session, model, version }) = outputs("acp_opencode").into_iter().next() else {
+    let Some(Output::Ready { session, model, version, .. }) = outputs("acp_opencode").into_iter().next() else {
         panic!("it is not ready")
     };
     assert!(session.starts_with("ses_"), "{session}");

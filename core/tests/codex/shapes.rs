@@ -24,7 +24,8 @@ fn tools_are(status: &str) -> serde_json::Value {
 
 #[test]
 fn it_is_ready_when_the_thread_is_open_and_the_tools_answer_in_either_order() {
-    let ready = Output::Ready { session: "t".into(), model: Some("m".into()), version: Some("1".into()) };
+    let ready =
+        Output::Ready { session: "t".into(), model: Some("m".into()), version: Some("1".into()), tools: Vec::new() };
     let (thread, tools) = (opened("thread/start"), tools_are("ready"));
     for lines in [[thread.clone(), tools.clone()], [tools.clone(), thread.clone()]] {
         assert_eq!(read(&lines), std::slice::from_ref(&ready));

@@ -59,8 +59,10 @@ pub fn happened() -> impl Strategy<Value = Event> {
                 what: RunEvent::Spawned { process, session, copy_of, capabilities }
             }
         ),
-        (attempt(), text(), option::of(text()))
-            .prop_map(|(of, session, model)| Event::Run { of, what: RunEvent::Started { session, model } }),
+        (attempt(), text(), option::of(text()), vec(text(), 0..3)).prop_map(|(of, session, model, tools)| Event::Run {
+            of,
+            what: RunEvent::Started { session, model, tools }
+        }),
         (attempt(), event_id()).prop_map(|(of, message)| Event::Run { of, what: RunEvent::MessageHeard { message } }),
         (attempt(), output()).prop_map(|(of, output)| Event::Run { of, what: RunEvent::OutputNoted { output } }),
         (attempt(), any::<u64>()).prop_map(|(of, upto)| Event::Run { of, what: RunEvent::OutputTaken { upto } }),
@@ -222,11 +224,8 @@ fn output() -> impl Strategy<Value = Output> {
 
 fn words() -> impl Strategy<Value = Output> {
     prop_oneof![
-        (text(), option::of(text()), option::of(text())).prop_map(|(session, model, version)| Output::Ready {
-            session,
-            model,
-            version
-        }),
+        (text(), option::of(text()), option::of(text()), vec(text(), 0..3))
+            .prop_map(|(session, model, version, tools)| Output::Ready { session, model, version, tools }),
         text().prop_map(|why| Output::NotReady { why }),
         Just(Output::TurnStarted),
         text().prop_map(|text| Output::Text { text }),

@@ -4,7 +4,9 @@
 
 use super::{agent, runs, session, text};
 use hatchery_core::event::{Egg, SeatEvent, WakeOrder, Waking};
-use hatchery_core::seat::{Born, Document, FaceVariant, Identity, Listed, ListedStatus, Mode, Position, Vital};
+use hatchery_core::seat::{
+    ArtifactMeta, Born, Document, FaceVariant, Identity, Listed, ListedStatus, Mode, Position, Vital,
+};
 use hatchery_core::{Event, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
@@ -59,6 +61,14 @@ fn waking() -> impl Strategy<Value = Waking> {
     )
 }
 
+fn meta() -> impl Strategy<Value = ArtifactMeta> {
+    [(); 3].map(|()| option::of(text())).prop_map(|[description, category, chapter]| ArtifactMeta {
+        description,
+        category,
+        chapter,
+    })
+}
+
 pub fn happened() -> impl Strategy<Value = Event> {
     let egg = (position(), agent(), option::of(text()), option::of(text()), moment())
         .prop_map(|(position, agent, color, gender, until)| Egg { position, agent, color, gender, until });
@@ -76,6 +86,9 @@ pub fn happened() -> impl Strategy<Value = Event> {
         }),
         session().prop_map(|session| SeatEvent::Closing { session }),
         agent().prop_map(|agent| SeatEvent::LeadNamed { agent }),
+        (session(), runs::spec()).prop_map(|(session, spec)| SeatEvent::LeadAwaited { session, spec }),
+        (position(), agent()).prop_map(|(position, agent)| SeatEvent::Filled { position, agent }),
+        (position(), agent()).prop_map(|(position, agent)| SeatEvent::SpokenFor { agent, position }),
         vec(egg, 0..3).prop_map(|seats| SeatEvent::Summoned { seats }),
         (position(), identity()).prop_map(|(position, identity)| SeatEvent::Registered { position, identity }),
         (option::of(agent()), vec(listed(), 0..3)).prop_map(|(by, agents)| SeatEvent::Reported { by, agents }),
@@ -93,13 +106,14 @@ pub fn happened() -> impl Strategy<Value = Event> {
             marker,
             reason
         }),
-        (agent(), text(), text(), any::<u64>(), option::of(any::<bool>())).prop_map(
-            |(agent, path, filename, bytes, is_new)| SeatEvent::ArtifactWritten {
+        (agent(), text(), text(), any::<u64>(), option::of(any::<bool>()), option::of(meta())).prop_map(
+            |(agent, path, filename, bytes, is_new, meta)| SeatEvent::ArtifactWritten {
                 agent,
                 path,
                 filename,
                 bytes,
-                is_new
+                is_new,
+                meta
             }
         ),
         (text(), text(), option::of(position()), option::of(text()))

@@ -4,7 +4,7 @@
 
 use crate::given::{R, S, T};
 use hatchery_core::agent::{Birth, Lifecycle};
-use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent};
+use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, SessionEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::output::Output;
 use hatchery_core::run::{AttemptId, Process, RunSpec, RunState};
@@ -18,6 +18,7 @@ use hatchery_core::{
 };
 
 mod eggs;
+mod leads;
 mod reports;
 mod words;
 
@@ -163,7 +164,7 @@ impl Play {
         let (process, session) = (Process { pid: 1, began: 1 }, format!("conversation of {agent} {}", of.run));
         let capabilities = Capabilities::ALL;
         self.must(Command::ReportSpawn { of, process, session: Some(session.clone()), copy_of: None, capabilities });
-        self.says(agent, vec![Output::Ready { session, model: None, version: None }]);
+        self.says(agent, vec![Output::Ready { session, model: None, version: None, tools: Vec::new() }]);
     }
 
     fn says(&mut self, agent: AgentId, outputs: Vec<Output>) -> Vec<Record> {

@@ -54,7 +54,7 @@ impl Shell {
     fn begins(&mut self, agent: AgentId, process: &mut Process) {
         process.spool.push(match !self.calm && self.chance.one_in(40) {
             true => Output::NotReady { why: "its tools are failed".into() },
-            false => Output::Ready { session: format!("talk-{agent}"), model: None, version: None },
+            false => Output::Ready { session: format!("talk-{agent}"), model: None, version: None, tools: Vec::new() },
         });
         process.spool.push(Output::TurnStarted);
         self.hears(agent, process);

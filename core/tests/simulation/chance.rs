@@ -166,7 +166,7 @@ impl Chance {
     fn outputs(&mut self) -> Vec<Output> {
         let ready = match self.one_in(6) {
             true => Output::NotReady { why: "its tools are failed".into() },
-            false => Output::Ready { session: "c".into(), model: None, version: None },
+            false => Output::Ready { session: "c".into(), model: None, version: None, tools: Vec::new() },
         };
         let output = match self.below(9) {
             0..=1 => return vec![ready, Output::TurnStarted],

@@ -238,7 +238,7 @@ impl Child {
 
     fn begin_turn(&mut self) {
         self.spool.push(match self.tools {
-            CONNECTED => Output::Ready { session: self.session.clone(), model: None, version: None },
+            CONNECTED => Output::Ready { session: self.session.clone(), model: None, version: None, tools: Vec::new() },
             other => Output::NotReady { why: other.into() },
         });
         self.spool.push(Output::TurnStarted);

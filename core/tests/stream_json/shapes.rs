@@ -40,8 +40,12 @@ fn as_ours(name: &str) -> Vec<Output> {
 
 #[test]
 fn a_process_is_ready_when_our_tools_answer_it() {
-    let Output::Ready { session, model, version } = &as_ours("mcp_stdio")[0] else { panic!("not ready") };
+    let Output::Ready { session, model, version, tools } = &as_ours("mcp_stdio")[0] else { panic!("not ready") };
     assert!(!session.is_empty() && model.is_some() && version.is_some());
+    assert!(
+        tools.iter().any(|name| name == "Write") && !tools.iter().any(|name| name.contains("__hatchery__")),
+        "{tools:?}"
+    );
     let not_ready = |name: &str| match &as_ours(name)[0] {
         Output::NotReady { why } => why.clone(),
         other => panic!("{other:?}"),

@@ -118,6 +118,11 @@ export function whatOf(event: EventObject): string {
       return plain(event.identity.name ?? "");
     case "seat_imported":
       return plain(event.document.births[0]?.name ?? "");
+    case "seat_filled":
+    case "seat_spoken_for":
+      return `seat ${event.position}`;
+    case "artifact_written":
+      return plain(event.filename);
     case "seat_addressed":
       return `by ${plain(event.speaker)}`;
     case "inbox_reply_taken":

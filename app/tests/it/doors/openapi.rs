@@ -646,7 +646,7 @@ fn at_work(house: &House) -> String {
     let mut calls = CallWriter::new(folder);
     calls.write(&Call::Send { to: "human".into(), body: "hello".into() }).unwrap();
     calls.write(&Call::Send { to: "no one".into(), body: "hello".into() }).unwrap();
-    let init = Output::Ready { session: "s".into(), model: None, version: None };
+    let init = Output::Ready { session: "s".into(), model: None, version: None, tools: Vec::new() };
     let process = Process { pid: 1, began: 1 };
     let spawned =
         Command::ReportSpawn { of, process, session: Some("s".into()), copy_of: None, capabilities: Capabilities::ALL };

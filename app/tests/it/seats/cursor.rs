@@ -1,6 +1,6 @@
 //! Clients of the other dialect that come back: after the same event come the same events, live and later.
 
-use super::scene::{Scene, dialect, soul};
+use super::scene::{Scene, dialect, registered, soul};
 use crate::support::http::Door;
 use serde_json::{Value, json};
 
@@ -66,14 +66,10 @@ fn seats_of_the_daemon_are_told_the_same_way_always() {
 #[test]
 fn words_tools_and_artifacts_of_a_lead_are_told_the_same_way_always() {
     let mut scene = Scene::with("mode = 'lead'\nteams = 'no-teams'");
-    let registered = |position: u64, name: &str| {
-        let identity = json!({ "name": name, "gridPosition": position, "individuationArtifact": soul(name) });
-        format!("[AGENT_REGISTERED] {identity}")
-    };
     let path = "/mill/memory/a.html";
     let write = json!({ "tool": {
         "name": "Write",
-        "input": { "file_path": path, "content": "twelve bytes" },
+        "input": { "file_path": path, "content": "<meta name=\"artifact-category\" content=\"letters\">" },
         "result": format!("File created successfully at: {path}"),
     } });
     scene.script(
@@ -120,11 +116,12 @@ fn words_tools_and_artifacts_of_a_lead_are_told_the_same_way_always() {
     assert_ne!(artifact["id"], result["id"]);
     assert_eq!(
         (&artifact["filename"], &artifact["path"], &artifact["isNew"], &artifact["sizeBytes"]),
-        (&json!("a.html"), &json!(path), &json!(true), &json!(12))
+        (&json!("a.html"), &json!(path), &json!(true), &json!(49))
     );
-    // Only what is known is told.
-    assert!(find(&|event| event["type"] == "claude_system").get("availableTools").is_none());
-    assert!(live.last().unwrap().get("exitCode").is_none(), "the lead's process still runs");
+    assert_eq!(artifact["meta"], json!({ "category": "letters" }));
+    assert!(find(&|event| event["type"] == "claude_system")["availableTools"].is_array());
+    // What is not known is said to be so.
+    assert_eq!(live.last().unwrap().get("exitCode"), Some(&Value::Null), "the lead's process still runs");
     let for_lyra = find(&|event| event["type"] == "agent_message");
     assert_eq!((&for_lyra["agentName"], &for_lyra["gridPosition"]), (&json!("Lyra"), &json!(0)));
     find(&|event| event["type"] == "claude_text" && event["content"][0]["text"] == "And I am well, too.");

@@ -198,3 +198,41 @@ fn no_team_inbox_is_read() {
     let taken = scene.shop.events().iter().any(|event| event["type"] == "inbox_reply_taken");
     assert!(!taken, "a lead's daemon would have read it before it answered its first request");
 }
+
+/// A request that is refused changes nothing, and a seat that is named twice is filled once.
+#[test]
+fn a_summon_that_is_refused_opens_no_session() {
+    let scene = Scene::with("");
+    let refused = scene.door().post("/api/agents/summon", &json!({ "seats": [4], "with": scene.with_scripts() }));
+    assert_eq!((refused.status, refused.error().0.as_str()), (422, "lead_seat"), "{refused:?}");
+    assert_eq!(scene.door().get("/api/health").json()["sessionActive"], false);
+    scene.registers(6, "Lyra");
+    let answer = scene.summon(&[6, 6]);
+    assert_eq!(answer.json()["seats"], json!([6]));
+    scene.wait_seat(6, "alive");
+    let requested = scene.shop.events().iter().filter(|event| event["type"] == "run_requested").count();
+    assert_eq!(requested, 1);
+}
+
+/// Between two sentences an agent may use many tools, and then it is killed. The next one is told all the same what was said.
+#[test]
+fn what_was_said_outlives_many_tools_and_a_kill() {
+    let scene = Scene::with("");
+    let register = json!({ "mcp": { "tool": "register", "arguments": { "name": "Lyra", "soul": soul("Lyra") } } });
+    let tool = json!({ "tool": { "name": "Read", "input": {}, "result": "x" } });
+    let begins = [register, json!({ "text": "I like the sea." })];
+    let steps: Vec<_> =
+        begins.into_iter().chain(std::iter::repeat_n(tool, 520)).chain([json!({ "text": "Done." })]).collect();
+    scene.script("seat-0.birth", &steps);
+    scene.summon(&[0]);
+    scene.shop.wait("the last words", |event| event["content"] == "Done.");
+    let agent = scene.seat(0)["agent"].as_str().unwrap().to_owned();
+    let killed = scene.door().post(&format!("/api/agents/{agent}/kill"), &json!({}));
+    assert_eq!(killed.status, 200, "{killed:?}");
+    scene.wait_seat(0, "sleeping");
+    let thread = scene.door().get("/api/seats/0/thread").json();
+    assert_eq!(thread["messages"][0]["text"], "I like the sea.");
+    scene.wake(None);
+    scene.wait_seat(0, "alive");
+    assert!(scene.prompt(0).contains("[Lyra]: I like the sea.\n[Lyra]: Done."), "{}", scene.prompt(0));
+}

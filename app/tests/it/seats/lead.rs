@@ -1,18 +1,7 @@
 //! A lead manages the seats and reports by markers.
 
-use super::scene::{Scene, soul, types};
+use super::scene::{Scene, registered, soul, status, types};
 use serde_json::{Value, json};
-
-fn registered(position: u64, name: &str) -> String {
-    let identity = json!({ "name": name, "gridPosition": position, "individuationArtifact": soul(name) });
-    format!("[AGENT_REGISTERED] {identity}")
-}
-
-fn status(agents: &[(u64, &str)]) -> String {
-    let listed: Vec<Value> =
-        agents.iter().map(|(at, status)| json!({ "gridPosition": at, "status": status })).collect();
-    format!("[AGENT_STATUS] {}", json!({ "agents": listed }))
-}
 
 #[test]
 fn the_lead_registers_reports_and_passes_on() {
@@ -52,12 +41,9 @@ fn the_lead_registers_reports_and_passes_on() {
     scene.wait_seat(0, "alive");
     scene.wait_seat(1, "alive");
     // Without an inbox the lead is asked to pass a message on.
-    let said =
-        scene.door().post("/api/send", &json!({ "message": "hello", "targetAgent": "Lyra", "speakerName": "Ada" }));
-    assert_eq!(said.status, 202, "{said:?}");
+    scene.send(&json!({ "message": "hello", "targetAgent": "Lyra", "speakerName": "Ada" }));
     scene.shop.wait("the answer", |event| event["content"] == "Lyra says hello back.");
-    let said = scene.door().post("/api/send", &json!({ "message": "and now?" }));
-    assert_eq!(said.status, 202, "{said:?}");
+    scene.send(&json!({ "message": "and now?" }));
     // The lead is the authority, also with an empty list.
     scene.wait_seat(0, "sleeping");
     scene.shop.wait("the bad marker", |event| event["type"] == "marker_rejected");
@@ -158,9 +144,7 @@ fn eight_large_souls_reach_the_lead() {
 #[test]
 fn a_client_wakes_the_team_with_a_payload_of_any_length() {
     let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'");
-    scene.script("lead", &[json!({ "text": registered(0, "Lyra") }), json!({ "text": status(&[]) })]);
-    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
-    assert_eq!(started.status, 200, "{started:?}");
+    scene.start_lead(&[json!({ "text": registered(0, "Lyra") }), json!({ "text": status(&[]) })]);
     scene.wait_seat(0, "sleeping");
     let long = format!("[WAKE AGENTS]\n{}", "x".repeat(300_000));
     let woken = scene.door().post("/api/send", &json!({ "message": long }));
@@ -180,15 +164,115 @@ fn a_client_wakes_the_team_with_a_payload_of_any_length() {
 fn an_unknown_status_does_not_spoil_a_report() {
     let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'");
     let words = format!("{}\n{}\n{}", registered(0, "Lyra"), registered(1, "Kael"), registered(2, "Vael"));
-    scene.script(
-        "lead",
-        &[json!({ "text": words }), json!({ "text": status(&[(0, "shutdown"), (1, "dancing"), (2, "idle")]) })],
-    );
-    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
-    assert_eq!(started.status, 200, "{started:?}");
+    let report = status(&[(0, "shutdown"), (1, "dancing"), (2, "idle")]);
+    scene.start_lead(&[json!({ "text": words }), json!({ "text": report })]);
     let rejected = scene.shop.wait("the bad entry", |event| event["type"] == "marker_rejected");
     let reason = rejected["reason"].as_str().unwrap();
     assert!(reason.contains("entry 2") && reason.contains("dancing"), "{reason}");
     scene.wait_seat(0, "sleeping");
     assert_eq!((&scene.seat(1)["status"], &scene.seat(2)["status"]), (&json!("alive"), &json!("alive")));
+}
+
+fn thread(scene: &Scene, agent: &str) -> Vec<String> {
+    let thread = scene.door().get(&format!("/api/agents/{agent}/thread")).json();
+    thread["messages"].as_array().unwrap().iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The second message comes while the lead is busy, before it has heard the first one.
+#[test]
+fn answers_to_two_messages_in_a_row_are_booked_for_each() {
+    let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'");
+    scene.start_lead(&[
+        json!({ "text": format!("{}\n{}", registered(0, "Lyra"), registered(1, "Kael")) }),
+        json!({ "sleep_ms": 2000 }),
+        json!({ "text": "I was busy." }),
+        json!("turn"),
+        json!({ "text": "Lyra is well." }),
+        json!("turn"),
+        json!({ "text": "Kael is tired." }),
+        json!("turn"),
+        json!({ "text": "And so am I." }),
+    ]);
+    scene.wait_seat(1, "alive");
+    scene.send(&json!({ "message": "how are you?", "targetAgent": "Lyra" }));
+    scene.send(&json!({ "message": "and you?", "targetAgent": "Kael" }));
+    scene.send(&json!({ "message": "and the lead?" }));
+    scene.shop.wait("the last answer", |event| event["content"] == "And so am I.");
+    assert_eq!(thread(&scene, "Lyra"), ["how are you?", "Lyra is well."]);
+    assert_eq!(thread(&scene, "Kael"), ["and you?", "Kael is tired."]);
+    let of_lead = |event: &Value| event["content"][0]["text"] == "And so am I.";
+    let events = scene.dialect("?dialect=julian&after=-1", None, of_lead);
+    let by = |text: &str| {
+        let event = events.iter().find(|event| event["content"][0]["text"] == text).unwrap();
+        (event["type"].clone(), event["agentName"].clone())
+    };
+    assert_eq!(by("I was busy."), (json!("claude_text"), Value::Null));
+    assert_eq!(by("Lyra is well."), (json!("agent_message"), json!("Lyra")));
+    assert_eq!(by("Kael is tired."), (json!("agent_message"), json!("Kael")));
+    assert_eq!(by("And so am I."), (json!("claude_text"), Value::Null));
+}
+
+/// Nobody was summoned here. The agent has a history all the same, and the next one is told what was said.
+#[test]
+fn an_agent_that_the_lead_brings_unsummoned_is_remembered() {
+    let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'\nhuman = 'ada'");
+    scene.start_lead(&[
+        json!({ "text": registered(3, "Lyra") }),
+        json!("turn"),
+        json!({ "text": "Lyra likes the sea." }),
+        json!("turn"),
+        json!({ "text": "She wakes." }),
+    ]);
+    let seat = scene.wait_seat(3, "alive");
+    let view = scene.door().get(&format!("/api/agents/{}", seat["agent"].as_str().unwrap())).json();
+    assert_eq!((&view["name"], &view["seat"]), (&json!("Lyra"), &json!(3)), "{view}");
+    scene.send(&json!({ "message": "what do you like?", "targetAgent": "Lyra" }));
+    scene.shop.wait("the answer", |event| event["content"] == "Lyra likes the sea.");
+    assert_eq!(thread(&scene, "Lyra"), ["what do you like?", "Lyra likes the sea."]);
+    scene.end_session();
+    scene.shop.wait("the end", |event| event["type"] == "session_ended");
+    scene.wake(None);
+    let woken = scene.shop.wait("the wake", |event| {
+        event["content"].as_str().is_some_and(|content| content.starts_with("[WAKE AGENTS]"))
+    });
+    let told = woken["content"].as_str().unwrap();
+    assert!(told.contains("[ada]: what do you like?\n[Lyra]: Lyra likes the sea."), "{told}");
+    assert_eq!(scene.seat(3)["agent"], seat["agent"], "the same one");
+}
+
+/// The team has ended with its lead, so the session is over, and it is told why.
+#[test]
+fn the_session_of_a_team_ends_when_its_lead_crashes() {
+    let settings =
+        "harness = 'scripted'\nretries = 0\nstop_grace_ms = 300\n[seats]\nmode = 'lead'\nteams = 'no-teams'\n";
+    let scene = Scene::of(settings);
+    scene.start_lead(&[json!({ "text": registered(0, "Lyra") }), json!("turn"), json!({ "exit": 3 })]);
+    scene.wait_seat(0, "alive");
+    scene.send(&json!({ "message": "are you well?" }));
+    scene.wait_seat(0, "sleeping");
+    let events = scene.dialect("?dialect=julian&after=-1", None, |event| event["type"] == "session_end");
+    let end = events.last().unwrap();
+    assert_eq!((&end["exitCode"], &end["reason"]), (&json!(3), &json!("process_crash")), "{end}");
+    let error = events.iter().find(|event| event["type"] == "server_error").unwrap();
+    assert_eq!(error["code"], "process_exited", "{error}");
+    assert!(!types(&events).contains(&"user_session_end"), "nobody asked for it");
+    assert_eq!(scene.door().get("/api/health").json()["sessionActive"], false);
+    assert_eq!(scene.seats()["button"], "wake");
+}
+
+/// The old process does not want to leave. There is one lead all the same, and it hears what is said meanwhile.
+#[test]
+fn a_quick_restart_has_one_lead() {
+    let scene = Scene::of("harness = 'scripted'\nstop_grace_ms = 1000\n[seats]\n");
+    scene.start_lead(&[json!({ "hang": { "ignore_sigterm": true } })]);
+    let lead = scene.seats()["lead"].clone();
+    scene.shop.wait("its process", |event| event["type"] == "run_started" && event["agent"] == lead);
+    scene.end_session();
+    scene.start_lead(&[json!({ "text": "Good morning again." })]);
+    scene.send(&json!({ "message": "are you there?" }));
+    scene.shop.wait("the answer", |event| event["content"] == "You said: are you there?");
+    assert_eq!(scene.seats()["lead"], lead);
+    let agents = scene.door().get("/api/agents").json();
+    let leads = agents["agents"].as_array().unwrap().iter().filter(|agent| agent["name"] == "lead").count();
+    assert_eq!(leads, 1, "{agents}");
 }

@@ -140,7 +140,7 @@ pub fn dollars(amount: u64) -> Money {
 }
 
 pub fn connected() -> Output {
-    Output::Ready { session: "talk".into(), model: None, version: None }
+    Output::Ready { session: "talk".into(), model: None, version: None, tools: Vec::new() }
 }
 
 /// A turn that ended well and cost as many dollars in all.

@@ -83,8 +83,8 @@ fn a_session_is_copied_only_by_a_harness_that_can() {
 #[test]
 fn the_log_says_which_model_plays_the_agent() {
     let it = wanted(spec()).and(spawned(first()));
-    let named = Output::Ready { session: TALK.into(), model: Some("gpt-5.5".into()), version: None };
-    let started = RunEvent::Started { session: TALK.into(), model: Some("gpt-5.5".into()) };
+    let named = Output::Ready { session: TALK.into(), model: Some("gpt-5.5".into()), version: None, tools: Vec::new() };
+    let started = RunEvent::Started { session: TALK.into(), model: Some("gpt-5.5".into()), tools: Vec::new() };
     hears(it, [named]).then([Event::Run { of: first(), what: started }, taken(first(), 1)]);
 }
 

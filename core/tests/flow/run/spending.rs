@@ -58,7 +58,7 @@ fn the_next_run_counts_anew_and_its_agent_goes_on() {
     let it =
         it.and(Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: spec() } }).and(spawned(of));
     let it = hears(it, [ready(), result(since(7, 4))]);
-    let started = Event::Run { of, what: RunEvent::Started { session: TALK.into(), model: None } };
+    let started = Event::Run { of, what: RunEvent::Started { session: TALK.into(), model: None, tools: Vec::new() } };
     let it = it.then([started, turn_ended(of, since(7, 4), usage(4)), taken(of, 2)]);
     assert_eq!(spent(&it), [usage(4), usage(7), usage(7)]);
     assert_eq!(it.world.past_runs(A).next().unwrap().1.spent, usage(3));
@@ -142,7 +142,7 @@ fn a_conversation_that_goes_on_under_another_name_keeps_its_past() {
         *session = "c-2".into();
     }
     let it = hears(it, [renamed, result(since(7, 2))]);
-    let started = Event::Run { of, what: RunEvent::Started { session: "c-2".into(), model: None } };
+    let started = Event::Run { of, what: RunEvent::Started { session: "c-2".into(), model: None, tools: Vec::new() } };
     let it = it.then([started, turn_ended(of, since(7, 2), usage(2)), taken(of, 2)]);
     assert_eq!(spent(&it), [usage(7); 3]);
 }

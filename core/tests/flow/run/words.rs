@@ -125,7 +125,7 @@ pub fn copied(of: AttemptId) -> Event {
 }
 
 pub fn begun(of: AttemptId) -> Event {
-    Event::Run { of, what: RunEvent::Started { session: TALK.into(), model: None } }
+    Event::Run { of, what: RunEvent::Started { session: TALK.into(), model: None, tools: Vec::new() } }
 }
 
 pub fn heard(of: AttemptId, message: u64) -> Event {
@@ -209,7 +209,7 @@ pub fn spoke(agent: AgentId, content: &str) -> Event {
 
 /// The process can work.
 pub fn ready() -> Output {
-    Output::Ready { session: TALK.into(), model: None, version: None }
+    Output::Ready { session: TALK.into(), model: None, version: None, tools: Vec::new() }
 }
 
 /// It cannot, because our tools are in this state.

@@ -60,3 +60,61 @@ fn a_rebirth_has_as_much_time_as_a_birth() {
     play.must(Command::Tick);
     assert_eq!(play.state(7), Some(SeatState::Expired));
 }
+
+fn soul_from_elsewhere(position: u64, status: Status) -> Command {
+    let document = Document {
+        position: at(position),
+        vital: Vital { last_alive_at: Some(Timestamp(5)), status, last_session_id: None },
+        births: vec![Born::of(&identity("Vael", "I am from elsewhere."), Some(Timestamp(1)))],
+    };
+    Command::ImportIdentities { documents: vec![document] }
+}
+
+/// No soul is left in a seat that no button can move.
+#[test]
+fn a_soul_that_arrives_while_somebody_hatches_can_be_woken() {
+    let mut play = Play::new();
+    play.must(open(S, Mode::Direct));
+    play.must(summon(&[0, 1], 0));
+    play.runs(agent(0));
+    play.runs(agent(1));
+    play.must(soul_from_elsewhere(0, Status::Sleeping));
+    play.must(soul_from_elsewhere(1, Status::Sleeping));
+    assert_eq!(play.refused(register(agent(0), "Lyra")), SeatRefusal::HasSoul(at(0)), "a soul is written once");
+    play.exits(agent(0));
+    play.now += HATCH_MS as i64;
+    play.must(Command::Tick);
+    assert_eq!((play.state(0), play.state(1)), (Some(SeatState::ASLEEP), Some(SeatState::ASLEEP)));
+    assert_eq!(play.button(), Button::Wake);
+    play.exits(agent(1));
+    play.must(wake(&[(0, true)]));
+    assert_eq!(play.soul(0).as_deref(), Some("I am from elsewhere."));
+}
+
+/// Whatever an imported document says, a summon does not erase its soul, and a clock that is ahead does not keep an egg.
+#[test]
+fn an_imported_soul_is_not_summoned_away() {
+    let mut play = Play::new();
+    play.must(soul_from_elsewhere(0, Status::Expired));
+    assert_eq!((play.state(0), play.button()), (Some(SeatState::ASLEEP), Button::Wake));
+    play.must(open(S, Mode::Direct));
+    assert_eq!(play.refused(summon(&[0], 0)), SeatRefusal::NothingToSummon);
+    let far = Document {
+        position: at(1),
+        vital: Vital { status: Status::Hatching, ..Vital::default() },
+        births: vec![Born::of(&Identity::default(), Some(Timestamp(32_503_680_000_000)))],
+    };
+    play.must(Command::ImportIdentities { documents: vec![far] });
+    play.now += HATCH_MS as i64;
+    play.must(Command::Tick);
+    assert_eq!(play.state(1), Some(SeatState::Expired));
+}
+
+#[test]
+fn a_seat_that_is_named_twice_is_filled_once() {
+    let mut play = Play::new();
+    play.must(open(S, Mode::Direct));
+    let summoned = play.must(summon(&[6, 6], 0));
+    let runs = |record: &&Record| matches!(record.event, Event::Agent { what: AgentEvent::RunRequested { .. }, .. });
+    assert_eq!((summoned.iter().filter(runs).count(), play.occupant(6)), (1, agent(0)));
+}

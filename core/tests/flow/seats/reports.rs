@@ -40,3 +40,18 @@ fn an_entry_with_an_unknown_status_is_rejected_and_the_others_count() {
     play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[]}");
     assert_eq!(states(&play), ["sleeping", "sleeping", "sleeping"], "an empty list is whole");
 }
+
+/// A client that has lost what it knew asks for it. Nothing changes by it, in either mode.
+#[test]
+fn who_is_alive_is_said_again() {
+    let mut play = Play::new();
+    assert_eq!(play.refused(Command::RestateSeats), SeatRefusal::NoSession);
+    let mut play = alive(&[0, 1]);
+    play.must(Command::StopRun { agent: agent(1) });
+    let before = [play.state(0), play.state(1)];
+    let said = play.must(Command::RestateSeats);
+    assert_eq!(said.len(), 1, "{said:?}");
+    let Event::Seat(SeatEvent::Reported { by: None, agents }) = &said[0].event else { panic!("{said:?}") };
+    assert_eq!(agents.iter().map(|listed| listed.position.number()).collect::<Vec<_>>(), [0]);
+    assert_eq!([play.state(0), play.state(1)], before);
+}

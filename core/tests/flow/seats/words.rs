@@ -1,8 +1,10 @@
 //! What is said to seats and to their lead, and how it reaches them.
 
 use super::*;
+use hatchery_core::EventId;
 use hatchery_core::history::MAX_MESSAGE_BYTES;
-use hatchery_core::seat::{Reach, reach};
+use hatchery_core::run::wire_name;
+use hatchery_core::seat::{ArtifactMeta, Reach, reach};
 
 fn say(to: Option<Position>, no_inbox: bool) -> Command {
     let lead = Box::new(lead());
@@ -102,10 +104,12 @@ fn the_lead_is_told_of_kills_in_its_team() {
         remark: remark.map(str::to_owned),
     };
     let mut play = team("Kael");
-    play.must(say(Some(at(1)), true));
-    let told_of = told(&play.must(kill(agent(0), None, Some("it repeats itself"))));
-    assert_eq!(told_of, [(LEAD, "[KILL AGENT: Lyra, seat 0]\n\nit repeats itself".to_owned())]);
+    heard(&mut play, say(Some(at(1)), true));
+    let killed = play.must(kill(agent(0), None, Some("it repeats itself")));
+    let told_of = told(&killed);
+    hears(&mut play, &killed);
     assert_eq!(play.world.seats().route(), None, "its answer is not for Kael");
+    assert_eq!(told_of, [(LEAD, "[KILL AGENT: Lyra, seat 0]\n\nit repeats itself".to_owned())]);
     assert_eq!(told(&play.must(kill(agent(1), Some(LEAD), None))), [], "it knows");
     // Killed together with its team, the lead is told nothing; nor is it told of agents that the daemon runs.
     let mut play = team("Kael");
@@ -114,17 +118,128 @@ fn the_lead_is_told_of_kills_in_its_team() {
     assert_eq!(told(&alive(&[0]).must(kill(agent(0), None, None))), []);
 }
 
-/// After a message was passed on, the lead speaks for that seat, until it is asked something else.
+/// The events of a message to the lead, which its process hears at once.
+fn heard(play: &mut Play, command: Command) {
+    let told = play.must(command);
+    hears(play, &told);
+}
+
+fn hears(play: &mut Play, told: &[Record]) {
+    let of_lead = |record: &&Record| matches!(&record.event, Event::Message(MessageEvent::Added { agent, kind: MessageKind::User, .. }) if *agent == LEAD);
+    let ids: Vec<Output> =
+        told.iter().filter(of_lead).map(|record| Output::Heard { id: wire_name(record.id) }).collect();
+    assert!(!ids.is_empty(), "{told:?}");
+    play.says(LEAD, ids);
+}
+
+/// For whom the lead speaks in what it has said: the event before each message tells.
+fn spoken_for(events: &[Record]) -> Vec<(String, Option<u8>)> {
+    let words = events.iter().enumerate().filter_map(|(at, record)| match &record.event {
+        Event::Message(MessageEvent::Added { kind: MessageKind::Assistant, content, .. }) => {
+            let before = at.checked_sub(1).map(|before| &events[before].event);
+            let seat = match before {
+                Some(Event::Seat(SeatEvent::SpokenFor { agent: LEAD, position })) => Some(position.number()),
+                _ => None,
+            };
+            Some((content.clone(), seat))
+        }
+        _ => None,
+    });
+    words.collect()
+}
+
+/// After a message was passed on, the lead speaks for that seat, until it hears something else.
 #[test]
 fn the_lead_speaks_for_a_seat_until_it_is_asked_something_else() {
     let mut play = team("Kael");
-    play.must(say(Some(at(0)), true));
-    assert_eq!(play.world.seats().route(), Some(at(0)));
-    play.must(say(None, false));
+    heard(&mut play, say(Some(at(0)), true));
+    assert_eq!(spoken_for(&play.says_text(LEAD, "Lyra is well.")), [("Lyra is well.".to_owned(), Some(0))]);
+    // A report is nobody's answer.
+    let report = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0},{\"gridPosition\":1}]}";
+    assert_eq!(spoken_for(&play.says_text(LEAD, report)), [(report.to_owned(), None)]);
+    heard(&mut play, say(None, false));
     assert_eq!(play.world.seats().route(), None);
-    play.must(say(Some(at(0)), true));
-    play.must(summon(&[2], 10));
+    heard(&mut play, say(Some(at(0)), true));
+    heard(&mut play, summon(&[2], 10));
     assert_eq!(play.world.seats().route(), None, "what it says now is about the summon");
+}
+
+/// Two messages in a row: the lead has not answered the first one when the second one comes.
+#[test]
+fn answers_to_two_messages_in_a_row_are_those_of_two_agents() {
+    let mut play = team("Kael");
+    let first = play.must(say(Some(at(0)), true));
+    let second = play.must(say(Some(at(1)), true));
+    assert_eq!(spoken_for(&play.says_text(LEAD, "One moment.")), [("One moment.".to_owned(), None)]);
+    hears(&mut play, &first);
+    assert_eq!(spoken_for(&play.says_text(LEAD, "Lyra is well.")), [("Lyra is well.".to_owned(), Some(0))]);
+    // Both in one read of its output.
+    let id = told_at(&second);
+    let both = vec![
+        Output::Text { text: "She says no more.".into() },
+        Output::Heard { id: wire_name(id) },
+        Output::Text { text: "Kael is tired.".into() },
+    ];
+    let said = spoken_for(&play.says(LEAD, both));
+    assert_eq!(said, [("She says no more.".to_owned(), Some(0)), ("Kael is tired.".to_owned(), Some(1))]);
+}
+
+/// A process that starts without a conversation is told all at once. It answers what was said last.
+#[test]
+fn a_briefing_is_answered_for_the_last_message_in_it() {
+    let mut play = team("Kael");
+    play.must(say(Some(at(1)), true));
+    let last = play.must(say(Some(at(0)), true));
+    let briefing = EventId(told_at(&last).0 + 1);
+    play.says(LEAD, vec![Output::Heard { id: wire_name(briefing) }]);
+    // The briefing of this run is another one: nothing was heard.
+    assert_eq!(play.world.seats().route(), None);
+    play.says(LEAD, vec![Output::Heard { id: wire_name(told_at(&last)) }]);
+    assert_eq!(play.world.seats().route(), Some(at(0)));
+}
+
+fn told_at(events: &[Record]) -> EventId {
+    let told =
+        |record: &&Record| matches!(record.event, Event::Message(MessageEvent::Added { kind: MessageKind::User, .. }));
+    events.iter().find(told).unwrap().id
+}
+
+/// A seat that the lead fills by itself has an agent, so what is said there has a place and is remembered.
+#[test]
+fn an_agent_that_the_lead_brings_unsummoned_is_in_the_registry() {
+    let mut play = Play::new();
+    play.must(open(S, Mode::Lead));
+    play.runs(LEAD);
+    let registered =
+        "[AGENT_REGISTERED] {\"name\":\"Lyra\",\"gridPosition\":3,\"individuationArtifact\":\"I am Lyra\"}";
+    let status = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":3},{\"gridPosition\":8,\"name\":\"Vael\"},{\"gridPosition\":7,\"status\":\"shutdown\"}]}";
+    play.says_text(LEAD, &format!("{registered}\n{status}"));
+    let (lyra, vael) = (play.occupant(3), play.occupant(8));
+    assert_ne!(lyra, vael);
+    for (agent, name) in [(lyra, "Lyra"), (vael, "Vael")] {
+        let it = play.world.agent(agent).unwrap();
+        assert_eq!((it.name.as_deref(), it.lifecycle), (Some(name), Lifecycle::Alive { session: Some(S) }));
+    }
+    assert_eq!(play.world.seats().seat(at(7)), None, "nobody is there");
+    // Nobody comes twice, whatever is reported.
+    play.says_text(LEAD, status);
+    assert_eq!((play.occupant(3), play.occupant(8)), (lyra, vael));
+    assert_eq!(reach(&play.world, at(3)), Ok(Reach::Inbox { agent: lyra, name: "Lyra".into() }));
+    let told = told(&play.must(say(Some(at(3)), false)));
+    assert_eq!(told, [(lyra, "hello".to_owned())], "its own history has it");
+    let reply = play.must(Command::TakeReply { key: "k".into(), from: "lyra".into(), text: "hi".into() });
+    assert!(matches!(&reply[1].event, Event::Message(MessageEvent::Added { agent, .. }) if *agent == lyra));
+    // Killed, and reported again: another one.
+    play.must(Command::Kill { agent: vael, cascade: false, by: None, remark: None });
+    play.says_text(LEAD, status);
+    assert!(play.occupant(8) != vael && play.state(8) == Some(SeatState::Alive));
+    // It falls asleep with its session, and is woken as the same agent.
+    play.must(Command::EndSession { session: S, reason: EndReason::User });
+    play.closes(S, &[LEAD]);
+    assert_eq!(play.world.agent(lyra).unwrap().lifecycle, Lifecycle::Sleeping);
+    play.must(open(T, Mode::Lead));
+    play.must(wake(&[(3, true)]));
+    assert_eq!(play.occupant(3), lyra);
 }
 
 /// Nobody of the seats is started outside of their session.
@@ -190,10 +305,16 @@ fn a_reply_that_is_too_long_keeps_its_beginning() {
 #[test]
 fn an_artifact_of_the_lead_is_recorded_beside_the_result_of_its_tool() {
     let mut play = team("Kael");
+    let content = |path: &str| match path {
+        "memory/b.html" => {
+            "<head><meta charset=\"utf-8\"><meta content='a letter' name=\"artifact-description\"></head>"
+        }
+        _ => "twelve bytes",
+    };
     let call = |id: &str, path: &str| Output::ToolUse {
         id: id.into(),
         name: "Write".into(),
-        input: format!("{{\"file_path\":\"{path}\",\"content\":\"twelve bytes\"}}"),
+        input: serde_json::json!({ "file_path": path, "content": content(path) }).to_string(),
     };
     let result =
         |id: &str, content: &str, is_error| Output::ToolResult { id: id.into(), content: content.into(), is_error };
@@ -206,8 +327,14 @@ fn an_artifact_of_the_lead_is_recorded_beside_the_result_of_its_tool() {
         events.iter().filter(of_seat).map(|record| record.event.clone()).collect()
     };
     let path = "/mill/memory/a.html".to_owned();
-    let artifact =
-        SeatEvent::ArtifactWritten { agent: LEAD, path, filename: "a.html".into(), bytes: 12, is_new: Some(true) };
+    let artifact = SeatEvent::ArtifactWritten {
+        agent: LEAD,
+        path,
+        filename: "a.html".into(),
+        bytes: 12,
+        is_new: Some(true),
+        meta: None,
+    };
     assert_eq!(written(&events), [Event::Seat(artifact)]);
     assert!(events.iter().any(|record| matches!(
         &record.event,
@@ -217,7 +344,11 @@ fn an_artifact_of_the_lead_is_recorded_beside_the_result_of_its_tool() {
     // In one read; elsewhere; and one that failed.
     let at_once = vec![call("t2", "memory/b.html"), result("t2", "The file memory/b.html has been updated.", false)];
     let events = play.says(LEAD, at_once);
-    assert!(matches!(&written(&events)[..], [Event::Seat(SeatEvent::ArtifactWritten { is_new: Some(false), .. })]));
+    let Some(Event::Seat(SeatEvent::ArtifactWritten { is_new, meta, .. })) = written(&events).pop() else {
+        panic!("{events:?}")
+    };
+    let described = ArtifactMeta { description: Some("a letter".into()), ..ArtifactMeta::default() };
+    assert_eq!((is_new, meta), (Some(false), Some(described)));
     let others =
         vec![call("t3", "/tmp/c.html"), result("t3", "ok", false), call("t4", "memory/d"), result("t4", "no", true)];
     assert_eq!(written(&play.says(LEAD, others)), []);
