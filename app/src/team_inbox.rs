@@ -152,21 +152,33 @@ pub async fn keep_reading(settings: config::Seats, handle: Handle, mut closing: 
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
     let changed = Arc::new(Notify::new());
     let mut watcher = watcher(&changed);
-    let mut watched = false;
+    let mut known = None;
     let mut seen = None;
     let mut complaint = None;
     loop {
-        // The folder appears with the team.
-        if !watched && folder.is_dir() {
-            let (file, folder) = (path.clone(), folder.clone());
-            if let Err(error) = blocking(move || prepare(&file)).await {
-                tracing::warn!(%error, folder = %folder.display(), "the human's inbox cannot be created");
+        // The folder appears with the team, and goes with it. Another team of this name has another folder.
+        let there = FolderId::of(&folder);
+        if there != known {
+            if there.is_some() {
+                let file = path.clone();
+                if let Err(error) = blocking(move || prepare(&file)).await {
+                    tracing::warn!(%error, folder = %folder.display(), "the human's inbox cannot be created");
+                }
             }
-            watched = watcher.as_mut().is_some_and(|it| it.watch(&folder, RecursiveMode::NonRecursive).is_ok());
+            if let Some(watcher) = &mut watcher {
+                // A folder that is gone has taken its watch along, which is no trouble.
+                drop(watcher.unwatch(&folder));
+                if there.is_some()
+                    && let Err(error) = watcher.watch(&folder, RecursiveMode::NonRecursive)
+                {
+                    tracing::warn!(%error, folder = %folder.display(), "the team's inboxes cannot be watched; they are looked at");
+                }
+            }
+            known = there;
         }
         let look = path.clone();
-        let known = seen.clone();
-        match blocking(move || Ok(look_at(&look, known.as_ref()))).await {
+        let seen_before = seen.clone();
+        match blocking(move || Ok(look_at(&look, seen_before.as_ref()))).await {
             Ok(Look::Unchanged) => {}
             Ok(Look::Read { entries, state }) => {
                 complaint = None;
@@ -188,6 +200,21 @@ pub async fn keep_reading(settings: config::Seats, handle: Handle, mut closing: 
             () = tokio::time::sleep(LOOK_EVERY) => {}
             _ = closing.wait_for(|closing| *closing) => return,
         }
+    }
+}
+
+/// What tells a folder from one that is made anew in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FolderId {
+    inode: u64,
+    /// Not known on every file system.
+    created: Option<SystemTime>,
+}
+
+impl FolderId {
+    fn of(folder: &Path) -> Option<Self> {
+        let found = std::fs::metadata(folder).ok().filter(std::fs::Metadata::is_dir)?;
+        Some(Self { inode: found.ino(), created: found.created().ok() })
     }
 }
 

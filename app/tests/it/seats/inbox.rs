@@ -1,6 +1,6 @@
 //! The inbox files of a team: messages to agents, and their answers.
 
-use super::scene::{Scene, soul};
+use super::scene::Scene;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -34,21 +34,8 @@ fn replies(scene: &Scene) -> Vec<String> {
 #[test]
 fn each_reply_counts_once_however_the_file_changes() {
     let (mut scene, inboxes, _teams) = scene();
-    let registered = json!({ "name": "Lyra", "gridPosition": 0, "individuationArtifact": soul("Lyra") });
-    scene.script(
-        "lead",
-        &[
-            json!({ "text": "[AGENT_STATUS] {\"agents\":[]}" }),
-            json!("turn"),
-            json!({ "text": format!("[AGENT_REGISTERED] {registered}") }),
-        ],
-    );
     scene.shop.wait("the reply from before", |event| event["type"] == "inbox_reply_taken" && event["text"] == "early");
-    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
-    assert_eq!(started.status, 200, "{started:?}");
-    scene.shop.wait("the greeting", |event| event["type"] == "seats_reported");
-    scene.summon(&[0]);
-    scene.wait_seat(0, "alive");
+    scene.start_lead_with_lyra(&[]);
     // A message to the agent goes into its inbox, and not through the lead.
     let hello = json!({ "id": "1", "message": "hello", "targetGridPosition": 0, "speakerName": "ada" });
     let said = scene.door().post("/api/send", &hello);
@@ -109,20 +96,7 @@ fn a_reply_that_is_too_long_does_not_hold_up_the_others() {
 #[test]
 fn a_message_that_a_killed_daemon_could_not_write_is_brought_by_the_next_one() {
     let (mut scene, inboxes, _teams) = scene();
-    let registered = json!({ "name": "Lyra", "gridPosition": 0, "individuationArtifact": soul("Lyra") });
-    scene.script(
-        "lead",
-        &[
-            json!({ "text": "[AGENT_STATUS] {\"agents\":[]}" }),
-            json!("turn"),
-            json!({ "text": format!("[AGENT_REGISTERED] {registered}") }),
-        ],
-    );
-    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
-    assert_eq!(started.status, 200, "{started:?}");
-    scene.shop.wait("the greeting", |event| event["type"] == "seats_reported");
-    scene.summon(&[0]);
-    scene.wait_seat(0, "alive");
+    scene.start_lead_with_lyra(&[]);
     let lock = inboxes.join("lyra.json.lock");
     std::fs::create_dir(&lock).unwrap();
     let door = scene.door();
@@ -148,4 +122,20 @@ fn a_message_that_a_killed_daemon_could_not_write_is_brought_by_the_next_one() {
         scene.shop.kill_daemon();
     }
     scene.shop.restart();
+}
+
+/// A team of the same name is made anew: its folder is another one, and is watched like the first.
+#[test]
+fn a_folder_that_is_made_anew_is_watched_again() {
+    let (scene, inboxes, _teams) = scene();
+    scene.shop.wait("the reply from before", |event| event["type"] == "inbox_reply_taken" && event["text"] == "early");
+    let ada = inboxes.join("ada.json");
+    for round in ["one", "two"] {
+        std::fs::remove_dir_all(&inboxes).unwrap();
+        std::fs::create_dir(&inboxes).unwrap();
+        scene.wait_until("the human's inbox", || ada.exists().then_some(()));
+        write(&ada, &[entry("lyra", "early"), entry("lyra", round)]);
+        scene.shop.wait(round, |event| event["type"] == "inbox_reply_taken" && event["text"] == round);
+    }
+    assert_eq!(replies(&scene), ["early", "one", "two"], "each once");
 }
