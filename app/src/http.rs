@@ -194,6 +194,7 @@ pub fn router(api: &Api) -> Router {
         .layer(DefaultBodyLimit::max(api.max_body_bytes))
         .layer(middleware::from_fn_with_state(api.clone(), in_time))
         .layer(middleware::from_fn_with_state(api.clone(), guard::admit))
+        .layer(middleware::from_fn_with_state(api.clone(), dialect::say_errors))
         .with_state(Routed(api.clone()))
 }
 
@@ -298,6 +299,8 @@ fn documented() -> OpenApiRouter<Routed> {
         .routes(routes!(seats::start))
         .routes(routes!(seats::end))
         .routes(routes!(seat_messages::say))
+        .routes(routes!(seat_messages::chat))
+        .routes(routes!(seats::restate))
         .routes(routes!(seats::summon))
         .routes(routes!(seats::wake))
         .routes(routes!(seats::docs))

@@ -20,13 +20,16 @@ fn document(element: &str) -> Option<Document> {
     let head = head(element);
     let number = attribute(head, "position").or_else(|| attribute(head, "gridPosition"))?;
     let position = Position::new(number.trim().parse().ok()?).filter(|position| *position != Position::LEAD)?;
-    let (_, soul) = element.split_once("<soul>")?;
+    let (before, soul) = element.split_once("<soul>")?;
     let (soul, _) = soul.split_once("</soul>")?;
     let soul = unescaped(soul.trim());
+    // As attributes, or as elements of their own.
+    let found = |name: &str| attribute(head, name).or_else(|| child(before, name));
     let fields = Fields {
-        name: Some(attribute(head, "name")?),
-        color: attribute(head, "color"),
-        color_name: attribute(head, "colorName"),
+        name: Some(found("name")?),
+        color: found("color"),
+        color_name: found("colorName"),
+        gender: found("gender"),
         ..Fields::default()
     };
     let vital = Vital { status: Status::Sleeping, ..Vital::default() };
@@ -60,6 +63,12 @@ fn attribute(head: &str, name: &str) -> Option<String> {
     })
 }
 
+fn child(element: &str, name: &str) -> Option<String> {
+    let (_, value) = element.split_once(&format!("<{name}>"))?;
+    let (value, _) = value.split_once(&format!("</{name}>"))?;
+    Some(unescaped(value.trim())).filter(|value| !value.is_empty())
+}
+
 fn unescaped(text: &str) -> String {
     let plain = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
     plain.replace("&apos;", "'").replace("&#39;", "'").replace("&amp;", "&")
@@ -89,5 +98,23 @@ mod tests {
         let fields = &found[0].births[0].fields;
         assert_eq!((fields.color.as_deref(), fields.color_name.as_deref()), (Some("#fff"), Some("a > b")));
         assert_eq!(documents("[WAKE AGENTS]"), []);
+    }
+
+    #[test]
+    fn what_is_said_about_an_agent_may_stand_in_elements() {
+        let message = "[WAKE AGENTS]\n<agent-payloads>\n  <agent position=\"3\" type=\"wake\">\n    <name>Lyra</name>\n\
+            <color>#c9b1e8</color>\n<colorName></colorName>\n<gender>woman</gender>\n\
+            <soul>I am <em>here</em>. <name>not this</name></soul>\n<transcript>[Ada]: hi</transcript>\n  </agent>\n\
+            <agent position=\"5\" type=\"birth\">\n<color>#fff</color>\n</agent>\n</agent-payloads>";
+        let found = documents(message);
+        assert_eq!(found.len(), 1, "a birth brings no soul: {found:?}");
+        let born = &found[0].births[0];
+        assert_eq!(
+            (found[0].position.number(), born.soul.as_deref()),
+            (3, Some("I am <em>here</em>. <name>not this</name>"))
+        );
+        let fields = &born.fields;
+        let told = [&fields.name, &fields.color, &fields.color_name, &fields.gender].map(Option::as_deref);
+        assert_eq!(told, [Some("Lyra"), Some("#c9b1e8"), None, Some("woman")]);
     }
 }

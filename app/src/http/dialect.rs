@@ -1,13 +1,17 @@
-//! The event stream for clients that know only the events of the original program (`?dialect=julian`).
+//! What clients get that know only the original program: its event stream (`?dialect=julian`), and errors in its form.
 
 use super::Api;
 use super::error::ApiError;
+use crate::config::Dialect;
 use crate::engine::RecordFollower;
 use crate::seat_dialect::Translator;
 use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use hatchery_core::EventId;
+use serde_json::json;
 use std::convert::Infallible;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -53,6 +57,26 @@ pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiErr
     let headers =
         [(header::CONTENT_TYPE, "text/event-stream"), (header::HeaderName::from_static("x-accel-buffering"), "no")];
     Ok((headers, Body::from_stream(frames)).into_response())
+}
+
+/// Such clients show `error` as it is, so it must be a sentence for them. Who has our token knows our own form.
+pub async fn say_errors(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let is_theirs = api.defaults.seats.dialect == Dialect::Julian && !api.guard.has_token(request.headers());
+    let response = next.run(request).await;
+    match response.extensions().get::<ApiError>().filter(|_| is_theirs) {
+        None => response,
+        Some(error) => {
+            let words = match error.code {
+                "no_seat_session" => "No active session",
+                "seats_active" => "Session already active",
+                _ => error.message.as_str(),
+            };
+            let body = json!({ "error": words, "code": error.code, "hint": error.hint });
+            let (mut parts, _) = response.into_parts();
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Response::from_parts(parts, Body::from(body.to_string()))
+        }
+    }
 }
 
 impl Live {

@@ -46,7 +46,7 @@ pub struct Cursor {
     #[param(rename = "type")]
     kind: Option<String>,
     /// The form of the events. With `julian`, clients of the original program get the events that they know; filters have no
-    /// effect then, and `Last-Event-ID` overrides `after`. The setting `seats.dialect` is used if not given.
+    /// effect then, `Last-Event-ID` overrides `after`, and an `after` beyond the end of the log means its end. The setting `seats.dialect` is used if not given.
     #[param(inline)]
     dialect: Option<Dialect>,
 }
@@ -95,10 +95,13 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
             )
         })?,
     };
-    let after = cursor(&api, after).await?;
     if dialect == Dialect::Julian {
+        // Such clients say by a very large number that they want only what is new.
+        let now = api.handle.head();
+        let after = if after > i64::try_from(now.0).unwrap_or(i64::MAX) { now } else { cursor(&api, after).await? };
         return super::dialect::stream(&api, after).await;
     }
+    let after = cursor(&api, after).await?;
     let mut heartbeat = tokio::time::interval(api.heartbeat);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     heartbeat.reset();

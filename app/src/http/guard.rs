@@ -121,7 +121,7 @@ impl Guard {
         self.knows(offered).then(|| ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response())
     }
 
-    fn has_token(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn has_token(&self, headers: &HeaderMap) -> bool {
         let bearer = bearer(headers);
         let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
         let mut cookie = cookies.flat_map(|value| value.split(';')).filter_map(|pair| {

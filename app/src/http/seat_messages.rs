@@ -87,6 +87,16 @@ pub async fn say(
     Ok((StatusCode::ACCEPTED, Json(answer(&records))))
 }
 
+/// The same as `/api/send`, for older clients of the original program.
+#[utoipa::path(post, path = "/api/chat", operation_id = "chat", tag = "seats", request_body = SeatMessage,
+    responses((status = 202, description = "It is on its way", body = SeatMessageAnswer)))]
+pub async fn chat(
+    state: State<Api>,
+    body: Loose<SeatMessage>,
+) -> Result<(StatusCode, Json<SeatMessageAnswer>), ApiError> {
+    say(state, body).await
+}
+
 /// Takes over the agents of a message whose seats have no soul here and in which nobody is.
 async fn take_over(api: &Api, message: &str) -> Result<(), ApiError> {
     let world = api.handle.view();

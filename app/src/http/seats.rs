@@ -12,7 +12,7 @@ use crate::seats::{self, Prompt};
 use crate::trust;
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderName, StatusCode};
 use hatchery_core::event::SeatEvent;
 use hatchery_core::run::{Run, RunSpec};
 use hatchery_core::seat::{
@@ -104,6 +104,15 @@ pub struct SessionEndAnswer {
     pub event_id: EventId,
 }
 
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RestateAnswer {
+    pub ok: bool,
+    /// Why nothing was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub note: Option<String>,
+}
+
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FillSeats {
@@ -190,7 +199,10 @@ impl SeatView {
 /// Start a session of the seats, with the lead. Refused if one is open.
 #[utoipa::path(post, path = "/api/session/start", operation_id = "open_seats", tag = "seats", request_body = SessionStart,
     responses((status = 200, description = "Started", body = SessionAnswer)))]
-pub async fn start(State(api): State<Api>, body: Loose<SessionStart>) -> Result<Json<SessionAnswer>, ApiError> {
+pub async fn start(
+    State(api): State<Api>,
+    body: Loose<SessionStart>,
+) -> Result<([(HeaderName, String); 1], Json<SessionAnswer>), ApiError> {
     let SessionStart { previous_transcript, artifact_catalog, demo_mode, with } = body.0;
     let mut lead = lead_order(&api, with)?;
     let previous_transcript = previous_transcript.and_then(Transcript::text);
@@ -211,7 +223,23 @@ pub async fn start(State(api): State<Api>, body: Loose<SessionStart>) -> Result<
         with_catalog: artifact_catalog.is_some(),
     };
     let records = api.handle.submit(Command::OpenSeats { session, opened, lead: Some(Box::new(lead)) }).await?;
-    Ok(Json(SessionAnswer { ok: true, session_id: session_uuid(session), event_id: last(&records) }))
+    let session_id = session_uuid(session);
+    // Clients of the original program read it here.
+    let named = [(HeaderName::from_static("x-session-id"), session_id.clone())];
+    Ok((named, Json(SessionAnswer { ok: true, session_id, event_id: last(&records) })))
+}
+
+/// Say again who is alive, for a client that has lost what it knew: as an event. Without a session there is nothing to say.
+#[utoipa::path(post, path = "/api/ledger-reset", operation_id = "restate_seats", tag = "seats",
+    responses((status = 200, description = "The event is in the log, or nobody is alive", body = RestateAnswer)))]
+pub async fn restate(State(api): State<Api>) -> Result<Json<RestateAnswer>, ApiError> {
+    match api.handle.submit(Command::RestateSeats).await {
+        Ok(_) => Ok(Json(RestateAnswer { ok: true, note: None })),
+        Err(crate::engine::SubmitError::Refused(Refusal::Seat(SeatRefusal::NoSession))) => {
+            Ok(Json(RestateAnswer { ok: true, note: Some("No active session".into()) }))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// End the session of the seats. Its agents fall asleep. Without a session there is nothing to do.

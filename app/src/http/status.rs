@@ -31,6 +31,10 @@ pub struct Health {
     #[serde(rename = "settingsWait", skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     pub settings_wait: Option<bool>,
+    /// Always false: agent programs log in by themselves. Clients of the original program ask for it. Not told without the token.
+    #[serde(rename = "needsSetup", skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    pub needs_setup: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, utoipa::ToSchema)]
@@ -79,6 +83,7 @@ pub async fn health(State(api): State<Api>, headers: HeaderMap) -> Json<Health> 
         status,
         version: version(),
         session_active: session.as_ref().map(Option::is_some),
+        needs_setup: session.is_some().then_some(false),
         session_id: session,
         settings: trusted.then(|| api.settings.mark()),
         settings_wait: trusted.then(|| !api.settings.waiting().is_empty()),

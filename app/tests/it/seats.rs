@@ -6,6 +6,7 @@ mod cursor;
 mod direct;
 mod inbox;
 mod lead;
+mod original;
 mod say;
 mod scene;
 mod shown;
