@@ -61,7 +61,8 @@ pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiErr
 
 /// Such clients show `error` as it is, so it must be a sentence for them. Who has our token knows our own form.
 pub async fn say_errors(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let is_theirs = api.defaults.seats.dialect == Dialect::Julian && !api.guard.has_token(request.headers());
+    let dialect = api.settings.defaults().seats.dialect;
+    let is_theirs = dialect == Dialect::Julian && !api.guard.has_token(request.headers());
     let response = next.run(request).await;
     match response.extensions().get::<ApiError>().filter(|_| is_theirs) {
         None => response,

@@ -452,6 +452,8 @@ fn every_operation_answers_as_described() {
         tried("open_seats", "/api/session/start", Some(told), 409),
         tried("address_seat", "/api/send", Some(json!({ "message": "hello", "speakerName": "Ada", "more": 1 })), 202),
         tried("address_seat", "/api/send", Some(json!({ "message": " " })), 400),
+        tried("chat", "/api/chat", Some(json!({ "message": "hello" })), 202),
+        tried("restate_seats", "/api/ledger-reset", None, 200),
         tried("address_seat", "/api/send", Some(json!({ "message": "x", "targetAgent": "nobody" })), 404),
         tried("address_seat", "/api/send", Some(json!({ "message": "x", "targetGridPosition": 9 })), 400),
         tried("summon", "/api/agents/summon", Some(json!({ "seats": [0], "with": scripted })), 202),

@@ -36,7 +36,7 @@ fn chain(length: u8) -> (Given, Vec<AgentId>) {
 }
 
 fn ready_as(session: &str) -> Output {
-    Output::Ready { session: session.into(), model: None, version: None }
+    Output::Ready { session: session.into(), model: None, version: None, tools: Vec::new() }
 }
 
 fn spawn_as(of: AttemptId, session: &str) -> Command {
