@@ -133,14 +133,13 @@ pub(crate) fn spoken_for(world: &World, agent: AgentId, events: Vec<Event>) -> V
     let mut seats = world.seats().clone();
     let mut told = Vec::with_capacity(events.len());
     for event in events {
-        match &event {
-            Event::Run { what: RunEvent::MessageHeard { message }, .. } => seats.lead_heard(*message),
-            Event::Message(MessageEvent::Added { kind: MessageKind::Assistant, content, .. }) => {
-                let says = !seats.shown(agent, content).trim().is_empty();
-                let position = seats.route().filter(|_| says);
-                told.extend(position.map(|position| Event::Seat(SeatEvent::SpokenFor { agent, position })));
-            }
-            _ => {}
+        if let Event::Run { what: RunEvent::MessageHeard { message }, .. } = &event {
+            seats.lead_heard(*message);
+        }
+        if let Event::Message(MessageEvent::Added { kind: MessageKind::Assistant, content, .. }) = &event {
+            let says = !seats.shown(agent, content).trim().is_empty();
+            let position = seats.route().filter(|_| says);
+            told.extend(position.map(|position| Event::Seat(SeatEvent::SpokenFor { agent, position })));
         }
         told.push(event);
     }
