@@ -304,7 +304,7 @@ fn step() -> impl Strategy<Value = Step> {
     let hand = (agent(), text()).prop_map(|(agent, role)| StepAgent { agent, role });
     let note = (instant(), text()).prop_map(|(at, what)| Note { at, what });
     let ward = (any::<u32>(), instant(), option::of(instant()), option::of(verdict()))
-        .prop_map(|(number, began, ended, verdict)| WardRun { number, began, ended, verdict });
+        .prop_map(|(number, started, ended, verdict)| WardRun { number, started, ended, verdict });
     let given = (instant(), agent(), text(), signal()).prop_map(|(at, agent, role, signal)| GivenSignal {
         at,
         agent,
