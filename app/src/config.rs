@@ -482,7 +482,7 @@ mod tests {
         let runs = resolve(toml, &[], &Flags::default()).unwrap().runs;
         assert_eq!((runs.harness.as_str(), runs.acp_agents["goose"].acp.len()), ("goose", 2));
         assert_eq!(runs.acp_agents["opencode"].acp[0], "/opt/opencode");
-        assert!(!runs.acp_agents["opencode"].forks && runs.acp_agents.contains_key("gemini"));
+        assert!(runs.acp_agents.contains_key("gemini"));
         let runs = resolve(toml, &[("HATCHERY_HARNESS", "codex")], &Flags::default()).unwrap().runs;
         assert_eq!((runs.harness.as_str(), runs.acp_agents["goose"].acp.len()), ("codex", 2));
         let wrong = |toml| resolve(toml, &[], &Flags::default()).unwrap_err().to_string();

@@ -10,7 +10,7 @@ mod scripted;
 pub mod version;
 
 use crate::run_folder::RunFolder;
-use hatchery_core::harness::{Capabilities, Opening, Reader, WaitingMessage};
+use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader, WaitingMessage};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::run::{RunSpec, TOOL_SERVER};
 use std::collections::BTreeMap;
@@ -44,6 +44,12 @@ pub trait Harness: Send + Sync + fmt::Debug {
     /// A message, as a line of the program's input. `session` is the harness session, once it is known. The program confirms
     /// the message by its id, if it [echoes messages](Capabilities::echoes_messages).
     fn message(&self, session: Option<&str>, id: &str, text: &str) -> String;
+
+    /// The request to use a model, as a line of the program's input. Only for a harness that is told the model
+    /// [when its session is open](ModelChoice::needs_session).
+    fn choose_model(&self, _how: ModelChoice, _session: &str, _model: &str) -> Option<String> {
+        None
+    }
 
     /// The request to interrupt the turn, as a line of the program's input.
     fn interrupt(&self, session: Option<&str>, id: &str) -> String;
@@ -171,12 +177,18 @@ pub fn abilities(capabilities: Capabilities) -> String {
         asks_permission,
         reports_cost,
         one_at_a_time,
+        resumes,
+        // A message says it instead.
+        explains_denials: _,
+        // Known when a session is open.
+        model_choice: _,
     } = capabilities;
     let all = [
         ("confirm each message", echoes_messages),
         ("take messages in mid-turn", !one_at_a_time),
         ("be interrupted", interrupts),
         ("stay for the next message", stays_open),
+        ("go on with a session", resumes),
         ("copy a session", forks),
         ("ask for permission", asks_permission),
         ("report costs", reports_cost),

@@ -4,15 +4,17 @@
 //! turn has begun. Texts come in chunks, which are joined. Unknown kinds of updates are skipped. Only a line that is not JSON is an
 //! error.
 
+mod declared;
 mod failure;
 mod permission;
 mod replay;
 mod request_id;
 mod tool_call;
+mod usage;
 
-use crate::harness::{Reader, WaitingMessage};
+use crate::harness::{Declared, Reader, WaitingMessage};
 use crate::json_rpc::Message;
-use crate::output::{Output, TurnEnd, TurnResult};
+use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::price::PriceTable;
 use crate::stream_json::fields::Fields;
@@ -22,6 +24,7 @@ use replay::Replay;
 use std::sync::Arc;
 use tool_call::ToolCalls;
 
+pub use declared::declared;
 pub use permission::approval;
 pub use request_id::RequestId;
 
@@ -37,6 +40,10 @@ pub struct AcpReader {
     stage: Stage,
     version: Option<String>,
     model: Option<String>,
+    /// What the process says that it can do.
+    declared: Declared,
+    /// The models that the session can use, as far as the agent names them.
+    models: Vec<String>,
     folder: Option<String>,
     /// The text that is being said.
     chunks: Option<Chunks>,
@@ -45,6 +52,8 @@ pub struct AcpReader {
     cost: Option<Money>,
     /// How full the context is.
     context: Option<ContextUse>,
+    /// What the requests of the turn used, if the agent says so for each.
+    used: Option<Usage>,
     /// The last whole text of the turn.
     answer: Option<String>,
     /// The history that an agent repeats when it loads a session.
@@ -129,8 +138,9 @@ impl AcpReader {
                 vec![Output::TurnEnded(end)]
             }
             (RequestId::Initialize, None) => {
-                let agent = result.and_then(|result| result.object("agentInfo"));
+                let agent = result.as_ref().and_then(|result| result.object("agentInfo"));
                 self.version = agent.and_then(|agent| agent.text("version"));
+                self.declared = result.as_ref().map(declared::of_process).unwrap_or_default();
                 Vec::new()
             }
             (RequestId::NewSession | RequestId::ForkSession(_), None) => {
@@ -143,6 +153,15 @@ impl AcpReader {
                 let opened = self.open(session.clone(), result.as_ref());
                 heard.into_iter().chain(opened).collect()
             }
+            (RequestId::ChooseModel(model), None) => {
+                self.model = Some(model.clone());
+                vec![Output::ModelChosen { model: model.clone() }]
+            }
+            (RequestId::ChooseModel(model), Some(error)) => {
+                let detail = declared::not_a_model(model, &failure::words(&error), &self.models);
+                let result = TurnResult::Failed { kind: FailureKind::WrongModel, detail };
+                vec![Output::TurnEnded(TurnEnd { result, ..TurnEnd::default() })]
+            }
             (RequestId::Say(message), Some(error)) => {
                 let failed = failure::of_request(&error);
                 self.turn_ends(message, failed, None)
@@ -152,7 +171,7 @@ impl AcpReader {
                 let said = self.chunks.as_ref().map(|chunks| chunks.text.as_str()).or(self.answer.as_deref());
                 let reason = answer.text("stopReason");
                 let result = failure::of_stop(reason.as_deref(), said.filter(|_| self.has_failed));
-                self.turn_ends(message, result, answer.object("usage").as_ref())
+                self.turn_ends(message, result, usage::of_turn(&answer))
             }
         }
     }
@@ -162,10 +181,13 @@ impl AcpReader {
         // What came before is the history of the session. A reader that begins again has taken it for a turn.
         (self.stage, self.chunks, self.answer) = (Stage::Idle, None, None);
         self.tools = ToolCalls::default();
-        self.model = result.and_then(model);
-        let ready =
-            Output::Ready { session, model: self.model.clone(), version: self.version.clone(), tools: Vec::new() };
-        is_first.then_some(ready).into_iter().collect()
+        self.model = result.and_then(declared::model);
+        self.models = result.map(declared::models).unwrap_or_default();
+        self.declared.model_choice = result.map(declared::model_choice).unwrap_or_default();
+        let declares = Output::Declares(self.declared);
+        let (model, version) = (self.model.clone(), self.version.clone());
+        let ready = Output::Ready { session, model, version, tools: Vec::new() };
+        if is_first { vec![declares, ready] } else { Vec::new() }
     }
 
     fn update(&mut self, update: &Fields) -> Vec<Output> {
@@ -178,6 +200,7 @@ impl AcpReader {
             "agent_message_chunk" | "agent_thought_chunk" => {
                 let mut outputs = self.begin_turn();
                 outputs.extend(chunk(update).and_then(|chunk| self.add(chunk)));
+                outputs.extend(usage::of_request(update).map(|used| self.request_used(used)));
                 outputs
             }
             "tool_call" | "tool_call_update" => {
@@ -207,7 +230,11 @@ impl AcpReader {
         if line.text("method")? != UPDATE || self.stage != Stage::InTurn {
             return None;
         }
-        let chunk = chunk(&line.object("params")?.object("update")?)?;
+        let update = line.object("params")?.object("update")?;
+        if usage::of_request(&update).is_some() {
+            return None;
+        }
+        let chunk = chunk(&update)?;
         let open = self.chunks.as_mut().filter(|open| open.goes_on_with(&chunk))?;
         open.text.push_str(&chunk.text);
         let begins = !std::mem::replace(&mut open.is_shown, true);
@@ -252,18 +279,15 @@ impl AcpReader {
         })
     }
 
-    fn turn_ends(&mut self, message: &str, result: TurnResult, used: Option<&Fields>) -> Vec<Output> {
+    fn turn_ends(&mut self, message: &str, result: TurnResult, used: Option<Usage>) -> Vec<Output> {
         let mut outputs = self.begin_turn();
         // A turn that fails before it says anything has taken its message in all the same.
         outputs.push(Output::Heard { id: message.to_owned() });
         outputs.extend(self.whole_text());
         outputs.extend(self.tools.close());
         (self.stage, self.has_failed) = (Stage::Idle, false);
-        let used = used.map(tokens).unwrap_or_default();
-        let used = match (&self.cost, &self.model) {
-            (None, Some(model)) => self.prices.priced(model, used),
-            (None, None) | (Some(_), _) => used,
-        };
+        let by_request = self.used.take();
+        let used = by_request.or_else(|| used.map(|used| self.priced(used))).unwrap_or_default();
         let end = TurnEnd {
             result,
             text: self.answer.take(),
@@ -278,6 +302,20 @@ impl AcpReader {
         };
         outputs.push(Output::TurnEnded(end));
         outputs
+    }
+
+    /// A request to the model is over. The end of the turn repeats the sum.
+    fn request_used(&mut self, used: Usage) -> Output {
+        let usage = self.priced(used);
+        self.used = Some(self.used.unwrap_or_default() + usage);
+        Output::Used { usage, context: None }
+    }
+
+    fn priced(&self, used: Usage) -> Usage {
+        match (&self.cost, &self.model) {
+            (None, Some(model)) => self.prices.priced(model, used),
+            (None, None) | (Some(_), _) => used,
+        }
     }
 
     /// A request of the agent. One of an unknown kind is asked like any other, because the agent waits for an answer.
@@ -302,23 +340,4 @@ fn chunk(update: &Fields) -> Option<Chunk> {
         _ => return None,
     };
     Some(Chunk { kind, message: update.text("messageId"), text: update.object("content")?.text("text")? })
-}
-
-/// The model of a session. Agents say it in different places.
-fn model(result: &Fields) -> Option<String> {
-    let options = result.objects("configOptions");
-    let chosen = options.iter().find(|option| option.text("id").as_deref() == Some("model"));
-    let chosen = chosen.and_then(|option| option.text("currentValue"));
-    chosen.or_else(|| result.object("models")?.text("currentModelId"))
-}
-
-fn tokens(usage: &Fields) -> Usage {
-    let count = |name: &str| usage.count::<u64>(name).unwrap_or_default();
-    Usage {
-        input_tokens: count("inputTokens"),
-        output_tokens: count("outputTokens"),
-        cache_read_tokens: count("cachedReadTokens"),
-        cache_write_tokens: count("cachedWriteTokens"),
-        ..Usage::default()
-    }
 }

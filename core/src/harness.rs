@@ -28,6 +28,60 @@ pub struct Capabilities {
     /// It takes one message for each turn. Further messages wait for the end of the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
+    /// Another process can go on with its session. Otherwise the next process is told the history.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub resumes: bool,
+    /// The answer to a request for permission can say why it is denied. Otherwise a message says so.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub explains_denials: bool,
+    /// How it is told the model that a run asks for.
+    #[serde(default, skip_serializing_if = "ModelChoice::is_at_start")]
+    pub model_choice: ModelChoice,
+}
+
+/// How a harness is told the model that a run asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ModelChoice {
+    /// When its process is started.
+    #[default]
+    AtStart,
+    /// When its session is open, as one of the options of the session.
+    SessionOption,
+    /// When its session is open, by a request that is only about the model.
+    SessionModel,
+    /// It cannot be told. It uses the model of its own settings.
+    Never,
+}
+
+impl ModelChoice {
+    fn is_at_start(&self) -> bool {
+        *self == Self::AtStart
+    }
+
+    /// Whether an open session is told the model, before it is told anything else.
+    pub fn needs_session(self) -> bool {
+        matches!(self, Self::SessionOption | Self::SessionModel)
+    }
+}
+
+/// What a process says itself that it can do. For a harness that serves many programs, nothing of this is known before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Declared {
+    pub resumes: bool,
+    pub forks: bool,
+    pub model_choice: ModelChoice,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_yes(it: &bool) -> bool {
+    *it
 }
 
 impl Capabilities {
@@ -41,11 +95,21 @@ impl Capabilities {
         stays_open: true,
         asks_permission: true,
         reports_cost: true,
+        resumes: true,
+        explains_denials: true,
+        model_choice: ModelChoice::AtStart,
     };
 
     /// All of them, as a function for serde.
     pub fn all() -> Self {
         Self::ALL
+    }
+
+    /// The same, with what a process declares.
+    #[must_use]
+    pub fn with(self, declared: Declared) -> Self {
+        let Declared { resumes, forks, model_choice } = declared;
+        Self { resumes, forks, model_choice, ..self }
     }
 }
 

@@ -96,6 +96,8 @@ impl Outcome {
             // A sub-agent may outlive its parent's turn, and the others can come between two turns.
             Output::Subagent { .. }
             | Output::Ready { .. }
+            | Output::Declares(_)
+            | Output::ModelChosen { .. }
             | Output::NotReady { .. }
             | Output::Note { .. }
             | Output::Denied { .. }

@@ -5,6 +5,7 @@
 //! What a sub-agent says is wrapped ([`Output::Subagent`]), so that it is never taken for what its parent says.
 
 use crate::Timestamp;
+use crate::harness::Declared;
 use crate::permission::PermissionRequest;
 use crate::usage::{ContextUse, Money, Usage};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,12 @@ pub enum Output {
         /// The tools that it has, if the harness says so.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<String>,
+    },
+    /// What the process can do, in its own words. Said before it is ready, if at all.
+    Declares(Declared),
+    /// The session uses the model that it was told to use.
+    ModelChosen {
+        model: String,
     },
     /// The process cannot work, because our tools do not answer it. It is stopped for that.
     NotReady {

@@ -83,6 +83,9 @@ pub struct Run {
     pub heard: bool,
     /// A turn is under way.
     pub in_turn: bool,
+    /// Its process has yet to confirm the model that it was told to use. Nothing else is said to it before.
+    #[serde(default)]
+    pub model_due: bool,
     /// The call of its tool `wait` that has not been answered: it does nothing until others write to it or end.
     #[serde(default)]
     pub waiting_call: Option<String>,
@@ -302,8 +305,13 @@ impl Run {
         let done = self.turns > 0 && !self.in_turn && conversation.unheard.is_empty();
         let failed = self.outcome.last_turn().is_some() && !self.had_finished();
         let stays = self.spec.stays && self.capabilities.stays_open;
-        // Some programs do not leave by themselves when they do not have the session. What waits is for the next process.
-        let lost = !self.started && self.outcome.last_turn() == Some(&TurnResult::SessionUnknown);
+        // Some programs do not leave by themselves when they cannot open the session, or do not take the model. What waits is for the
+        // next process.
+        let lost = match self.outcome.last_turn() {
+            Some(TurnResult::SessionUnknown) => !self.started,
+            Some(TurnResult::Failed { .. }) => !self.started || self.model_due,
+            Some(TurnResult::Ok | TurnResult::Interrupted) | None => false,
+        };
         (done && (!stays || failed)) || (self.held && !self.in_turn) || lost
     }
 

@@ -56,6 +56,8 @@ pub enum Meter {
     New,
     /// Nothing was reported yet, and the session began as a copy of another: its totals may contain the other's.
     Inherited,
+    /// The same, and the other's totals are known. If the session reports its own cost, that may contain the other's or begin at nothing.
+    Copied(Usage),
     /// The last totals of this process. They begin at nothing with the next.
     PerProcess(Usage),
     /// The last totals of the session. They go on over resumes.
@@ -63,16 +65,19 @@ pub enum Meter {
 }
 
 impl Meter {
-    /// The meter of a session that was not heard of before.
-    pub fn first(copied: bool) -> Self {
-        if copied { Self::Inherited } else { Self::New }
+    /// The meter of a new session that is a copy of one with this meter, if that is known.
+    pub fn of_copy(parent: Option<Self>) -> Self {
+        match parent {
+            Some(Self::PerSession(totals)) => Self::Copied(totals),
+            Some(Self::New | Self::Inherited | Self::Copied(_) | Self::PerProcess(_)) | None => Self::Inherited,
+        }
     }
 
     /// The session goes on in a new process.
     pub fn new_process(&mut self) {
         match self {
             Self::PerProcess(seen) => *seen = Usage::default(),
-            Self::New | Self::Inherited | Self::PerSession(_) => {}
+            Self::New | Self::Inherited | Self::Copied(_) | Self::PerSession(_) => {}
         }
     }
 
@@ -85,12 +90,20 @@ impl Meter {
         let (used, next) = match (*self, end.since_last) {
             (Self::New, Some(since)) => (since.max(total), Self::PerSession(total)),
             (Self::Inherited | Self::PerProcess(_), Some(since)) => (since, Self::PerSession(total)),
+            (Self::Copied(parent), Some(since)) => {
+                // A total that is smaller than the parent's does not contain it.
+                let cost = match total.cost >= parent.cost {
+                    true => total.saturating_sub(parent).cost,
+                    false => total.cost,
+                };
+                (Usage { cost: since.cost.max(cost), ..since }, Self::PerSession(total))
+            }
             (Self::PerSession(seen), Some(since)) => {
                 (since.max(total.saturating_sub(seen)), Self::PerSession(seen.max(total)))
             }
             (Self::PerSession(seen), None) => (total.saturating_sub(seen), Self::PerSession(seen.max(total))),
             (Self::PerProcess(seen), None) => (total.saturating_sub(seen), Self::PerProcess(seen.max(total))),
-            (Self::New | Self::Inherited, None) => (total, Self::PerProcess(total)),
+            (Self::New | Self::Inherited | Self::Copied(_), None) => (total, Self::PerProcess(total)),
         };
         *self = next;
         used

@@ -24,12 +24,9 @@ const SETTING: &str = "harness";
 const DEFAULT: &str = "default";
 /// Harnesses that are not spoken to by ACP.
 const BUILT_IN: [&str; 3] = ["claude", "codex", "scripted"];
-/// Agents that are known without a setting: the name, the command, and whether the agent can copy a session.
-const PRESETS: [(&str, &[&str], bool); 3] = [
-    ("opencode", &["opencode", "acp"], true),
-    ("gemini", &["gemini", "--acp"], false),
-    ("qwen", &["qwen", "--acp"], false),
-];
+/// Agents that are known without a setting: the name, and the command.
+const PRESETS: [(&str, &[&str]); 3] =
+    [("opencode", &["opencode", "acp"]), ("gemini", &["gemini", "--acp"]), ("qwen", &["qwen", "--acp"])];
 
 /// An agent that is spoken to by ACP.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -37,9 +34,6 @@ const PRESETS: [(&str, &[&str], bool); 3] = [
 pub struct AcpAgent {
     /// The program and its arguments.
     pub acp: Vec<String>,
-    /// It can begin a session as a copy of another (`session/fork`).
-    #[serde(default)]
-    pub forks: bool,
 }
 
 /// The setting as people write it.
@@ -56,9 +50,9 @@ impl Settings {
 
     /// The known agents, changed and extended by those of the project.
     pub(super) fn acp_agents(&self) -> Result<BTreeMap<String, AcpAgent>, Report> {
-        let preset = |(name, command, forks): &(&str, &[&str], bool)| {
+        let preset = |(name, command): &(&str, &[&str])| {
             let acp = command.iter().map(|word| (*word).to_owned()).collect();
-            ((*name).to_owned(), AcpAgent { acp, forks: *forks })
+            ((*name).to_owned(), AcpAgent { acp })
         };
         let mut agents: BTreeMap<String, AcpAgent> = PRESETS.iter().map(preset).collect();
         for (name, agent) in &self.agents {

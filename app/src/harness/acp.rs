@@ -4,6 +4,7 @@
 //! ```text
 //! initialize                                                the first line of input; its answer is waited for
 //! session/new | session/load | session/fork                 the second
+//! session/set_config_option | session/set_model             the model, if the run names one
 //! session/prompt                                            a message; its answer is the end of the turn
 //! session/cancel                                            an interrupt
 //! { id, result: { outcome } }                               the answer to a request for permission
@@ -14,14 +15,20 @@
 use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
 use crate::config::AcpAgent;
 use crate::run_folder::ATTEMPT_MARK;
-use hatchery_core::acp::{AcpReader, RequestId, approval};
-use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::acp::{AcpReader, RequestId, approval, declared};
+use hatchery_core::harness::{Capabilities, Declared, ModelChoice, Opening, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::price::PriceTable;
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 /// What agents read of their environment: the keys of the usual vendors, and how to reach them.
 const PREFIXES: [&str; 10] = [
@@ -37,13 +44,16 @@ const PREFIXES: [&str; 10] = [
     "NODE_EXTRA_CA_CERTS",
 ];
 const PROTOCOL_VERSION: u32 = 1;
+/// How long an agent may take to say what it can do. Some are large and start slowly.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// How much of its output is read for that.
+const ANSWER_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]
 pub struct Acp {
     name: String,
     program: PathBuf,
     args: Vec<String>,
-    forks: bool,
     environment: BTreeMap<String, String>,
     prices: Arc<PriceTable>,
 }
@@ -59,14 +69,31 @@ impl Acp {
     ) -> Self {
         let (program, args) =
             agent.acp.split_first().map(|(program, args)| (program.clone(), args.to_vec())).unwrap_or_default();
-        Self {
-            name: name.to_owned(),
-            program: program.into(),
-            args,
-            forks: agent.forks,
-            environment: clean(env, &PREFIXES, pass),
-            prices,
+        Self { name: name.to_owned(), program: program.into(), args, environment: clean(env, &PREFIXES, pass), prices }
+    }
+
+    /// Starts the program in `folder` and asks what it can do. It opens no session, and is ended at once. None if it does not answer.
+    pub fn asked(&self, program: &Path, folder: &Path) -> Option<Declared> {
+        let mut command = Command::new(program);
+        command.args(&self.args).current_dir(folder).env_clear().envs(&self.environment).process_group(0);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+        let (input, output) = (child.stdin.take()?, child.stdout.take()?);
+        let (sender, answers) = mpsc::sync_channel(1);
+        let reader = thread::spawn(move || {
+            let lines = BufReader::new(output.take(ANSWER_BYTES)).lines();
+            let answer = lines.map_while(Result::ok).find_map(|line| declared(&line));
+            // Nobody waits for an answer that comes too late.
+            sender.send(answer).ok();
+        });
+        let written = writeln!(&input, "{}", initialize());
+        let answer = written.ok().and_then(|()| answers.recv_timeout(ANSWER_TIMEOUT).ok()).flatten();
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            rustix::process::kill_process_group(group, Signal::KILL).ok();
         }
+        child.wait().ok();
+        drop(input);
+        reader.join().ok();
+        answer
     }
 }
 
@@ -79,16 +106,21 @@ impl Harness for Acp {
         &self.program
     }
 
+    /// What all agents have in common. Whether one can load and copy sessions, it declares itself.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             chooses_session_id: false,
             echoes_messages: false,
-            forks: self.forks,
+            forks: false,
             interrupts: true,
             stays_open: true,
             asks_permission: true,
             reports_cost: false,
             one_at_a_time: true,
+            resumes: true,
+            // Its answers are options that the agent offers.
+            explains_denials: false,
+            model_choice: ModelChoice::Never,
         }
     }
 
@@ -113,6 +145,17 @@ impl Harness for Acp {
         request(&RequestId::Say(id.to_owned()), "session/prompt", params)
     }
 
+    fn choose_model(&self, how: ModelChoice, session: &str, model: &str) -> Option<String> {
+        let (method, params) = match how {
+            ModelChoice::SessionOption => {
+                ("session/set_config_option", json!({ "sessionId": session, "configId": "model", "value": model }))
+            }
+            ModelChoice::SessionModel => ("session/set_model", json!({ "sessionId": session, "modelId": model })),
+            ModelChoice::AtStart | ModelChoice::Never => return None,
+        };
+        Some(request(&RequestId::ChooseModel(model.to_owned()), method, params))
+    }
+
     fn interrupt(&self, session: Option<&str>, _id: &str) -> String {
         json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } }).to_string()
     }
@@ -122,12 +165,16 @@ impl Harness for Acp {
     }
 }
 
-/// The handshake, and the request that opens the session. Some agents refuse the second until they have answered the first.
-fn first_lines(start: &Start<'_>) -> Vec<String> {
+/// The handshake.
+fn initialize() -> String {
     let nothing = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
     let client = json!({ "name": "hatchery", "title": "Hatchery", "version": crate::version::version() });
-    let initialize =
-        json!({ "protocolVersion": PROTOCOL_VERSION, "clientCapabilities": nothing, "clientInfo": client });
+    let params = json!({ "protocolVersion": PROTOCOL_VERSION, "clientCapabilities": nothing, "clientInfo": client });
+    request(&RequestId::Initialize, "initialize", params)
+}
+
+/// The handshake, and the request that opens the session. Some agents refuse the second until they have answered the first.
+fn first_lines(start: &Start<'_>) -> Vec<String> {
     let mut params = json!({ "cwd": start.place, "mcpServers": [tools(start)] });
     let (id, method) = match start.opening {
         Opening::New => (RequestId::NewSession, "session/new"),
@@ -140,7 +187,7 @@ fn first_lines(start: &Start<'_>) -> Vec<String> {
             (RequestId::ForkSession(from.clone()), "session/fork")
         }
     };
-    vec![request(&RequestId::Initialize, "initialize", initialize), request(&id, method, params)]
+    vec![initialize(), request(&id, method, params)]
 }
 
 fn tools(start: &Start<'_>) -> Value {

@@ -2,7 +2,7 @@
 
 use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
 use crate::transcripts::Transcripts;
-use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::price::PriceTable;
 use hatchery_core::stream_json::StreamJsonReader;
@@ -24,6 +24,9 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     asks_permission: true,
     reports_cost: true,
     one_at_a_time: false,
+    resumes: true,
+    explains_denials: true,
+    model_choice: ModelChoice::AtStart,
 };
 
 /// What the CLI reads of its environment. Without `CLAUDECODE` and the like, which say that it runs inside another CLI.

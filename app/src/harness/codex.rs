@@ -12,7 +12,7 @@
 use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
 use crate::run_folder::ATTEMPT_MARK;
 use hatchery_core::codex::{CodexReader, RequestId, approval};
-use hatchery_core::harness::{Capabilities, Opening, Reader};
+use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionPolicy, PermissionRequest};
 use hatchery_core::price::PriceTable;
 use serde_json::{Value, json};
@@ -88,6 +88,10 @@ impl Harness for Codex {
             asks_permission: true,
             reports_cost: false,
             one_at_a_time: false,
+            resumes: true,
+            // Its answers are words from a list.
+            explains_denials: false,
+            model_choice: ModelChoice::AtStart,
         }
     }
 

@@ -35,6 +35,8 @@ const MAX_LAUNCHES: u32 = 3;
 const PIECES_PAUSE: Duration = Duration::from_millis(40);
 /// While a process only writes pieces of a text, this is recorded so often. Its run is not silent then.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// The id of the line that tells a process its model. A process is told once.
+const CHOOSE_MODEL: &str = "model";
 
 /// Why an attempt cannot be supervised at the moment.
 #[derive(Debug, thiserror::Error)]
@@ -369,7 +371,7 @@ impl Supervisor {
         let decided = self.decided_permissions();
         let deliveries = unheard.iter().map(|delivery| wire_name(delivery.id));
         let waiting: BTreeSet<String> = deliveries.chain(decided.iter().map(|(id, _, _)| id.clone())).collect();
-        sent.written.retain(|id| waiting.contains(id));
+        sent.written.retain(|id| waiting.contains(id) || id == CHOOSE_MODEL);
         let mut requests = Vec::new();
         // An answer goes before any message: the process waits for it in the middle of a turn.
         for (id, request, decision) in decided {
@@ -378,10 +380,16 @@ impl Supervisor {
                 requests.push(LauncherRequest::Write { id, line });
             }
         }
+        let model = self.due_model(&session)?;
         let mut room = match capabilities.one_at_a_time {
+            // Nothing is said before the model is chosen.
+            _ if model.is_some() => 0,
             true => self.takes_another(unheard.iter().copied(), sent),
             false => usize::MAX,
         };
+        if let Some(line) = model.filter(|_| !sent.written.contains(CHOOSE_MODEL)) {
+            requests.push(LauncherRequest::Write { id: CHOOSE_MODEL.to_owned(), line });
+        }
         for delivery in unheard {
             let id = wire_name(delivery.id);
             if sent.written.contains(&id) {
@@ -404,6 +412,15 @@ impl Supervisor {
             requests.push(LauncherRequest::Write { id, line });
         }
         Ok(requests)
+    }
+
+    /// The line that tells the process its model, while the process has not confirmed it.
+    fn due_model(&self, session: &str) -> Result<Option<String>, SuperviseError> {
+        let world = self.context.handle.view();
+        let Some(run) = world.run(self.of.agent).filter(|run| run.model_due) else { return Ok(None) };
+        let (how, model) = (run.capabilities.model_choice, run.spec.model.clone());
+        let harness = self.harness()?;
+        Ok(model.and_then(|model| harness.choose_model(how, session, &model)))
     }
 
     /// How many messages a process takes now that takes one for each turn: none while one is on its way or its turn runs.

@@ -48,7 +48,7 @@ pub(super) fn asked(
         access: call.map(access).unwrap_or_default(),
         tool: own_tool(&name).unwrap_or(&name).to_owned(),
         tool_use: params.object("toolCall").and_then(|call| call.text("toolCallId")),
-        input: call.and_then(|call| call.input.clone()).unwrap_or_else(|| "{}".to_owned()),
+        input: call.map_or_else(|| "{}".to_owned(), ToolCall::shown_input),
         folder: folder.map(str::to_owned),
     }
 }

@@ -11,12 +11,15 @@ pub enum RequestId {
     LoadSession(String),
     /// By the session that is copied.
     ForkSession(String),
+    /// The model that the session is to use.
+    ChooseModel(String),
     /// A message, by its id. The answer is the end of its turn.
     Say(String),
 }
 
 const LOAD: &str = "session/load:";
 const FORK: &str = "session/fork:";
+const MODEL: &str = "model:";
 const SAY: &str = "say:";
 
 impl RequestId {
@@ -28,6 +31,7 @@ impl RequestId {
             _ => after(LOAD)
                 .map(Self::LoadSession)
                 .or_else(|| after(FORK).map(Self::ForkSession))
+                .or_else(|| after(MODEL).map(Self::ChooseModel))
                 .or_else(|| after(SAY).map(Self::Say)),
         }
     }
@@ -40,6 +44,7 @@ impl fmt::Display for RequestId {
             Self::NewSession => f.write_str("session/new"),
             Self::LoadSession(session) => write!(f, "{LOAD}{session}"),
             Self::ForkSession(session) => write!(f, "{FORK}{session}"),
+            Self::ChooseModel(model) => write!(f, "{MODEL}{model}"),
             Self::Say(message) => write!(f, "{SAY}{message}"),
         }
     }

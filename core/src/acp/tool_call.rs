@@ -3,6 +3,7 @@
 use crate::output::Output;
 use crate::run::TOOL_SERVER;
 use crate::stream_json::fields::Fields;
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ pub(super) struct ToolCall {
     pub kind: Option<String>,
     /// JSON text.
     pub input: Option<String>,
+    /// What it is about, in the words of the agent.
+    pub title: Option<String>,
     pub paths: Vec<String>,
     /// It is in the outputs.
     announced: bool,
@@ -74,9 +77,10 @@ impl ToolCalls {
         if let Some(name) = name(about).filter(|_| call.name.is_empty()) {
             call.name = name;
         }
+        call.title = about.text("title").or_else(|| call.title.take());
         call.kind = about.text("kind").or_else(|| call.kind.take());
-        let input = about.raw("rawInput").map(RawValue::get).filter(|input| *input != "{}");
-        call.input = input.map(str::to_owned).or_else(|| call.input.take());
+        let input = about.raw("rawInput").map(RawValue::get).filter(|input| *input != "{}").map(str::to_owned);
+        call.input = input.or_else(|| input_in_content(about)).or_else(|| call.input.take());
         let paths: Vec<String> = about.objects("locations").iter().filter_map(|place| place.text("path")).collect();
         if !paths.is_empty() {
             call.paths = paths;
@@ -86,9 +90,17 @@ impl ToolCalls {
     fn begin(&mut self, id: &str) -> Option<Output> {
         let call = self.open.get_mut(id).filter(|call| !call.announced)?;
         call.announced = true;
-        let input = call.input.clone().unwrap_or_else(|| "{}".to_owned());
+        let input = call.shown_input();
         let name = own_tool(&call.name).unwrap_or(&call.name).to_owned();
         Some(Output::ToolUse { id: id.to_owned(), name, input })
+    }
+}
+
+impl ToolCall {
+    /// The input. Some agents keep it to themselves, and only give a title.
+    pub fn shown_input(&self) -> String {
+        let title = || self.title.as_ref().map(|title| json!({ "title": title }).to_string());
+        self.input.clone().or_else(title).unwrap_or_else(|| "{}".to_owned())
     }
 }
 
@@ -104,10 +116,29 @@ pub(super) fn own_tool(name: &str) -> Option<&str> {
     .find_map(|prefix| name.strip_prefix(prefix.as_str()))
 }
 
+/// The input as gemini shows it, in a text beside the request for permission.
+fn input_in_content(about: &Fields) -> Option<String> {
+    let pending = about.text("status").is_some_and(|status| status == "pending");
+    let texts = about.objects("content").into_iter().filter(|_| pending);
+    let text = texts.filter_map(|part| part.object("content")?.text("text")).next()?;
+    let is_object = serde_json::from_str(&text).ok().and_then(Fields::of).is_some();
+    is_object.then_some(text)
+}
+
+/// The name of a tool of ours as gemini tells it: in the title, and at the beginning of the id. Both are needed, because the title of a
+/// command is the command.
+fn own_by_title(about: &Fields) -> Option<String> {
+    let title = about.text("title")?;
+    let tool = title.strip_suffix(&format!(" ({TOOL_SERVER} MCP Server)"))?;
+    let is_own = about.text("toolCallId")?.starts_with(&format!("mcp_{TOOL_SERVER}_{tool}__"));
+    is_own.then(|| format!("mcp__{TOOL_SERVER}__{tool}"))
+}
+
 /// The name of the tool. Without one, its title counts if it is one word, otherwise its kind: later titles are sentences.
 fn name(about: &Fields) -> Option<String> {
     let title = about.text("title").filter(|title| !title.is_empty() && !title.contains(char::is_whitespace));
-    about.text("name").or(title).or_else(|| about.text("kind"))
+    let named = || about.object("_meta")?.text("toolName");
+    about.text("name").or_else(named).or_else(|| own_by_title(about)).or(title).or_else(|| about.text("kind"))
 }
 
 /// What came of a call, as text.

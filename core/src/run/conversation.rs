@@ -2,6 +2,7 @@
 
 use super::RunSpec;
 use crate::EventId;
+use crate::harness::Capabilities;
 use crate::output::TurnEnd;
 use crate::usage::{ContextUse, Meter, Metered, Usage};
 use imbl::{OrdMap, OrdSet};
@@ -43,6 +44,9 @@ pub struct HarnessSession {
     pub folder: Option<String>,
     /// What its own counts were when it last reported them.
     pub meter: Meter,
+    /// What the process that opened it could do. Unknown for one that was begun without us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Capabilities>,
 }
 
 /// A conversation inside a harness that was begun without us.
@@ -166,7 +170,7 @@ impl Conversation {
 
     /// A process has begun or resumed a conversation. One that is resumed under another name, like one that is copied from
     /// another agent's, may go on with the counts of the one before.
-    pub(crate) fn enter(&mut self, session: &str, spec: &RunSpec, fresh: Meter) {
+    pub(crate) fn enter(&mut self, session: &str, spec: &RunSpec, fresh: Meter, capabilities: Capabilities) {
         let meter = match &self.harness_session {
             Some(harness_session) if harness_session.session == session => harness_session.meter,
             Some(_) => Meter::Inherited,
@@ -176,7 +180,8 @@ impl Conversation {
             self.turns.clear();
         }
         let RunSpec { harness, host, folder, .. } = spec.clone();
-        self.harness_session = Some(HarnessSession { harness, session: session.to_owned(), host, folder, meter });
+        let (session, capabilities) = (session.to_owned(), Some(capabilities));
+        self.harness_session = Some(HarnessSession { harness, session, host, folder, meter, capabilities });
     }
 }
 

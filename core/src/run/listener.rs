@@ -4,6 +4,7 @@
 use super::{AttemptId, Conversation, Run, RunState, StopWhy, at_attempt, cut, delivery_of};
 use crate::agent::{Lifecycle, living};
 use crate::event::{AgentEvent, MessageEvent, RunEvent};
+use crate::harness::{Capabilities, ModelChoice};
 use crate::history::{TURN_INTERRUPTED, said};
 use crate::output::{Denial, Output, TurnEnd, TurnResult};
 use crate::usage::Meter;
@@ -16,6 +17,9 @@ const MAX_TOOLS: usize = 200;
 /// How often a process may ask the model after its turn was interrupted for its budget: for what was under way, also by its
 /// sub-agents.
 const MAX_OVERSPENT: u32 = 5;
+/// For a run that asks for a model.
+const MODEL_NOT_TOLD: &str =
+    "This agent program cannot be told which model to use. It uses the model of its own settings.";
 
 /// Takes in what a process said, from one place in its output to another: exactly once, because the place is part of it.
 pub(crate) fn take_output(
@@ -72,6 +76,8 @@ struct Listener<'a> {
     conversation: Conversation,
     /// For a process that has not shown its conversation.
     meter: Meter,
+    /// What the process can do, after what it has declared so far.
+    capabilities: Capabilities,
     /// The process has said that it is ready.
     started: bool,
     stopping: bool,
@@ -87,6 +93,7 @@ impl<'a> Listener<'a> {
             run,
             conversation: conversation.cloned().unwrap_or_default(),
             meter: run.meter,
+            capabilities: run.capabilities,
             started: run.started,
             stopping: matches!(run.state, RunState::Stopping { .. }),
             in_turn: run.in_turn,
@@ -98,8 +105,10 @@ impl<'a> Listener<'a> {
         let of = self.of;
         let message = |kind, content| vec![said(of.agent, kind, content)];
         match output {
-            Output::Ready { session, model, tools, .. } => {
-                self.ready(session, model.as_deref(), tools).into_iter().collect()
+            Output::Ready { session, model, tools, .. } => self.ready(session, model.as_deref(), tools),
+            Output::Declares(declared) => {
+                self.capabilities = self.capabilities.with(*declared);
+                vec![Event::Run { of, what: RunEvent::OutputNoted { output: output.clone() } }]
             }
             Output::NotReady { why } => self.not_ready(why).into_iter().collect(),
             Output::TurnStarted => self.turn_starts(),
@@ -122,6 +131,7 @@ impl<'a> Listener<'a> {
             }
             Output::Thinking { .. }
             | Output::Note { .. }
+            | Output::ModelChosen { .. }
             | Output::Subagent { .. }
             | Output::Retrying { .. }
             | Output::Limit { .. }
@@ -141,15 +151,18 @@ impl<'a> Listener<'a> {
 
     /// A process that is ready has a delivery to work on, so its first turn counts as begun. A reader that was restarted may say
     /// it again.
-    fn ready(&mut self, session: &str, model: Option<&str>, tools: &[String]) -> Option<Event> {
+    fn ready(&mut self, session: &str, model: Option<&str>, tools: &[String]) -> Vec<Event> {
         if std::mem::replace(&mut self.started, true) {
-            return None;
+            return Vec::new();
         }
         self.in_turn = true;
         let session = cut(session);
-        self.conversation.enter(&session, &self.run.spec, self.meter);
+        self.conversation.enter(&session, &self.run.spec, self.meter, self.capabilities);
         let tools = tools.iter().take(MAX_TOOLS).map(|name| cut(name)).collect();
-        Some(Event::Run { of: self.of, what: RunEvent::Started { session, model: model.map(cut), tools } })
+        let started = RunEvent::Started { session, model: model.map(cut), tools };
+        let cannot = self.run.spec.model.is_some() && self.capabilities.model_choice == ModelChoice::Never;
+        let note = cannot.then(|| RunEvent::OutputNoted { output: Output::Note { text: MODEL_NOT_TOLD.to_owned() } });
+        [started].into_iter().chain(note).map(|what| Event::Run { of: self.of, what }).collect()
     }
 
     fn not_ready(&mut self, why: &str) -> Option<Event> {

@@ -36,9 +36,8 @@ pub fn opening(world: &World, agent: AgentId, capabilities: Capabilities) -> Ope
     if let Some(own) = own.filter(is_here) {
         return Opening::Resume { session: own.session.clone() };
     }
-    if !capabilities.forks {
-        return Opening::New;
-    }
+    // What its process has declared counts more than what is known of the harness.
+    let is_here = |it: &&HarnessSession| is_here(it) && it.capabilities.unwrap_or(capabilities).forks;
     if let Some(inherited) = inherited_session(world, agent).filter(is_here) {
         return Opening::Fork { from: inherited.session.clone(), upto: None };
     }

@@ -35,7 +35,8 @@ impl World {
     ) -> Result<(), Impossible> {
         match what {
             RunEvent::Spawned { process, session, copy_of, capabilities } => {
-                self.run_spawned(at, ts, of, process, copy_of.is_some(), *capabilities)?;
+                let copied = copy_of.as_deref().map(|session| Meter::of_copy(self.meter_of(session)));
+                self.run_spawned(at, ts, of, process, copied, *capabilities)?;
                 if let Some(session) = session {
                     self.harness_sessions.insert(session.as_str().into(), of.agent);
                 }
@@ -90,7 +91,8 @@ impl World {
             self.change_conversation(before, |_, conversation| Arc::make_mut(conversation).harness_session = None);
         }
         // What it cost before is not ours to count.
-        let harness_session = HarnessSession { harness, session, host, folder, meter: Meter::Inherited };
+        let harness_session =
+            HarnessSession { harness, session, host, folder, meter: Meter::Inherited, capabilities: None };
         self.conversations.insert(
             agent,
             Arc::new(Conversation { harness_session: Some(harness_session), ..Conversation::default() }),
@@ -133,6 +135,7 @@ impl World {
             started: false,
             heard: false,
             in_turn: false,
+            model_due: false,
             waiting_call: None,
             silent: None,
             question: None,
@@ -169,14 +172,14 @@ impl World {
         ts: Timestamp,
         of: AttemptId,
         process: &Process,
-        copied: bool,
+        copied: Option<Meter>,
         capabilities: Capabilities,
     ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
             run.capabilities = capabilities;
             run.waits = false;
-            run.copied = copied;
-            run.meter = Meter::first(copied);
+            run.copied = copied.is_some();
+            run.meter = copied.unwrap_or(Meter::New);
             run.last_output = ts;
             let conversation = Arc::make_mut(conversation);
             conversation.metered.new_process(conversation.harness_session.is_some());
@@ -194,6 +197,12 @@ impl World {
             };
             Ok(())
         })
+    }
+
+    /// What is known of the counts of a harness session.
+    fn meter_of(&self, session: &str) -> Option<Meter> {
+        let conversation = self.conversation(self.harness_session_owner(session)?)?;
+        conversation.harness_session.as_ref().filter(|it| it.session == session).map(|it| it.meter)
     }
 
     fn run_waiting(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
@@ -218,7 +227,8 @@ impl World {
             run.started = true;
             run.begin_turn();
             let conversation = Arc::make_mut(conversation);
-            conversation.enter(session, &run.spec, run.meter);
+            conversation.enter(session, &run.spec, run.meter, run.capabilities);
+            run.model_due = run.spec.model.is_some() && run.capabilities.model_choice.needs_session();
             // Nothing was written to it yet. If its session holds everything that was to be said, only the nudge is left.
             if !run.capabilities.chooses_session_id && !conversation.has_words() {
                 conversation.add(at, DeliveryKind::Nudge);
@@ -500,8 +510,12 @@ impl Run {
         self.in_turn = false;
         self.waiting_call = None;
         self.permissions.clear();
+        self.model_due = false;
         if conversation.is_interrupted() {
             Arc::make_mut(conversation).forget_interrupts();
+        }
+        if self.started && !self.capabilities.resumes {
+            Arc::make_mut(conversation).forget(false);
         }
     }
 

@@ -10,8 +10,8 @@ mod shapes;
 #[path = "../support/recordings.rs"]
 mod recordings;
 
-use hatchery_core::acp::{AcpReader, RequestId, approval};
-use hatchery_core::harness::Reader as _;
+use hatchery_core::acp::{AcpReader, RequestId, approval, declared};
+use hatchery_core::harness::{Declared, ModelChoice, Reader as _};
 use hatchery_core::output::{FailureKind, Output, TurnResult};
 use hatchery_core::permission::{Access, PermissionDecision, PermissionRequest};
 use recordings::{ends, texts};
@@ -63,11 +63,29 @@ fn every_recording_is_ready_once() {
 
 #[test]
 fn the_model_and_the_version_are_those_of_the_agent() {
-    let Some(Output::Ready { session, model, version, .. }) = outputs("acp_opencode").into_iter().next() else {
+    let outputs = outputs("acp_opencode");
+    let [Output::Declares(_), Output::Ready { session, model, version, .. }, ..] = &outputs[..] else {
         panic!("it is not ready")
     };
     assert!(session.starts_with("ses_"), "{session}");
     assert_eq!((model.as_deref(), version.as_deref()), (Some("fake/claude-fake"), Some("1.18.33")));
+}
+
+/// Three agents declare all of it. What is not declared cannot be done.
+#[test]
+fn what_an_agent_declares_is_read() {
+    for name in names().iter().filter(|name| !name.ends_with("_v2") && !name.ends_with("node20")) {
+        let all = Declared { resumes: true, forks: true, model_choice: ModelChoice::SessionOption };
+        assert!(outputs(name).contains(&Output::Declares(all)), "{name}");
+        let alone = said(name).iter().find_map(|line| declared(line));
+        assert_eq!(alone, Some(Declared { model_choice: ModelChoice::Never, ..all }), "{name}: without a session");
+    }
+    let line = |can: Value| json!({ "id": "initialize", "result": { "agentCapabilities": can } }).to_string();
+    assert_eq!(declared(&line(json!({}))), Some(Declared { model_choice: ModelChoice::Never, ..Declared::default() }));
+    let of_gemini = declared(&line(json!({ "loadSession": true })));
+    assert!(of_gemini.is_some_and(|it| it.resumes && !it.forks));
+    assert_eq!(declared("{\"id\": \"other\", \"result\": {}}"), None);
+    assert_eq!(declared("no JSON"), None);
 }
 
 #[test]
@@ -82,7 +100,7 @@ fn chunks_are_joined_to_messages() {
 fn a_loaded_history_is_not_said_again() {
     let outputs = outputs("opencode_killed_loaded");
     assert_eq!(texts(&outputs), ["after session/load"]);
-    assert!(matches!(&outputs[0], Output::Ready { session, .. } if session == "ses_e1c422f88ffewpFWGW8fbce50e"));
+    assert!(matches!(&outputs[1], Output::Ready { session, .. } if session == "ses_e1c422f88ffewpFWGW8fbce50e"));
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 use super::{names, outputs, said};
 use hatchery_core::acp::AcpReader;
-use hatchery_core::harness::{Reader as _, WaitingMessage};
+use hatchery_core::harness::{ModelChoice, Reader as _, WaitingMessage};
 use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
+use hatchery_core::permission::Access;
+use hatchery_core::usage::Usage;
 use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
@@ -40,6 +42,79 @@ fn a_turn_without_a_word_is_a_turn() {
     let mut reader = reader();
     let ended = reader.read(&json!({ "id": "say:m", "error": { "code": -1, "message": "no" } }).to_string()).unwrap();
     assert!(matches!(&ended[..], [Output::TurnStarted, Output::Heard { .. }, Output::TurnEnded(_)]), "{ended:?}");
+}
+
+#[test]
+fn a_model_is_taken_or_refused() {
+    let opened = |about: serde_json::Value| json!({ "id": "session/new", "result": about }).to_string();
+    let models = json!([{ "modelId": "big" }, { "modelId": "small" }]);
+    let by_request =
+        opened(json!({ "sessionId": "s", "models": { "currentModelId": "big", "availableModels": models } }));
+    let choice = |line: &str| {
+        let mut reader = AcpReader::new(Arc::default(), None, false, None);
+        match &reader.read(line).unwrap()[..] {
+            [Output::Declares(declared), Output::Ready { .. }] => (declared.model_choice, reader),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (how, mut reader) = choice(&by_request);
+    assert_eq!(how, ModelChoice::SessionModel);
+    assert_eq!(choice(&opened(json!({ "sessionId": "s" }))).0, ModelChoice::Never);
+    let taken = json!({ "id": "model:small", "result": {} }).to_string();
+    assert_eq!(reader.read(&taken), Ok(vec![Output::ModelChosen { model: "small".into() }]));
+    let refused = json!({ "id": "model:huge", "error": { "code": -32602, "message": "Invalid params" } }).to_string();
+    let [Output::TurnEnded(end)] = &reader.read(&refused).unwrap()[..] else { panic!("no end") };
+    let detail = "the agent does not take the model `huge`: Invalid params; it has big, small".to_owned();
+    assert_eq!(end.result, TurnResult::Failed { kind: FailureKind::WrongModel, detail });
+}
+
+/// As gemini asks: the tool is in the title and in the id, the input in a text.
+#[test]
+fn a_tool_of_ours_is_known_by_title_and_id() {
+    let access = |id: &str, title: &str| {
+        let content = json!([{ "type": "content", "content": { "type": "text", "text": "{\"to\":\"human\"}" } }]);
+        let call =
+            json!({ "toolCallId": id, "status": "pending", "title": title, "content": content, "kind": "other" });
+        let line =
+            json!({ "id": 0, "method": "session/request_permission", "params": { "options": [], "toolCall": call } });
+        match reader().read(&line.to_string()).unwrap().pop() {
+            Some(Output::Asked(request)) => (request.tool, request.access, request.input),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (own, input) = ("send (hatchery MCP Server)", "{\"to\":\"human\"}".to_owned());
+    assert_eq!(
+        access("mcp_hatchery_send__mcp_hatchery_send_1_0", own),
+        ("send".into(), Access::OwnTool, input.clone())
+    );
+    // The title of a command is the command, and a model may write anything there.
+    assert_eq!(access("run_shell_command__run_shell_command_1_0", own), ("other".into(), Access::Other, input));
+}
+
+/// What each request used counts at once, and the end of the turn has the sum.
+#[test]
+fn tokens_are_read_where_agents_have_them() {
+    let mut reader = reader();
+    let piece = json!({
+        "sessionUpdate": "agent_message_chunk",
+        "content": { "type": "text", "text": "" },
+        "_meta": { "usage": { "inputTokens": 10, "outputTokens": 5 } },
+    });
+    let line = update(piece);
+    let used = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
+    assert_eq!(reader.read(&line).unwrap(), [Output::TurnStarted, Output::Used { usage: used, context: None }]);
+    assert_eq!(reader.partial(&line), None, "it is no piece of a text");
+    assert_eq!(reader.read(&line).unwrap(), [Output::Used { usage: used, context: None }]);
+    let since = |ended: Vec<Output>| match ended.last() {
+        Some(Output::TurnEnded(end)) => end.since_last,
+        other => panic!("{other:?}"),
+    };
+    let ended = reader.read(&json!({ "id": "say:m", "result": { "stopReason": "end_turn" } }).to_string()).unwrap();
+    assert_eq!(since(ended), Some(used + used));
+    let quota = json!({ "quota": { "token_count": { "input_tokens": 10, "output_tokens": 5 } } });
+    let ended =
+        reader.read(&json!({ "id": "say:n", "result": { "stopReason": "end_turn", "_meta": quota } }).to_string());
+    assert_eq!(since(ended.unwrap()), Some(used));
 }
 
 /// A piece of the history that an agent repeats when it loads a session.

@@ -4,7 +4,7 @@ use super::{agent, event_id, quests, text};
 use hatchery_core::ask::About;
 use hatchery_core::event::Refused;
 use hatchery_core::event::{AgentEvent, BudgetEvent, PermissionEvent, QuestionEvent, RunEvent};
-use hatchery_core::harness::Capabilities;
+use hatchery_core::harness::{Capabilities, Declared, ModelChoice};
 use hatchery_core::outcome::{Cause, Exit, Outcome};
 use hatchery_core::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::permission::{
@@ -271,6 +271,10 @@ fn troubles() -> impl Strategy<Value = Output> {
         (text(), option::of(text())).prop_map(|(request, problem)| Output::Answered { request, problem }),
         (option::of(text()), option::of(any::<u64>()))
             .prop_map(|(trigger, tokens_before)| Output::Compacted { trigger, tokens_before }),
+        (any::<[bool; 2]>(), model_choice()).prop_map(|([resumes, forks], model_choice)| {
+            Output::Declares(Declared { resumes, forks, model_choice })
+        }),
+        text().prop_map(|model| Output::ModelChosen { model }),
         api_error().prop_map(Output::ApiError),
         (any::<u64>(), text()).prop_map(|(bytes, reason)| Output::Unread { bytes, reason }),
     ]
@@ -331,7 +335,9 @@ fn decision() -> impl Strategy<Value = PermissionDecision> {
 }
 
 fn capabilities() -> impl Strategy<Value = Capabilities> {
-    any::<[bool; 8]>().prop_map(|[chooses, echoes, forks, interrupts, stays_open, asks, reports_cost, single]| {
+    let yes_or_no = any::<[bool; 10]>();
+    (yes_or_no, model_choice()).prop_map(|(yes_or_no, model_choice)| {
+        let [chooses, echoes, forks, interrupts, stays_open, asks, reports_cost, single, resumes, explains] = yes_or_no;
         Capabilities {
             chooses_session_id: chooses,
             echoes_messages: echoes,
@@ -341,8 +347,16 @@ fn capabilities() -> impl Strategy<Value = Capabilities> {
             asks_permission: asks,
             reports_cost,
             one_at_a_time: single,
+            resumes,
+            explains_denials: explains,
+            model_choice,
         }
     })
+}
+
+fn model_choice() -> impl Strategy<Value = ModelChoice> {
+    use ModelChoice::{AtStart, Never, SessionModel, SessionOption};
+    prop::sample::select(vec![AtStart, SessionOption, SessionModel, Never])
 }
 
 fn failure_kind() -> impl Strategy<Value = FailureKind> {
@@ -458,6 +472,7 @@ fn run() -> impl Strategy<Value = Run> {
                     started,
                     heard,
                     in_turn,
+                    model_due: copied && started,
                     waiting_call: awaits.then(|| "toolu_1".to_owned()),
                     silent,
                     question,
@@ -481,6 +496,7 @@ fn meter() -> impl Strategy<Value = Meter> {
     prop_oneof![
         Just(Meter::New),
         Just(Meter::Inherited),
+        usage().prop_map(Meter::Copied),
         usage().prop_map(Meter::PerProcess),
         usage().prop_map(Meter::PerSession)
     ]
@@ -496,10 +512,11 @@ fn metered() -> impl Strategy<Value = Metered> {
 
 fn conversation() -> impl Strategy<Value = Conversation> {
     use DeliveryKind::*;
-    let harness_session =
-        (text(), text(), text(), option::of(text()), meter()).prop_map(|(harness, session, host, folder, meter)| {
-            HarnessSession { folder, harness, session, host: host.into(), meter }
-        });
+    let named = (text(), text(), text(), option::of(text()));
+    let harness_session = (named, meter(), option::of(capabilities())).prop_map(|(named, meter, capabilities)| {
+        let (harness, session, host, folder) = named;
+        HarnessSession { folder, harness, session, host: host.into(), meter, capabilities }
+    });
     let what = prop::sample::select(vec![Briefing, Message, Nudge, Reminder, Interrupt]);
     let delivery = (event_id(), what).prop_map(|(id, what)| Delivery { id, what });
     let turns = vec((event_id(), text()), 0..3);

@@ -4,6 +4,7 @@ use super::{Context, Finding, Verdict, printable};
 use crate::config::Config;
 use crate::harness::version::{self, TooOld};
 use crate::harness::{Acp, Claude, Codex, Harness, abilities, find_program, place_of};
+use hatchery_core::harness::Capabilities;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub(super) fn claude(context: &Context, config: &Config) -> Finding {
     let login = login_of_claude(&claude.environment);
     let verdict = if login.is_some() { Verdict::Good } else { Verdict::Note };
     let login = login.unwrap_or("no login found: log in with `claude`, or set ANTHROPIC_API_KEY");
-    let what = described(context, &file, login, &claude);
+    let what = described(context, &file, login, claude.capabilities());
     Finding { about: "claude", verdict, what }
 }
 
@@ -79,7 +80,7 @@ pub(super) fn codex(context: &Context, config: &Config) -> Finding {
     let login = login_of_codex(&codex);
     let verdict = if login.is_some() { Verdict::Good } else { Verdict::Note };
     let login = login.unwrap_or("no login found: `codex login`, or set OPENAI_API_KEY");
-    let what = described(context, &file, login, &codex);
+    let what = described(context, &file, login, codex.capabilities());
     Finding { about: "codex", verdict, what }
 }
 
@@ -109,10 +110,7 @@ pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
     for (name, agent) in &config.runs.acp_agents {
         let acp = Acp::new(name, agent, &config.runs.pass_env, std::env::vars(), Arc::clone(&config.prices));
         match find(context, acp.program()) {
-            Some(file) => {
-                let what = format!("{name}: {}", described(context, &file, ACP_LOGIN, &acp));
-                findings.push(Finding { about: "acp", verdict: Verdict::Good, what });
-            }
+            Some(file) => findings.push(of_acp(context, name, &file, &acp)),
             None => missing.push(format!("{name} ({})", acp.program().display())),
         }
     }
@@ -123,18 +121,43 @@ pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
     findings
 }
 
+/// An agent is asked what it can do, if it may be started.
+fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
+    let about = "acp";
+    let capabilities = acp.capabilities();
+    if !is_trusted(context) {
+        let what = format!("{name}: {}", described(context, file, ACP_LOGIN, capabilities));
+        return Finding { about, verdict: Verdict::Good, what };
+    }
+    match acp.asked(file, context.project.root()) {
+        Some(declared) => {
+            let what = format!("{name}: {}", described(context, file, ACP_LOGIN, capabilities.with(declared)));
+            Finding { about, verdict: Verdict::Good, what }
+        }
+        None => {
+            let what = format!(
+                "{name}: {} does not answer `initialize`, so it cannot play agents; try `{} --version`, and look at `harness.{name}` in \
+                 hatchery.toml",
+                file.display(),
+                file.display()
+            );
+            Finding { about, verdict: Verdict::Note, what }
+        }
+    }
+}
+
 fn find(context: &Context, program: &Path) -> Option<PathBuf> {
     find_program(program, context.project.root(), &std::env::var_os("PATH").unwrap_or_default())
 }
 
 /// A program in one line.
-fn described(context: &Context, file: &Path, login: &str, harness: &dyn Harness) -> String {
+fn described(context: &Context, file: &Path, login: &str, capabilities: Capabilities) -> String {
     // What a project names is not run before the user trusts it.
     let version = match is_trusted(context) {
         true => version::said(file).map_or_else(|| "it does not say its version".to_owned(), |said| printable(&said)),
         false => "not asked for its version before you trust the project".to_owned(),
     };
-    format!("{}, {version}; {login}; {}", file.display(), abilities(harness.capabilities()))
+    format!("{}, {version}; {login}; {}", file.display(), abilities(capabilities))
 }
 
 fn is_trusted(context: &Context) -> bool {

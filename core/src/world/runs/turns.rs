@@ -37,6 +37,11 @@ impl World {
         self.change_run(at, of, |run, _| {
             run.outcome.take(output);
             run.note_permission(output);
+            match output {
+                Output::Declares(declared) => run.capabilities = run.capabilities.with(*declared),
+                Output::ModelChosen { .. } => run.model_due = false,
+                _ => {}
+            }
             Ok(())
         })?;
         if matches!(output, Output::Denied { .. }) {

@@ -3,9 +3,9 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::event::{AgentEvent, RunEvent};
-use hatchery_core::harness::{Capabilities, Opening};
-use hatchery_core::output::{Output, TurnEnd};
-use hatchery_core::run::{DeliveryKind, DesiredState, opening, wire_name};
+use hatchery_core::harness::{Capabilities, Declared, ModelChoice, Opening};
+use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
+use hatchery_core::run::{DeliveryKind, DesiredState, RunSpec, opening, wire_name};
 use hatchery_core::{Event, EventId, Refusal, plan};
 
 /// A process of a harness that lacks something, which has started (6).
@@ -69,7 +69,7 @@ fn a_session_that_the_harness_names_is_known_when_it_is_ready() {
 }
 
 #[test]
-fn a_session_is_copied_only_by_a_harness_that_can() {
+fn a_session_that_holds_what_was_inherited_is_copied() {
     let parent = done(spec()).and(over(first(), hatchery_core::Cause::Completed, hatchery_core::Exit::Code(0), ""));
     let parent = parent.and(spoke(A, "done"));
     let upto = parent.world.agent(A).and_then(|agent| agent.last_message).map(|id| id.0);
@@ -77,7 +77,6 @@ fn a_session_is_copied_only_by_a_harness_that_can() {
         .and(forked(A, B, upto))
         .and(Event::Agent { agent: B, what: AgentEvent::RunRequested { run: 1, spec: spec() } });
     assert_eq!(opening(&it.world, B, Capabilities::ALL), Opening::Fork { from: TALK.into(), upto: None });
-    assert_eq!(opening(&it.world, B, Capabilities { forks: false, ..Capabilities::ALL }), Opening::New);
 }
 
 #[test]
@@ -134,4 +133,91 @@ fn a_fork_at_the_end_of_an_earlier_turn_copies_the_session_up_to_that_turn() {
     };
     assert_eq!(opened(false), Opening::Fork { from: TALK.into(), upto: Some("t1".into()) });
     assert_eq!(opened(true), Opening::New, "no turn has ended there");
+}
+
+/// What is known of a harness that serves many programs, before one of them says more.
+const UNKNOWN: Capabilities =
+    Capabilities { chooses_session_id: false, forks: false, model_choice: ModelChoice::Never, ..Capabilities::ALL };
+
+/// A process (6) has declared (7) what it can do, and is ready (8).
+fn declaring(spec: RunSpec, declared: Declared) -> Given {
+    let it = wanted(spec).and(spawned_with(first(), UNKNOWN));
+    hears(it, [Output::Declares(declared), ready()]).done()
+}
+
+#[test]
+fn a_session_is_copied_if_its_own_process_has_declared_that_it_can() {
+    let opened = |forks: bool| {
+        let parent = declaring(spec(), Declared { resumes: true, forks, model_choice: ModelChoice::Never });
+        let parent = parent.and(heard(first(), BRIEFING)).and(spoke(A, "done"));
+        let parent = parent.and(turn_ended(first(), well(), nothing_spent()));
+        let upto = parent.world.agent(A).and_then(|agent| agent.last_message).map(|id| id.0);
+        let it = parent.and(forked(A, B, upto));
+        let it = it.and(Event::Agent { agent: B, what: AgentEvent::RunRequested { run: 1, spec: spec() } });
+        opening(&it.world, B, UNKNOWN)
+    };
+    assert_eq!(opened(true), Opening::Fork { from: TALK.into(), upto: None });
+    assert_eq!(opened(false), Opening::New);
+}
+
+#[test]
+fn a_session_that_no_other_process_can_load_is_over_with_its_process() {
+    let next = |resumes: bool| {
+        let it = declaring(staying(), Declared { resumes, forks: false, model_choice: ModelChoice::Never });
+        let it = it.and(heard(first(), BRIEFING)).and(spoke(A, "one")).and(said(A, "two"));
+        let it = it.and(crashed(first(), hatchery_core::Exit::Signal(9), "")).and(resumed(attempt(2)));
+        let waits: Vec<_> = conversation(&it).unheard.iter().map(|delivery| delivery.what).collect();
+        (opening(&it.world, A, UNKNOWN), waits)
+    };
+    assert_eq!(next(true), (Opening::Resume { session: TALK.into() }, vec![DeliveryKind::Message]));
+    assert_eq!(next(false), (Opening::New, vec![DeliveryKind::Briefing]), "the next process is told the history");
+}
+
+fn with_model() -> RunSpec {
+    RunSpec { model: Some("m".into()), ..staying() }
+}
+
+#[test]
+fn an_open_session_is_told_the_model_before_anything_else() {
+    let due = |spec, model_choice| {
+        last_run(&declaring(spec, Declared { resumes: true, forks: false, model_choice })).model_due
+    };
+    assert!(due(with_model(), ModelChoice::SessionOption) && due(with_model(), ModelChoice::SessionModel));
+    assert!(!due(staying(), ModelChoice::SessionOption) && !due(with_model(), ModelChoice::AtStart));
+    let declared = Declared { resumes: true, forks: false, model_choice: ModelChoice::SessionOption };
+    let it = declaring(with_model(), declared);
+    let chosen = Output::ModelChosen { model: "m".into() };
+    let it = hears(it, [chosen.clone()]).then([noted(first(), chosen), taken(first(), 3)]);
+    assert!(!last_run(&it).model_due);
+}
+
+#[test]
+fn a_process_that_does_not_take_the_model_is_let_go_and_the_run_says_why() {
+    let declared = Declared { resumes: true, forks: false, model_choice: ModelChoice::SessionOption };
+    let refused = TurnResult::Failed { kind: FailureKind::WrongModel, detail: "no model `m`".into() };
+    let end = TurnEnd { result: refused, ..TurnEnd::default() };
+    let it = declaring(with_model(), declared).and(turn_ended(first(), end, nothing_spent()));
+    assert!(matches!(plan(&it.world).runs[&A].state, DesiredState::Running { upto: Some(_), last: true }));
+    let detail = "It failed: no model `m`. Choose another model with --model.";
+    let ended = over(first(), hatchery_core::Cause::WrongModel, hatchery_core::Exit::Code(0), detail);
+    let it = it.when(exit(first(), hatchery_core::Exit::Code(0))).then([ended]);
+    assert_eq!(unheard(&it), [BRIEFING], "what was said waits for the next run");
+}
+
+#[test]
+fn a_program_that_cannot_be_told_the_model_says_so() {
+    let it = wanted(with_model()).and(spawned_with(first(), UNKNOWN));
+    let text =
+        "This agent program cannot be told which model to use. It uses the model of its own settings.".to_owned();
+    hears(it, [ready()]).then([begun(first()), noted(first(), Output::Note { text }), taken(first(), 1)]);
+}
+
+#[test]
+fn a_session_that_another_process_has_open_is_tried_again() {
+    let it = wanted(RunSpec { retries: 3, ..spec() }).and(spawned_with(first(), UNKNOWN));
+    let taken = TurnResult::Failed { kind: FailureKind::Other, detail: "it is open elsewhere".into() };
+    let it = it.and(turn_ended(first(), TurnEnd { result: taken, ..TurnEnd::default() }, nothing_spent()));
+    assert!(matches!(plan(&it.world).runs[&A].state, DesiredState::Running { last: true, .. }), "it is let go");
+    let it = it.when(exit(first(), hatchery_core::Exit::Code(0))).done();
+    assert!(last_run(&it).is_parked(), "{:?}", last_run(&it).state);
 }

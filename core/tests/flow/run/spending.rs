@@ -3,9 +3,10 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::event::{AgentEvent, RunEvent};
-use hatchery_core::output::TurnEnd;
+use hatchery_core::harness::Capabilities;
+use hatchery_core::output::{Output, TurnEnd};
 use hatchery_core::run::AttemptId;
-use hatchery_core::usage::{Meter, Usage};
+use hatchery_core::usage::{Meter, Money, Usage};
 use hatchery_core::{Cause, Event, Exit};
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
@@ -145,4 +146,28 @@ fn a_conversation_that_goes_on_under_another_name_keeps_its_past() {
     let started = Event::Run { of, what: RunEvent::Started { session: "c-2".into(), model: None, tools: Vec::new() } };
     let it = it.then([started, turn_ended(of, since(7, 2), usage(2)), taken(of, 2)]);
     assert_eq!(spent(&it), [usage(7); 3]);
+}
+
+/// What a copy of a session costs in its first turn: the harness reports totals of money for the session, and tokens for the turn.
+#[test]
+fn the_first_turn_of_a_copy_costs_what_it_adds_to_the_total_of_its_parent() {
+    let end = |total: u64| TurnEnd {
+        total: Usage { cost: usage(total).cost, ..Usage::default() },
+        since_last: Some(Usage { cost: Money::default(), ..usage(2) }),
+        ..well()
+    };
+    let costs = |total: u64| {
+        let it = working(spec()).and(turn_ended(first(), end(5), usage(5))).and(spoke(A, "done"));
+        let upto = it.world.agent(A).and_then(|agent| agent.last_message).map(|id| id.0);
+        let of = AttemptId { agent: B, ..first() };
+        let it = it.and(forked(A, B, upto)).and(requested(B, spec()));
+        let (session, copy_of) = (Some("c-1".into()), Some(TALK.into()));
+        let what = RunEvent::Spawned { process: process(), session, copy_of, capabilities: Capabilities::ALL };
+        let it = it.and(Event::Run { of, what });
+        let ready = Output::Ready { session: "c-1".into(), model: None, version: None, tools: Vec::new() };
+        let it = it.when(output(of, 0, 1, [ready, result(end(total))])).done();
+        it.world.run(B).unwrap().spent
+    };
+    assert_eq!(costs(8), Usage { cost: usage(3).cost, ..usage(2) }, "its total goes on from that of the parent");
+    assert_eq!(costs(3), Usage { cost: usage(3).cost, ..usage(2) }, "its total begins at nothing");
 }
