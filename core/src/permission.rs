@@ -4,8 +4,9 @@
 
 use crate::ask::About;
 use crate::event::{PermissionEvent, QuestionEvent, RunEvent};
+use crate::history::said;
 use crate::run::{AttemptId, Run};
-use crate::{AgentId, Event, EventId, Refusal, Timestamp, World, quest};
+use crate::{AgentId, Event, EventId, MessageKind, Refusal, Timestamp, World, quest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -384,19 +385,37 @@ fn parent(path: &str) -> String {
 pub(crate) fn follows(world: &World, of: AttemptId, run: &Run, request: &PermissionRequest) -> Vec<Event> {
     if run.permissions.len() >= MAX_PENDING {
         let reason = format!("{MAX_PENDING} of your requests wait for an answer. Wait for one of them.");
-        return vec![decided(of, request, PermissionDecision::Deny { reason }, DecidedBy::Policy)];
+        return decided_and_told(of, run, request, PermissionDecision::Deny { reason }, DecidedBy::Policy);
     }
     if let Some(early) = run.early_answers.iter().find(|early| early.is_for(request)) {
         return vec![decided(of, request, early.decision.clone(), DecidedBy::Human)];
     }
     let decision = decide(run.spec.policy(), world.permission_rules_of(of.agent), ward_of(world, of.agent), request);
-    vec![match decision {
-        Some((decision, by)) => decided(of, request, decision, by),
+    match decision {
+        Some((decision, by)) => decided_and_told(of, run, request, decision, by),
         None => {
             let what = QuestionEvent::Asked { about: About::Permission(of), text: question(request) };
-            Event::Question { agent: of.agent, what }
+            vec![Event::Question { agent: of.agent, what }]
         }
-    }]
+    }
+}
+
+/// A decision, and the message with its reason if the answer to the request cannot carry the reason.
+fn decided_and_told(
+    of: AttemptId,
+    run: &Run,
+    request: &PermissionRequest,
+    decision: PermissionDecision,
+    by: DecidedBy,
+) -> Vec<Event> {
+    let told = match &decision {
+        PermissionDecision::Deny { reason } if !run.capabilities.explains_denials => {
+            let text = format!("Your request to use {} ({}) was denied. {reason}", request.tool, does(request));
+            Some(said(of.agent, MessageKind::User, text))
+        }
+        PermissionDecision::Deny { .. } | PermissionDecision::Allow => None,
+    };
+    [decided(of, request, decision, by)].into_iter().chain(told).collect()
 }
 
 fn decided(of: AttemptId, request: &PermissionRequest, decision: PermissionDecision, by: DecidedBy) -> Event {
@@ -410,12 +429,7 @@ fn ward_of(world: &World, agent: AgentId) -> Option<&str> {
 
 /// The text of the question, with the answers that it takes.
 fn question(request: &PermissionRequest) -> String {
-    let does = match &request.access {
-        Access::Read { path } => format!("read {}", shown(path)),
-        Access::Edit { path } => format!("change {}", shown(path)),
-        Access::Execute { command } => format!("run `{}`", shown(command)),
-        Access::Other | Access::OwnTool => format!("use it with {}", shown(&request.input)),
-    };
+    let does = does(request);
     let folder = request.folder.as_deref().map(|folder| format!(", in {folder}")).unwrap_or_default();
     format!(
         "May it use {}? It wants to {does}{folder}. Answer `allow`, `deny` or `deny: REASON`; or `always-agent` or \
@@ -423,6 +437,16 @@ fn question(request: &PermissionRequest) -> String {
         request.tool,
         shown(&PermissionRule::of(request).to_string())
     )
+}
+
+/// What a request would do, in words.
+fn does(request: &PermissionRequest) -> String {
+    match &request.access {
+        Access::Read { path } => format!("read {}", shown(path)),
+        Access::Edit { path } => format!("change {}", shown(path)),
+        Access::Execute { command } => format!("run `{}`", shown(command)),
+        Access::Other | Access::OwnTool => format!("use it with {}", shown(&request.input)),
+    }
 }
 
 fn shown(text: &str) -> String {
@@ -443,8 +467,8 @@ pub(crate) fn answered(
     let pending = run.permissions.iter().find(|pending| pending.question() == Some(question));
     let Some(PendingPermission { request, .. }) = pending else { return Err(Refusal::NoQuestion(question)) };
     let by_human = |decision| {
-        let decided = decided(of, request, decision, DecidedBy::Human);
-        [decided].into_iter().chain(goes_on(world, of.agent, &BTreeSet::from([question]))).collect::<Vec<_>>()
+        let decided = decided_and_told(of, run, request, decision, DecidedBy::Human);
+        decided.into_iter().chain(goes_on(world, of.agent, &BTreeSet::from([question]))).collect::<Vec<_>>()
     };
     let denied = |reason: &str| {
         let reason = match reason.trim() {

@@ -4,6 +4,7 @@ use crate::given::*;
 use crate::run::words::*;
 use hatchery_core::ask::About;
 use hatchery_core::event::{PermissionEvent, QuestionEvent, RunEvent};
+use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
 use hatchery_core::permission::{
@@ -181,4 +182,27 @@ fn a_request_ends_with_its_turn_and_with_its_process() {
     assert_eq!(world.questions().count(), 0);
     assert!(world.run(A).unwrap().permissions.is_empty(), "the next process asks again");
     it.when(answer(QUESTION, "allow")).refused(Refusal::NoQuestion(EventId(QUESTION)));
+}
+
+/// The process cannot be told the reason in the answer to its request, so a message tells it.
+#[test]
+fn the_reason_of_a_denial_reaches_every_agent() {
+    let mute = Capabilities { explains_denials: false, ..Capabilities::ALL };
+    let asking = |policy| {
+        let it =
+            wanted(with(policy)).and(spawned_with(first(), mute)).and(begun(first())).and(heard(first(), BRIEFING));
+        hears(it, [asks("r", "make")])
+    };
+    let it = asking(PermissionPolicy::Ask).done();
+    let question = it.world.questions().next().map(|(id, _)| id.0).expect("the user is asked");
+    let reason = "The user did not allow it: use just";
+    let told = format!("Your request to use Bash (run `make`) was denied. {reason}");
+    let it = it.when(answer(question, "deny: use just")).then([
+        answered(question, "deny: use just"),
+        decided("r", denied(reason), DecidedBy::Human),
+        said(A, &told),
+    ]);
+    assert_eq!(unheard(&it).len(), 1, "it is delivered like any message");
+    let it = asking(PermissionPolicy::None).done();
+    assert_eq!(unheard(&it).len(), 1, "the reason of a policy, too");
 }
