@@ -15,7 +15,7 @@ mod tally;
 use crate::Timestamp;
 use crate::harness::Reader;
 use crate::json_rpc::Message;
-use crate::output::{Output, TurnEnd, TurnResult};
+use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::price::PriceTable;
 use crate::run::TOOL_SERVER;
@@ -172,14 +172,17 @@ impl CodexReader {
         if self.opening.is_over {
             return Vec::new();
         }
-        // It has no records of a thread that was killed before its first message.
-        match problem.contains("no rollout found") {
-            true => {
-                let end = TurnEnd { result: TurnResult::SessionUnknown, ..TurnEnd::default() };
-                vec![Output::TurnEnded(end)]
-            }
-            false => vec![Output::NotReady { why: problem }],
-        }
+        let result = match problem {
+            // It has no records of a thread that was killed before its first message.
+            _ if problem.contains("no rollout found") => TurnResult::SessionUnknown,
+            // The process before may need a moment to leave the thread, so this is tried again.
+            _ if problem.contains("active writer") => TurnResult::Failed {
+                kind: FailureKind::Other,
+                detail: format!("another process of codex has the thread open ({problem}): end that process"),
+            },
+            _ => return vec![Output::NotReady { why: problem }],
+        };
+        vec![Output::TurnEnded(TurnEnd { result, ..TurnEnd::default() })]
     }
 
     fn opened(&mut self, result: &Fields, resumed: bool) -> Vec<Output> {

@@ -58,7 +58,11 @@ fn a_thread_that_is_gone_is_no_failure_of_the_tools() {
     let [Output::TurnEnded(end)] = &read(&[gone])[..] else { panic!("no end") };
     assert_eq!(end.result, TurnResult::SessionUnknown);
     let taken = json!({ "id": "thread/resume", "error": { "message": "thread t already has an active writer" } });
-    assert!(matches!(&read(&[taken])[..], [Output::NotReady { why }] if why.contains("active writer")));
+    let [Output::TurnEnded(end)] = &read(&[taken])[..] else { panic!("no end") };
+    let TurnResult::Failed { kind: FailureKind::Other, detail } = &end.result else { panic!("{end:?}") };
+    assert!(detail.contains("active writer") && detail.contains("end that process"), "{detail}");
+    let other = json!({ "id": "thread/resume", "error": { "message": "cwd is no folder" } });
+    assert!(matches!(&read(&[other])[..], [Output::NotReady { why }] if why == "cwd is no folder"));
 }
 
 #[test]
