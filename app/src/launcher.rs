@@ -41,6 +41,8 @@ use stdin_writer::{FirstLines, StdinWriter};
 
 /// How long the descendants of a process that has exited may take to end after SIGTERM.
 const LEFTOVERS_GRACE: Duration = Duration::from_secs(1);
+/// How long a process may take to leave after the end of its input. Some programs never do, because a child of theirs keeps them.
+const LEAVE_GRACE: Duration = Duration::from_secs(10);
 /// How long the launcher of the attempt before may take to release the session lock after it has written `exit.json`.
 const SESSION_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const SESSION_LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -264,6 +266,8 @@ struct Controller {
 /// A stop that has begun: the signal that comes next if the processes are still there.
 #[derive(Clone, Copy)]
 enum Stop {
+    /// Its input has ended, so it is about to leave by itself.
+    Leave,
     Terminate {
         after: Duration,
     },
@@ -277,6 +281,7 @@ enum Stop {
 impl Stop {
     fn pause(self) -> Duration {
         match self {
+            Self::Leave => LEAVE_GRACE,
             Self::Terminate { after } | Self::Kill { after } => after,
             Self::KillAgain => KILL_PAUSE,
         }
@@ -333,7 +338,10 @@ impl Controller {
                     Ok(LauncherRequest::Stop { grace_ms }) => {
                         self.begin_stop(StoppedBy::Request, Duration::from_millis(grace_ms));
                     }
-                    Ok(LauncherRequest::Write { .. } | LauncherRequest::CloseInput) => {}
+                    Ok(LauncherRequest::CloseInput) => {
+                        self.stop.get_or_insert(Stop::Leave);
+                    }
+                    Ok(LauncherRequest::Write { .. }) => {}
                     Err(error) => eprintln!("a request in the inbox cannot be parsed: {error}"),
                 }
             }
@@ -344,7 +352,7 @@ impl Controller {
     }
 
     fn begin_stop(&mut self, by: StoppedBy, grace: Duration) {
-        if self.stop.is_none() {
+        if matches!(self.stop, None | Some(Stop::Leave)) {
             self.stopped_by = Some(by);
             self.stdin = None;
             self.pid.into_iter().for_each(|pid| processes::signal(pid, Signal::INT));
@@ -354,6 +362,7 @@ impl Controller {
 
     fn escalate(&mut self, stop: Stop) {
         let (signal, next) = match stop {
+            Stop::Leave => (Signal::TERM, Stop::Kill { after: LEFTOVERS_GRACE }),
             Stop::Terminate { after } => (Signal::TERM, Stop::Kill { after }),
             Stop::Kill { .. } | Stop::KillAgain => (Signal::KILL, Stop::KillAgain),
         };
