@@ -3,6 +3,7 @@
 mod acp;
 mod acp_codex;
 mod acp_killed;
+mod acp_node;
 mod adopting;
 mod adoption;
 mod calls;

@@ -17,8 +17,7 @@ fn a_tool_of_ours_a_plain_answer_a_word_that_loads_the_session_and_a_fork() {
     let agent = shop.prompt("hello", json!({}));
     assert_eq!(shop.end(&agent), "completed", "{:#?}", shop.of(&agent));
     assert_eq!(shop.said(&agent).last().map(String::as_str), Some("first answer"));
-    let sent = shop.wait("the mail", |event| event["type"] == "mail_sent");
-    assert_eq!((&sent["from"], &sent["body"]), (&json!(agent), &json!("from the model")));
+    shop.expect_mail(&agent, "from the model");
     shop.say(&agent, "and then?");
     shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
     let said = shop.said(&agent);
@@ -46,21 +45,14 @@ fn a_permission_is_asked_and_answered_and_a_cancelled_turn_leaves_the_process() 
     ]);
     let (shop, _home) = vendors::of_codex_acp(programs, &model);
     let agent = shop.prompt("one", json!({ "permissions": "ask", "stays": true }));
-    let asked = shop.wait("a question", |event| event["agent"] == agent && event["type"] == "question_asked");
-    let answer = shop.door().post(&format!("/api/questions/{}/answer", asked["id"]), &json!({ "answer": "allow" }));
-    assert_eq!(answer.status, 200, "{answer:?}");
+    shop.answer_nth(&agent, 1, "allow");
     shop.wait("the first answer", |event| event["content"] == "first answer");
     assert!(shop.grounds.path().join("allowed.txt").exists());
     shop.wait_for(&agent, "turn_ended");
     shop.say(&agent, "two");
     model.asked(3);
-    let interrupted = shop.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
-    assert_eq!(interrupted.status, 200, "{interrupted:?}");
-    let mut turns = 0;
-    shop.wait("the end of the second turn", |event| {
-        turns += usize::from(event["type"] == "turn_ended");
-        turns == 2
-    });
+    shop.interrupt(&agent);
+    shop.wait_nth_of(&agent, "turn_ended", 2);
     shop.say(&agent, "three");
     shop.wait("the third answer", |event| event["content"] == "third answer");
     assert_eq!(shop.count_of(&agent, "run_spawned"), 1);
@@ -95,4 +87,23 @@ fn a_message_that_was_heard_before_a_kill_is_not_heard_twice() {
     shop.stop(&agent);
     assert_eq!(shop.end(&agent), "user_ended");
     shop.expect_nothing_left();
+}
+
+/// A denial interrupts the turn of this agent. The reason is said to it, so it goes on as others do.
+#[test]
+fn the_reason_of_a_denial_is_said_and_the_model_of_the_run_is_used() {
+    let programs = (codex_acp_or_skip!(), codex_or_skip!());
+    let input =
+        json!({ "cmd": "touch denied.txt", "sandbox_permissions": "require_escalated", "justification": "May I?" });
+    let model = Model::playing([Step::tool_use("exec_command", input), Step::text("without it, then").for_ever()]);
+    let (shop, _home) = vendors::of_codex_acp(programs, &model);
+    let agent = shop.prompt("one", json!({ "permissions": "ask", "model": "gpt-6-astra" }));
+    shop.answer_nth(&agent, 1, "deny: not that one");
+    assert_eq!(shop.end(&agent), "completed", "{:#?}", shop.of(&agent));
+    assert_eq!(shop.said(&agent).last().map(String::as_str), Some("without it, then"));
+    let asked = model.asked(model.count());
+    let seen = asked.dialogue();
+    assert!(seen.iter().any(|line| line.ends_with("The user did not allow it: not that one")), "{seen:?}");
+    assert_eq!(asked.body["model"], "gpt-6-astra");
+    assert!(!shop.grounds.path().join("denied.txt").exists());
 }

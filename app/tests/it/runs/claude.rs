@@ -3,20 +3,15 @@
 
 use crate::support::claude_cli::cli_or_skip;
 use crate::support::model::{Gate, Model, Step};
+use crate::support::scenes::{self, Scene};
 use crate::support::vendors;
 use serde_json::json;
 
 #[test]
 fn a_plain_answer_and_a_word_that_resumes() {
     let cli = cli_or_skip!();
-    let model = Model::playing([Step::text("first answer"), Step::text("second answer")]);
-    let (shop, _home) = vendors::of_claude(cli, &model);
-    let agent = shop.prompt("hello", json!({}));
-    assert_eq!(shop.end(&agent), "completed");
-    assert_eq!(shop.said(&agent), ["first answer"]);
-    shop.say(&agent, "and then?");
-    shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
-    assert_eq!(shop.said(&agent), ["first answer", "second answer"]);
+    let Scene { shop, model, home: _home, .. } =
+        scenes::a_plain_answer_and_a_word_that_resumes(|model| vendors::of_claude(cli, model));
     let seen = model.asked(2).dialogue();
     assert!(
         seen.iter().any(|line| line == "user: hello") && seen.iter().any(|line| line.contains("and then?")),
@@ -29,56 +24,30 @@ fn a_plain_answer_and_a_word_that_resumes() {
 #[test]
 fn a_tool_of_ours_is_called() {
     let cli = cli_or_skip!();
-    let call = Step::tool_use("mcp__hatchery__send", json!({ "to": "human", "body": "from the model" }));
-    let model = Model::playing([call, Step::text("sent")]);
-    let (shop, _home) = vendors::of_claude(cli, &model);
-    let agent = shop.prompt("send a mail", json!({}));
-    assert_eq!(shop.end(&agent), "completed");
-    let sent = shop.wait("the mail", |event| event["type"] == "mail_sent");
-    assert_eq!((&sent["from"], &sent["body"]), (&json!(agent), &json!("from the model")));
-    let kinds: Vec<_> = shop.door().history(&agent).iter().map(|message| message["kind"].clone()).collect();
-    assert_eq!(kinds, ["user", "tool_call", "tool_result", "assistant"]);
+    scenes::a_tool_of_ours_is_called(|model| vendors::of_claude(cli, model));
 }
 
 #[test]
 fn a_fork_knows_what_its_parent_said() {
     let cli = cli_or_skip!();
-    let model = Model::playing([Step::text("the parent's answer"), Step::text("the child's answer")]);
-    let (shop, _home) = vendors::of_claude(cli, &model);
-    let agent = shop.prompt("hello", json!({}));
-    assert_eq!(shop.end(&agent), "completed");
-    let child = shop.door().child(&agent);
-    shop.say(&child, "your turn");
-    assert_eq!(shop.end(&child), "completed");
-    assert_eq!(shop.said(&child), ["the parent's answer", "the child's answer"]);
+    let (Scene { model, shop: _shop, home: _home, .. }, _) =
+        scenes::a_fork_knows_what_its_parent_said(|model| vendors::of_claude(cli, model));
     let seen = model.asked(2).dialogue();
     assert!(seen.iter().any(|line| line.contains("the parent's answer")), "{seen:?}");
-    assert_eq!(shop.said(&agent), ["the parent's answer"]);
 }
 
 #[test]
 fn an_interrupted_turn_does_not_end_the_conversation() {
     let cli = cli_or_skip!();
-    let gate = Gate::default();
-    let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the next answer")]);
-    let (shop, _home) = vendors::of_claude(cli, &model);
-    let agent = shop.prompt("hello", json!({ "stays": true }));
-    model.asked(1);
-    shop.wait_for(&agent, "run_started");
-    let interrupted = shop.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
-    assert_eq!(interrupted.status, 200, "{interrupted:?}");
-    shop.wait_for(&agent, "turn_ended");
-    shop.say(&agent, "go on");
-    shop.wait("the answer", |event| event["content"] == "the next answer");
-    // What the model saw is what the history says: each line as the model got it, without its role.
-    let seen: Vec<String> = model.asked(2).dialogue();
-    let seen: Vec<&str> = seen.iter().filter_map(|line| line.split_once(": ")).map(|(_, words)| words).collect();
-    let history = shop.door().context(&agent);
-    assert_eq!(history.last().map(String::as_str), Some("the next answer"));
-    assert_eq!(history[..history.len() - 1], seen, "{history:?}");
-    shop.stop(&agent);
-    assert_eq!(shop.end(&agent), "user_ended");
-    shop.expect_nothing_left();
+    let open = |model: &Model| vendors::of_claude(cli, model);
+    scenes::an_interrupted_turn_does_not_end_the_conversation(open, |Scene { shop, model, agent, .. }| {
+        // What the model saw is what the history says: each line as the model got it, without its role.
+        let seen: Vec<String> = model.asked(2).dialogue();
+        let seen: Vec<&str> = seen.iter().filter_map(|line| line.split_once(": ")).map(|(_, words)| words).collect();
+        let history = shop.door().context(agent);
+        assert_eq!(history.last().map(String::as_str), Some("the next answer"));
+        assert_eq!(history[..history.len() - 1], seen, "{history:?}");
+    });
 }
 
 /// The message was said before the turn was interrupted, and the model sees it after that.
@@ -120,33 +89,11 @@ fn an_overload_parks_the_run() {
 #[test]
 fn a_process_killed_in_mid_turn_is_resumed() {
     let cli = cli_or_skip!();
-    let gate = Gate::default();
-    let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the answer")]);
-    let (shop, _home) = vendors::of_claude(cli, &model);
-    let agent = shop.prompt("hello", json!({}));
-    model.asked(1);
-    shop.wait_for(&agent, "run_started");
-    shop.kill_process(&agent);
-    assert_eq!(shop.end(&agent), "completed");
-    assert_eq!(shop.said(&agent), ["the answer"]);
-    let seen = model.asked(2).dialogue();
-    assert!(seen.iter().any(|line| line == "user: hello"), "{seen:?}");
-    assert_eq!(shop.wait_for(&agent, "run_crashed")["exit"], json!({ "signal": 9 }));
+    scenes::a_process_killed_in_mid_turn_is_resumed(|model| vendors::of_claude(cli, model));
 }
 
 #[test]
 fn a_daemon_killed_in_mid_turn_finds_its_agent_again() {
     let cli = cli_or_skip!();
-    let gate = Gate::default();
-    let model = Model::playing([Step::text("the answer").behind(&gate)]);
-    let (mut shop, _home) = vendors::of_claude(cli, &model);
-    let agent = shop.prompt("hello", json!({}));
-    model.asked(1);
-    shop.wait_for(&agent, "run_started");
-    shop.kill_daemon();
-    gate.open();
-    shop.restart();
-    assert_eq!(shop.end(&agent), "completed");
-    assert_eq!(shop.said(&agent), ["the answer"]);
-    assert_eq!(shop.count_of(&agent, "run_spawned"), 1);
+    scenes::a_daemon_killed_in_mid_turn_finds_its_agent_again(|model| vendors::of_claude(cli, model));
 }

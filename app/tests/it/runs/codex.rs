@@ -2,20 +2,15 @@
 
 use crate::support::codex_cli::codex_or_skip;
 use crate::support::model::{Fault, Gate, Model, Place, Step};
+use crate::support::scenes::{self, Scene};
 use crate::support::vendors;
 use serde_json::json;
 
 #[test]
 fn a_plain_answer_and_a_word_that_resumes() {
     let cli = codex_or_skip!();
-    let model = Model::playing([Step::text("first answer"), Step::text("second answer")]);
-    let (shop, _home) = vendors::of_codex(cli, &model);
-    let agent = shop.prompt("hello", json!({}));
-    assert_eq!(shop.end(&agent), "completed");
-    assert_eq!(shop.said(&agent), ["first answer"]);
-    shop.say(&agent, "and then?");
-    shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
-    assert_eq!(shop.said(&agent), ["first answer", "second answer"]);
+    let Scene { shop, model, home: _home, .. } =
+        scenes::a_plain_answer_and_a_word_that_resumes(|model| vendors::of_codex(cli, model));
     let seen = model.asked(2).dialogue();
     assert_eq!(seen, ["user: hello", "assistant: first answer", "user: and then?"]);
     let usage = shop.door().get("/api/usage").json();
@@ -25,51 +20,22 @@ fn a_plain_answer_and_a_word_that_resumes() {
 #[test]
 fn a_tool_of_ours_is_called() {
     let cli = codex_or_skip!();
-    let call = Step::tool_use("mcp__hatchery__send", json!({ "to": "human", "body": "from the model" }));
-    let model = Model::playing([call, Step::text("sent")]);
-    let (shop, _home) = vendors::of_codex(cli, &model);
-    let agent = shop.prompt("send a mail", json!({}));
-    assert_eq!(shop.end(&agent), "completed");
-    let sent = shop.wait("the mail", |event| event["type"] == "mail_sent");
-    assert_eq!((&sent["from"], &sent["body"]), (&json!(agent), &json!("from the model")));
-    let kinds: Vec<_> = shop.door().history(&agent).iter().map(|message| message["kind"].clone()).collect();
-    assert_eq!(kinds, ["user", "tool_call", "tool_result", "assistant"]);
+    scenes::a_tool_of_ours_is_called(|model| vendors::of_codex(cli, model));
 }
 
 #[test]
 fn a_process_killed_in_mid_turn_is_resumed() {
     let cli = codex_or_skip!();
-    let gate = Gate::default();
-    let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the answer")]);
-    let (shop, home) = vendors::of_codex(cli, &model);
-    let agent = shop.prompt("hello", json!({}));
-    model.asked(1);
-    shop.wait_for(&agent, "message_heard");
-    shop.kill_process(&agent);
-    assert_eq!(shop.end(&agent), "completed");
-    assert_eq!(shop.said(&agent), ["the answer"]);
-    let seen = model.asked(2).dialogue();
-    assert_eq!(seen[0], "user: hello", "{seen:?}");
+    let Scene { home, shop: _shop, .. } =
+        scenes::a_process_killed_in_mid_turn_is_resumed(|model| vendors::of_codex(cli, model));
     let recorded = home.recorded_messages();
     assert_eq!(recorded.len(), 2, "the message and the nudge, each once: {recorded:?}");
-    assert_eq!(shop.wait_for(&agent, "run_crashed")["exit"], json!({ "signal": 9 }));
 }
 
 #[test]
 fn a_daemon_killed_in_mid_turn_finds_its_agent_again() {
     let cli = codex_or_skip!();
-    let gate = Gate::default();
-    let model = Model::playing([Step::text("the answer").behind(&gate)]);
-    let (mut shop, _home) = vendors::of_codex(cli, &model);
-    let agent = shop.prompt("hello", json!({}));
-    model.asked(1);
-    shop.wait_for(&agent, "message_heard");
-    shop.kill_daemon();
-    gate.open();
-    shop.restart();
-    assert_eq!(shop.end(&agent), "completed");
-    assert_eq!(shop.said(&agent), ["the answer"]);
-    assert_eq!(shop.count_of(&agent, "run_spawned"), 1);
+    scenes::a_daemon_killed_in_mid_turn_finds_its_agent_again(|model| vendors::of_codex(cli, model));
 }
 
 #[test]
@@ -96,34 +62,14 @@ fn a_message_in_mid_turn_is_heard_and_answered() {
 #[test]
 fn an_interrupted_turn_does_not_end_the_conversation() {
     let cli = codex_or_skip!();
-    let gate = Gate::default();
-    let model = Model::playing([Step::text("never said").behind(&gate), Step::text("the next answer")]);
-    let (shop, _home) = vendors::of_codex(cli, &model);
-    let agent = shop.prompt("hello", json!({ "stays": true }));
-    model.asked(1);
-    shop.wait_for(&agent, "message_heard");
-    let interrupted = shop.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
-    assert_eq!(interrupted.status, 200, "{interrupted:?}");
-    shop.wait_for(&agent, "turn_ended");
-    shop.say(&agent, "go on");
-    shop.wait("the answer", |event| event["content"] == "the next answer");
-    assert_eq!(shop.count_of(&agent, "run_spawned"), 1, "the process stayed");
-    shop.stop(&agent);
-    assert_eq!(shop.end(&agent), "user_ended");
-    shop.expect_nothing_left();
+    scenes::an_interrupted_turn_does_not_end_the_conversation(|model| vendors::of_codex(cli, model), |_| {});
 }
 
 #[test]
 fn a_fork_knows_what_its_parent_said_and_pays_only_for_itself() {
     let cli = codex_or_skip!();
-    let model = Model::playing([Step::text("the parent's answer"), Step::text("the child's answer")]);
-    let (shop, _home) = vendors::of_codex(cli, &model);
-    let agent = shop.prompt("hello", json!({}));
-    assert_eq!(shop.end(&agent), "completed");
-    let child = shop.door().child(&agent);
-    shop.say(&child, "your turn");
-    assert_eq!(shop.end(&child), "completed");
-    assert_eq!(shop.said(&child), ["the parent's answer", "the child's answer"]);
+    let (Scene { shop, model, home: _home, .. }, child) =
+        scenes::a_fork_knows_what_its_parent_said(|model| vendors::of_codex(cli, model));
     let seen = model.asked(2).dialogue();
     assert_eq!(seen, ["user: hello", "assistant: the parent's answer", "user: your turn"]);
     let spent = shop.wait_for(&child, "turn_ended")["spent"].clone();
@@ -139,19 +85,12 @@ fn a_permission_is_asked_and_answered() {
         let input = json!({ "cmd": format!("touch {file}"), "sandbox_permissions": "require_escalated", "justification": "May I?" });
         Step::tool_use("exec_command", input)
     };
-    let model = Model::playing([outside("allowed.txt"), outside("denied.txt"), Step::text("done")]);
+    // The reason of the denial is a message. Codex may show it to the model at once, or when the model has answered.
+    let model = Model::playing([outside("allowed.txt"), outside("denied.txt"), Step::text("done").for_ever()]);
     let (shop, _home) = vendors::of_codex(cli, &model);
     let agent = shop.prompt("hello", json!({ "permissions": "ask" }));
-    for (nth, words) in [(1, "allow"), (2, "deny: not that one")] {
-        let mut met = 0;
-        let asked = shop.wait("a question", |event| {
-            met += usize::from(event["agent"] == agent && event["type"] == "question_asked");
-            met == nth
-        });
-        let path = format!("/api/questions/{}/answer", asked["id"]);
-        let answer = shop.door().post(&path, &json!({ "answer": words }));
-        assert_eq!(answer.status, 200, "{answer:?}");
-    }
+    shop.answer_nth(&agent, 1, "allow");
+    shop.answer_nth(&agent, 2, "deny: not that one");
     assert_eq!(shop.end(&agent), "completed");
     assert!(shop.grounds.path().join("allowed.txt").exists());
     assert!(!shop.grounds.path().join("denied.txt").exists());
@@ -159,6 +98,10 @@ fn a_permission_is_asked_and_answered() {
     assert_eq!(asked["output"]["access"]["execute"]["command"], "touch allowed.txt", "{asked}");
     let mut results = shop.door().history(&agent).into_iter().filter(|message| message["kind"] == "tool_result");
     assert!(results.next_back().unwrap()["content"].as_str().unwrap().contains("not allowed"));
+    let seen = model.asked(model.count()).dialogue();
+    let told =
+        |line: &&String| line.contains("(run `touch denied.txt`) was denied. The user did not allow it: not that one");
+    assert_eq!(seen.iter().filter(told).count(), 1, "{seen:#?}");
 }
 
 #[test]
@@ -274,4 +217,23 @@ fn a_fork_at_an_earlier_turn_knows_what_was_said_until_then() {
     assert_eq!(seen, ["user: hello", "assistant: first answer", "user: your turn"], "a copy, not a briefing");
     let spent = shop.wait_for(fork, "turn_ended")["spent"].clone();
     assert_eq!((&spent["input_tokens"], &spent["output_tokens"]), (&json!(10), &json!(5)), "{spent}");
+}
+
+/// Codex locks the threads that it has open, so a lock is another process of codex.
+#[test]
+fn a_thread_that_is_open_elsewhere_is_tried_again() {
+    let cli = codex_or_skip!();
+    let model = Model::playing([Step::text("first answer"), Step::text("second answer")]);
+    let (shop, home) = vendors::of_codex(cli, &model);
+    let agent = shop.prompt("hello", json!({ "retries": 5 }));
+    assert_eq!(shop.end(&agent), "completed");
+    let thread = shop.wait_for(&agent, "run_started")["session"].as_str().unwrap().to_owned();
+    let lock = home.lock_thread(&thread);
+    shop.say(&agent, "and then?");
+    let crashed = shop.wait_for(&agent, "run_crashed");
+    assert!(crashed["detail"].as_str().unwrap().contains("another process of codex has the thread open"), "{crashed}");
+    drop(lock);
+    shop.wait_nth_of(&agent, "run_ended", 2);
+    assert_eq!(shop.said(&agent), ["first answer", "second answer"]);
+    assert_eq!(model.asked(2).dialogue(), ["user: hello", "assistant: first answer", "user: and then?"]);
 }

@@ -37,6 +37,7 @@ impl RealProgram for ClaudeCli {
             let packages = fs::read_dir(modules.join("@anthropic-ai")).ok()?;
             packages.flatten().map(|package| package.path().join("claude")).find(|path| path.is_file())
         },
+        run_by: None,
         without_optional: false,
     };
 

@@ -31,6 +31,7 @@ impl RealProgram for CodexAcp {
             Some(modules.join("@agentclientprotocol/codex-acp/dist/index.js")).filter(|program| program.is_file())
         },
         // It is told where codex is.
+        run_by: None,
         without_optional: true,
     };
 

@@ -3,6 +3,7 @@
 
 use crate::support::model::Model;
 use crate::support::npm::{PinnedProgram, RealProgram};
+use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs;
@@ -36,6 +37,7 @@ impl RealProgram for CodexCli {
             let vendors = packages.flatten().filter_map(|package| fs::read_dir(package.path().join("vendor")).ok());
             vendors.flatten().flatten().map(|triple| triple.path().join("bin/codex")).find(|path| path.is_file())
         },
+        run_by: None,
         without_optional: false,
     };
 
@@ -91,6 +93,15 @@ impl CodexHome {
             ("OPENAI_API_KEY", "dummy".into()),
         ];
         own.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// Holds a thread as a process of codex does, until the file is dropped.
+    pub fn lock_thread(&self, thread: &str) -> fs::File {
+        let folder = self.path().join("thread-writer-locks");
+        fs::create_dir_all(&folder).unwrap();
+        let lock = fs::File::create(folder.join(format!("{thread}.lock"))).unwrap();
+        flock(&lock, FlockOperation::LockExclusive).unwrap();
+        lock
     }
 
     /// The ids of our messages in codex's own records, in order.

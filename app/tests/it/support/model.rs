@@ -1,5 +1,5 @@
-//! A model that says what a test has written down for it: the Messages API and the Responses API on a free port of the loopback
-//! interface. It knows nothing of Hatchery, and nothing of the program that asks.
+//! A model that says what a test has written down for it: the APIs of four vendors (Messages, Responses, Chat Completions, Gemini) on a
+//! free port of the loopback interface. It knows nothing of Hatchery, and nothing of the program that asks.
 //!
 //! ```text
 //! test:   Model::playing([Step…]) ──► asked(1) ──► gate.open() ──► asked(2)
@@ -7,7 +7,9 @@
 //! ```
 
 mod asked;
+mod chat;
 mod gate;
+mod gemini;
 mod responses;
 mod script;
 mod stream;
@@ -20,7 +22,7 @@ use super::daemon::PATIENCE;
 use axum::Json;
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -59,6 +61,8 @@ impl Model {
             .route("/v1/messages", post(messages))
             .route("/v1/messages/count_tokens", post(count_tokens))
             .route("/v1/responses", post(responses))
+            .route("/v1/chat/completions", post(chat))
+            .route("/v1beta/models/{call}", post(gemini))
             .fallback(elsewhere)
             .with_state(stage.clone());
         runtime.spawn(async move { axum::serve(listener, routes).await });
@@ -111,11 +115,19 @@ impl Drop for Model {
     }
 }
 
+/// What was asked, or the answer to what cannot be read.
+fn read(headers: &HeaderMap, body: &Bytes) -> Result<Asked, Box<Response>> {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(body) => Ok(Asked::new(headers, body)),
+        Err(_) => Err(Box::new(error(StatusCode::BAD_REQUEST, "invalid_request_error", "not JSON"))),
+    }
+}
+
 async fn messages(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Bytes) -> Response {
-    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-        return error(StatusCode::BAD_REQUEST, "invalid_request_error", "not JSON");
+    let asked = match read(&headers, &body) {
+        Ok(asked) => asked,
+        Err(answer) => return *answer,
     };
-    let asked = Asked::new(&headers, body);
     if !asked.is_conversation() {
         return stream::answer(&asked, 0, &[Block::text("aside")], None);
     }
@@ -124,14 +136,38 @@ async fn messages(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Byt
 
 /// The other vendor's API, with the same steps.
 async fn responses(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Bytes) -> Response {
-    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-        return error(StatusCode::BAD_REQUEST, "invalid_request_error", "not JSON");
+    let asked = match read(&headers, &body) {
+        Ok(asked) => asked,
+        Err(answer) => return *answer,
     };
-    let asked = Asked::new(&headers, body);
     if asked.is_for_title() {
         return responses::answer(&asked, 0, &[Block::text("{\"title\": \"aside\"}")], None);
     }
     play(&stage, &asked, responses::answer).await
+}
+
+/// The API that many vendors share.
+async fn chat(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Bytes) -> Response {
+    match read(&headers, &body) {
+        Ok(asked) => play(&stage, &asked, chat::answer).await,
+        Err(answer) => *answer,
+    }
+}
+
+async fn gemini(
+    State(stage): State<Arc<Stage>>,
+    Path(call): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    match read(&headers, &body) {
+        Ok(mut asked) if call.ends_with(":streamGenerateContent") => {
+            asked.body["model"] = json!(call.split(':').next());
+            play(&stage, &asked, gemini::answer).await
+        }
+        Ok(_) => gemini::aside(),
+        Err(answer) => *answer,
+    }
 }
 
 /// How an answer is written on the wire.

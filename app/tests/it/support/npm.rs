@@ -31,6 +31,8 @@ pub struct PinnedProgram {
     pub lock: &'static str,
     /// Where the program is below the folder of a platform's package. npm installs the package of this platform only.
     pub native: fn(&Path) -> Option<PathBuf>,
+    /// The program that runs it, below the folder of packages, if it cannot be started by itself.
+    pub run_by: Option<&'static str>,
     /// What npm calls optional is left out: for a package of which only a small part is needed.
     pub without_optional: bool,
 }
@@ -133,7 +135,13 @@ impl PinnedProgram {
             let why: Vec<&str> = said.lines().filter(told).take(LINES_OF_A_FAILURE).collect();
             return Err(io::Error::other(format!("`npm ci` did not succeed ({status}): {}", why.join(" | "))));
         }
-        let version_said = Command::new(self.native(&unfinished)?)
+        let program = self.native(&unfinished)?;
+        let mut asked = match self.run_by {
+            Some(runner) => Command::new(unfinished.join("node_modules").join(runner)),
+            None => Command::new(&program),
+        };
+        asked.args(self.run_by.map(|_| &program));
+        let version_said = asked
             .arg("--version")
             .env_clear()
             .env("HOME", &unfinished)

@@ -32,6 +32,7 @@ impl RealProgram for OpencodeCli {
         package: include_str!("../../opencode-cli/package.json"),
         lock: include_str!("../../opencode-cli/package-lock.json"),
         native: |modules| Some(modules.join("opencode-linux-x64/bin/opencode")).filter(|program| program.is_file()),
+        run_by: None,
         without_optional: false,
     };
 
@@ -62,7 +63,12 @@ impl OpencodeHome {
         fs::create_dir_all(folder.path().join("home/.config/opencode")).unwrap();
         fs::create_dir(folder.path().join("tmp")).unwrap();
         let options = json!({ "baseURL": format!("{}/v1", model.url()), "apiKey": "dummy" });
-        let models = json!({ "m": { "name": "m" } });
+        // In dollars for a million tokens.
+        let cost = json!({ "input": 2, "output": 4 });
+        // It reports costs only of a model whose limits it knows.
+        let limit = json!({ "context": 200_000, "output": 8_000 });
+        let named = |name: &str| json!({ "name": name, "cost": cost, "limit": limit });
+        let models = json!({ "m": named("m"), "other": named("other") });
         let settings = json!({
             "provider": { "scripted": { "npm": "@ai-sdk/anthropic", "options": options, "models": models } },
             "model": "scripted/m",

@@ -4,6 +4,7 @@ use super::claude_cli::{ClaudeCli, Home};
 use super::codex_acp::CodexAcp;
 use super::codex_cli::{CodexCli, CodexHome};
 use super::model::Model;
+use super::node_agents::{NodeAgent, NodeHome};
 use super::opencode_cli::{OpencodeCli, OpencodeHome};
 use super::workshop::Workshop;
 use std::ffi::OsString;
@@ -29,8 +30,7 @@ pub fn of_codex(cli: &CodexCli, model: &Model) -> (Workshop, CodexHome) {
 pub fn of_opencode(cli: &OpencodeCli, model: &Model) -> (Workshop, OpencodeHome) {
     let home = OpencodeHome::new(model);
     let program = cli.program().display();
-    let settings =
-        format!("{STOP_GRACE}[harness]\ndefault = 'own'\n[harness.own]\nacp = ['{program}', 'acp']\nforks = true\n");
+    let settings = format!("{STOP_GRACE}[harness]\ndefault = 'own'\n[harness.own]\nacp = ['{program}', 'acp']\n");
     (Workshop::with(&settings, home.environment()), home)
 }
 
@@ -44,9 +44,18 @@ pub fn of_codex_acp((acp, codex): (&CodexAcp, &CodexCli), model: &Model) -> (Wor
     let program = acp.program().display();
     let settings = format!(
         "{STOP_GRACE}pass_env = ['CODEX_HOME', 'CODEX_PATH', 'INITIAL_AGENT_MODE']\n\
-         [harness]\ndefault = 'own'\n[harness.own]\nacp = ['node', '{program}']\nforks = true\n"
+         [harness]\ndefault = 'own'\n[harness.own]\nacp = ['node', '{program}']\n"
     );
     (Workshop::with(&settings, environment), home)
+}
+
+/// Agents are played by a script of Node that speaks ACP, under a name of the project's own.
+pub fn of_node_agent<A: NodeAgent>(agent: &A, model: &Model) -> (Workshop, NodeHome) {
+    let home = NodeHome::new::<A>(model);
+    let command: Vec<String> = agent.command().iter().map(|word| format!("'{word}'")).collect();
+    let command = command.join(", ");
+    let settings = format!("{STOP_GRACE}[harness]\ndefault = 'own'\n[harness.own]\nacp = [{command}]\n");
+    (Workshop::with(&settings, home.environment()), home)
 }
 
 /// Agents can be played by Claude and by codex, with further settings.

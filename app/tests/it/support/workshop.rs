@@ -123,6 +123,39 @@ impl Workshop {
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 
+    /// Breaks off the turn of an agent.
+    #[track_caller]
+    pub fn interrupt(&self, agent: &str) {
+        let answer = self.door().post(&format!("/api/agents/{agent}/interrupt"), &json!({}));
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+
+    /// Waits for the nth question of an agent, answers it, and gives it.
+    #[track_caller]
+    pub fn answer_nth(&self, agent: &str, nth: usize, words: &str) -> Value {
+        let asked = self.wait_nth_of(agent, "question_asked", nth);
+        let answer = self.door().post(&format!("/api/questions/{}/answer", asked["id"]), &json!({ "answer": words }));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        asked
+    }
+
+    /// Waits for the nth event of a type about an agent.
+    #[track_caller]
+    pub fn wait_nth_of(&self, agent: &str, kind: &str, nth: usize) -> Value {
+        let mut met = 0;
+        self.wait(&format!("{kind} number {nth}"), |event| {
+            met += usize::from(event["agent"] == agent && event["type"] == kind);
+            met == nth
+        })
+    }
+
+    /// The user has this mail from the agent.
+    #[track_caller]
+    pub fn expect_mail(&self, agent: &str, body: &str) {
+        let sent = self.wait("the mail", |event| event["type"] == "mail_sent");
+        assert_eq!((&sent["from"], &sent["body"]), (&json!(agent), &json!(body)));
+    }
+
     /// All events so far.
     pub fn events(&self) -> Vec<Value> {
         self.follower.seen().iter().map(|seen| serde_json::from_str(&seen.data).unwrap()).collect()

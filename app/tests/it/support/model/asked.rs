@@ -41,6 +41,9 @@ impl Asked {
         if let Some(items) = self.body["input"].as_array() {
             return items.iter().filter_map(item).collect();
         }
+        if let Some(contents) = self.body["contents"].as_array() {
+            return contents.iter().flat_map(content).collect();
+        }
         let messages = self.body["messages"].as_array().into_iter().flatten();
         let talk = messages.filter(|message| message["role"] != "system");
         talk.flat_map(|message| {
@@ -52,7 +55,15 @@ impl Asked {
 
     /// The tools whose schema the model sees.
     pub fn tools(&self) -> Vec<&str> {
-        self.body["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect()
+        let tools = self.body["tools"].as_array().into_iter().flatten();
+        // Each vendor has the name in another place.
+        tools
+            .flat_map(|tool| match tool.get("functionDeclarations").and_then(Value::as_array) {
+                Some(all) => all.iter().collect(),
+                None => vec![tool.get("function").unwrap_or(tool)],
+            })
+            .filter_map(|tool| tool["name"].as_str())
+            .collect()
     }
 
     /// Everything that tells the model how to behave.
@@ -76,6 +87,18 @@ fn item(item: &Value) -> Option<String> {
         "function_call_output" | "custom_tool_call_output" => Some(format!("user: (returns) {}", item["output"])),
         _ => None,
     }
+}
+
+/// A content of the Gemini API. The agent puts what it adds by itself into tags.
+fn content(content: &Value) -> Vec<String> {
+    let role = if content["role"] == "model" { "assistant" } else { "user" };
+    let part = |part: &Value| match (part["text"].as_str(), part.get("functionCall"), part.get("functionResponse")) {
+        (Some(text), ..) => (!text.starts_with('<')).then(|| format!("{role}: {text}")),
+        (None, Some(call), _) => Some(format!("{role}: (calls) {}", call["name"].as_str().unwrap_or_default())),
+        (None, None, Some(answer)) => Some(format!("{role}: (returns) {}", answer["response"])),
+        (None, None, None) => None,
+    };
+    content["parts"].as_array().into_iter().flatten().filter_map(part).collect()
 }
 
 fn words(content: &Value) -> Vec<String> {
