@@ -18,6 +18,7 @@ mod decision;
 mod follower;
 mod handle;
 mod page;
+mod pipeline;
 pub mod recent;
 mod replay;
 pub mod snapshot;
