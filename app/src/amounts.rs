@@ -102,6 +102,11 @@ pub mod usage {
     }
 }
 
+/// `1 event`, `2 events`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

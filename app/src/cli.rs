@@ -70,6 +70,7 @@ mod why;
 pub(crate) use events::EventStream;
 pub(crate) use follow::read as read_record;
 
+use crate::amounts::counted;
 use crate::config::{Config, Flags};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
@@ -518,11 +519,6 @@ fn number(text: &str) -> Result<u64, String> {
 /// An id that the caller chose for a request.
 fn caller_id(text: &str) -> Result<String, String> {
     crate::http::CallerId::try_from(text.to_owned()).map(|_| text.to_owned())
-}
-
-/// `1 event`, `2 events`.
-fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

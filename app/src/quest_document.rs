@@ -1,9 +1,13 @@
 //! A quest as people and programs see it: what the API answers, what `quest.json` holds, and what is exported. Made from the world and
 //! from nothing else. `docs/quest-json.md` describes it.
 
+mod note;
+
+pub use note::NoteDocument;
+
 use hatchery_core::quest::{
-    Brief, Caller, GivenSignal, NextAction, Note, Quest, QuestSpec, QuestState, RefusedSignal, Requirements, Status,
-    Step, StepId, StepPlan, StepState, WardRun, WardSpec, Work,
+    Brief, Caller, GivenSignal, NextAction, Quest, QuestSpec, QuestState, RefusedSignal, Requirements, Status, Step,
+    StepId, StepPlan, StepState, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Phase, Table};
 use hatchery_core::run::{Run, RunState};
@@ -139,7 +143,7 @@ pub struct StepDocument {
     /// What was accomplished, as its last agent said.
     pub summary: Option<String>,
     /// What happened to it, the latest last.
-    pub history: Vec<Note>,
+    pub history: Vec<NoteDocument>,
 }
 
 /// Somebody who works or worked on a step.
@@ -264,7 +268,7 @@ impl StepDocument {
             }
             .filter(|summary| !summary.is_empty()),
             denied: step.denied,
-            history: step.notes.iter().cloned().collect(),
+            history: step.notes.iter().map(NoteDocument::of).collect(),
         }
     }
 }

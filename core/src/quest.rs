@@ -16,6 +16,7 @@ mod chore;
 mod follow;
 mod human;
 mod life;
+mod note;
 mod plan;
 mod quest_spec;
 mod signal;
@@ -37,6 +38,7 @@ pub(crate) use chore::{merged, warded};
 pub(crate) use follow::follow;
 pub(crate) use human::{answered, due, out_of_money, queue_parked, retry};
 pub(crate) use life::{abandon, create, going, pause, resume, set_budget};
+pub use note::{Note, NoteKind};
 pub use plan::{Context, Observable, Requirements, StepId, StepPlan, WorkPlan};
 pub(crate) use plan::{hand_in, phase, require};
 pub(crate) use quest_spec::check_ward;
@@ -348,14 +350,6 @@ pub struct StepAgent {
     pub role: String,
 }
 
-/// Something that happened to a step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Note {
-    pub at: Timestamp,
-    pub what: String,
-}
-
 /// One run of the ward of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -572,7 +566,7 @@ impl Step {
 
     pub(crate) fn signal_refused(&mut self, at: Timestamp, agent: AgentId, role: &str, why: &str) {
         let why: String = why.chars().take(KEPT_SIGNAL_CHARS).collect();
-        self.note(at, format!("a signal of the {role} was refused: {why}"));
+        self.note(at, NoteKind::SignalRefused { role: role.to_owned(), why: why.clone() });
         self.refused = Some(RefusedSignal { at, agent, role: role.to_owned(), why });
     }
 
@@ -585,7 +579,7 @@ impl Step {
         }
     }
 
-    pub(crate) fn note(&mut self, at: Timestamp, what: String) {
+    pub(crate) fn note(&mut self, at: Timestamp, what: NoteKind) {
         self.notes.push_back(Note { at, what });
         if self.notes.len() > KEPT_NOTES {
             self.notes.pop_front();

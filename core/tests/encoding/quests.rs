@@ -5,9 +5,9 @@ use super::{agent, event_id, text};
 use hatchery_core::ask::StepTrouble;
 use hatchery_core::event::{QuestEvent, StepEvent};
 use hatchery_core::quest::{
-    Assignment, Brief, Caller, Chore, ChoreKind, Context, GivenSignal, Isolation, Merge, NextAction, Note, Observable,
-    Quest, QuestSpec, QuestState, QueuePosition, RefusedSignal, Requirements, Signal, Step, StepAgent, StepFork,
-    StepForkState, StepId, StepPlan, StepProgress, StepState, Verdict, WardRun, WardSpec, Work,
+    Assignment, Brief, Caller, Chore, ChoreKind, Context, GivenSignal, Isolation, Merge, NextAction, Note, NoteKind,
+    Observable, Quest, QuestSpec, QuestState, QueuePosition, RefusedSignal, Requirements, Signal, Step, StepAgent,
+    StepFork, StepForkState, StepId, StepPlan, StepProgress, StepState, Verdict, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Phase, Role, SignalKind, Table};
 use hatchery_core::{Event, QuestId};
@@ -165,9 +165,30 @@ fn ward() -> impl Strategy<Value = WardSpec> {
     })
 }
 
-fn table() -> impl Strategy<Value = Table> {
+fn signal_kind() -> impl Strategy<Value = SignalKind> {
     use SignalKind::*;
-    let kind = prop::sample::select(vec![Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup]);
+    prop::sample::select(vec![Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup])
+}
+
+fn note_kind() -> impl Strategy<Value = NoteKind> {
+    let (role, why) = (text(), text());
+    prop_oneof![
+        Just(NoteKind::WardNext),
+        Just(NoteKind::Asks),
+        Just(NoteKind::Completed),
+        role.prop_map(|role| NoteKind::RoleNext { role }),
+        why.prop_map(|why| NoteKind::Failed { why }),
+        (text(), text()).prop_map(|(role, from)| NoteKind::Called { role, from }),
+        (text(), any::<u32>()).prop_map(|(role, findings)| NoteKind::Mends { role, findings }),
+        (text(), agent()).prop_map(|(role, agent)| NoteKind::Begun { role, agent }),
+        (text(), signal_kind()).prop_map(|(role, signal)| NoteKind::Signalled { role, signal }),
+        vec(text(), 0..3).prop_map(|without| NoteKind::Merged { without }),
+        (agent(), agent()).prop_map(|(parent, agent)| NoteKind::Forked { parent, agent }),
+    ]
+}
+
+fn table() -> impl Strategy<Value = Table> {
+    let kind = signal_kind();
     let player = (option::of(text()), option::of(text()));
     let role = (text(), vec(kind, 0..4), vec(text(), 0..3), text(), policy(), player).prop_map(
         |(name, may, calls, prompt, permissions, (harness, model))| Role {
@@ -302,7 +323,7 @@ fn state() -> impl Strategy<Value = StepState> {
 fn step() -> impl Strategy<Value = Step> {
     let phase = prop::sample::select(vec![Phase::Requirements, Phase::Plan, Phase::Work, Phase::Review]);
     let hand = (agent(), text()).prop_map(|(agent, role)| StepAgent { agent, role });
-    let note = (instant(), text()).prop_map(|(at, what)| Note { at, what });
+    let note = (instant(), note_kind()).prop_map(|(at, what)| Note { at, what });
     let ward = (any::<u32>(), instant(), option::of(instant()), option::of(verdict()))
         .prop_map(|(number, started, ended, verdict)| WardRun { number, started, ended, verdict });
     let given = (instant(), agent(), text(), signal()).prop_map(|(at, agent, role, signal)| GivenSignal {

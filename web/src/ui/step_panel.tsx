@@ -67,11 +67,12 @@ export function stationsOf(step: StepDocument): Station[] {
       took: ward.ended ? ward.ended - ward.started : null,
     });
   }
-  for (const { at, what } of step.history) {
-    if (what === "merged")
+  for (const note of step.history) {
+    const { at } = note;
+    if (note.kind === "merged")
       stations.push({ who: "merge", standing: "done", said: "merged into the quest’s branch", at });
-    else if (what.startsWith("failed"))
-      stations.push({ who: "failed", standing: "failed", said: plain(firstLine(what.replace(/^failed:? ?/, ""))), at });
+    else if (note.kind === "failed")
+      stations.push({ who: "failed", standing: "failed", said: plain(firstLine(note.why)), at });
   }
   stations.sort((a, b) => a.at - b.at);
   const working = step.agents.find((hand) => hand.agent === step.agent) ?? null;

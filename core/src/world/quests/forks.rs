@@ -2,7 +2,7 @@
 
 use super::super::{Impossible, World};
 use crate::agent::Lifecycle;
-use crate::quest::{StepFork, StepForkState, StepId};
+use crate::quest::{NoteKind, StepFork, StepForkState, StepId};
 use crate::{AgentId, EventId, QuestId, Timestamp};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl World {
         let above = above.ok_or(Impossible::Agent { at, agent: parent, why: "did not work for this step" })?;
         self.assignments.insert(agent, above.clone());
         self.change_quest(at, ts, id, |quest, _| {
-            quest.step_mut(step).ok_or("had no such step")?.note(ts, format!("{parent} forks {agent}"));
+            quest.step_mut(step).ok_or("had no such step")?.note(ts, NoteKind::Forked { parent, agent });
             quest.forked += 1;
             let state = StepForkState::Queued(at);
             let fork = StepFork { step: step.clone(), root, parent, number: quest.forked, state };

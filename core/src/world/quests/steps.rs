@@ -3,8 +3,8 @@
 use super::super::{Impossible, World};
 use crate::event::{Refused, StepEvent};
 use crate::quest::{
-    Assignment, Brief, ChoreKind, Merge, NextAction, Quest, SIGNAL_GRACE_MS, Signal, StepAgent, StepId, StepProgress,
-    StepState, Verdict, Work, phase,
+    Assignment, ChoreKind, Merge, NextAction, NoteKind, Quest, SIGNAL_GRACE_MS, Signal, StepAgent, StepId,
+    StepProgress, StepState, Work, phase,
 };
 use crate::roles::Phase;
 use crate::run::{AttemptId, RunState};
@@ -48,14 +48,14 @@ impl World {
             StepEvent::WardBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Ward),
             StepEvent::MergeBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Merge),
             StepEvent::WardEnded { number, verdict, .. } => {
-                self.chore_ended(at, ts, id, step, &Work::Ward(*number), ward_words(verdict))?;
+                self.chore_ended(at, ts, id, step, &Work::Ward(*number), NoteKind::of_verdict(verdict))?;
                 self.change_step(at, ts, id, step, |it| {
                     it.ward_ended(ts, *number, verdict);
                     Ok(())
                 })
             }
             StepEvent::MergeEnded { number, merge, left_out } => {
-                self.chore_ended(at, ts, id, step, &Work::Merge(*number), merge_words(merge, left_out))?;
+                self.chore_ended(at, ts, id, step, &Work::Merge(*number), NoteKind::of_merge(merge, left_out))?;
                 self.change_step(at, ts, id, step, |it| {
                     it.has_work |= *merge == Merge::Merged;
                     Ok(())
@@ -93,7 +93,7 @@ impl World {
             had_failed = matches!(it.state, StepState::Failed { .. });
             it.state = StepState::Queued(next.clone());
             it.progress = progress.clone();
-            it.note(ts, words(next));
+            it.note(ts, NoteKind::of_next(next));
             Ok(())
         })?;
         match had_failed {
@@ -130,7 +130,14 @@ impl World {
                     it.agents.pop_front();
                 }
             }
-            it.note(ts, format!("{role} {} ({agent})", if fresh { "begins" } else { "goes on" }));
+            let by = role.clone();
+            it.note(
+                ts,
+                match fresh {
+                    true => NoteKind::Begun { role: by, agent },
+                    false => NoteKind::Resumed { role: by, agent },
+                },
+            );
             it.state = StepState::Running(Work::Agent { agent, role, signal: None, recalled: false });
             Ok(())
         })?;
@@ -172,7 +179,7 @@ impl World {
         id: QuestId,
         step: &StepId,
         work: &Work,
-        outcome: String,
+        outcome: NoteKind,
     ) -> Result<(), Impossible> {
         self.change_step(at, ts, id, step, |it| {
             if it.state != StepState::Running(work.clone()) {
@@ -200,7 +207,7 @@ impl World {
                 return Err("had another agent");
             }
             *signal = Some(given.clone());
-            let what = format!("{role} signals {}", given.kind());
+            let what = NoteKind::Signalled { role: role.clone(), signal: given.kind() };
             let role = role.clone();
             it.signalled(ts, of.agent, &role, given);
             if let Signal::Complete { summary } = given {
@@ -252,7 +259,7 @@ impl World {
             it.state = StepState::Asking(then.clone());
             it.progress = progress.clone();
             it.denied_since = 0;
-            it.note(ts, "asks the human".into());
+            it.note(ts, NoteKind::Asks);
             Ok(())
         })
     }
@@ -270,7 +277,7 @@ impl World {
             let StepState::Running(Work::Agent { agent, role, .. }) = &it.state else { return Err("had no agent") };
             parked = Some(*agent);
             let (agent, role) = (*agent, role.clone());
-            it.note(ts, format!("{role} is parked"));
+            it.note(ts, NoteKind::Parked { role: role.clone() });
             it.state = StepState::Parked { agent, role, until };
             Ok(())
         })?;
@@ -291,7 +298,7 @@ impl World {
     ) -> Result<(), Impossible> {
         self.change_step(at, ts, id, step, |it| {
             it.state = StepState::Failed { why: why.to_owned(), then: then.clone() };
-            it.note(ts, format!("failed: {why}"));
+            it.note(ts, NoteKind::Failed { why: why.to_owned() });
             Ok(())
         })?;
         self.change_quest(at, ts, id, |quest, _| {
@@ -314,7 +321,7 @@ impl World {
             }
             it.state = StepState::Complete { summary: summary.to_owned(), at: ts };
             it.progress = StepProgress::default();
-            it.note(ts, "complete".into());
+            it.note(ts, NoteKind::Completed);
             Ok(())
         })?;
         self.change_quest(at, ts, id, |quest, quest_spec| {
@@ -377,42 +384,5 @@ impl World {
             step.denied += 1;
             step.denied_since += 1;
         }
-    }
-}
-
-/// What was decided about a step, in a few words.
-fn words(next: &NextAction) -> String {
-    match next {
-        NextAction::Begin { role, brief } => match brief {
-            Brief::Begin => format!("{role} is next"),
-            Brief::Continue { .. } => format!("a fresh {role} goes on"),
-            Brief::Mend { findings, .. } => format!("{role} mends {} findings", findings.len()),
-            Brief::Reconcile { files } => format!("{role} reconciles {} files", files.len()),
-            Brief::FollowUp { from, .. } => format!("{from} asks for {role}"),
-        },
-        NextAction::Resume { role, .. } => format!("{role} is to go on"),
-        NextAction::Ward => "the ward is next".into(),
-        NextAction::Merge => "to be merged".into(),
-    }
-}
-
-/// A verdict in a word.
-fn ward_words(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Green => "the ward is green".into(),
-        Verdict::Red { findings } => format!("the ward is red: {} findings", findings.len()),
-        Verdict::Conflict { files } => format!("the ward was not run: conflicts in {} files", files.len()),
-        Verdict::Broken { why } => format!("the ward is broken: {why}"),
-    }
-}
-
-/// What became of a merge, in a few words.
-fn merge_words(merge: &Merge, left_out: &[String]) -> String {
-    match merge {
-        Merge::Merged if left_out.is_empty() => "merged".into(),
-        Merge::Merged => format!("merged, without by-products: {}", left_out.join(", ")),
-        Merge::Empty => "nothing to merge".into(),
-        Merge::Conflict { files } => format!("conflicts in {} files", files.len()),
-        Merge::Broken { why } => format!("could not be merged: {why}"),
     }
 }
