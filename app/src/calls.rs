@@ -175,7 +175,7 @@ impl Calls {
         }
         let world = handle.view();
         let run = world.run(of.agent).filter(|_| taken(&world)).ok_or(CallError::NoSuchCall(number))?;
-        let found = run.answers.iter().find(|(kept, _)| *kept == number);
+        let found = run.attempt.answers.iter().find(|(kept, _)| *kept == number);
         let (_, at) = found.ok_or(CallError::Forgotten(number))?;
         let taken = records(handle, *at, 1).await?;
         match taken.first().map(|record| &record.event) {
@@ -229,7 +229,7 @@ impl Calls {
 
 /// How many calls of an attempt were taken in. None when the run is not at this attempt.
 fn calls_taken(world: &World, of: AttemptId) -> Option<u64> {
-    world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of).map(|run| run.calls)
+    world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of).map(|run| run.attempt.calls)
 }
 
 async fn records(handle: &Handle, from: EventId, count: u64) -> Result<Vec<Record>, CallError> {

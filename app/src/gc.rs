@@ -131,7 +131,7 @@ pub fn clear(project: &Project, repository: Option<&Repository>, leftover: &Left
 /// Attempts follow each other, so one that is over stays over.
 fn is_over(world: &World, of: AttemptId) -> bool {
     world.run(of.agent).is_some_and(|run| {
-        let open = run.is_open().then_some((run.number, run.attempt));
+        let open = run.is_open().then_some((run.number, run.attempt.number));
         open.map_or(of.run <= run.number, |open| (of.run, of.attempt) < open)
     })
 }

@@ -211,7 +211,7 @@ impl Supervisors {
             }
         }
         // Told once, and not again at every change of the plan.
-        let untold = |of: &AttemptId| world.run(of.agent).is_some_and(|run| !run.waits);
+        let untold = |of: &AttemptId| world.run(of.agent).is_some_and(|run| !run.attempt.waits);
         later.into_iter().filter(untold).collect()
     }
 

@@ -383,7 +383,7 @@ fn parent(path: &str) -> String {
 
 /// What follows from a request, right after it was recorded: a decision, or a question.
 pub(crate) fn follows(world: &World, of: AttemptId, run: &Run, request: &PermissionRequest) -> Vec<Event> {
-    if run.permissions.len() >= MAX_PENDING {
+    if run.attempt.permissions.len() >= MAX_PENDING {
         let reason = format!("{MAX_PENDING} of your requests wait for an answer. Wait for one of them.");
         return decided_and_told(of, run, request, PermissionDecision::Deny { reason }, DecidedBy::Policy);
     }
@@ -409,7 +409,7 @@ fn decided_and_told(
     by: DecidedBy,
 ) -> Vec<Event> {
     let told = match &decision {
-        PermissionDecision::Deny { reason } if !run.capabilities.explains_denials => {
+        PermissionDecision::Deny { reason } if !run.attempt.capabilities.explains_denials => {
             let text = format!("Your request to use {} ({}) was denied. {reason}", request.tool, does(request));
             Some(said(of.agent, MessageKind::User, text))
         }
@@ -464,7 +464,7 @@ pub(crate) fn answered(
     answer: &str,
 ) -> Result<Option<Vec<Event>>, Refusal> {
     let run = crate::run::at_attempt(world, of)?;
-    let pending = run.permissions.iter().find(|pending| pending.question() == Some(question));
+    let pending = run.attempt.permissions.iter().find(|pending| pending.question() == Some(question));
     let Some(PendingPermission { request, .. }) = pending else { return Err(Refusal::NoQuestion(question)) };
     let by_human = |decision| {
         let decided = decided_and_told(of, run, request, decision, DecidedBy::Human);
@@ -501,7 +501,7 @@ pub(crate) fn answered(
 /// The event by which an agent waits for a slot that was stopped while it waited for answers, if these were the last.
 fn goes_on(world: &World, agent: AgentId, closed: &BTreeSet<EventId>) -> Option<Event> {
     let run = world.run(agent).filter(|run| run.is_parked())?;
-    let mut open = run.permissions.iter().filter_map(PendingPermission::question);
+    let mut open = run.attempt.permissions.iter().filter_map(PendingPermission::question);
     open.all(|question| closed.contains(&question)).then(|| quest::queue_parked(world, agent)).flatten()
 }
 
@@ -518,7 +518,7 @@ fn covered<'a>(
     });
     open.filter_map(|(id, of)| {
         let run = world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of)?;
-        let pending = run.permissions.iter().find(|pending| pending.question() == Some(id))?;
+        let pending = run.attempt.permissions.iter().find(|pending| pending.question() == Some(id))?;
         rule.covers(&pending.request).then_some((id, of, &pending.request))
     })
     .collect()

@@ -4,6 +4,7 @@
 //! What is to be said to a process is a queue of [`Delivery`]s, each known by the event that caused it. It leaves the
 //! queue when the process says that it has heard it, so a process that dies before that gets it again, and none gets it twice.
 
+mod attempt;
 mod conversation;
 mod desired;
 mod ending;
@@ -17,16 +18,17 @@ use crate::agent::{Lifecycle, living};
 use crate::event::Refused;
 use crate::event::{AgentEvent, RunEvent};
 use crate::harness::Capabilities;
-use crate::outcome::{Cause, Exit, Outcome};
+use crate::outcome::{Cause, Exit};
 use crate::output::TurnResult;
-use crate::permission::{EarlyAnswer, PATIENCE_MS, PendingPermission, PendingState};
+use crate::permission::{EarlyAnswer, PATIENCE_MS};
 use crate::refusal::BAD_SIGNAL;
-use crate::usage::{Meter, Usage};
+use crate::usage::Usage;
 use crate::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World};
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+pub use attempt::{Attempt, AttemptId};
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
 pub use desired::{DesiredRun, DesiredState};
 pub(crate) use ending::{exited, unreachable};
@@ -55,62 +57,21 @@ pub struct Run {
     pub number: u32,
     pub spec: Arc<RunSpec>,
     pub state: RunState,
-    /// It is `Starting`, and has to wait until fewer agents run.
-    pub waits: bool,
-    /// The number of its latest process.
-    pub attempt: u32,
+    /// The process that it is at, or that is to come.
+    pub attempt: Attempt,
     pub crashes: u32,
     /// Parked so often in a row.
     pub parks: u32,
     pub requested: Timestamp,
-    /// The last sign of life of the process.
-    pub last_output: Timestamp,
     /// Since when something waits to be said to it, if anything does.
     pub addressed: Timestamp,
-    /// How much of the process's output is taken in, in bytes.
-    pub spooled: u64,
-    /// How many of the calls that it wrote down are taken in.
-    pub calls: u64,
-    /// Where the answers to the last of them are.
-    pub answers: Vector<(u64, EventId)>,
-    /// What the harness of its process can do.
-    pub capabilities: Capabilities,
-    /// Its conversation begins as a copy of another: so do the counts of what it used.
-    pub copied: bool,
-    /// Its process has shown that our tools answer it.
-    pub started: bool,
-    /// Its process has heard something of what was to be said to it.
-    pub heard: bool,
-    /// A turn is under way.
-    pub in_turn: bool,
-    /// Its process has yet to confirm the model that it was told to use. Nothing else is said to it before.
-    #[serde(default)]
-    pub model_due: bool,
-    /// The call of its tool `wait` that has not been answered: it does nothing until others write to it or end.
-    #[serde(default)]
-    pub waiting_call: Option<String>,
-    /// When its silence was reported, if it is silent.
-    pub silent: Option<Timestamp>,
     /// What the human was asked about it and has not answered.
     pub question: Option<EventId>,
-    /// What its process asks permission for, and has not received the answer to.
-    pub permissions: Vector<PendingPermission>,
     /// Answers that came when the process that had asked was gone.
     pub early_answers: Vector<EarlyAnswer>,
-    /// A budget is used up: after this turn nothing more is begun.
-    pub held: bool,
-    /// Its turn was interrupted for the budget, so that there is more to do.
-    pub cut_short: bool,
-    /// How often it has asked the model since then.
-    pub overspent: u32,
     /// It has signalled what there is to say about its step.
     pub signalled: bool,
-    /// The signal that its process last spoke of in its own stream, as it was written.
-    pub signal_heard: Option<String>,
     pub turns: u32,
-    pub outcome: Outcome,
-    /// What its process has reported before it showed its conversation.
-    pub meter: Meter,
     pub spent: Usage,
 }
 
@@ -239,13 +200,13 @@ impl Run {
     pub(crate) fn deadline(&self, conversation: &Conversation) -> Option<Timestamp> {
         match self.state {
             // Nobody has started it, so its silence means nothing.
-            RunState::Starting if self.waits => None,
+            RunState::Starting if self.attempt.waits => None,
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-                let due = match self.silent {
+                let due = match self.attempt.silent {
                     None => Some(self.quiet_since().plus_ms(self.spec.stall_ms)),
                     Some(at) => self.spec.kill_stuck.then(|| at.plus_ms(self.spec.stall_ms.min(LAST_LOOK_MS))),
                 };
-                match self.asked_since() {
+                match self.attempt.asked_since() {
                     // One that works for a quest holds a slot.
                     Some(since) => self.spec.signals.then(|| since.plus_ms(PATIENCE_MS)),
                     None => due.filter(|_| !self.listens(conversation)),
@@ -260,59 +221,36 @@ impl Run {
     /// Whether its process has nothing to do but to wait for a message, so that its silence means nothing.
     fn listens(&self, conversation: &Conversation) -> bool {
         let at_rest =
-            matches!(self.state, RunState::Running { .. }) && !self.in_turn && conversation.unheard.is_empty();
+            matches!(self.state, RunState::Running { .. }) && !self.attempt.in_turn && conversation.unheard.is_empty();
         at_rest && !self.is_last(conversation)
     }
 
     /// Whether the user has been asked for a permission and has not answered, so that the silence of the process means nothing.
     pub fn waits_for_permission(&self) -> bool {
-        self.asked_since().is_some()
-    }
-
-    /// Since when the user has been asked for a permission.
-    fn asked_since(&self) -> Option<Timestamp> {
-        let asked = self.permissions.iter().filter_map(|pending| match pending.state {
-            PendingState::Asked { since, .. } => Some(since),
-            PendingState::New | PendingState::Decided { .. } => None,
-        });
-        asked.min()
-    }
-
-    /// The last decision about a permission that the process has not received.
-    fn last_decision(&self) -> Option<EventId> {
-        let decided = self.permissions.iter().filter_map(|pending| match pending.state {
-            PendingState::Decided { at, .. } => Some(at),
-            PendingState::New | PendingState::Asked { .. } => None,
-        });
-        decided.max()
+        self.attempt.asked_since().is_some()
     }
 
     /// Since when nothing was heard of it that should have been.
     fn quiet_since(&self) -> Timestamp {
-        match self.in_turn {
-            true => self.last_output,
-            false => self.last_output.max(self.addressed),
+        match self.attempt.in_turn {
+            true => self.attempt.last_output,
+            false => self.attempt.last_output.max(self.addressed),
         }
-    }
-
-    /// Whether its process had ended its turn in good order.
-    fn had_finished(&self) -> bool {
-        matches!(self.outcome.last_turn(), Some(TurnResult::Ok | TurnResult::Interrupted))
     }
 
     /// Whether its process may leave: it has done what it was to do, or cannot.
     fn is_last(&self, conversation: &Conversation) -> bool {
-        let done = self.turns > 0 && !self.in_turn && conversation.unheard.is_empty();
-        let failed = self.outcome.last_turn().is_some() && !self.had_finished();
-        let stays = self.spec.stays && self.capabilities.stays_open;
+        let done = self.turns > 0 && !self.attempt.in_turn && conversation.unheard.is_empty();
+        let failed = self.attempt.outcome.last_turn().is_some() && !self.attempt.had_finished();
+        let stays = self.spec.stays && self.attempt.capabilities.stays_open;
         // Some programs do not leave by themselves when they cannot open the session, or do not take the model. What waits is for the
         // next process.
-        let lost = match self.outcome.last_turn() {
-            Some(TurnResult::SessionUnknown) => !self.started,
-            Some(TurnResult::Failed { .. }) => !self.started || self.model_due,
+        let lost = match self.attempt.outcome.last_turn() {
+            Some(TurnResult::SessionUnknown) => !self.attempt.started,
+            Some(TurnResult::Failed { .. }) => !self.attempt.started || self.attempt.model_due,
             Some(TurnResult::Ok | TurnResult::Interrupted) | None => false,
         };
-        (done && (!stays || failed)) || (self.held && !self.in_turn) || lost
+        (done && (!stays || failed)) || (self.attempt.held && !self.attempt.in_turn) || lost
     }
 
     /// Its end is decided.
@@ -337,7 +275,7 @@ impl Run {
 
     /// The attempt that it is at.
     pub fn attempt_id(&self, agent: AgentId) -> AttemptId {
-        AttemptId { agent, run: self.number, attempt: self.attempt }
+        AttemptId { agent, run: self.number, attempt: self.attempt.number }
     }
 
     pub fn process(&self) -> Option<&Process> {
@@ -461,7 +399,7 @@ pub(crate) fn spawned(
 pub(crate) fn waits(world: &World, of: AttemptId) -> Result<Vec<Event>, Refusal> {
     let run = at_attempt(world, of)?;
     match run.state {
-        RunState::Starting if run.waits => Ok(Vec::new()),
+        RunState::Starting if run.attempt.waits => Ok(Vec::new()),
         RunState::Starting => Ok(vec![Event::Run { of, what: RunEvent::Waiting }]),
         RunState::Spawned { .. }
         | RunState::Running { .. }
@@ -484,8 +422,8 @@ pub(crate) fn take_call(
     if run.process().is_none() {
         return Err(Refusal::StaleAttempt(of));
     }
-    if number != run.calls + 1 {
-        return Err(Refusal::CallTaken { agent: of.agent, number: run.calls });
+    if number != run.attempt.calls + 1 {
+        return Err(Refusal::CallTaken { agent: of.agent, number: run.attempt.calls });
     }
     let decided = match ask {
         Ok(command) => crate::decide(world, command, now).map_err(|refusal| Refused::from(&refusal)),
@@ -510,10 +448,10 @@ pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Ref
     let run = open(world, agent)?;
     let conversation = world.conversation(agent);
     // Without echoes, a turn is known to run when it says something. Until then its message counts as being worked on.
-    let unconfirmed = !run.capabilities.echoes_messages && conversation.is_some_and(Conversation::has_words);
-    let works = run.in_turn || (run.started && unconfirmed);
+    let unconfirmed = !run.attempt.capabilities.echoes_messages && conversation.is_some_and(Conversation::has_words);
+    let works = run.attempt.in_turn || (run.attempt.started && unconfirmed);
     match run.state {
-        RunState::Spawned { .. } | RunState::Running { .. } if !run.capabilities.interrupts => {
+        RunState::Spawned { .. } | RunState::Running { .. } if !run.attempt.capabilities.interrupts => {
             Err(Refusal::CannotInterrupt { agent, harness: run.spec.harness.clone() })
         }
         RunState::Spawned { .. } | RunState::Running { .. }
@@ -549,26 +487,10 @@ pub(crate) fn stop(world: &World, agent: AgentId, why: &StopWhy) -> Result<Vec<E
     }
 }
 
-/// Which process of which run of which agent is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct AttemptId {
-    pub agent: AgentId,
-    pub run: u32,
-    pub attempt: u32,
-}
-
-impl AttemptId {
-    #[must_use]
-    pub fn next(self) -> Self {
-        Self { attempt: self.attempt + 1, ..self }
-    }
-}
-
 /// The run, if it is at this attempt.
 pub(crate) fn at_attempt(world: &World, of: AttemptId) -> Result<&Run, Refusal> {
     let run = world.run(of.agent).ok_or(Refusal::NoRun(of.agent))?;
-    match run.number == of.run && run.attempt == of.attempt && run.is_open() {
+    match run.number == of.run && run.attempt.number == of.attempt && run.is_open() {
         true => Ok(run),
         false => Err(Refusal::StaleAttempt(of)),
     }

@@ -111,10 +111,10 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
 
 fn activity(run: &Run) -> Activity {
     match run.state {
-        RunState::Starting | RunState::Spawned { .. } if run.silent.is_some() => Activity::Silent,
+        RunState::Starting | RunState::Spawned { .. } if run.attempt.silent.is_some() => Activity::Silent,
         RunState::Starting | RunState::Spawned { .. } => Activity::Starting,
-        RunState::Running { .. } if run.silent.is_some() => Activity::Silent,
-        RunState::Running { .. } if run.in_turn => Activity::Working,
+        RunState::Running { .. } if run.attempt.silent.is_some() => Activity::Silent,
+        RunState::Running { .. } if run.attempt.in_turn => Activity::Working,
         RunState::Running { .. } => Activity::Listening,
         RunState::Stopping { .. } => Activity::Stopping,
         RunState::Parked { .. } => Activity::Parked,
@@ -123,41 +123,46 @@ fn activity(run: &Run) -> Activity {
 }
 
 fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
-    let name = format!("run {}, attempt {}", run.number, run.attempt);
+    let name = format!("run {}, attempt {}", run.number, run.attempt.number);
     match &run.state {
-        RunState::Starting if run.waits => {
-            add(format!("{name} waits for its turn: as many agents run as `max_runs` allows"), run.last_output);
+        RunState::Starting if run.attempt.waits => {
+            add(format!("{name} waits for its turn: as many agents run as `max_runs` allows"), run.attempt.last_output);
         }
-        RunState::Starting => add(format!("{name} waits for its process"), run.last_output),
+        RunState::Starting => add(format!("{name} waits for its process"), run.attempt.last_output),
         RunState::Spawned { process } => {
             add(
                 format!("{name} is process {}; it has not said that our tools answer it", process.pid),
-                run.last_output,
+                run.attempt.last_output,
             );
         }
         RunState::Running { process } => {
-            add(format!("{name} is process {}, which last said something", process.pid), run.last_output);
+            add(format!("{name} is process {}, which last said something", process.pid), run.attempt.last_output);
             if run.awaits_others() {
-                add("it is in its tool `wait`, and an agent below it may use its place".into(), run.last_output);
+                add(
+                    "it is in its tool `wait`, and an agent below it may use its place".into(),
+                    run.attempt.last_output,
+                );
             }
         }
-        RunState::Stopping { why, .. } => add(format!("{name} is being stopped: {}", why.detail()), run.last_output),
+        RunState::Stopping { why, .. } => {
+            add(format!("{name} is being stopped: {}", why.detail()), run.attempt.last_output)
+        }
         RunState::Parked { cause, until } => {
-            add(format!("{name} is parked: {cause}"), run.last_output);
+            add(format!("{name} is parked: {cause}"), run.attempt.last_output);
             match until {
                 Some(until) => add("it goes on by itself".into(), *until),
-                None => add("it goes on when a person says so".into(), run.last_output),
+                None => add("it goes on when a person says so".into(), run.attempt.last_output),
             }
         }
         RunState::Ended { .. } => {}
     }
-    if let Some(complaint) = run.outcome.complaint() {
-        add(format!("it was told: {complaint}"), run.last_output);
+    if let Some(complaint) = run.attempt.outcome.complaint() {
+        add(format!("it was told: {complaint}"), run.attempt.last_output);
     }
-    for pending in run.permissions.iter().filter(|pending| pending.question().is_some()) {
+    for pending in run.attempt.permissions.iter().filter(|pending| pending.question().is_some()) {
         add(
             format!("it waits for your permission to use {}: `hatchery ask list`", pending.request.tool),
-            run.last_output,
+            run.attempt.last_output,
         );
     }
 }

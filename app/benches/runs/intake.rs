@@ -35,7 +35,9 @@ fn intake(shop: &Shop, lines: usize) -> f64 {
     let agents: Vec<AgentId> =
         (0..CHILDREN).map(|child| shop.ask(&shop.script(&steps.replace("NAME", &format!("said-{child}"))))).collect();
     // They have heard what to do; from here on nobody looks while they speak.
-    shop.wait(|world| agents.iter().all(|agent| world.run(*agent).is_some_and(|run| run.in_turn || run.turns > 0)));
+    shop.wait(|world| {
+        agents.iter().all(|agent| world.run(*agent).is_some_and(|run| run.attempt.in_turn || run.turns > 0))
+    });
     supervisor.abort();
     let is_said = |child: usize| shop.folder.path().join(format!("said-{child}")).exists();
     while !(0..CHILDREN).all(is_said) {

@@ -139,7 +139,7 @@ impl AgentView {
     pub fn new(world: &World, id: AgentId, agent: &Agent, now: Timestamp) -> Self {
         let why = why::why(world, id);
         let of_run = || world.run(id)?.question;
-        let of_permission = || world.run(id)?.permissions.iter().find_map(|pending| pending.question());
+        let of_permission = || world.run(id)?.attempt.permissions.iter().find_map(|pending| pending.question());
         let of_step = || {
             let assignment = world.assignment(id)?;
             let question = world.quest(assignment.quest)?.step(&assignment.step)?.question?;

@@ -221,7 +221,7 @@ fn agent_line(world: &World, id: AgentId) -> Option<BranchLine> {
 
 /// Whether an agent may change files at this moment. One that stays for more messages does not between two turns.
 fn is_busy(world: &World, agent: AgentId) -> bool {
-    let at_rest = |run: &Run| matches!(run.state, RunState::Running { .. }) && !run.in_turn;
+    let at_rest = |run: &Run| matches!(run.state, RunState::Running { .. }) && !run.attempt.in_turn;
     world.run(agent).is_some_and(|run| run.is_open() && !at_rest(run))
 }
 

@@ -212,7 +212,7 @@ fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
 fn permission(world: &World, id: EventId, question: &Question) -> Option<PermissionView> {
     let About::Permission(of) = question.about else { return None };
     let run = world.run(of.agent)?;
-    let request = &run.permissions.iter().find(|pending| pending.question() == Some(id))?.request;
+    let request = &run.attempt.permissions.iter().find(|pending| pending.question() == Some(id))?.request;
     let rule = PermissionRule::of(request);
     let PermissionRequest { tool, input, access, folder, .. } = request;
     Some(PermissionView {

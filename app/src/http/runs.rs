@@ -425,7 +425,7 @@ fn past_view(agent: AgentId, name: Option<String>, run: u32, past: &PastRun) -> 
 
 fn view(agent: AgentId, name: Option<String>, run: &Run) -> RunView {
     let (phase, cause, until) = match run.state {
-        RunState::Starting if run.waits => (RunPhase::Waiting, None, None),
+        RunState::Starting if run.attempt.waits => (RunPhase::Waiting, None, None),
         RunState::Starting | RunState::Spawned { .. } => (RunPhase::Starting, None, None),
         RunState::Running { .. } => (RunPhase::Running, None, None),
         RunState::Stopping { .. } => (RunPhase::Stopping, None, None),
@@ -436,7 +436,7 @@ fn view(agent: AgentId, name: Option<String>, run: &Run) -> RunView {
         agent,
         name,
         run: run.number,
-        attempts: run.attempt,
+        attempts: run.attempt.number,
         harness: run.spec.harness.clone(),
         phase,
         pid: run.process().map(|process| process.pid),
@@ -444,7 +444,7 @@ fn view(agent: AgentId, name: Option<String>, run: &Run) -> RunView {
         detail: run.awaits_others().then(|| "in its tool `wait`; an agent below it may use its place".to_owned()),
         until,
         requested: run.requested,
-        last_output: run.last_output,
+        last_output: run.attempt.last_output,
         turns: run.turns,
         spent: run.spent,
     }

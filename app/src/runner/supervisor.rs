@@ -417,8 +417,8 @@ impl Supervisor {
     /// The line that tells the process its model, while the process has not confirmed it.
     fn due_model(&self, session: &str) -> Result<Option<String>, SuperviseError> {
         let world = self.context.handle.view();
-        let Some(run) = world.run(self.of.agent).filter(|run| run.model_due) else { return Ok(None) };
-        let (how, model) = (run.capabilities.model_choice, run.spec.model.clone());
+        let Some(run) = world.run(self.of.agent).filter(|run| run.attempt.model_due) else { return Ok(None) };
+        let (how, model) = (run.attempt.capabilities.model_choice, run.spec.model.clone());
         let harness = self.harness()?;
         Ok(model.and_then(|model| harness.choose_model(how, session, &model)))
     }
@@ -429,7 +429,7 @@ impl Supervisor {
         let on_its_way = unheard.any(|delivery| delivery.what != DeliveryKind::Interrupt && is_written(delivery));
         let world = self.context.handle.view();
         // A process that is ready counts as being in its first turn, before it has heard anything.
-        let in_turn = world.run(self.of.agent).is_some_and(|run| run.in_turn && run.heard);
+        let in_turn = world.run(self.of.agent).is_some_and(|run| run.attempt.in_turn && run.attempt.heard);
         usize::from(!on_its_way && !in_turn)
     }
 
@@ -437,7 +437,7 @@ impl Supervisor {
     fn decided_permissions(&self) -> Vec<(String, PermissionRequest, PermissionDecision)> {
         let world = self.context.handle.view();
         let run = world.run(self.of.agent).filter(|run| run.attempt_id(self.of.agent) == self.of);
-        let pending = run.into_iter().flat_map(|run| &run.permissions);
+        let pending = run.into_iter().flat_map(|run| &run.attempt.permissions);
         pending
             .filter_map(|pending| match &pending.state {
                 PendingState::Decided { at, decision } => {
@@ -451,7 +451,7 @@ impl Supervisor {
     /// The session of this process, once the process is ready.
     fn started_session(&self) -> Option<String> {
         let world = self.context.handle.view();
-        world.run(self.of.agent).filter(|run| run.attempt_id(self.of.agent) == self.of && run.started)?;
+        world.run(self.of.agent).filter(|run| run.attempt_id(self.of.agent) == self.of && run.attempt.started)?;
         Some(world.conversation(self.of.agent)?.harness_session.as_ref()?.session.clone())
     }
 
@@ -483,7 +483,7 @@ impl Supervisor {
         let mut spool = match self.spool.take() {
             Some(spool) => spool,
             None => {
-                let position = handle.view().run(self.of.agent).map_or(0, |run| run.spooled);
+                let position = handle.view().run(self.of.agent).map_or(0, |run| run.attempt.spooled);
                 let (folder, harness) = (self.process.folder().clone(), self.harness()?);
                 let session = self.started_session();
                 let waiting = match harness.capabilities().echoes_messages || session.is_some() {

@@ -29,13 +29,13 @@ impl Run {
     pub(crate) fn desired(&self, conversation: &Conversation) -> Option<DesiredRun> {
         let state = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-                let upto = conversation.unheard.get_max().map(|delivery| delivery.id).max(self.last_decision());
+                let upto = conversation.unheard.get_max().map(|delivery| delivery.id).max(self.attempt.last_decision());
                 DesiredState::Running { upto, last: self.is_last(conversation) }
             }
             RunState::Stopping { .. } => DesiredState::Stopped,
             RunState::Parked { .. } | RunState::Ended { .. } => return None,
         };
         let (host, lends_place) = (self.spec.host.clone(), self.awaits_others());
-        Some(DesiredRun { run: self.number, attempt: self.attempt, host, state, lends_place })
+        Some(DesiredRun { run: self.number, attempt: self.attempt.number, host, state, lends_place })
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn exited(
     let waits = world.conversation(of.agent).is_some_and(Conversation::has_words);
     // What it signalled in its own stream counts, even if its tools could not pass it on.
     let signal = match run.owes_signal() {
-        true => quest::from_stream(world, of, run.signal_heard.as_deref()),
+        true => quest::from_stream(world, of, run.attempt.signal_heard.as_deref()),
         false => Vec::new(),
     };
     let owes = run.owes_signal() && signal.is_empty();
@@ -65,6 +65,7 @@ pub(crate) fn exited(
     Ok(match cause {
         Cause::RateLimited | Cause::Overloaded | Cause::Unavailable if run.spec.parks => {
             let until = run
+                .attempt
                 .outcome
                 .resets_at()
                 .filter(|at| *at > now)
@@ -72,9 +73,11 @@ pub(crate) fn exited(
             vec![Event::Run { of, what: RunEvent::Parked { cause, until: Some(until), detail } }]
         }
         // To start it again would only make it take a turn for nothing; the next message does.
-        Cause::Crashed | Cause::LostWithMachine if run.had_finished() && !waits && !owes => ended(cause, detail),
+        Cause::Crashed | Cause::LostWithMachine if run.attempt.had_finished() && !waits && !owes => {
+            ended(cause, detail)
+        }
         Cause::Crashed | Cause::LostWithMachine if run.crashes < run.spec.retries && exit != Exit::NotStarted => {
-            let forgotten = run.outcome.last_turn() == Some(&TurnResult::SessionUnknown);
+            let forgotten = run.attempt.outcome.last_turn() == Some(&TurnResult::SessionUnknown);
             let then = match crash_pause(run).filter(|_| cause == Cause::Crashed && !forgotten) {
                 None => resumed,
                 Some(ms) => {
@@ -87,14 +90,16 @@ pub(crate) fn exited(
         // It was let go because its money is used up, and has more to do: it waits for some.
         Cause::Completed if owes => vec![resumed],
         // Its turn was interrupted for its budget.
-        Cause::UserEnded if run.cut_short => vec![resumed],
+        Cause::UserEnded if run.attempt.cut_short => vec![resumed],
         // Something was said to it while it was leaving.
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
         // It was to stay, and was sent away because nothing more may be begun.
-        Cause::Completed | Cause::UserEnded if run.held && run.spec.stays => match budget::over(world, of.agent, now) {
-            Some(over) => budget::park(world, of.agent, run, over),
-            None => ended(cause, detail),
-        },
+        Cause::Completed | Cause::UserEnded if run.attempt.held && run.spec.stays => {
+            match budget::over(world, of.agent, now) {
+                Some(over) => budget::park(world, of.agent, run, over),
+                None => ended(cause, detail),
+            }
+        }
         Cause::Completed
         | Cause::Crashed
         | Cause::Stuck
@@ -131,17 +136,17 @@ pub(crate) fn unreachable(world: &World, of: AttemptId) -> Result<Vec<Event>, Re
 
 /// Why a process ended that nobody had asked to end, when something `waits` to be said to it, or when it `owes` a signal.
 fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
-    let (cause, detail) = match run.outcome.cause(exit, evidence) {
+    let (cause, detail) = match run.attempt.outcome.cause(exit, evidence) {
         // One that was to stay has no reason to leave.
         (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) => {
             let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
             (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))
         }
-        (Cause::Completed, _) if owes && !run.held => {
+        (Cause::Completed, _) if owes && !run.attempt.held => {
             (Cause::Crashed, format!("It ended without `signal-back` ({exit})."))
         }
         // Started again for that, it would never come to an end.
-        (Cause::Completed | Cause::UserEnded, _) if waits && !run.heard => {
+        (Cause::Completed | Cause::UserEnded, _) if waits && !run.attempt.heard => {
             (Cause::Crashed, format!("It ended without having heard what was said to it ({exit})."))
         }
         judged => judged,
@@ -159,5 +164,5 @@ fn back_off(first_ms: u64, times: u32) -> u64 {
 /// How long to wait after a crash, or after an end without a signal that was owed. One that was at work goes on at once; what ends before that,
 /// or again, would likely do it again.
 fn crash_pause(run: &Run) -> Option<u64> {
-    (run.crashes > 0 || !run.started).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
+    (run.crashes > 0 || !run.attempt.started).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
 }

@@ -34,8 +34,8 @@ pub(crate) fn take_output(
     if run.process().is_none() {
         return Err(Refusal::StaleAttempt(of));
     }
-    if run.spooled != from || upto <= from {
-        return Err(Refusal::OutputTaken { agent: of.agent, at: run.spooled });
+    if run.attempt.spooled != from || upto <= from {
+        return Err(Refusal::OutputTaken { agent: of.agent, at: run.attempt.spooled });
     }
     let agent = of.agent;
     let mut listener = Listener::new(of, run, world.conversation(agent));
@@ -92,11 +92,11 @@ impl<'a> Listener<'a> {
             of,
             run,
             conversation: conversation.cloned().unwrap_or_default(),
-            meter: run.meter,
-            capabilities: run.capabilities,
-            started: run.started,
+            meter: run.attempt.meter,
+            capabilities: run.attempt.capabilities,
+            started: run.attempt.started,
             stopping: matches!(run.state, RunState::Stopping { .. }),
-            in_turn: run.in_turn,
+            in_turn: run.attempt.in_turn,
             more: 0,
         }
     }
@@ -146,7 +146,7 @@ impl<'a> Listener<'a> {
 
     /// Whether this is a request of the process that we have answered.
     fn asked_for(&self, request: &str) -> bool {
-        self.run.permissions.iter().any(|pending| pending.request.request == *request)
+        self.run.attempt.permissions.iter().any(|pending| pending.request.request == *request)
     }
 
     /// A process that is ready has a delivery to work on, so its first turn counts as begun. A reader that was restarted may say
@@ -176,7 +176,7 @@ impl<'a> Listener<'a> {
     /// was taken in.
     fn turn_starts(&mut self) -> Vec<Event> {
         let begins = !std::mem::replace(&mut self.in_turn, true);
-        let oldest = match self.run.capabilities.echoes_messages {
+        let oldest = match self.run.attempt.capabilities.echoes_messages {
             true => None,
             false => self.conversation.oldest_words(),
         };
@@ -193,12 +193,12 @@ impl<'a> Listener<'a> {
     /// the model after that, is stopped.
     fn over_budget(&self) -> Vec<Event> {
         let event = |what| Event::Run { of: self.of, what };
-        let cuts_short = self.in_turn && !self.run.cut_short;
-        let reached = (!self.run.held || cuts_short).then(|| event(RunEvent::BudgetReached));
-        let goes_on = self.run.held && self.run.overspent >= MAX_OVERSPENT;
+        let cuts_short = self.in_turn && !self.run.attempt.cut_short;
+        let reached = (!self.run.attempt.held || cuts_short).then(|| event(RunEvent::BudgetReached));
+        let goes_on = self.run.attempt.held && self.run.attempt.overspent >= MAX_OVERSPENT;
         let act = match self.in_turn {
             false => None,
-            true if goes_on || !self.run.capabilities.interrupts => {
+            true if goes_on || !self.run.attempt.capabilities.interrupts => {
                 Some(event(RunEvent::Stopping { why: StopWhy::OverBudget }))
             }
             true if self.conversation.is_interrupted() => None,
@@ -213,7 +213,7 @@ impl<'a> Listener<'a> {
         self.more += i128::from(spent.cost.nanodollars) - i128::from(metered.cost.nanodollars);
         self.in_turn = false;
         if end.result == TurnResult::SessionUnknown && !self.started {
-            self.conversation.forget(self.run.copied);
+            self.conversation.forget(self.run.attempt.copied);
         }
         // Not a mark of the kind `interrupted`: that would take the turn back, and the agent program does not.
         let interrupted = end.result == TurnResult::Interrupted;

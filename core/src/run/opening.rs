@@ -11,7 +11,7 @@ pub fn inherited_session(world: &World, agent: AgentId) -> Option<&HarnessSessio
     let conversation = world.conversation(origin.agent)?;
     let unmoved = origin.upto.is_some() && world.agent(origin.agent)?.last_message == origin.upto;
     // What waits to be heard, or is about to be said, is not in it yet, or in part.
-    let at_rest = !conversation.has_words() && world.run(origin.agent).is_none_or(|run| !run.in_turn);
+    let at_rest = !conversation.has_words() && world.run(origin.agent).is_none_or(|run| !run.attempt.in_turn);
     let copyable = child.cuts.is_empty() && world.conversation(agent).is_none_or(|own| !own.orphaned);
     conversation.harness_session.as_ref().filter(|_| unmoved && at_rest && copyable)
 }

@@ -71,6 +71,6 @@ impl<'a> Places<'a> {
 impl Run {
     /// Whether it is in its tool `wait`, and so does nothing.
     pub fn awaits_others(&self) -> bool {
-        self.waiting_call.is_some()
+        self.attempt.waiting_call.is_some()
     }
 }

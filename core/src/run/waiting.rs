@@ -20,7 +20,7 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
         }
         RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
             let silent = Event::Run { of, what: RunEvent::Silent { since: run.quiet_since() } };
-            match (run.silent, run.spec.kill_stuck) {
+            match (run.attempt.silent, run.spec.kill_stuck) {
                 (None, false) => vec![silent, ask::of_silence(of, run.spec.stall_ms)],
                 (None, true) => vec![silent],
                 (Some(_), _) => vec![Event::Run { of, what: RunEvent::Stopping { why: StopWhy::Stuck } }],
@@ -35,7 +35,7 @@ pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
     let of = run.attempt_id(agent);
     let waits = world.conversation(agent).is_some_and(Conversation::has_words);
     match run.state {
-        RunState::Parked { cause: Cause::OverBudget, .. } if run.had_finished() && !waits => {
+        RunState::Parked { cause: Cause::OverBudget, .. } if run.attempt.had_finished() && !waits => {
             let detail = "Its last turn ended well, and nothing was said to it since.".to_owned();
             Event::Run { of, what: RunEvent::Ended { cause: Cause::Completed, detail, exit: Exit::Unknown } }
         }

@@ -39,7 +39,7 @@ impl World {
     /// The user is asked about the request that was recorded last.
     pub(super) fn permission_asked(&mut self, at: EventId, ts: Timestamp, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
-            let new = run.permissions.iter_mut().rev().find(|pending| pending.state == PendingState::New);
+            let new = run.attempt.permissions.iter_mut().rev().find(|pending| pending.state == PendingState::New);
             new.ok_or("had not asked for a permission")?.state = PendingState::Asked { question: at, since: ts };
             Ok(())
         })
@@ -54,13 +54,13 @@ impl World {
         decision: &PermissionDecision,
     ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
-            let pending = run.permissions.iter_mut().find(|pending| pending.request.request == request);
+            let pending = run.attempt.permissions.iter_mut().find(|pending| pending.request.request == request);
             let pending = pending.ok_or("had not asked for this permission")?;
             pending.state = PendingState::Decided { at, decision: decision.clone() };
             let used = run.early_answers.iter().position(|early| early.is_for(&pending.request));
             used.map(|used| run.early_answers.remove(used));
             // It was right to be silent until now.
-            run.alive(ts);
+            run.attempt.alive(ts);
             Ok(())
         })?;
         if matches!(decision, PermissionDecision::Deny { .. }) {
@@ -73,12 +73,12 @@ impl World {
 impl Run {
     /// The open questions about its permissions.
     pub(super) fn open_permission_questions(&self) -> Vec<EventId> {
-        self.permissions.iter().filter_map(PendingPermission::question).collect()
+        self.attempt.permissions.iter().filter_map(PendingPermission::question).collect()
     }
 
     /// The process is gone. What was decided for it counts for the next one, which has to ask again.
     pub(super) fn keep_answers(&mut self) {
-        let decided = self.permissions.iter().filter_map(|pending| match &pending.state {
+        let decided = self.attempt.permissions.iter().filter_map(|pending| match &pending.state {
             PendingState::Decided { decision, .. } => Some(EarlyAnswer {
                 tool: pending.request.tool.clone(),
                 input: pending.request.input.clone(),
@@ -96,10 +96,12 @@ impl Run {
     /// What an output says about a request for permission.
     pub(super) fn note_permission(&mut self, output: &Output) {
         if let Output::Asked(request) = output {
-            self.permissions.push_back(PendingPermission { request: request.clone(), state: PendingState::New });
+            self.attempt
+                .permissions
+                .push_back(PendingPermission { request: request.clone(), state: PendingState::New });
         }
         if let Output::Answered { request, .. } | Output::AskCancelled { request } = output {
-            self.permissions.retain(|pending| pending.request.request != *request);
+            self.attempt.permissions.retain(|pending| pending.request.request != *request);
         }
     }
 }

@@ -7,12 +7,11 @@ use super::{Due, Impossible, World};
 use crate::agent::Agent;
 use crate::event::RunEvent;
 use crate::harness::Capabilities;
-use crate::outcome::{Cause, Outcome};
-use crate::output::Output;
+use crate::outcome::Cause;
 use crate::quest;
 use crate::run::{
-    AttemptId, Conversation, DeliveryKind, ForeignSession, HarnessSession, PastRun, Process, Run, RunSpec, RunState,
-    StopWhy,
+    Attempt, AttemptId, Conversation, DeliveryKind, ForeignSession, HarnessSession, PastRun, Process, Run, RunSpec,
+    RunState, StopWhy,
 };
 use crate::session::SessionState;
 use crate::usage::{Meter, Usage};
@@ -120,35 +119,15 @@ impl World {
             number,
             spec: Arc::new(spec.clone()),
             state: RunState::Starting,
-            waits: false,
-            attempt: 1,
+            attempt: Attempt::new(1, ts),
             crashes: 0,
             parks: 0,
             requested: ts,
-            last_output: ts,
             addressed: ts,
-            spooled: 0,
-            calls: 0,
-            answers: Vector::new(),
-            capabilities: Capabilities::default(),
-            copied: false,
-            started: false,
-            heard: false,
-            in_turn: false,
-            model_due: false,
-            waiting_call: None,
-            silent: None,
             question: None,
-            permissions: Vector::new(),
             early_answers: Vector::new(),
-            held: false,
-            cut_short: false,
-            overspent: 0,
             signalled: false,
-            signal_heard: None,
             turns: 0,
-            outcome: Outcome::default(),
-            meter: Meter::New,
             spent: Usage::default(),
         };
         self.runs.insert(agent, Arc::new(requested));
@@ -176,11 +155,11 @@ impl World {
         capabilities: Capabilities,
     ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
-            run.capabilities = capabilities;
-            run.waits = false;
-            run.copied = copied.is_some();
-            run.meter = copied.unwrap_or(Meter::New);
-            run.last_output = ts;
+            run.attempt.capabilities = capabilities;
+            run.attempt.waits = false;
+            run.attempt.copied = copied.is_some();
+            run.attempt.meter = copied.unwrap_or(Meter::New);
+            run.attempt.last_output = ts;
             let conversation = Arc::make_mut(conversation);
             conversation.metered.new_process(conversation.harness_session.is_some());
             conversation.harness_session.iter_mut().for_each(|harness_session| harness_session.meter.new_process());
@@ -207,7 +186,7 @@ impl World {
 
     fn run_waiting(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
-            run.waits = true;
+            run.attempt.waits = true;
             Ok(())
         })
     }
@@ -224,29 +203,30 @@ impl World {
                 | RunState::Parked { .. }
                 | RunState::Ended { .. } => return Err("could not start"),
             };
-            run.started = true;
-            run.begin_turn();
+            run.attempt.started = true;
+            run.attempt.begin_turn();
             let conversation = Arc::make_mut(conversation);
-            conversation.enter(session, &run.spec, run.meter, run.capabilities);
-            run.model_due = run.spec.model.is_some() && run.capabilities.model_choice.needs_session();
+            let attempt = &mut run.attempt;
+            conversation.enter(session, &run.spec, attempt.meter, attempt.capabilities);
+            attempt.model_due = run.spec.model.is_some() && attempt.capabilities.model_choice.needs_session();
             // Nothing was written to it yet. If its session holds everything that was to be said, only the nudge is left.
-            if !run.capabilities.chooses_session_id && !conversation.has_words() {
+            if !run.attempt.capabilities.chooses_session_id && !conversation.has_words() {
                 conversation.add(at, DeliveryKind::Nudge);
                 // What the session holds was heard by an earlier process.
-                run.heard = false;
+                run.attempt.heard = false;
             }
             Ok(())
         })
     }
 
     fn call_taken(&mut self, at: EventId, ts: Timestamp, of: AttemptId, number: u64) -> Result<(), Impossible> {
-        self.change_run(at, of, |run, _| match number == run.calls + 1 {
+        self.change_run(at, of, |run, _| match number == run.attempt.calls + 1 {
             true => {
-                run.alive(ts);
-                run.calls = number;
-                run.answers.push_back((number, at));
-                if run.answers.len() > KEPT_ANSWERS {
-                    run.answers.pop_front();
+                run.attempt.alive(ts);
+                run.attempt.calls = number;
+                run.attempt.answers.push_back((number, at));
+                if run.attempt.answers.len() > KEPT_ANSWERS {
+                    run.attempt.answers.pop_front();
                 }
                 Ok(())
             }
@@ -273,7 +253,7 @@ impl World {
             call.filter(|call| call["name"].as_str().is_some_and(quest::of_tool)).map(|call| call["input"].to_string());
         self.change_conversation(agent, |run, _| {
             if let Some((run, heard)) = run.zip(heard) {
-                run.signal_heard = Some(heard);
+                run.attempt.signal_heard = Some(heard);
             }
         });
     }
@@ -281,15 +261,15 @@ impl World {
     /// Its silence was asked about, and it may go on being silent.
     pub(super) fn given_time(&mut self, at: EventId, ts: Timestamp, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
-            run.silent = None;
-            run.last_output = run.last_output.max(ts);
+            run.attempt.silent = None;
+            run.attempt.last_output = run.attempt.last_output.max(ts);
             Ok(())
         })
     }
 
     fn run_silent(&mut self, at: EventId, ts: Timestamp, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
-            run.silent = Some(ts);
+            run.attempt.silent = Some(ts);
             Ok(())
         })
     }
@@ -328,11 +308,11 @@ impl World {
         self.change_run(at, of, |run, conversation| {
             // The question stays open: its answer lets the run go on.
             let open = match cause == Cause::AwaitsPermission {
-                true => run.permissions.clone(),
+                true => run.attempt.permissions.clone(),
                 false => Vector::new(),
             };
             run.process_gone(conversation);
-            run.permissions = open;
+            run.attempt.permissions = open;
             run.parks += u32::from(matches!(cause, Cause::RateLimited | Cause::Overloaded | Cause::Unavailable));
             run.state = RunState::Parked { cause, until };
             Ok(())
@@ -356,22 +336,8 @@ impl World {
         self.change_run(at, AttemptId { attempt: before, ..next }, |run, conversation| {
             run.keep_answers();
             run.process_gone(conversation);
-            run.attempt = next.attempt;
+            run.attempt = Attempt::new(next.attempt, ts);
             run.state = RunState::Starting;
-            run.waits = false;
-            run.last_output = ts;
-            run.spooled = 0;
-            run.calls = 0;
-            run.answers.clear();
-            run.copied = false;
-            run.started = false;
-            run.heard = false;
-            run.silent = None;
-            run.held = false;
-            run.cut_short = false;
-            run.overspent = 0;
-            run.signal_heard = None;
-            run.outcome = Outcome::default();
             Arc::make_mut(conversation).prepare(at);
             Ok(())
         })
@@ -390,11 +356,11 @@ impl World {
         let mut past = None;
         self.change_run(at, of, |run, conversation| {
             run.process_gone(conversation);
-            run.silent = None;
+            run.attempt.silent = None;
             run.state = RunState::Ended { cause, at: ts };
             past = Some(PastRun {
                 harness: run.spec.harness.clone(),
-                attempts: run.attempt,
+                attempts: run.attempt.number,
                 turns: run.turns,
                 requested: run.requested,
                 ended: ts,
@@ -442,7 +408,7 @@ impl World {
         let impossible = |why| Impossible::Agent { at, agent, why };
         let mut answer = Err("was never run");
         self.change_conversation(agent, |run, conversation| {
-            let meant = |run: &&mut Run| run.number == of.run && run.attempt == of.attempt && run.is_open();
+            let meant = |run: &&mut Run| run.number == of.run && run.attempt.number == of.attempt && run.is_open();
             answer = match run {
                 None => Err("was never run"),
                 Some(run) if meant(&run) => change(run, conversation),
@@ -463,7 +429,7 @@ impl World {
                 change(Some(run), conversation);
                 let still_asked = run.open_permission_questions();
                 // An answer is needed only as long as it stays as it was when the question was asked.
-                let questions_to_withdraw = run.question.filter(|_| run.silent.is_none() && !run.is_broke());
+                let questions_to_withdraw = run.question.filter(|_| run.attempt.silent.is_none() && !run.is_broke());
                 if questions_to_withdraw.is_some() {
                     run.question = None;
                 }
@@ -507,27 +473,15 @@ impl World {
 impl Run {
     /// Whatever its process had open is closed with it.
     fn process_gone(&mut self, conversation: &mut Arc<Conversation>) {
-        self.in_turn = false;
-        self.waiting_call = None;
-        self.permissions.clear();
-        self.model_due = false;
+        self.attempt.in_turn = false;
+        self.attempt.waiting_call = None;
+        self.attempt.permissions.clear();
+        self.attempt.model_due = false;
         if conversation.is_interrupted() {
             Arc::make_mut(conversation).forget_interrupts();
         }
-        if self.started && !self.capabilities.resumes {
+        if self.attempt.started && !self.attempt.capabilities.resumes {
             Arc::make_mut(conversation).forget(false);
         }
-    }
-
-    /// A sign of life.
-    pub(super) fn alive(&mut self, ts: Timestamp) {
-        self.last_output = self.last_output.max(ts);
-        self.silent = None;
-    }
-
-    fn begin_turn(&mut self) {
-        self.in_turn = true;
-        // Whatever happens to it now happens in the middle of a turn.
-        self.outcome.take(&Output::TurnStarted);
     }
 }

@@ -259,9 +259,9 @@ fn the_end_of_a_turn_says_how_full_the_context_is() {
     let outputs = outputs("full_session");
     let full: Vec<_> = ends(&outputs).iter().map(|end| end.context.unwrap()).collect();
     assert!(full.iter().all(|context| context.tokens > 0 && context.window == Some(258_400)), "{full:?}");
-    let last = outputs.iter().filter_map(|output| match output {
+    let mut last = outputs.iter().filter_map(|output| match output {
         Output::Used { context, .. } => *context,
         _ => None,
     });
-    assert_eq!(last.last(), full.last().copied());
+    assert_eq!(last.next_back(), full.last().copied());
 }

@@ -12,8 +12,8 @@ use hatchery_core::permission::{
     PermissionRequest, PermissionRule,
 };
 use hatchery_core::run::{
-    AttemptId, Conversation, Delivery, DeliveryKind, DesiredRun, DesiredState, ForeignSession, HarnessSession, PastRun,
-    Process, Run, RunSpec, RunState, StopWhy,
+    Attempt, AttemptId, Conversation, Delivery, DeliveryKind, DesiredRun, DesiredState, ForeignSession, HarnessSession,
+    PastRun, Process, Run, RunSpec, RunState, StopWhy,
 };
 use hatchery_core::usage::{ContextUse, Meter, Metered, Money, Usage};
 use hatchery_core::{Event, Timestamp};
@@ -453,17 +453,11 @@ fn run() -> impl Strategy<Value = Run> {
                 let [number, attempt, crashes, parks, turns, overspent] = counts;
                 let [requested, last_output, addressed] = times;
                 let answers = answers.into_iter().collect();
-                Run {
-                    number,
-                    spec: spec.into(),
-                    state,
+                let early_answers = permissions.iter().map(early).collect();
+                let attempt = Attempt {
+                    number: attempt,
                     waits,
-                    attempt,
-                    crashes,
-                    parks,
-                    requested,
                     last_output,
-                    addressed,
                     spooled,
                     calls,
                     answers,
@@ -475,17 +469,27 @@ fn run() -> impl Strategy<Value = Run> {
                     model_due: copied && started,
                     waiting_call: awaits.then(|| "toolu_1".to_owned()),
                     silent,
-                    question,
-                    early_answers: permissions.iter().map(early).collect(),
                     permissions: permissions.into_iter().collect(),
                     held,
                     cut_short,
                     overspent,
-                    signalled,
                     signal_heard,
-                    turns,
                     outcome,
                     meter,
+                };
+                Run {
+                    number,
+                    spec: spec.into(),
+                    state,
+                    attempt,
+                    crashes,
+                    parks,
+                    requested,
+                    addressed,
+                    question,
+                    early_answers,
+                    signalled,
+                    turns,
                     spent,
                 }
             },

@@ -98,7 +98,7 @@ fn an_answer_is_a_decision_that_waits_for_the_process() {
         let it = it.then([answered(QUESTION, text), decided("r", decision.clone(), DecidedBy::Human)]);
         assert_eq!(upto(&it), Some(EventId(13)));
         let world = it.restarted().world;
-        let pending = &world.run(A).unwrap().permissions[0];
+        let pending = &world.run(A).unwrap().attempt.permissions[0];
         assert_eq!(pending.state, PendingState::Decided { at: EventId(13), decision }, "a restart loses nothing");
     }
 }
@@ -124,7 +124,7 @@ fn always_is_a_rule_for_the_agent_or_for_the_project() {
         ]);
         let it = hears(it, [asks("s", "make"), asks("t", "make all")]).done();
         let world = it.world.clone();
-        let pending = &world.run(A).unwrap().permissions;
+        let pending = &world.run(A).unwrap().attempt.permissions;
         assert!(matches!(pending[1].state, PendingState::Decided { .. }), "{text}");
         assert!(matches!(pending[2].state, PendingState::Asked { .. }), "the rule is for this command only");
         assert_eq!(world.permission_rules_of(A).count(), 1);
@@ -138,7 +138,9 @@ fn a_rule_answers_the_other_open_requests_that_it_covers() {
     let it = it.when(answer(QUESTION, "always-agent")).done();
     let world = it.world.clone();
     assert_eq!(world.questions().count(), 0, "the second question is withdrawn");
-    assert!(world.run(A).unwrap().permissions.iter().all(|it| matches!(it.state, PendingState::Decided { .. })));
+    assert!(
+        world.run(A).unwrap().attempt.permissions.iter().all(|it| matches!(it.state, PendingState::Decided { .. }))
+    );
 }
 
 /// One rule more than a project can have.
@@ -168,7 +170,7 @@ fn who_waits_for_a_permission_is_not_stuck() {
     let it = it.when(answer(QUESTION, "allow")).done();
     // Its time begins anew with the answer.
     let it = it.at(100 * stall + stall - 1).when(Command::Tick).then([]);
-    assert!(it.at(101 * stall).when(Command::Tick).done().world.run(A).unwrap().silent.is_some());
+    assert!(it.at(101 * stall).when(Command::Tick).done().world.run(A).unwrap().attempt.silent.is_some());
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn a_request_ends_with_its_turn_and_with_its_process() {
     let it = asking().when(exit(first(), Exit::Signal(9))).done();
     let world = it.world.clone();
     assert_eq!(world.questions().count(), 0);
-    assert!(world.run(A).unwrap().permissions.is_empty(), "the next process asks again");
+    assert!(world.run(A).unwrap().attempt.permissions.is_empty(), "the next process asks again");
     it.when(answer(QUESTION, "allow")).refused(Refusal::NoQuestion(EventId(QUESTION)));
 }
 

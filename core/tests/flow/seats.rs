@@ -169,7 +169,7 @@ impl Play {
 
     fn says(&mut self, agent: AgentId, outputs: Vec<Output>) -> Vec<Record> {
         let of = self.of(agent);
-        let from = self.world.run(agent).unwrap().spooled;
+        let from = self.world.run(agent).unwrap().attempt.spooled;
         self.must(Command::TakeOutput { of, from, upto: from + 1, outputs })
     }
 

@@ -147,7 +147,7 @@ impl Shell {
     fn look(&mut self, agent: AgentId) {
         let Some(wanted) = plan(&self.world).runs.get(&agent).cloned() else { return };
         let run = self.world.run(agent).expect("it is wanted");
-        let (of, calls) = (run.attempt_id(agent), run.calls);
+        let (of, calls) = (run.attempt_id(agent), run.attempt.calls);
         let key = (agent, of.run, of.attempt);
         let starting = matches!(run.state, RunState::Starting | RunState::Stopping { process: None, .. });
         let stop = wanted.state == DesiredState::Stopped;
@@ -178,7 +178,7 @@ impl Shell {
             let ask = Ok(Box::new(ask.clone()));
             return self.report(Command::TakeCall { of, number: calls + 1, ask });
         }
-        let from = self.world.run(agent).map_or(0, |run| run.spooled);
+        let from = self.world.run(agent).map_or(0, |run| run.attempt.spooled);
         let rest = &process.spool[usize::try_from(from).expect("little")..];
         if !rest.is_empty() {
             let outputs = rest[..1 + self.chance.index(rest.len())].to_vec();

@@ -129,11 +129,16 @@ impl Chance {
             1 => {
                 let to = Address::Agent(of.agent);
                 let ask = Ok(Box::new(Command::TakeMail { to, from: None }));
-                vec![Command::TakeCall { of, number: run.calls + 1, ask }]
+                vec![Command::TakeCall { of, number: run.attempt.calls + 1, ask }]
             }
             _ => {
                 let outputs: Vec<Output> = (0..=self.below(4)).flat_map(|_| self.outputs()).collect();
-                vec![Command::TakeOutput { of, from: run.spooled, upto: run.spooled + outputs.len() as u64, outputs }]
+                vec![Command::TakeOutput {
+                    of,
+                    from: run.attempt.spooled,
+                    upto: run.attempt.spooled + outputs.len() as u64,
+                    outputs,
+                }]
             }
         }
     }

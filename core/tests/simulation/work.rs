@@ -174,10 +174,10 @@ impl Work {
     fn person_sees_to(&mut self, agent: AgentId) {
         let Some(run) = self.world.run(agent) else { return };
         let idle = run.spec.stays
-            && !run.in_turn
+            && !run.attempt.in_turn
             && self.world.conversation(agent).is_some_and(|conversation| conversation.unheard.is_empty());
         let running = matches!(run.state, RunState::Spawned { .. } | RunState::Running { .. });
-        if running && (run.silent.is_some() || idle) {
+        if running && (run.attempt.silent.is_some() || idle) {
             self.must(Command::StopRun { agent });
         }
     }

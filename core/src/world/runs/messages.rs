@@ -52,7 +52,7 @@ impl World {
     /// Whether an agent is in its tool `wait`. Then its forks can use its place, and its slot in a quest.
     pub(in crate::world) fn note_wait(&mut self, agent: AgentId, kind: MessageKind, content: &str) {
         let Some(run) = self.run(agent).filter(|run| run.is_open()) else { return };
-        let waiting_call = match (kind, &run.waiting_call) {
+        let waiting_call = match (kind, &run.attempt.waiting_call) {
             (MessageKind::ToolCall, _) => match call_of(content, WAIT_TOOL) {
                 Some(call) => Some(call),
                 None => return,
@@ -77,7 +77,7 @@ impl World {
         };
         self.change_conversation(agent, |run, _| {
             if let Some(run) = run {
-                run.waiting_call = waiting_call;
+                run.attempt.waiting_call = waiting_call;
             }
         });
         if let Some(quest) = self.assignments.get(&agent).map(|assignment| assignment.quest) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 impl World {
     pub(super) fn turn_started(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
-            run.begin_turn();
+            run.attempt.begin_turn();
             Ok(())
         })
     }
@@ -23,10 +23,10 @@ impl World {
         of: AttemptId,
         upto: u64,
     ) -> Result<(), Impossible> {
-        self.change_run(at, of, |run, _| match run.spooled <= upto {
+        self.change_run(at, of, |run, _| match run.attempt.spooled <= upto {
             true => {
-                run.alive(ts);
-                run.spooled = upto;
+                run.attempt.alive(ts);
+                run.attempt.spooled = upto;
                 Ok(())
             }
             false => Err("had said more"),
@@ -35,12 +35,13 @@ impl World {
 
     pub(super) fn output_noted(&mut self, at: EventId, of: AttemptId, output: &Output) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
-            run.outcome.take(output);
+            run.attempt.outcome.take(output);
             run.note_permission(output);
-            match output {
-                Output::Declares(declared) => run.capabilities = run.capabilities.with(*declared),
-                Output::ModelChosen { .. } => run.model_due = false,
-                _ => {}
+            if let Output::Declares(declared) = output {
+                run.attempt.capabilities = run.attempt.capabilities.with(*declared);
+            }
+            if matches!(output, Output::ModelChosen { .. }) {
+                run.attempt.model_due = false;
             }
             Ok(())
         })?;
@@ -53,9 +54,9 @@ impl World {
     pub(super) fn message_heard(&mut self, at: EventId, of: AttemptId, message: EventId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
             let heard = Arc::make_mut(conversation).hear(message).ok_or("had heard it")?;
-            run.heard = true;
+            run.attempt.heard = true;
             if heard.what != DeliveryKind::Interrupt {
-                run.begin_turn();
+                run.attempt.begin_turn();
             }
             Ok(())
         })
@@ -72,33 +73,33 @@ impl World {
         self.tools_gone(of.agent);
         let last_message = self.agent(of.agent).and_then(|agent| agent.last_message);
         self.change_run(at, of, |run, conversation| {
-            run.outcome.take(&Output::TurnEnded(end.clone()));
+            run.attempt.outcome.take(&Output::TurnEnded(end.clone()));
             run.turns += 1;
-            run.in_turn = false;
-            run.waiting_call = None;
-            run.permissions.clear();
+            run.attempt.in_turn = false;
+            run.attempt.waiting_call = None;
+            run.attempt.permissions.clear();
             if end.result.is_ok() {
                 run.parks = 0;
             }
             // One that does not listen may end as many turns as it likes: it does not do what it was started for.
-            if end.result.is_ok() && run.heard && (!run.spec.signals || run.signalled) {
+            if end.result.is_ok() && run.attempt.heard && (!run.spec.signals || run.signalled) {
                 run.crashes = 0;
             }
             if end.result.is_ok() {
-                run.cut_short = false;
+                run.attempt.cut_short = false;
             }
             let conversation = Arc::make_mut(conversation);
-            conversation.take(end, &mut run.meter);
+            conversation.take(end, &mut run.attempt.meter);
             conversation.note_turn(last_message, end.turn.as_deref());
             conversation.note_context(end.context);
-            if end.result == TurnResult::SessionUnknown && !run.started {
-                conversation.forget(run.copied);
+            if end.result == TurnResult::SessionUnknown && !run.attempt.started {
+                conversation.forget(run.attempt.copied);
             }
             if end.unanswered && !conversation.has_words() {
                 conversation.add(at, DeliveryKind::Reminder);
             }
             // Without an answer to it, an interrupt is over with its turn.
-            if !run.capabilities.echoes_messages {
+            if !run.attempt.capabilities.echoes_messages {
                 conversation.forget_interrupts();
             }
             Ok(())
@@ -116,7 +117,7 @@ impl World {
         context: Option<ContextUse>,
     ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
-            run.overspent += u32::from(run.held);
+            run.attempt.overspent += u32::from(run.attempt.held);
             let conversation = Arc::make_mut(conversation);
             conversation.metered.add(used);
             conversation.note_context(context);
@@ -152,8 +153,8 @@ impl World {
 
     pub(super) fn budget_reached(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
-            run.held = true;
-            run.cut_short = run.in_turn;
+            run.attempt.held = true;
+            run.attempt.cut_short = run.attempt.in_turn;
             Ok(())
         })
     }

@@ -65,7 +65,7 @@ fn an_answer_that_comes_while_it_is_stopped_lets_it_go_on_at_once() {
     assert_eq!((it.running(), it.agent("a")), (vec!["a".to_owned()], agent));
     it.start("a");
     it.says(agent, vec![Output::Asked(request("s"))]);
-    let state = &it.run(agent).permissions[0].state;
+    let state = &it.run(agent).attempt.permissions[0].state;
     let PendingState::Decided { decision: PermissionDecision::Deny { reason }, .. } = state else {
         panic!("{state:?}")
     };
@@ -77,7 +77,7 @@ fn who_is_stopped_while_it_waits_asks_no_more() {
     let (mut it, agent) = impatient();
     it.exits(agent, Exit::Code(143));
     it.must(hatchery_core::Command::StopRun { agent });
-    assert!(it.run(agent).permissions.is_empty());
+    assert!(it.run(agent).attempt.permissions.is_empty());
     assert!(it.questions().iter().all(|open| it.world.question(*open).unwrap().agent == agent), "about its end");
     assert_ne!(it.status("a"), Status::Running);
 }

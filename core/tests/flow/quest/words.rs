@@ -295,14 +295,14 @@ impl Play {
 
     #[track_caller]
     pub fn says(&mut self, agent: AgentId, outputs: Vec<Output>) -> Vec<Event> {
-        let from = self.run(agent).spooled;
+        let from = self.run(agent).attempt.spooled;
         self.must(Command::TakeOutput { of: self.attempt_id(agent), from, upto: from + 10, outputs })
     }
 
     /// An agent asks for something by a tool, and whether it was a "no".
     #[track_caller]
     pub fn calls(&mut self, agent: AgentId, ask: Command) -> Result<Vec<Event>, String> {
-        let number = self.run(agent).calls + 1;
+        let number = self.run(agent).attempt.calls + 1;
         let mut events = self.must(Command::TakeCall { of: self.attempt_id(agent), number, ask: Ok(Box::new(ask)) });
         match events.remove(0) {
             Event::Run { what: RunEvent::CallTaken { refused: Some(refused), .. }, .. } => Err(refused.code),

@@ -162,7 +162,7 @@ fn a_process_is_reported_once_and_for_the_attempt_that_wants_it() {
 fn a_run_has_started_when_our_tools_answer() {
     let it = hears(present(spec()), [ready()]).then([begun(first()), taken(first(), 1)]);
     let run = last_run(&it);
-    assert_eq!((&run.state, run.in_turn), (&RunState::Running { process: process() }, true));
+    assert_eq!((&run.state, run.attempt.in_turn), (&RunState::Running { process: process() }, true));
     assert_eq!(conversation(&it).harness_session.as_ref().unwrap().session, TALK);
 }
 

@@ -17,7 +17,7 @@ fn a_call_is_on_the_log_before_what_it_led_to() {
     let it = working(spec()).when(call(first(), 1, send(Address::Agent(A), to, "help")));
     let it = it.then([call_taken(first(), 1, 1), sent(Address::Agent(A), to, "help")]);
     let it = it.when(call(first(), 2, fork(A, B))).then([call_taken(first(), 2, 1), forked(A, B, Some(3))]);
-    let answers: Vec<_> = last_run(&it).answers.iter().copied().collect();
+    let answers: Vec<_> = last_run(&it).attempt.answers.iter().copied().collect();
     assert_eq!(answers, [(1, EventId(9)), (2, EventId(11))]);
 }
 
@@ -28,7 +28,7 @@ fn a_refusal_is_an_answer() {
     let nonsense = Refused { code: "bad_call".into(), message: "no JSON".into(), hint: "try again".into() };
     let it = it.when(Command::TakeCall { of: first(), number: 2, ask: Err(nonsense.clone()) });
     let it = it.then([call_refused(first(), 2, nonsense)]);
-    assert_eq!(last_run(&it.restarted()).calls, 2);
+    assert_eq!(last_run(&it.restarted()).attempt.calls, 2);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_call_is_taken_in_once_and_in_order() {
 #[test]
 fn the_answers_to_the_latest_calls_are_kept() {
     let it = (1..=70).fold(working(spec()), |it, number| it.and(call_taken(first(), number, 0)));
-    let kept: Vec<u64> = last_run(&it).answers.iter().map(|(number, _)| *number).collect();
+    let kept: Vec<u64> = last_run(&it).attempt.answers.iter().map(|(number, _)| *number).collect();
     assert_eq!(kept, (7..=70).collect::<Vec<_>>());
 }
 
@@ -53,7 +53,7 @@ fn each_process_counts_its_own_calls() {
     let it = it.and(resumed(attempt(2))).when(call(attempt(2), 1, Command::Tick));
     let it = it.refused(Refusal::StaleAttempt(attempt(2))).and(spawned(attempt(2)));
     let it = it.when(call(attempt(2), 1, Command::Tick)).then([call_taken(attempt(2), 1, 0)]);
-    assert_eq!(last_run(&it).answers.len(), 1);
+    assert_eq!(last_run(&it).attempt.answers.len(), 1);
 }
 
 #[test]

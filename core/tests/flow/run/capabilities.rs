@@ -95,7 +95,7 @@ fn a_session_that_holds_everything_that_was_to_be_said_gets_a_nudge_when_it_is_r
     let it = hears(it, [held, ready()]).then([heard(first(), BRIEFING), begun(first()), taken(first(), 2)]);
     let waiting: Vec<_> = conversation(&it).unheard.iter().map(|delivery| delivery.what).collect();
     assert_eq!(waiting, [DeliveryKind::Nudge]);
-    assert!(!last_run(&it).heard, "an earlier process has heard it");
+    assert!(!last_run(&it).attempt.heard, "an earlier process has heard it");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn with_model() -> RunSpec {
 #[test]
 fn an_open_session_is_told_the_model_before_anything_else() {
     let due = |spec, model_choice| {
-        last_run(&declaring(spec, Declared { resumes: true, forks: false, model_choice })).model_due
+        last_run(&declaring(spec, Declared { resumes: true, forks: false, model_choice })).attempt.model_due
     };
     assert!(due(with_model(), ModelChoice::SessionOption) && due(with_model(), ModelChoice::SessionModel));
     assert!(!due(staying(), ModelChoice::SessionOption) && !due(with_model(), ModelChoice::AtStart));
@@ -188,7 +188,7 @@ fn an_open_session_is_told_the_model_before_anything_else() {
     let it = declaring(with_model(), declared);
     let chosen = Output::ModelChosen { model: "m".into() };
     let it = hears(it, [chosen.clone()]).then([noted(first(), chosen), taken(first(), 3)]);
-    assert!(!last_run(&it).model_due);
+    assert!(!last_run(&it).attempt.model_due);
 }
 
 #[test]

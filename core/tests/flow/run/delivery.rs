@@ -133,7 +133,7 @@ fn a_refused_interrupt_is_not_told_again() {
     let it = working(spec()).and(interrupted(first()));
     let no = Output::Answered { request: wire_name(EventId(9)), problem: Some("no".into()) };
     let it = hears(it, [no]).then([heard(first(), 9), taken(first(), 11)]);
-    assert!(last_run(&it).in_turn, "an interrupt begins and ends nothing by itself");
+    assert!(last_run(&it).attempt.in_turn, "an interrupt begins and ends nothing by itself");
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn a_budget_interrupts_the_turn_in_which_it_is_used_up() {
     // With more money it goes on with what it was at.
     let question = it.world.questions().next().unwrap().0;
     let it = it.when(Command::AnswerQuestion { question, answer: "1".into() }).done();
-    assert_eq!(last_run(&it).attempt, 3);
+    assert_eq!(last_run(&it).attempt.number, 3);
     assert!(last_run(&it).is_open());
     assert_eq!(conversation(&it).unheard.len(), 1, "it is told to go on");
 }

@@ -137,7 +137,7 @@ fn a_result_is_kept_in_short() {
 
 #[test]
 fn a_turn_begins_with_what_it_hears_or_with_a_line_of_its_own() {
-    let in_turn = |it: &Given| last_run(it).in_turn;
+    let in_turn = |it: &Given| last_run(it).attempt.in_turn;
     let it = done(staying());
     assert!(!in_turn(&it));
     let of_itself =
@@ -178,5 +178,5 @@ fn a_fork_happens_at_its_result_though_the_next_tool_is_called_in_the_same_breat
 fn time_does_not_run_backwards_for_a_process() {
     let it = hears(working(spec()).at(500), [text("a")]).then([spoke(A, "a"), taken(first(), 11)]);
     let it = hears(it.at(400), [text("b")]).then([spoke(A, "b"), taken(first(), 12)]);
-    assert_eq!(last_run(&it).last_output, Timestamp(500));
+    assert_eq!(last_run(&it).attempt.last_output, Timestamp(500));
 }

@@ -117,5 +117,5 @@ fn the_next_attempt_begins_with_a_new_patience() {
     let it = it.when(exit(first(), Exit::Signal(9)));
     let it = it.then([crashed(first(), Exit::Signal(9), MID_TURN), resumed(attempt(2)), withdrawn(EventId(10))]);
     assert_eq!(wake_at(&it), Some(20_000 + STALL));
-    assert_eq!(last_run(&it).last_output, Timestamp(20_000));
+    assert_eq!(last_run(&it).attempt.last_output, Timestamp(20_000));
 }

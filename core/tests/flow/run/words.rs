@@ -300,7 +300,7 @@ pub fn failed(spec: RunSpec, end: TurnEnd) -> Given {
 /// A process of A says something, and it is taken in: so many bytes as things said.
 pub fn hears<const N: usize>(it: Given, outputs: [Output; N]) -> When {
     let run = last_run(&it);
-    let (of, from) = (run.attempt_id(A), run.spooled);
+    let (of, from) = (run.attempt_id(A), run.attempt.spooled);
     it.when(output(of, from, from + N as u64, outputs))
 }
 

@@ -138,8 +138,8 @@ impl Jobs {
                 RunState::Parked { until, .. } => Stage::Parked { until: until.expect("nobody has a budget").0 },
                 RunState::Ended { .. } => Stage::Over,
             };
-            assert_eq!((run.number, run.attempt, stage), (job.number, job.attempt, job.stage), "{agent}");
-            assert_eq!((run.spooled, run.calls), (job.spooled, job.calls), "{agent}");
+            assert_eq!((run.number, run.attempt.number, stage), (job.number, job.attempt, job.stage), "{agent}");
+            assert_eq!((run.attempt.spooled, run.attempt.calls), (job.spooled, job.calls), "{agent}");
             let seen_to = matches!(job.stage, Stage::DesiredRun | Stage::Present | Stage::Stopping);
             assert_eq!(plan.runs.contains_key(&agent), seen_to, "{agent}");
         }

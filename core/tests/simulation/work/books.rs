@@ -37,7 +37,7 @@ impl Work {
                 | RunState::Running { .. }
                 | RunState::Stopping { .. } => {
                     let wanted = plan.runs.get(&agent).unwrap_or_else(|| panic!("nobody sees to {agent}: {run:?}"));
-                    assert_eq!((wanted.run, wanted.attempt), (run.number, run.attempt));
+                    assert_eq!((wanted.run, wanted.attempt), (run.number, run.attempt.number));
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Work {
                 _ => "said while it left",
             },
             Event::Run { of, what: RunEvent::MessageHeard { .. } }
-                if self.world.run(of.agent).is_some_and(|run| run.in_turn && run.heard) =>
+                if self.world.run(of.agent).is_some_and(|run| run.attempt.in_turn && run.attempt.heard) =>
             {
                 "heard in mid-turn"
             }

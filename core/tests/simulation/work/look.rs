@@ -77,8 +77,11 @@ impl Work {
         self.tell(of, &wanted.state);
         self.take_calls(of)?;
         loop {
-            let taken =
-                self.world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of).map_or(0, |run| run.spooled);
+            let taken = self
+                .world
+                .run(of.agent)
+                .filter(|run| run.attempt_id(of.agent) == of)
+                .map_or(0, |run| run.attempt.spooled);
             let from = usize::try_from(taken).expect("a short spool");
             let left = self.folder(of).spool.len() - from;
             if left == 0 {
@@ -133,7 +136,7 @@ impl Work {
     fn take_calls(&mut self, of: AttemptId) -> Result<(), Crash> {
         loop {
             let run = self.world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of && run.process().is_some());
-            let Some(number) = run.map(|run| run.calls + 1) else { return Ok(()) };
+            let Some(number) = run.map(|run| run.attempt.calls + 1) else { return Ok(()) };
             if number > self.folder(of).calls {
                 return Ok(());
             }
