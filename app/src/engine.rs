@@ -18,7 +18,6 @@ mod decision;
 mod follower;
 mod handle;
 mod page;
-mod pipeline;
 pub mod recent;
 mod replay;
 pub mod snapshot;

@@ -13,7 +13,6 @@ use hatchery_core::{AgentId, EventId};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -71,9 +70,6 @@ pub type AppendCallback = Arc<dyn Fn() + Send + Sync>;
 /// Gets the id and the body of one row, and decides whether to continue.
 pub type RowVisitor<'a> = &'a mut dyn FnMut(EventId, &str) -> ControlFlow<()>;
 
-/// An append that was sent, and whose answer is still to come.
-pub type SentAppend<'a> = Pin<Box<dyn Future<Output = Result<EventId, StoreError>> + Send + 'a>>;
-
 pub trait Store: Send + Sync + fmt::Debug {
     /// Brings the schema up to date. A schema newer than this program is refused, untouched.
     fn migrate(&self) -> Result<(), StoreError>;
@@ -83,14 +79,6 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Adds all rows of a batch, or none. They are durable when it returns. Returns the id of the first row.
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError>;
-
-    /// Sends rows for the place after `seen` and returns before they are durable, so that the next rows can be sent meanwhile. They
-    /// count only if everything counts that was sent before and has no answer yet, and if nobody else has appended; otherwise
-    /// nothing is added, and the answer is [`StoreError::Conflict`]. `append` must not be called before all answers are here.
-    /// None where an append makes no trip over a network, so that there is nothing to gain.
-    fn send(&self, _seen: EventId, _rows: Arc<Vec<Row>>) -> Option<SentAppend<'_>> {
-        None
-    }
 
     /// The checksum of one event. None when the log does not have the event, or has it from a Hatchery without checksums.
     fn sum_of(&self, id: EventId) -> Result<Option<u32>, StoreError>;

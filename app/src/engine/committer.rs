@@ -118,18 +118,6 @@ impl Committer {
         self.last_commit
     }
 
-    pub(super) fn note_commit(&mut self, size: CommitSize) {
-        self.last_commit = size;
-    }
-
-    pub(super) fn world(&self) -> &World {
-        &self.world
-    }
-
-    pub(super) fn shared(&self) -> &Shared {
-        &self.shared
-    }
-
     pub fn take_fatal(&mut self) -> Option<EngineError> {
         self.fatal.take()
     }
@@ -171,7 +159,7 @@ impl Committer {
         }
         let started = Instant::now();
         let mut jobs = vec![job];
-        let decision = self.decide(&self.world, &jobs, false);
+        let decision = self.decide(&jobs, false);
         if decision.rows.is_empty() || decision.outcomes.iter().any(Result::is_err) {
             return jobs.pop();
         }
@@ -181,7 +169,8 @@ impl Committer {
                 self.accept(jobs, decision, first)
             }
             Err(EngineError::Store(error @ StoreError::Unknown(_))) => {
-                self.fail_for(jobs, error);
+                self.report_trouble(Some(error.to_string()));
+                fail_all(jobs, &SubmitError::Store(Arc::new(error)));
                 Ok(())
             }
             // Nothing was written.
@@ -222,9 +211,8 @@ impl Committer {
         let started = Instant::now();
         let mut pause = FIRST_PAUSE;
         let mut caught_up = false;
-        self.mail_waiters.retain(|job| !job.reply.is_closed());
         loop {
-            let decision = self.decide(&self.world, &jobs, tick);
+            let decision = self.decide(&jobs, tick);
             if tick {
                 self.note_tick_failure(decision.tick_failure.as_deref());
             }
@@ -259,7 +247,8 @@ impl Committer {
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 Err(EngineError::Store(error)) => {
-                    self.fail_for(jobs, error);
+                    self.report_trouble(Some(error.to_string()));
+                    fail_all(jobs, &SubmitError::Store(Arc::new(error)));
                     // What was due is still due: wait before the full disk is asked again.
                     if tick {
                         self.pause(LONGEST_PAUSE);
@@ -271,15 +260,9 @@ impl Committer {
         }
     }
 
-    /// Fails the jobs because of the store.
-    pub(super) fn fail_for(&self, jobs: Vec<Job>, error: StoreError) {
-        self.report_trouble(Some(error.to_string()));
-        fail_all(jobs, &SubmitError::Store(Arc::new(error)));
-    }
-
-    pub(super) fn decide(&self, world: &World, jobs: &[Job], tick: bool) -> Decision {
+    fn decide(&self, jobs: &[Job], tick: bool) -> Decision {
         let round = Round {
-            world,
+            world: &self.world,
             step: self.options.step,
             now: self.clock.now(),
             jobs,
@@ -317,7 +300,7 @@ impl Committer {
     }
 
     /// The events are durable, so they may be seen now.
-    pub(super) fn accept(&mut self, jobs: Vec<Job>, mut decision: Decision, first: EventId) -> Result<(), EngineError> {
+    fn accept(&mut self, jobs: Vec<Job>, mut decision: Decision, first: EventId) -> Result<(), EngineError> {
         let expected = self.world.head().next();
         if first == expected {
             self.world = std::mem::take(&mut decision.world);
@@ -339,13 +322,14 @@ impl Committer {
         Ok(())
     }
 
-    pub(super) fn answer_all(&mut self, jobs: Vec<Job>, decision: Decision) {
+    fn answer_all(&mut self, jobs: Vec<Job>, decision: Decision) {
         let Decision { records, outcomes, served, .. } = decision;
         let mut records: Vec<Option<Record>> = records.into_iter().map(Some).collect();
         let mut taken = |part: Range<usize>| records[part].iter_mut().filter_map(Option::take).collect();
         for (at, outcome) in served.into_iter().rev() {
             answer_outcome(self.mail_waiters.remove(at), outcome, &mut taken);
         }
+        self.mail_waiters.retain(|job| !job.reply.is_closed());
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             match outcome {
                 Err(NotDone::Refused(Refusal::NoMail(_))) if job.until.is_some_and(|until| until > Instant::now()) => {
@@ -468,7 +452,7 @@ impl Committer {
         }
     }
 
-    pub(super) fn report_trouble(&self, trouble: Option<String>) {
+    fn report_trouble(&self, trouble: Option<String>) {
         self.shared.trouble.send_if_modified(|shown| {
             let changed = *shown != trouble;
             match &trouble {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 
 /// Commands decided and appended together: the whole inbox, because a second commit costs more than a longer one.
-pub(super) const BATCH: usize = INBOX;
+const BATCH: usize = INBOX;
 /// The part of a commit's time, and the longest time, that the next commit waits for the senders that were just answered.
 const GATHER_PART: u32 = 4;
 const LONGEST_GATHER: Duration = Duration::from_millis(5);
@@ -56,9 +56,8 @@ impl EngineThread {
         loop {
             match self.next_wake(&mut waiting)? {
                 Wake::Jobs => {
-                    let last = self.committer().last_commit();
-                    self.gather(&mut waiting, last);
-                    self.commit_in_turns(std::mem::take(&mut waiting))?;
+                    self.gather(&mut waiting);
+                    self.commit(std::mem::take(&mut waiting))?;
                 }
                 Wake::Due => self.committer().tick()?,
                 Wake::Foreign => {
@@ -81,11 +80,11 @@ impl EngineThread {
     }
 
     /// A sender that panicked while it committed may have left half a commit: the engine ends, as if its thread had panicked.
-    pub(super) fn committer(&self) -> MutexGuard<'_, Committer> {
+    fn committer(&self) -> MutexGuard<'_, Committer> {
         self.committer.lock().expect("no commit panics")
     }
 
-    pub(super) fn commit(&self, jobs: Vec<Job>) -> Result<(), EngineError> {
+    fn commit(&self, jobs: Vec<Job>) -> Result<(), EngineError> {
         let count = jobs.len();
         let committed = self.committer().commit_jobs(jobs);
         self.shared.queued.fetch_sub(count, Ordering::Release);
@@ -95,8 +94,8 @@ impl EngineThread {
     /// Waits a moment for the senders that were just answered, because they are about to send again: a commit with the first of
     /// them would make the others wait for a whole sync. Ends when as many commands are here as last time, or after a part of
     /// the last commit's time. A single sender never waits.
-    pub(super) fn gather(&mut self, waiting: &mut Vec<Job>, last: CommitSize) {
-        let CommitSize { jobs: expected, took } = last;
+    fn gather(&mut self, waiting: &mut Vec<Job>) {
+        let CommitSize { jobs: expected, took } = self.committer().last_commit();
         let patience = (took / GATHER_PART).min(LONGEST_GATHER);
         let started = Instant::now();
         while waiting.len() < expected && started.elapsed() < patience {

@@ -13,8 +13,8 @@ mod listener;
 use super::migration::{self, Migration};
 use super::sum;
 use super::{
-    AppendCallback, Batch, IdRange, MessageRanges, Row, RowVisitor, SNAPSHOTS_KEPT, SentAppend, Snapshot, Store,
-    StoreError, StoreStatus, StoreUrl,
+    AppendCallback, Batch, IdRange, MessageRanges, RowVisitor, SNAPSHOTS_KEPT, Snapshot, Store, StoreError,
+    StoreStatus, StoreUrl,
 };
 use append::Appends;
 use connection::ConnectionOptions;
@@ -26,7 +26,7 @@ use listener::Listener;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -253,10 +253,6 @@ impl Store for Postgres {
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
         self.runtime
             .block_on(async { if batch.rows.is_empty() { self.follows(batch).await } else { self.add(batch).await } })
-    }
-
-    fn send(&self, seen: EventId, rows: Arc<Vec<Row>>) -> Option<SentAppend<'_>> {
-        Some(self.send_behind(seen, rows))
     }
 
     fn sum_of(&self, id: EventId) -> Result<Option<u32>, StoreError> {

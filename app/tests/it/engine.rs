@@ -7,8 +7,7 @@ use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, Options, SubmitError};
 use hatchery::http::ApiError;
 use hatchery_core::agent::Birth;
-use hatchery_core::event::MessageEvent;
-use hatchery_core::{Address, AgentId, Command, Event, EventId, MessageKind, Record, Refusal, Timestamp, World, step};
+use hatchery_core::{Address, AgentId, Command, EventId, MessageKind, Record, Refusal, Timestamp, World, step};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -172,65 +171,4 @@ fn a_shared_store_is_written_by_the_engine_alone() {
 #[test]
 fn a_slow_disk_holds_up_no_senders_thread() {
     assert_eq!(by_the_engine(&Place::sqlite(), Duration::from_millis(20)), 4);
-}
-
-/// Many senders keep two batches on their way, and another writer comes in between again and again. Everything that was acknowledged is in
-/// the log once, at the place that was named, and each sender's messages are in order.
-#[test]
-fn many_senders_and_another_writer_share_a_store() {
-    const SENDERS: usize = 48;
-    const MESSAGES: usize = 12;
-    let place = Place::postgres();
-    let engines = [(); 2]
-        .map(|()| Engine::start(place.open(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap());
-    let root = new_agent_id();
-    let founded = Command::FoundRegistry { agent: root, name: None };
-    runtime().block_on(engines[0].handle.submit(founded)).unwrap();
-    let sender = |number: usize| {
-        // One in eight speaks through the other engine.
-        let handle = engines[usize::from(number.is_multiple_of(8))].handle.clone();
-        runtime().spawn(async move {
-            let mut said = Vec::new();
-            for message in 0..MESSAGES {
-                let content = format!("{number}:{message}");
-                let records = loop {
-                    match handle.submit(say(root, &content)).await {
-                        Ok(records) => break records,
-                        // The other engine has not heard of the root yet.
-                        Err(SubmitError::Refused(_)) => {}
-                        Err(error) => panic!("{error}"),
-                    }
-                };
-                said.push((records[0].id, content));
-            }
-            assert!(said.is_sorted(), "in the order in which they were said");
-            said
-        })
-    };
-    let senders: Vec<_> = (0..SENDERS).map(sender).collect();
-    let said = runtime().block_on(async {
-        let mut said = Vec::new();
-        for sender in senders {
-            said.extend(sender.await.unwrap());
-        }
-        said
-    });
-    let mut told: Vec<(EventId, String)> = said;
-    told.sort();
-    let store = place.open();
-    let mut there = Vec::new();
-    store
-        .read_after(EventId::START, usize::MAX, &mut |id, body| {
-            if let Event::Message(MessageEvent::Added { content, .. }) = Record::read(id, body).unwrap().event {
-                there.push((id, content));
-            }
-            std::ops::ControlFlow::Continue(())
-        })
-        .unwrap();
-    assert_eq!(there, told);
-    assert_eq!(store.check().unwrap(), Vec::<String>::new());
-    for engine in engines {
-        engine.handle.stop();
-        engine.join().unwrap();
-    }
 }

@@ -5,7 +5,7 @@ use crate::support::postgres::{Durability, Server};
 use crate::support::proxy::{Fault, Proxy};
 use crate::support::rows::{append, read, row, rows};
 use crate::support::runtime;
-use hatchery::store::{self, AppendCallback, SentAppend, Store, StoreError};
+use hatchery::store::{self, AppendCallback, Store, StoreError};
 use hatchery_core::EventId;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
@@ -122,70 +122,6 @@ fn an_append_behind_others_is_settled_too() {
     assert_eq!(read(&*store, 0).len(), 5);
 }
 
-#[test]
-fn batches_that_are_sent_one_behind_the_other_all_count() {
-    let place = Place::postgres();
-    let store = place.open();
-    let sent = [send(&*store, 0, 2), send(&*store, 2, 1), send(&*store, 3, 3)];
-    assert_eq!(sent.map(answer).map(Result::unwrap), [EventId(1), EventId(3), EventId(4)]);
-    // The connection is free again, for an append and for the next ones that are sent.
-    assert_eq!(append(&*store, 6, &["a"], &rows("a", 1)).unwrap(), EventId(7));
-    assert_eq!(answer(send(&*store, 7, 1)).unwrap(), EventId(8));
-    assert_eq!(store.check().unwrap(), Vec::<String>::new());
-}
-
-/// Another writer has added as many rows as the first of two batches would have. So the log ends where the second one expects it.
-#[test]
-fn a_batch_behind_one_that_adds_nothing_adds_nothing() {
-    let place = Place::postgres();
-    let (ours, theirs) = (place.open(), place.open());
-    append(&*ours, 0, &[], &rows("a", 1)).unwrap();
-    append(&*theirs, 1, &[], &rows("b", 2)).unwrap();
-    let sent = [send(&*ours, 1, 2), send(&*ours, 3, 1)];
-    for answer in sent.map(answer) {
-        assert!(matches!(answer, Err(StoreError::Conflict)), "{answer:?}");
-    }
-    assert_eq!(read(&*ours, 0).len(), 3);
-    assert_eq!(append(&*ours, 3, &["a"], &rows("a", 1)).unwrap(), EventId(4));
-}
-
-#[test]
-fn batches_whose_answers_are_lost_count() {
-    let database = Server::shared().database();
-    let proxy = Proxy::to(&database);
-    let store = open(&proxy.url(&database));
-    append(&*store, 0, &[], &rows("a", 1)).unwrap();
-    proxy.plan(Fault::LoseAnswer);
-    let first = send(&*store, 1, 2);
-    // Whether the second one reached the server before the line was cut is a matter of luck.
-    let second = send(&*store, 3, 1);
-    assert_eq!(answer(first).unwrap(), EventId(2));
-    let kept = match answer(second) {
-        Ok(first) => {
-            assert_eq!(first, EventId(4));
-            4
-        }
-        Err(StoreError::Unavailable(_)) => 3,
-        Err(error) => panic!("{error}"),
-    };
-    assert_eq!(read(&*store, 0).len(), kept);
-    assert_eq!(append(&*store, u64::try_from(kept).unwrap(), &["a"], &rows("a", 1)).unwrap(), EventId(kept as u64 + 1));
-}
-
-#[test]
-fn batches_that_are_lost_themselves_do_not_count() {
-    let database = Server::shared().database();
-    let proxy = Proxy::to(&database);
-    let store = open(&proxy.url(&database));
-    append(&*store, 0, &[], &rows("a", 1)).unwrap();
-    proxy.plan(Fault::LoseCommit);
-    for answer in [send(&*store, 1, 2), send(&*store, 3, 1)].map(answer) {
-        assert!(matches!(answer, Err(StoreError::Unavailable(_) | StoreError::Conflict)), "{answer:?}");
-    }
-    assert_eq!(read(&*store, 0).len(), 1);
-    assert_eq!(append(&*store, 1, &["a"], &rows("a", 2)).unwrap(), EventId(2));
-}
-
 /// The server is killed again and again while a writer goes on. What was acknowledged is there, what was refused is not.
 #[test]
 fn a_killed_server_loses_nothing_and_invents_nothing() {
@@ -277,15 +213,6 @@ fn a_check_finds_missing_rows() {
     assert_eq!(store.check().unwrap(), ["the log has 4 rows, from 1 to 5: some are missing"]);
     place.run_sql("DELETE FROM events WHERE id = 5");
     assert_eq!(store.check().unwrap().len(), 2);
-}
-
-/// Sends so many rows without waiting for the answer.
-fn send(store: &dyn Store, seen: u64, count: usize) -> SentAppend<'_> {
-    store.send(EventId(seen), Arc::new(rows("a", count))).expect("there is a network")
-}
-
-fn answer(sent: SentAppend<'_>) -> Result<EventId, StoreError> {
-    runtime().block_on(sent)
 }
 
 fn open(url: &str) -> Arc<dyn Store> {

@@ -6,23 +6,17 @@
 //!                              NOTIFY, COMMIT                                ──► one round trip, then it is durable
 //! ```
 //!
-//! Batches that are sent one behind the other, without waiting for answers, use the first way only. Such a batch names the one
-//! before it, and adds nothing unless that one was the last of this writer: if the first of two adds nothing, and another writer
-//! adds as many rows at that moment, the log ends where the second expects it all the same.
-//!
 //! Each batch leaves its number in the row that its writer has in `writers`. If the answer is lost, that number tells whether the
 //! batch was committed. A statement may still be on its way to the server then. So the epoch of the log is raised first, which
 //! waits for every append that has begun and makes a later one add nothing.
 
 use super::listener::CHANNEL;
 use super::{CONNECT_TIMEOUT, Postgres, count, event_id, explain, position};
-use crate::store::{Batch, Row, SentAppend, StoreError, sum};
+use crate::store::{Batch, Row, StoreError, sum};
 use deadpool_postgres::{Client, Object};
 use futures_util::future;
 use hatchery_core::EventId;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::Poll;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::error::Severity;
@@ -30,13 +24,11 @@ use tokio_postgres::error::Severity;
 /// Pauses between two questions about a lost commit, doubling from the first to the second.
 const SETTLE_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Adds all rows if the log ends where the writer thinks and the batch before it counts, and returns one row; otherwise it changes nothing. While it waits for
+/// Adds all rows if the log ends where the writer thinks, and returns one row; otherwise it changes nothing. While it waits for
 /// another writer, the server looks again at `head` and `epoch` before it goes on.
 const APPEND: &str = "
     WITH claim AS (
-        UPDATE log SET head = head + cardinality($3::text[])
-        WHERE head = $1 AND epoch = $2 AND ($9::bigint = 0 OR $9 = (SELECT batch FROM writers WHERE sender = $6))
-        RETURNING $1 AS seen
+        UPDATE log SET head = head + cardinality($3::text[]) WHERE head = $1 AND epoch = $2 RETURNING $1 AS seen
     ), added AS (
         INSERT INTO events (id, stream, body, sum)
         SELECT seen + place, stream, body, sum # ((seen + place) & 4294967295)
@@ -65,8 +57,6 @@ const INSERT: &str = "
 const MARK: &str = "
     INSERT INTO writers (sender, batch) VALUES ($1, $2)
     ON CONFLICT (sender) DO UPDATE SET batch = excluded.batch, at = now()";
-/// The number of a batch that is behind no other.
-const FIRST: i64 = 0;
 const RAISE_EPOCH: &str = "UPDATE log SET epoch = epoch + 1";
 const LAST_BATCH: &str = "SELECT coalesce((SELECT batch FROM writers WHERE sender = $1), 0)";
 const FOLLOWS: &str = "
@@ -82,17 +72,6 @@ pub(super) struct Appends {
     batch: AtomicI64,
     /// The epoch of the log, as far as it is known. A wrong one costs a second attempt.
     epoch: AtomicI64,
-    /// The connection with the batches that are on their way.
-    line: Mutex<Weak<Line>>,
-}
-
-/// The writer's connection while batches are on their way on it. It returns to its pool when the last of them is answered.
-struct Line {
-    /// Present until the end.
-    connection: Option<Client>,
-    /// The number of the last batch that was sent.
-    last: AtomicI64,
-    is_broken: AtomicBool,
 }
 
 /// The rows of a batch, as the server takes them.
@@ -116,30 +95,7 @@ enum NotAdded {
 
 impl Appends {
     pub fn new(sender: u64) -> Self {
-        Self {
-            sender: format!("{sender:016x}"),
-            batch: AtomicI64::new(0),
-            epoch: AtomicI64::new(0),
-            line: Mutex::default(),
-        }
-    }
-
-    fn next_number(&self) -> i64 {
-        self.batch.fetch_add(1, Ordering::Relaxed) + 1
-    }
-}
-
-impl Line {
-    fn connection(&self) -> &Client {
-        self.connection.as_ref().expect("the connection is taken only when the line is dropped")
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        if let Some(connection) = self.connection.take_if(|_| self.is_broken.load(Ordering::Relaxed)) {
-            discard(connection);
-        }
+        Self { sender: format!("{sender:016x}"), batch: AtomicI64::new(0), epoch: AtomicI64::new(0) }
     }
 }
 
@@ -157,8 +113,8 @@ impl Postgres {
     pub(super) async fn add(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
         let writer = self.connection(&self.writer).await?;
         let columns = Columns::of(batch.rows);
-        let number = self.appends.next_number();
-        let added = match self.add_in_one(&writer, batch.seen, &columns, number, FIRST).await {
+        let number = self.appends.batch.fetch_add(1, Ordering::Relaxed) + 1;
+        let added = match self.add_in_one(&writer, batch.seen, &columns, number).await {
             Err(NotAdded::Moved) => self.add_in_transaction(&writer, batch, &columns, number).await,
             added => added,
         };
@@ -176,61 +132,12 @@ impl Postgres {
         }
     }
 
-    /// Sends a batch behind those that are on their way.
-    pub(super) fn send_behind(&self, seen: EventId, rows: Arc<Vec<Row>>) -> SentAppend<'_> {
-        let number = self.appends.next_number();
-        let line = match self.runtime.block_on(self.line()) {
-            Ok(line) => line,
-            Err(error) => return Box::pin(future::ready(Err(error))),
-        };
-        let behind = line.last.swap(number, Ordering::Relaxed);
-        let mut sent = Box::pin(future::maybe_done(async move {
-            let columns = Columns::of(&rows);
-            match self.add_in_one(line.connection(), seen, &columns, number, behind).await {
-                Ok(first) => Ok(first),
-                Err(NotAdded::Moved | NotAdded::Conflict) => Err(StoreError::Conflict),
-                Err(NotAdded::Failed(error)) => {
-                    line.is_broken.store(true, Ordering::Relaxed);
-                    Err(error)
-                }
-                Err(NotAdded::Unanswered(first, error)) => {
-                    line.is_broken.store(true, Ordering::Relaxed);
-                    drop(line);
-                    self.settle(first, number, error).await
-                }
-            }
-        }));
-        // The first poll sends it, so batches leave in the order of these calls.
-        self.runtime.block_on(future::poll_fn(|context| Poll::Ready(sent.as_mut().poll(context).is_ready())));
-        Box::pin(async move {
-            sent.as_mut().await;
-            sent.as_mut().take_output().expect("the answer is taken once")
-        })
-    }
-
-    /// The connection with the batches that are on their way, or the writer's connection, ready for the first one.
-    async fn line(&self) -> Result<Arc<Line>, StoreError> {
-        let known = || self.appends.line.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = known().upgrade() {
-            return Ok(line);
-        }
-        let connection = self.connection(&self.writer).await?;
-        // Otherwise the first poll would send the preparation and not the batch.
-        self.answer(connection.prepare_cached(APPEND)).await?;
-        let (last, is_broken) = (AtomicI64::new(FIRST), AtomicBool::new(false));
-        let line = Arc::new(Line { connection: Some(connection), last, is_broken });
-        *known() = Arc::downgrade(&line);
-        Ok(line)
-    }
-
-    /// `behind` is the number of the batch that must count before this one, or [`FIRST`].
     async fn add_in_one(
         &self,
         writer: &Client,
         seen: EventId,
         columns: &Columns<'_>,
         number: i64,
-        behind: i64,
     ) -> Result<EventId, NotAdded> {
         let prepared = self.answer(writer.prepare_cached(APPEND)).await.map_err(NotAdded::Failed)?;
         let (at, epoch) = (position(seen), self.appends.epoch.load(Ordering::Relaxed));
@@ -238,10 +145,7 @@ impl Postgres {
         let mut is_certain = false;
         let claimed = self.answer(async {
             let claimed = writer
-                .query(
-                    &prepared,
-                    &[&at, &epoch, streams, bodies, sums, &self.appends.sender, &number, &CHANNEL, &behind],
-                )
+                .query(&prepared, &[&at, &epoch, streams, bodies, sums, &self.appends.sender, &number, &CHANNEL])
                 .await;
             is_certain = claimed.as_ref().is_err_and(is_only_the_statement);
             claimed
