@@ -12,7 +12,7 @@ mod request_id;
 mod tool_call;
 mod usage;
 
-use crate::harness::{Declared, Reader, WaitingMessage};
+use crate::harness::{Declared, ModelChoice, Reader, WaitingMessage};
 use crate::json_rpc::Message;
 use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
@@ -183,7 +183,7 @@ impl AcpReader {
         self.tools = ToolCalls::default();
         self.model = result.and_then(declared::model);
         self.models = result.map(declared::models).unwrap_or_default();
-        self.declared.model_choice = result.map(declared::model_choice).unwrap_or_default();
+        self.declared.model_choice = result.map_or(ModelChoice::Never, declared::model_choice);
         let declares = Output::Declares(self.declared);
         let (model, version) = (self.model.clone(), self.version.clone());
         let ready = Output::Ready { session, model, version, tools: Vec::new() };

@@ -5,7 +5,7 @@
 use crate::ask::About;
 use crate::event::{PermissionEvent, QuestionEvent, RunEvent};
 use crate::history::said;
-use crate::run::{AttemptId, Run};
+use crate::run::{AttemptId, Conversation, Run};
 use crate::{AgentId, Event, EventId, MessageKind, Refusal, Timestamp, World, quest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -385,14 +385,14 @@ fn parent(path: &str) -> String {
 pub(crate) fn follows(world: &World, of: AttemptId, run: &Run, request: &PermissionRequest) -> Vec<Event> {
     if run.attempt.permissions.len() >= MAX_PENDING {
         let reason = format!("{MAX_PENDING} of your requests wait for an answer. Wait for one of them.");
-        return decided_and_told(of, run, request, PermissionDecision::Deny { reason }, DecidedBy::Policy);
+        return decided_and_told(world, of, run, request, PermissionDecision::Deny { reason }, DecidedBy::Policy);
     }
     if let Some(early) = run.early_answers.iter().find(|early| early.is_for(request)) {
         return vec![decided(of, request, early.decision.clone(), DecidedBy::Human)];
     }
     let decision = decide(run.spec.policy(), world.permission_rules_of(of.agent), ward_of(world, of.agent), request);
     match decision {
-        Some((decision, by)) => decided_and_told(of, run, request, decision, by),
+        Some((decision, by)) => decided_and_told(world, of, run, request, decision, by),
         None => {
             let what = QuestionEvent::Asked { about: About::Permission(of), text: question(request) };
             vec![Event::Question { agent: of.agent, what }]
@@ -401,15 +401,24 @@ pub(crate) fn follows(world: &World, of: AttemptId, run: &Run, request: &Permiss
 }
 
 /// A decision, and the message with its reason if the answer to the request cannot carry the reason.
+///
+/// What a person says is always told. A policy is told once, in the first turn: each message is a turn that costs money, and in it the
+/// agent may ask again.
 fn decided_and_told(
+    world: &World,
     of: AttemptId,
     run: &Run,
     request: &PermissionRequest,
     decision: PermissionDecision,
     by: DecidedBy,
 ) -> Vec<Event> {
+    let waits = world.conversation(of.agent).is_some_and(Conversation::has_words);
+    let is_told = match by {
+        DecidedBy::Human => true,
+        DecidedBy::Policy | DecidedBy::Rule => run.turns == 0 && !waits,
+    };
     let told = match &decision {
-        PermissionDecision::Deny { reason } if !run.attempt.capabilities.explains_denials => {
+        PermissionDecision::Deny { reason } if is_told && !run.attempt.capabilities.explains_denials => {
             let text = format!("Your request to use {} ({}) was denied. {reason}", request.tool, does(request));
             Some(said(of.agent, MessageKind::User, text))
         }
@@ -467,7 +476,7 @@ pub(crate) fn answered(
     let pending = run.attempt.permissions.iter().find(|pending| pending.question() == Some(question));
     let Some(PendingPermission { request, .. }) = pending else { return Err(Refusal::NoQuestion(question)) };
     let by_human = |decision| {
-        let decided = decided_and_told(of, run, request, decision, DecidedBy::Human);
+        let decided = decided_and_told(world, of, run, request, decision, DecidedBy::Human);
         decided.into_iter().chain(goes_on(world, of.agent, &BTreeSet::from([question]))).collect::<Vec<_>>()
     };
     let denied = |reason: &str| {

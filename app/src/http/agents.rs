@@ -4,6 +4,8 @@ use super::agent_view::{AgentView, Doing};
 use super::error::{ApiError, Body, Path, Query};
 use super::{Accepted, Api};
 use crate::clock;
+use crate::engine::HistoryError;
+use crate::store::StoreError;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,9 +13,10 @@ use hatchery_core::agent::{self, Agent, Birth};
 use hatchery_core::event::{AgentEvent, QuestionEvent, RunEvent};
 use hatchery_core::roles::titled;
 use hatchery_core::run::Run;
-use hatchery_core::{AgentId, Command, Event, EventId, SessionId, World};
+use hatchery_core::{AgentId, Command, Event, EventId, Record, SessionId, World};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Of how many agents at work the last words are read from the log for one list: those that were active last.
 const MAX_DOING: usize = 500;
@@ -231,11 +234,19 @@ pub(super) async fn add_doing(api: &Api, world: &World, mut agents: Vec<&mut Age
     at_rest.truncate(MAX_SAID);
     agents.append(&mut at_rest);
     let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
-    let latest = api.handle.latest_spoken(&ids).await?;
+    let latest = latest_spoken(api, &ids).await?;
     for agent in agents {
         agent.doing = latest.get(&agent.id).and_then(|record| Doing::of(world.seats(), record));
     }
     Ok(())
+}
+
+/// What agents said or called last. It is left out while the store cannot be reached: everything else is known.
+async fn latest_spoken(api: &Api, of: &[AgentId]) -> Result<BTreeMap<AgentId, Record>, ApiError> {
+    match api.handle.latest_spoken(of).await {
+        Err(HistoryError::Store(StoreError::Unavailable(_))) => Ok(BTreeMap::new()),
+        read => Ok(read?),
+    }
 }
 
 /// Show one agent.
@@ -245,7 +256,7 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
     let world = api.handle.view();
     let id = find(&api, &reference.0)?;
     let agent = world.agent(id).ok_or(hatchery_core::Refusal::UnknownAgent(id))?;
-    let latest = api.handle.latest_spoken(&[id]).await?;
+    let latest = latest_spoken(&api, &[id]).await?;
     let doing = latest.get(&id).and_then(|record| Doing::of(world.seats(), record));
     let agent = AgentView { doing, ..AgentView::new(&world, id, agent, clock::now()) };
     Ok(Json(AgentDetail { head: world.head(), agent }))

@@ -23,7 +23,7 @@ use hatchery_core::{Command, Refusal};
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch as channel;
 
@@ -72,6 +72,7 @@ pub async fn supervise(
         context,
         of,
         process,
+        harness: OnceLock::new(),
         spool: None,
         calls_read: 0,
         launched: None,
@@ -105,6 +106,8 @@ struct Supervisor {
     context: Arc<RunnerContext>,
     of: AttemptId,
     process: HeldProcess,
+    /// How to talk to the process, once it was needed. It stays the same when the settings change.
+    harness: OnceLock<Arc<dyn Harness>>,
     /// Where the output is read. After an error it is opened again, at the place that the world knows.
     spool: Option<SpoolReader>,
     /// How many bytes of `calls.jsonl` were taken in.
@@ -539,10 +542,14 @@ impl Supervisor {
     }
 
     fn harness(&self) -> io::Result<Arc<dyn Harness>> {
+        if let Some(known) = self.harness.get() {
+            return Ok(Arc::clone(known));
+        }
         let world = self.context.handle.view();
         let name = world.run(self.of.agent).map(|run| run.spec.harness.as_str()).unwrap_or_default();
         let unknown = || io::Error::other(format!("there is no harness `{name}`"));
-        self.context.settings().harnesses.named(name).ok_or_else(unknown)
+        let found = self.context.settings().harnesses.named(name).ok_or_else(unknown)?;
+        Ok(Arc::clone(self.harness.get_or_init(|| found)))
     }
 }
 

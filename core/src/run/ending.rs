@@ -137,8 +137,8 @@ pub(crate) fn unreachable(world: &World, of: AttemptId) -> Result<Vec<Event>, Re
 /// Why a process ended that nobody had asked to end, when something `waits` to be said to it, or when it `owes` a signal.
 fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
     let (cause, detail) = match run.attempt.outcome.cause(exit, evidence) {
-        // One that was to stay has no reason to leave.
-        (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) => {
+        // One that was to stay has no reason to leave, unless its budget is used up. Then it was told to, and ended if it did not.
+        (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) && !run.attempt.held => {
             let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
             (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))
         }

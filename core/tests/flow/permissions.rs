@@ -207,4 +207,6 @@ fn the_reason_of_a_denial_reaches_every_agent() {
     assert_eq!(unheard(&it).len(), 1, "it is delivered like any message");
     let it = asking(PermissionPolicy::None).done();
     assert_eq!(unheard(&it).len(), 1, "the reason of a policy, too");
+    let it = hears(it, [asks("s", "make again")]).done();
+    assert_eq!(unheard(&it).len(), 1, "and a policy only once: each message is a turn that costs money");
 }

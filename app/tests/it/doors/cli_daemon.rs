@@ -190,7 +190,10 @@ fn the_doctor_says_of_each_agent_program_where_it_is_its_version_and_what_it_can
         "codex_path = './play'\n[harness.own]\nacp = ['./play', 'acp']\n[harness.gone]\nacp = ['./gone']",
     );
     let program = grounds.path().join("play");
-    std::fs::write(&program, "#!/bin/sh\necho player 1.2.3\n").unwrap();
+    let answer = r#"{"jsonrpc":"2.0","id":"initialize","result":{"protocolVersion":1,"agentCapabilities":{}}}"#;
+    let script =
+        format!("#!/bin/sh\nif [ \"$1\" = acp ]; then read -r line; echo '{answer}'; else echo player 1.2.3; fi\n");
+    std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let ran = grounds.run(&["doctor", "--json"]);
     let (_, codex) = finding(&ran, "codex");
