@@ -3,6 +3,7 @@
 //! nothing.
 
 use crate::config::{self, Config, Counts, Flags, Notify, Written};
+use crate::git_shield;
 use crate::http::RunDefaults;
 use crate::project::Project;
 use crate::report::{Code, Report};
@@ -84,6 +85,8 @@ impl LiveSettings {
         if mark != used.mark {
             let written = Config::written(&self.project)?;
             let config = Config::resolve(&self.project, &self.flags)?;
+            // A pull may have brought settings together with a consent to them.
+            git_shield::refuse_tracked(&self.project)?;
             trust::check(&self.project)?;
             let settings = RunSettings::of(&self.project, &config, &self.context.program);
             known_harness(&config, &settings)?;

@@ -4,6 +4,7 @@ use crate::support::daemon::{Grounds, PROGRAM, Ran};
 use crate::support::workshop::Workshop;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -95,6 +96,35 @@ fn a_changed_setting_that_runs_something_needs_the_users_word() {
     asking(&["trust", "--yes"]).good();
     asking(&["run", "hello"]).good();
     assert_eq!(last_spec(&grounds)["retries"], 1);
+}
+
+/// Git's name for a file without content.
+const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+
+/// A commit brings both, and git puts them into the places of ignored files.
+#[test]
+fn a_pull_brings_no_consent_to_what_it_brings() {
+    let grounds = Grounds::with("harness = 'scripted'\n[worktrees]\nsetup = 'true'\n");
+    let git = |arguments: &[&str]| {
+        let git =
+            Command::new("git").current_dir(grounds.path()).args(arguments).stdin(Stdio::null()).output().unwrap();
+        assert!(git.status.success(), "{git:?}");
+    };
+    let asking = |arguments: &[&str]| {
+        let mut command = grounds.command(arguments);
+        Ran::from(command.env_remove("HATCHERY_TRUST_ALL").output().unwrap())
+    };
+    git(&["init", "--quiet"]);
+    asking(&["trust", "--yes"]).good();
+    asking(&["session", "start"]).good();
+    let consent = fs::read_to_string(grounds.data().join("trust.json")).unwrap();
+    fs::write(grounds.data().join("trust.json"), consent.replace("true", "make")).unwrap();
+    git(&["hash-object", "-w", "--stdin"]);
+    git(&["update-index", "--add", "--cacheinfo", &format!("100644,{EMPTY_BLOB},.hatchery/trust.json")]);
+    write(&grounds, "harness = 'scripted'\n[worktrees]\nsetup = 'make'\n");
+    let told = asking(&["ps"]);
+    assert!(told.stderr.contains("is tracked by git"), "{told:?}");
+    asking(&["down"]).good();
 }
 
 #[test]
