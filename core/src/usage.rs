@@ -96,7 +96,9 @@ impl Meter {
                     true => total.saturating_sub(parent).cost,
                     false => total.cost,
                 };
-                (Usage { cost: since.cost.max(cost), ..since }, Self::PerSession(total))
+                // What the parent spent in a turn that was killed may be in no total of it. So a cost of the turn itself is better.
+                let cost = if since.cost == Money::default() { cost } else { since.cost };
+                (Usage { cost, ..since }, Self::PerSession(total))
             }
             (Self::PerSession(seen), Some(since)) => {
                 (since.max(total.saturating_sub(seen)), Self::PerSession(seen.max(total)))

@@ -14,7 +14,7 @@ use crate::run::{
     RunState, StopWhy,
 };
 use crate::session::SessionState;
-use crate::usage::{Meter, Usage};
+use crate::usage::{Meter, Metered, Usage};
 use crate::{AgentId, EventId, Timestamp};
 use imbl::Vector;
 use std::sync::Arc;
@@ -178,9 +178,13 @@ impl World {
         })
     }
 
-    /// What is known of the counts of a harness session.
+    /// What is known of the counts of a harness session, if they are complete: what was used in a turn without a total may be in the
+    /// totals of a copy.
     fn meter_of(&self, session: &str) -> Option<Meter> {
         let conversation = self.conversation(self.harness_session_owner(session)?)?;
+        if conversation.metered != Metered::default() {
+            return None;
+        }
         conversation.harness_session.as_ref().filter(|it| it.session == session).map(|it| it.meter)
     }
 
